@@ -1,0 +1,14 @@
+from . import flows as flows
+from . import networks as networks
+from . import plot as plot
+from . import record as record
+from . import report as report
+from . import store as store
+from . import studies as studies
+from . import tasks as tasks
+from . import theory as theory
+from .comparison import compare as compare
+from .observation import observe as observe
+from .prediction import predict as predict
+
+__version__: str

@@ -1,0 +1,72 @@
+"""Deep linear networks: a product of weight matrices."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.errors import require, require_positive
+
+__all__ = ["DeepLinear"]
+
+
+class DeepLinear(eqx.Module):
+    """f(x) = x W₁ W₂ ⋯ W_L.
+
+    The entries of each layer are Gaussian with standard deviation 1/√(its output width), times `scale`; layer ℓ is
+    further multiplied by exp(balance·(ℓ − (L+1)/2)), so that balance is the log-ratio of neighbouring layers.
+
+    Attributes:
+        weights: (W₁, …, W_L), each of shape (width_in, width_out).
+
+    Args:
+        widths: (d, hidden widths …, c).
+        scale: Factor on every weight.
+        balance: log of the ratio between the scales of neighbouring layers.
+        seed: Seed of the draw.
+
+    Raises:
+        InputError: Fewer than two widths, or one that is not positive.
+
+    Example:
+        >>> network = DeepLinear((3, 8, 8, 2), scale=0.1)
+        >>> import jax.numpy as jnp
+        >>> network(jnp.ones((4, 3))).shape, network.degree
+        ((4, 2), 3)
+    """
+
+    weights: tuple[Float[Array | np.ndarray, "_ _"], ...]
+
+    def __init__(self, widths: Sequence[int], *, scale: float = 1.0, balance: float = 0.0, seed: int = 0):
+        require(
+            len(widths) >= 2 and all(width > 0 for width in widths),
+            f"widths is {tuple(widths)}",
+            argument="widths",
+            value=tuple(widths),
+            remedy="give the input, hidden and output widths, all positive",
+        )
+        require_positive(scale=scale)
+        draw = np.random.default_rng(seed)
+        middle = (len(widths) - 2) / 2
+        layers = []
+        for i, (rows, columns) in enumerate(itertools.pairwise(widths)):
+            deviation = scale / math.sqrt(columns) * math.exp(balance * (i - middle))
+            layers.append(draw.normal(size=(rows, columns)) * deviation)
+        self.weights = tuple(layers)
+
+    @property
+    def degree(self) -> int:
+        """Degree of homogeneity of the network in all its weights: its depth."""
+        return len(self.weights)
+
+    def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... c"]:
+        """Outputs for one sample or a batch."""
+        for weight in self.weights:
+            x = x @ weight
+        return x

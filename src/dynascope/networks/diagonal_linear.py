@@ -1,0 +1,58 @@
+"""Diagonal linear networks: one two-layer linear neuron for each input coordinate."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.errors import require_positive
+
+__all__ = ["DiagonalLinear"]
+
+
+class DiagonalLinear(eqx.Module):
+    """f(x) = (u ⊙ v)ᵀ x, the simplest network that selects features.
+
+    The start is u = scale·1, v = 0, so that the function is zero and the training path is determined by the data.
+
+    Attributes:
+        u: First weights, shape (d,).
+        v: Second weights, shape (d,).
+
+    Args:
+        input_dimension: d.
+        scale: Initial value of every u.
+
+    Raises:
+        InputError: The dimension or the scale is not positive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> network = DiagonalLinear(3)
+        >>> network(jnp.ones((4, 3))).shape, network.degree
+        ((4, 1), 2)
+    """
+
+    u: Float[Array | np.ndarray, " d"]
+    v: Float[Array | np.ndarray, " d"]
+
+    def __init__(self, input_dimension: int, *, scale: float = 1.0):
+        require_positive(input_dimension=input_dimension, scale=scale)
+        self.u = np.full(input_dimension, scale)
+        self.v = np.zeros(input_dimension)
+
+    @property
+    def degree(self) -> int:
+        """Degree of homogeneity κ of the network in all its weights."""
+        return 2
+
+    @property
+    def coefficients(self) -> Float[Array | np.ndarray, " d"]:
+        """β = u ⊙ v, the linear map that the network computes."""
+        return self.u * self.v
+
+    def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... 1"]:
+        """Outputs for one sample or a batch."""
+        return (x @ self.coefficients)[..., None]

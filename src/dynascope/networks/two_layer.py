@@ -1,0 +1,142 @@
+"""Two-layer networks with a positively homogeneous activation."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.errors import InputError, require_positive
+
+__all__ = ["HomogeneousActivation", "TwoLayer", "homogeneous_activation"]
+
+
+class HomogeneousActivation(eqx.Module):
+    """A function with σ(s·z) = s^degree · σ(z) for every s > 0.
+
+    Every such function of one variable is σ(z) = p·max(z, 0)^k + q·max(−z, 0)^k.
+
+    Attributes:
+        degree: The exponent k ≥ 1.
+        positive: p, the value at z = 1.
+        negative: q, the value at z = −1.
+        name: What the field calls it.
+
+    Example:
+        >>> float(homogeneous_activation("relu")(-2.0)), homogeneous_activation("power-3").degree
+        (0.0, 3)
+    """
+
+    degree: int = eqx.field(static=True)
+    positive: float = eqx.field(static=True)
+    negative: float = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+
+    def __call__(self, z: Array | np.ndarray) -> Array | np.ndarray:
+        """Apply elementwise."""
+        if self.degree == 1 and self.positive == -self.negative:
+            return self.positive * z
+        slope = jnp.where(z > 0, self.positive, self.negative * (-1) ** self.degree)
+        return slope * z**self.degree
+
+
+def homogeneous_activation(kind: str) -> HomogeneousActivation:
+    """The activation of a given name.
+
+    Args:
+        kind: "linear", "relu", "leaky-relu" or "leaky-relu-SLOPE" (slope below zero, default 0.01), "quadratic",
+            "power-K" for z^K, or "relu-power-K" for max(z, 0)^K, with an integer K ≥ 1.
+
+    Raises:
+        InputError: The name is none of these.
+    """
+    parts = kind.rsplit("-", 1)
+    exponent = int(parts[1]) if len(parts) == 2 and parts[1].isdigit() else 0
+    if kind == "linear":
+        return HomogeneousActivation(1, 1.0, -1.0, kind)
+    if kind == "relu":
+        return HomogeneousActivation(1, 1.0, 0.0, kind)
+    if kind == "quadratic":
+        return HomogeneousActivation(2, 1.0, 1.0, kind)
+    if kind == "leaky-relu":
+        return HomogeneousActivation(1, 1.0, -0.01, kind)
+    if kind.startswith("leaky-relu-"):
+        try:
+            return HomogeneousActivation(1, 1.0, -float(kind.removeprefix("leaky-relu-")), kind)
+        except ValueError:
+            pass
+    if parts[0] == "power" and exponent >= 1:
+        return HomogeneousActivation(exponent, 1.0, float((-1) ** exponent), kind)
+    if parts[0] == "relu-power" and exponent >= 1:
+        return HomogeneousActivation(exponent, 1.0, 0.0, kind)
+    raise InputError(
+        f"activation is {kind!r}",
+        argument="activation",
+        value=kind,
+        remedy="choose linear, relu, leaky-relu, leaky-relu-SLOPE, quadratic, power-K or relu-power-K",
+    )
+
+
+class TwoLayer(eqx.Module):
+    """f(x) = σ(x W₁) W₂, a sum of neurons each homogeneous of degree k + 1 in its weights.
+
+    The weights are Gaussian with standard deviation 1/√width in both layers, so that the summed squared weight of an
+    input or output coordinate is one in expectation, whatever the width; then multiplied by `scale`, and the layers
+    by exp(∓balance/2).
+
+    Attributes:
+        first: W₁, shape (d, width).
+        second: W₂, shape (width, c).
+        activation: The positively homogeneous activation σ.
+
+    Args:
+        input_dimension: d.
+        width: Number of hidden neurons.
+        output_dimension: c.
+        activation: A name that `homogeneous_activation` knows.
+        scale: Factor on every weight.
+        balance: log of the ratio of the second layer's scale to the first's; zero gives both the same.
+        seed: Seed of the draw.
+
+    Raises:
+        InputError: A dimension or the scale is not positive, or the activation is unknown.
+
+    Example:
+        >>> network = TwoLayer(3, 5, 2, activation="relu", seed=1)
+        >>> network(jnp.ones((4, 3))).shape, network.degree
+        ((4, 2), 2)
+    """
+
+    first: Float[Array | np.ndarray, "d width"]
+    second: Float[Array | np.ndarray, "width c"]
+    activation: HomogeneousActivation
+
+    def __init__(
+        self,
+        input_dimension: int,
+        width: int,
+        output_dimension: int,
+        *,
+        activation: str = "linear",
+        scale: float = 1.0,
+        balance: float = 0.0,
+        seed: int = 0,
+    ):
+        require_positive(input_dimension=input_dimension, width=width, output_dimension=output_dimension, scale=scale)
+        draw = np.random.default_rng(seed)
+        ratio = np.exp(balance / 2)
+        deviation = scale / np.sqrt(width)
+        self.first = draw.normal(size=(input_dimension, width)) * (deviation / ratio)
+        self.second = draw.normal(size=(width, output_dimension)) * (deviation * ratio)
+        self.activation = homogeneous_activation(activation)
+
+    @property
+    def degree(self) -> int:
+        """Degree of homogeneity κ of the network in all its weights."""
+        return self.activation.degree + 1
+
+    def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... c"]:
+        """Outputs for one sample or a batch."""
+        return self.activation(x @ self.first) @ self.second
