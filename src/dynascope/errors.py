@@ -51,21 +51,25 @@ class DivergenceError(RuntimeError):
         self.remedy = remedy
 
 
-def require(condition: bool, problem: str, *, argument: str, value: Any = None, remedy: str) -> None:
+def require(condition: bool | np.bool, problem: str, *, argument: str, value: Any = None, remedy: str) -> None:
     """Raise `InputError` unless the condition holds."""
     if not condition:
         raise InputError(problem, argument=argument, value=value, remedy=remedy)
 
 
-def require_positive(**arguments: float) -> None:
+def require_positive(**arguments: Any) -> None:
     """Raise `InputError` unless every named number is finite and positive.
 
     Example:
         >>> require_positive(width=3, scale=1e-8)
     """
     for name, value in arguments.items():
+        try:
+            valid = bool(np.isfinite(value) and value > 0)
+        except (TypeError, ValueError):
+            valid = False
         require(
-            bool(np.isfinite(value)) and value > 0,
+            valid,
             f"{name} is {value}",
             argument=name,
             value=value,
@@ -85,17 +89,23 @@ def require_array(name: str, values: Any, shape: tuple[int | None, ...]) -> np.n
         Array of dtype float64.
 
     Raises:
-        InputError: The values are not numbers, not finite, or of another shape.
+        InputError: The values are not real numbers, not finite, or of another shape.
 
     Example:
         >>> require_array("x", [[1, 2], [3, 4]], (None, 2)).shape
         (2, 2)
     """
     try:
+        # Casting would silently drop imaginary parts, count dates in nanoseconds and parse text.
+        if np.asarray(values).dtype.kind in "cmMSU":
+            raise TypeError
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
-            f"{name} is not an array of numbers", argument=name, value=type(values).__name__, remedy="pass real numbers"
+            f"{name} is not an array of real numbers",
+            argument=name,
+            value=type(values).__name__,
+            remedy="pass real numbers in rows of equal length",
         ) from None
     matches = array.ndim == len(shape) and all(
         want is None or want == got for want, got in zip(shape, array.shape, strict=True)

@@ -70,11 +70,12 @@ def make_record(
     from dynascope import __version__
 
     attributes = {"convention": CONVENTION, "version": __version__, **(attributes or {})}
+    plain = {name: _plain(name, value) for name, value in attributes.items()}
     try:
         record = xr.Dataset(
             {name: (tuple(dimensions), np.asarray(values)) for name, (dimensions, values) in variables.items()},
             coords={name: np.asarray(labels) for name, labels in coordinates.items()},
-            attrs={name: _plain(name, value) for name, value in attributes.items()},
+            attrs=plain,
         )
     except ValueError as error:
         raise InputError(
@@ -131,7 +132,7 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
 
 
 def _plain(name: str, value: Any) -> str | int | float:
-    if isinstance(value, bool):
+    if isinstance(value, bool | np.bool):
         return int(value)
     if isinstance(value, str | int | float):
         return value

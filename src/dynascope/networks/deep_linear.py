@@ -32,7 +32,7 @@ class DeepLinear(eqx.Module):
         seed: Seed of the draw.
 
     Raises:
-        InputError: Fewer than two widths, or one that is not positive.
+        InputError: Fewer than two widths, one that is not positive, or a balance that is not finite.
 
     Example:
         >>> network = DeepLinear((3, 8, 8, 2), scale=0.1)
@@ -52,6 +52,13 @@ class DeepLinear(eqx.Module):
             remedy="give the input, hidden and output widths, all positive",
         )
         require_positive(scale=scale)
+        require(
+            math.isfinite(balance),
+            f"balance is {balance}",
+            argument="balance",
+            value=balance,
+            remedy="choose a finite number, zero for layers of the same scale",
+        )
         draw = np.random.default_rng(seed)
         middle = (len(widths) - 2) / 2
         layers = []

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.errors import InputError, require_positive
+from dynascope.errors import InputError, require, require_positive
 
 __all__ = ["HomogeneousActivation", "TwoLayer", "homogeneous_activation"]
 
@@ -25,8 +27,8 @@ class HomogeneousActivation(eqx.Module):
         name: What the field calls it.
 
     Example:
-        >>> float(homogeneous_activation("relu")(-2.0)), homogeneous_activation("power-3").degree
-        (0.0, 3)
+        >>> homogeneous_activation("relu")(np.array([-2.0, 3.0])).tolist(), homogeneous_activation("power-3").degree
+        ([0.0, 3.0], 3)
     """
 
     degree: int = eqx.field(static=True)
@@ -34,9 +36,14 @@ class HomogeneousActivation(eqx.Module):
     negative: float = eqx.field(static=True)
     name: str = eqx.field(static=True)
 
+    @property
+    def linear(self) -> bool:
+        """Whether the function is a multiple of z."""
+        return self.degree == 1 and self.positive == -self.negative
+
     def __call__(self, z: Array | np.ndarray) -> Array | np.ndarray:
         """Apply elementwise."""
-        if self.degree == 1 and self.positive == -self.negative:
+        if self.linear:
             return self.positive * z
         slope = jnp.where(z > 0, self.positive, self.negative * (-1) ** self.degree)
         return slope * z**self.degree
@@ -53,7 +60,7 @@ def homogeneous_activation(kind: str) -> HomogeneousActivation:
         InputError: The name is none of these.
     """
     parts = kind.rsplit("-", 1)
-    exponent = int(parts[1]) if len(parts) == 2 and parts[1].isdigit() else 0
+    exponent = int(parts[1]) if len(parts) == 2 and parts[1].isdecimal() else 0
     if kind == "linear":
         return HomogeneousActivation(1, 1.0, -1.0, kind)
     if kind == "relu":
@@ -63,10 +70,10 @@ def homogeneous_activation(kind: str) -> HomogeneousActivation:
     if kind == "leaky-relu":
         return HomogeneousActivation(1, 1.0, -0.01, kind)
     if kind.startswith("leaky-relu-"):
-        try:
-            return HomogeneousActivation(1, 1.0, -float(kind.removeprefix("leaky-relu-")), kind)
-        except ValueError:
-            pass
+        with contextlib.suppress(ValueError):
+            slope = float(kind.removeprefix("leaky-relu-"))
+            if np.isfinite(slope):
+                return HomogeneousActivation(1, 1.0, -slope, kind)
     if parts[0] == "power" and exponent >= 1:
         return HomogeneousActivation(exponent, 1.0, float((-1) ** exponent), kind)
     if parts[0] == "relu-power" and exponent >= 1:
@@ -101,7 +108,7 @@ class TwoLayer(eqx.Module):
         seed: Seed of the draw.
 
     Raises:
-        InputError: A dimension or the scale is not positive, or the activation is unknown.
+        InputError: A dimension or the scale is not positive, the balance is not finite, or the activation is unknown.
 
     Example:
         >>> network = TwoLayer(3, 5, 2, activation="relu", seed=1)
@@ -125,6 +132,13 @@ class TwoLayer(eqx.Module):
         seed: int = 0,
     ):
         require_positive(input_dimension=input_dimension, width=width, output_dimension=output_dimension, scale=scale)
+        require(
+            bool(np.isfinite(balance)),
+            f"balance is {balance}",
+            argument="balance",
+            value=balance,
+            remedy="choose a finite number, zero for layers of the same scale",
+        )
         draw = np.random.default_rng(seed)
         ratio = np.exp(balance / 2)
         deviation = scale / np.sqrt(width)

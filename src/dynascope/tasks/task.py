@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from dynascope.errors import require, require_array
 
 __all__ = ["Task"]
 
+_CENTRED = "Inputs and targets are centred."
+_CONSTANT = 1e-12  # a column whose spread is below this fraction of its size is constant up to rounding
+_LARGEST = 1e150  # the squares of larger values would overflow in the second moments
 
-@dataclasses.dataclass(frozen=True)
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False)
 class Task:
     """Inputs and targets, with the second moments on which linear theories depend.
 
@@ -25,11 +33,12 @@ class Task:
         name: Short name, used in file names and titles.
         description: What was done to the data on the way in, one sentence each; shown in reports.
         image_shape: (height, width) when a row of inputs is an image, else None.
-        feature_names: One name for each of the d inputs; empty for "x1", "x2", ….
+        feature_names: One name for each of the d inputs; empty for "x1", "x2", …, or for an image "pixel ROW,COLUMN",
+            both counted from 1.
         target_names: One name for each of the c outputs; empty for "y1", "y2", ….
 
     Raises:
-        InputError: Values that are not finite, mismatched lengths, or fewer than two samples.
+        InputError: Values that are not finite or beyond 1e150, mismatched lengths, or fewer than two samples.
 
     Example:
         >>> task = Task(inputs=[[1.0, 0.0], [0.0, 1.0]], targets=[[2.0], [0.0]], name="two points")
@@ -39,48 +48,46 @@ class Task:
 
     inputs: Float[np.ndarray, "n d"]
     targets: Float[np.ndarray, "n c"]
-    name: str = "task"
-    description: tuple[str, ...] = ()
-    image_shape: tuple[int, int] | None = None
-    feature_names: tuple[str, ...] = ()
-    target_names: tuple[str, ...] = ()
+    name: str
+    description: tuple[str, ...]
+    image_shape: tuple[int, int] | None
+    feature_names: tuple[str, ...]
+    target_names: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        inputs = require_array("x", self.inputs, (None, None))
-        targets = require_array("y", self.targets, (None, None))
+    def __init__(
+        self,
+        inputs: ArrayLike,
+        targets: ArrayLike,
+        name: str = "task",
+        description: Sequence[str] = (),
+        image_shape: tuple[int, int] | None = None,
+        feature_names: Sequence[str] = (),
+        target_names: Sequence[str] = (),
+    ):
+        x = require_array("x", inputs, (None, None))
+        y = require_array("y", targets, (None, None))
+        _check_samples(x, y)
+        shape = None if image_shape is None else tuple(image_shape)
         require(
-            len(inputs) == len(targets),
-            f"x has {len(inputs)} samples and y has {len(targets)}",
-            argument="y",
-            value=len(targets),
-            remedy="give one target for each sample",
+            shape is None or (len(shape) == 2 and min(shape) > 0 and math.prod(shape) == x.shape[1]),
+            f"image_shape is {shape} and x has {x.shape[1]} columns",
+            argument="image_shape",
+            value=shape,
+            remedy="give a height and a width whose product is the number of columns",
         )
-        require(
-            len(inputs) >= 2,
-            f"x has {len(inputs)} sample{'s' if len(inputs) != 1 else ''}",
-            argument="x",
-            value=len(inputs),
-            remedy="give at least two",
-        )
-        require(
-            inputs.shape[1] > 0 and targets.shape[1] > 0,
-            f"x has {inputs.shape[1]} columns and y has {targets.shape[1]}",
-            argument="x",
-            value=inputs.shape,
-            remedy="give at least one input and one target",
-        )
-        object.__setattr__(self, "inputs", inputs)
-        object.__setattr__(self, "targets", targets)
-        for field, width, letter in (("feature_names", inputs.shape[1], "x"), ("target_names", targets.shape[1], "y")):
-            names = tuple(getattr(self, field)) or tuple(f"{letter}{i + 1}" for i in range(width))
-            require(
-                len(names) == width,
-                f"{field} has {len(names)} names for {width} columns",
-                argument=field,
-                value=len(names),
-                remedy="give one name for each column",
-            )
-            object.__setattr__(self, field, names)
+        if shape and not feature_names:
+            feature_names = [f"pixel {i + 1},{j + 1}" for i, j in np.ndindex(*shape)]
+        values = {
+            "inputs": x,
+            "targets": y,
+            "name": name,
+            "description": tuple(description),
+            "image_shape": shape,
+            "feature_names": _column_names("feature_names", feature_names, "x", x.shape[1]),
+            "target_names": _column_names("target_names", target_names, "y", y.shape[1]),
+        }
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
 
     @property
     def samples(self) -> int:
@@ -112,23 +119,29 @@ class Task:
         """E‖y‖² = tr Σyy, twice the loss of the zero function."""
         return float(np.sum(self.targets**2) / self.samples)
 
+    def attributes(self) -> dict[str, Any]:
+        """What a record says of the task it belongs to."""
+        return {
+            "task": self.name,
+            "description": list(self.description),
+            "samples": self.samples,
+            "input_dimension": self.input_dimension,
+            "output_dimension": self.output_dimension,
+            "image_shape": self.image_shape,
+        }
+
     def centred(self) -> Task:
         """The task with the mean of every input and target removed.
 
         Raises:
-            InputError: A target that is constant, so that nothing is left to learn.
+            InputError: All inputs or all targets are constant, so that nothing is left to learn.
         """
-        inputs = self.inputs - self.inputs.mean(axis=0)
-        targets = self.targets - self.targets.mean(axis=0)
-        require(
-            bool(np.any(np.abs(targets) > 1e-12 * (1 + np.abs(self.targets).max()))),
-            "the target y is constant",
-            argument="y",
-            value=float(self.targets.flat[0]),
-            remedy="give targets that vary",
-        )
+        described = self.description if _CENTRED in self.description else (*self.description, _CENTRED)
         return dataclasses.replace(
-            self, inputs=inputs, targets=targets, description=(*self.description, "Inputs and targets are centred.")
+            self,
+            inputs=_without_mean("x", "input", self.inputs),
+            targets=_without_mean("y", "target", self.targets),
+            description=described,
         )
 
     def whitened(self, *, relative_cutoff: float = 1e-12) -> Task:
@@ -178,3 +191,61 @@ class Task:
             dataclasses.replace(self, inputs=self.inputs[train_rows], targets=self.targets[train_rows]),
             dataclasses.replace(self, inputs=self.inputs[test_rows], targets=self.targets[test_rows]),
         )
+
+
+def _check_samples(x: np.ndarray, y: np.ndarray) -> None:
+    require(
+        len(x) == len(y),
+        f"x has {len(x)} samples and y has {len(y)}",
+        argument="y",
+        value=len(y),
+        remedy="give one target for each sample",
+    )
+    require(
+        len(x) >= 2,
+        f"x has {len(x)} sample{'s' if len(x) != 1 else ''}",
+        argument="x",
+        value=len(x),
+        remedy="give at least two",
+    )
+    require(
+        x.shape[1] > 0 and y.shape[1] > 0,
+        f"x has {x.shape[1]} columns and y has {y.shape[1]}",
+        argument="x",
+        value=x.shape,
+        remedy="give at least one input and one target",
+    )
+    for name, values in (("x", x), ("y", y)):
+        largest = float(np.abs(values).max())
+        require(
+            largest < _LARGEST,
+            f"{name} has values as large as {largest:.1e}",
+            argument=name,
+            value=largest,
+            remedy="choose units in which its squares do not overflow",
+        )
+
+
+def _column_names(field: str, names: Sequence[str], letter: str, width: int) -> tuple[str, ...]:
+    names = tuple(names) or tuple(f"{letter}{i + 1}" for i in range(width))
+    require(
+        len(names) == width,
+        f"{field} has {len(names)} names for {width} columns",
+        argument=field,
+        value=len(names),
+        remedy="give one name for each column",
+    )
+    return names
+
+
+def _without_mean(argument: str, role: str, values: np.ndarray) -> np.ndarray:
+    constant = np.ptp(values, axis=0) <= _CONSTANT * np.abs(values).max(axis=0)
+    require(
+        not constant.all(),
+        f"the {role} {argument} is constant",
+        argument=argument,
+        value=float(values.flat[0]),
+        remedy=f"give {role}s that vary",
+    )
+    # Without the exact zero, rounding in the mean would leave a direction of noise for whitening to blow up.
+    return np.where(constant, 0.0, values - values.mean(axis=0))

@@ -1,0 +1,5 @@
+"""How weights move: gradient flow and descent."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

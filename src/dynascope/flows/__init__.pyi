@@ -1,0 +1,2 @@
+from .continuous import gradient_flow as gradient_flow
+from .discrete import descend as descend

@@ -1,0 +1,273 @@
+"""Gradient flow: full-batch training in the limit of small steps, by an adaptive solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Float
+
+from dynascope.errors import DivergenceError, require, require_positive
+from dynascope.flows.ensemble import Ensemble, Statistics, check_statistics, gather, measure
+from dynascope.flows.stabilised import RungeKuttaLegendre
+from dynascope.tasks.task import Task
+
+__all__ = ["gradient_flow"]
+
+_SOLVERS = {"explicit": diffrax.Tsit5, "stabilised": RungeKuttaLegendre, "stiff": diffrax.Kvaerno5}
+_REASONS = np.array(["duration", "loss_target", "stationarity"])
+_REMEDIES = {
+    "the start is not finite": "choose a smaller scale, or check the network",
+    "the step size underflowed": "loosen the tolerances, or use float64 weights",
+    "max_steps was reached": "raise max_steps, shorten the duration, or choose the solver stabilised or stiff",
+    "the solver failed": "choose another solver",
+}
+_PROBLEMS = tuple(_REMEDIES)
+
+
+def gradient_flow(
+    network: Any,
+    task: Task,
+    *,
+    duration: float,
+    scale: float | Sequence[float] | np.ndarray = 1.0,
+    learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float] = 1.0,
+    save: int | Sequence[float] | np.ndarray = 200,
+    statistics: Mapping[str, tuple[Callable[[Any], Any], Sequence[str]]] | None = None,
+    loss_target: float | None = None,
+    stationarity: float | None = None,
+    relative_tolerance: float | None = None,
+    absolute_tolerance: float | None = None,
+    solver: Literal["explicit", "stabilised", "stiff"] = "explicit",
+    max_steps: int = 1_000_000,
+    return_networks: bool = False,
+) -> Any:
+    """Train by gradient flow, θ' = −η ∇L(θ), from θ(0) = scale · (the network's weights).
+
+    The loss is L = ½ E‖f(x) − y‖² (mean over samples, sum over outputs). Time is that of rate 1: with a learning rate
+    η everything happens η times as fast. Lists of networks, scales and learning rates make an ensemble of all
+    combinations, solved in one compiled program in which each member has its own steps and stops on its own; their
+    dimensions in the record are `seed`, `scale`, `learning_rate`, in this order, each present if a list was given.
+
+    A program is compiled for each structure (shapes, statistics, solver, stops) and found again at the next call;
+    pass the same function objects as statistics, not new lambdas, to benefit.
+
+    Args:
+        network: An equinox module, a function of a batch (n, d) with outputs (n, c), with float64 or float32 weights,
+            whose precision is used throughout; or a list of modules that differ only in their weights.
+        task: What it learns.
+        duration: Time at which the flow ends.
+        scale: Factor, or factors, on the initial weights.
+        learning_rate: η, or several, or one rate for each layer as a mapping from the name of a weight array (or of a
+            part of the network that holds some) to its rate, as in `{"first": 1.0, "second": 0.1}`.
+        save: Number of equally spaced times from 0 to the duration at which to record, or these times.
+        statistics: Further quantities to record: name → (JAX function of the network, names of the axes of its value).
+        loss_target: Stop at the end of the step in which the loss falls below.
+        stationarity: Stop at the end of the step in which ‖∇L‖ falls below.
+        relative_tolerance: Of the error of one step relative to each weight; 1e-8 if not given (float32: 1e-4).
+        absolute_tolerance: Of the error of one step in each weight; 1e-10 if not given (float32: 1e-6). The loss
+            cannot settle far below the square of the larger tolerance while stability limits the step.
+        solver: "explicit" (Tsitouras, order 5) unless the time scales differ much; "stabilised"
+            (Runge–Kutta–Legendre, order 2, no matrices) for wide spectra at tolerances of 1e-3 to 1e-5; "stiff"
+            (Kvaerno, order 5, implicit) for small networks at fine tolerances.
+        max_steps: Number of steps after which a member is given up.
+        return_networks: Also return the network with its final weights; those of an ensemble have its dimensions in
+            front.
+
+    Returns:
+        The record: `loss` and each statistic along `time`; after a member's stop they keep their final value.
+        `stop_time` and `stop_reason` ("duration", "loss_target" or "stationarity") of each member. With
+        `return_networks`, the pair of the record and the network.
+
+    Raises:
+        InputError: An argument is outside its domain.
+        DivergenceError: A start that is not finite, steps that became too small, or `max_steps` reached.
+
+    References:
+        Kidger, arXiv:2202.02435 (diffrax).
+
+    Example:
+        >>> from dynascope.networks.two_layer import TwoLayer
+        >>> task = Task(np.eye(2), np.diag([2.0, 1.0]), name="two modes")
+        >>> record = gradient_flow(TwoLayer(2, 4, 2), task, duration=30.0, scale=[0.1, 0.01], save=4)
+        >>> dict(record.sizes), [round(float(loss), 3) for loss in record.loss[1]]
+        ({'scale': 2, 'time': 4}, [1.25, 0.25, 0.0, 0.0])
+    """
+    require_positive(duration=duration, max_steps=max_steps)
+    for name, value in (("loss_target", loss_target), ("stationarity", stationarity)):
+        require_positive(**({name: value} if value is not None else {}))
+    require(
+        solver in _SOLVERS,
+        f"solver is {solver!r}",
+        argument="solver",
+        value=solver,
+        remedy=f"choose {', '.join(_SOLVERS)}",
+    )
+    checked = check_statistics(statistics)
+    ensemble = gather(network, task, scale, learning_rate)
+    times = _times(save, duration)
+    relative, absolute = _tolerances(ensemble.inputs.dtype, relative_tolerance, absolute_tolerance)
+    with ensemble.precision():
+        numbers = {"duration": duration, "relative": relative, "absolute": absolute}
+        stops = {"loss_target": loss_target, "stationarity": stationarity}
+        numbers |= {name: value for name, value in stops.items() if value is not None}
+        arrays = {name: jnp.asarray(value, float) for name, value in numbers.items()}
+        result = jax.device_get(_integrate(ensemble, jnp.asarray(times, float), arrays, checked, solver, max_steps))
+    _raise_if_failed(ensemble, result["failure"], result["stop_time"], max_steps)
+
+    members = tuple(ensemble.dimensions)
+    record = ensemble.record(
+        ("time", times),
+        result["curves"],
+        checked,
+        {
+            "stop_time": (members, result["stop_time"].reshape(ensemble.shape)),
+            "stop_reason": (members, _REASONS[result["reason"]].reshape(ensemble.shape)),
+        },
+        task,
+        {
+            "flow": "gradient flow",
+            "solver": solver,
+            "relative_tolerance": relative,
+            "absolute_tolerance": absolute,
+            **({} if "scale" in members else {"scale": float(np.asarray(scale))}),
+            **({} if "learning_rate" in members else {"learning_rate": learning_rate}),
+        },
+    )
+    return (record, ensemble.networks(result["weights"])) if return_networks else record
+
+
+@eqx.filter_jit
+def _integrate(
+    ensemble: Ensemble, times: Any, numbers: dict[str, Any], statistics: Statistics, solver: str, max_steps: int
+) -> dict[str, Any]:
+    def member(weights: Any, rates: Any) -> dict[str, Any]:
+        start, restore = ravel_pytree(weights)
+        each_rate = ensemble.each_rate(weights, rates)
+        speed, _ = ravel_pytree(jax.tree.map(lambda rate, leaf: jnp.broadcast_to(rate, leaf.shape), each_rate, weights))
+
+        def loss(vector: Any) -> Any:
+            return ensemble.loss(restore(vector))
+
+        first_loss, first_gradient = jax.value_and_grad(loss)(start)
+        broken = ~(jnp.isfinite(first_loss) & jnp.isfinite(first_gradient).all())
+
+        def velocity(t: Any, vector: Any, arguments: Any) -> Any:
+            # A member without a finite start stays where it is, rather than hold up the others.
+            return jnp.where(broken, 0, -speed * jax.grad(loss)(vector))
+
+        stops = {
+            "loss_target": lambda vector: loss(vector) < numbers["loss_target"],
+            "stationarity": lambda vector: jnp.linalg.norm(jax.grad(loss)(vector)) < numbers["stationarity"],
+        }
+        asked = {name: stop for name, stop in stops.items() if name in numbers}
+        conditions = {name: lambda t, y, args, *, stop=stop, **_: stop(y) for name, stop in asked.items()}
+        duration = numbers["duration"]
+        solution = diffrax.diffeqsolve(
+            diffrax.ODETerm(velocity),
+            _SOLVERS[solver](),
+            jnp.zeros_like(duration),
+            duration,
+            None,
+            start,
+            saveat=diffrax.SaveAt(
+                subs={
+                    "path": diffrax.SubSaveAt(
+                        ts=times, fn=lambda t, y, args: measure(ensemble, restore(y), statistics)
+                    ),
+                    "end": diffrax.SubSaveAt(t1=True),
+                }
+            ),
+            stepsize_controller=diffrax.PIDController(
+                rtol=numbers["relative"],
+                atol=numbers["absolute"],
+                dtmin=jnp.finfo(start.dtype).eps * duration,
+                force_dtmin=False,
+            ),
+            event=diffrax.Event(conditions) if conditions else None,
+            adjoint=diffrax.ForwardMode(),
+            max_steps=max_steps,
+            throw=False,
+        )
+        assert solution.ts is not None and solution.ys is not None
+        stop_time = solution.ts["end"][0]
+        end_weights = restore(solution.ys["end"][0])
+        end = measure(ensemble, end_weights, statistics)
+        reached = solution.ts["path"] <= stop_time
+        curves = jax.tree.map(
+            lambda path, final: jnp.where(reached.reshape(-1, *(1,) * final.ndim), path, final),
+            solution.ys["path"],
+            end,
+        )
+        triggered = solution.event_mask or {}
+        codes = [index * triggered[name] for index, name in enumerate(_REASONS) if name in triggered]
+        result, results = solution.result, diffrax.RESULTS
+        failures = [
+            broken,
+            result == results.dt_min_reached,
+            result == results.max_steps_reached,
+            ~((result == results.successful) | (result == results.event_occurred)),
+        ]
+        return {
+            "curves": curves,
+            "weights": end_weights,
+            "stop_time": stop_time,
+            "reason": sum(codes, jnp.zeros((), int)),
+            "failure": jnp.select(failures, list(range(len(_PROBLEMS))), -1),
+        }
+
+    return ensemble.run(member)
+
+
+def _raise_if_failed(ensemble: Ensemble, failure: np.ndarray, stop_time: np.ndarray, max_steps: int) -> None:
+    failed = np.flatnonzero(np.ravel(failure) >= 0)
+    if not len(failed):
+        return
+    first = failed[0]
+    problem = _PROBLEMS[np.ravel(failure)[first]]
+    time = float(np.ravel(stop_time)[first])
+    where = ""
+    if ensemble.dimensions:
+        named = "; ".join(ensemble.label(member) for member in failed[:5])
+        where = f" for {len(failed)} of {np.size(failure)} members ({named}{'; …' if len(failed) > 5 else ''})"
+    count = f" ({max_steps})" if problem.startswith("max_steps") else ""
+    raise DivergenceError(f"{problem}{count} at time {time:.6g}{where}", time=time, remedy=_REMEDIES[problem])
+
+
+def _times(save: int | Sequence[float] | np.ndarray, duration: float) -> Float[np.ndarray, " time"]:
+    if np.ndim(save) == 0:
+        require(int(save) >= 2, f"save is {save}", argument="save", value=save, remedy="ask for at least two times")
+        return np.linspace(0.0, duration, int(save))
+    times = np.asarray(save, dtype=np.float64)
+    require(
+        times.ndim == 1
+        and times.size > 0
+        and bool(np.all(np.diff(times) > 0) and times[0] >= 0 and times[-1] <= duration),
+        "the times in save do not increase from 0 to the duration",
+        argument="save",
+        remedy="sort them, drop repeats, and keep them within 0 and the duration",
+    )
+    return times
+
+
+def _tolerances(dtype: Any, relative: float | None, absolute: float | None) -> tuple[float, float]:
+    double = dtype == np.float64
+    relative = (1e-8 if double else 1e-4) if relative is None else relative
+    absolute = (1e-10 if double else 1e-6) if absolute is None else absolute
+    require_positive(relative_tolerance=relative, absolute_tolerance=absolute)
+    finest = 10 * float(np.finfo(dtype).eps)
+    require(
+        relative >= finest,
+        f"relative_tolerance is {relative} for {dtype} weights",
+        argument="relative_tolerance",
+        value=relative,
+        remedy=f"choose at least {finest:.1g}" + ("" if double else ", or use float64 weights"),
+    )
+    return relative, absolute

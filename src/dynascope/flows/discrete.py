@@ -1,0 +1,230 @@
+"""Descent: training by discrete steps of an optimiser, on the whole data or on batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import xarray as xr
+from jaxtyping import Int
+
+from dynascope.errors import DivergenceError, require, require_positive
+from dynascope.flows.ensemble import Ensemble, Statistics, check_statistics, gather, measure, squared_loss
+from dynascope.tasks.task import Task
+
+__all__ = ["descend"]
+
+# A loss this many times that of the zero function, or the initial one, does not come back.
+_EXPLODED = 1e8
+
+
+def descend(
+    network: Any,
+    task: Task,
+    *,
+    steps: int,
+    learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float],
+    scale: float | Sequence[float] | np.ndarray = 1.0,
+    optimizer: str | Callable[[Any], optax.GradientTransformation] = "sgd",
+    batch_size: int | None = None,
+    record_steps: int | Sequence[int] | np.ndarray | None = None,
+    statistics: Mapping[str, tuple[Callable[[Any], Any], Sequence[str]]] | None = None,
+    seed: int = 0,
+    return_networks: bool = False,
+) -> Any:
+    """Train by discrete steps, θ ← θ − η ∇L(θ) or those of another optimiser, from θ(0) = scale · (the weights).
+
+    The loss is L = ½ E‖f(x) − y‖² (mean over samples, sum over outputs). Lists of networks, scales and learning rates
+    make an ensemble of all combinations, trained in one compiled program; their dimensions in the record are `seed`,
+    `scale`, `learning_rate`, in this order, each present if a list was given. As η → 0 the curves against `time`
+    approach those of `gradient_flow`, at the rate O(η) for plain descent.
+
+    The dimension of the curves is `step`; `time` is the variable η · step, over (learning_rate, step) when there are
+    several rates, and with the largest rate when layers have their own.
+
+    A program is compiled for each structure (shapes, statistics, optimiser) and found again at the next call; pass
+    the same function objects, not new lambdas, to benefit.
+
+    Args:
+        network: An equinox module, a function of a batch (n, d) with outputs (n, c), with float64 or float32 weights,
+            whose precision is used throughout; or a list of modules that differ only in their weights.
+        task: What it learns.
+        steps: Number of steps.
+        learning_rate: η, or several, or one rate for each layer as a mapping from the name of a weight array (or of a
+            part of the network that holds some) to its rate.
+        scale: Factor, or factors, on the initial weights.
+        optimizer: "sgd", or a function from a learning rate to an optax transformation, such as `optax.adam`. Layer
+            rates multiply the updates of the optimiser at rate one.
+        batch_size: Samples in a step; None for all. The data are shuffled anew for each epoch, and what does not fill
+            a batch at its end is left out. All members of an ensemble see the same batches.
+        record_steps: Number of steps at which to record, spread logarithmically from 0 to the last (None for 100), or
+            these steps.
+        statistics: Further quantities to record: name → (JAX function of the network, names of the axes of its value).
+        seed: Seed of the batches.
+        return_networks: Also return the network with its final weights; those of an ensemble have its dimensions in
+            front.
+
+    Returns:
+        The record: `loss` (of all data) and each statistic along `step`, and `time`. With `return_networks`, the pair
+        of the record and the network.
+
+    Raises:
+        InputError: An argument is outside its domain.
+        DivergenceError: The loss or a weight left the finite numbers, or the loss exploded.
+
+    Example:
+        >>> from dynascope.networks.two_layer import TwoLayer
+        >>> task = Task(np.eye(2), np.diag([2.0, 1.0]), name="two modes")
+        >>> record = descend(TwoLayer(2, 4, 2), task, steps=300, learning_rate=0.1, scale=0.1, record_steps=[0, 300])
+        >>> record["time"].to_numpy(), record["loss"].to_numpy().round(4)
+        (array([ 0., 30.]), array([1.2545, 0.    ]))
+    """
+    require_positive(steps=steps)
+    require(
+        optimizer == "sgd" or callable(optimizer),
+        f"optimizer is {optimizer!r}",
+        argument="optimizer",
+        value=str(optimizer),
+        remedy="choose sgd, or give a function from a learning rate to an optax transformation",
+    )
+    require(
+        batch_size is None or 1 <= batch_size <= task.samples,
+        f"batch_size is {batch_size}",
+        argument="batch_size",
+        value=batch_size,
+        remedy=f"choose between 1 and the {task.samples} samples of the task",
+    )
+    checked = check_statistics(statistics)
+    recorded = _recorded(record_steps, steps)
+    ensemble = gather(network, task, scale, learning_rate)
+    make_optimizer = optax.sgd if isinstance(optimizer, str) else optimizer
+    with ensemble.precision():
+        # The first count leads to the first recorded step; the last one from there to the end.
+        counts = jnp.diff(jnp.asarray(np.concatenate([[0], recorded, [steps]])))
+        key = jax.random.key(seed)
+        result = _train(ensemble, counts, key, checked, make_optimizer, batch_size, isinstance(learning_rate, Mapping))
+        result = jax.device_get(result)
+    members = tuple(ensemble.dimensions)
+    slowest_rate = max(learning_rate.values()) if isinstance(learning_rate, Mapping) else learning_rate
+    time = np.multiply.outer(np.asarray(slowest_rate, np.float64), recorded)
+    _raise_if_diverged(ensemble, result, task, recorded, time)
+
+    record = ensemble.record(
+        ("step", recorded),
+        result["curves"],
+        checked,
+        {"time": ((*members[-1:], "step") if time.ndim == 2 else ("step",), time)},
+        task,
+        {
+            "flow": "descent",
+            "optimizer": optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", str(optimizer)),
+            "batch_size": batch_size,
+            "batch_seed": seed,
+            **({} if "scale" in members else {"scale": float(np.asarray(scale))}),
+            **({} if "learning_rate" in members else {"learning_rate": learning_rate}),
+        },
+    )
+    return (record, ensemble.networks(result["weights"])) if return_networks else record
+
+
+@eqx.filter_jit
+def _train(
+    ensemble: Ensemble,
+    counts: Any,
+    key: Any,
+    statistics: Statistics,
+    make_optimizer: Callable[[Any], optax.GradientTransformation],
+    batch_size: int | None,
+    layerwise: bool,
+) -> dict[str, Any]:
+    samples = len(ensemble.inputs)
+
+    def batch(step: Any, order: Any) -> tuple[Any, Any, Any]:
+        if batch_size is None:
+            return ensemble.inputs, ensemble.targets, order
+        epoch, place = jnp.divmod(step, samples // batch_size)
+        # Batches are common to all members, so under vmap this remains a branch.
+        order = jax.lax.cond(
+            place == 0, lambda: jax.random.permutation(jax.random.fold_in(key, epoch), samples), lambda: order
+        )
+        rows = jax.lax.dynamic_slice_in_dim(order, place * batch_size, batch_size)
+        return ensemble.inputs[rows], ensemble.targets[rows], order
+
+    def member(weights: Any, rates: Any) -> dict[str, Any]:
+        optimizer = make_optimizer(1.0 if layerwise else rates)
+
+        def step(index: Any, carry: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+            weights, state, order = carry
+            inputs, targets, order = batch(index, order)
+            gradient = jax.grad(lambda w: squared_loss(eqx.combine(w, ensemble.frame), inputs, targets))(weights)
+            updates, state = optimizer.update(gradient, state, weights)
+            if layerwise:
+                updates = jax.tree.map(jnp.multiply, updates, rates)
+            return optax.apply_updates(weights, updates), state, order
+
+        def segment(carry: tuple[Any, Any], count: Any) -> tuple[tuple[Any, Any], dict[str, Any]]:
+            done, state = carry
+            state = jax.lax.fori_loop(done, done + count, step, state)
+            return (done + count, state), measure(ensemble, state[0], statistics)
+
+        start = (weights, optimizer.init(weights), jnp.arange(samples))
+        (done, state), curves = jax.lax.scan(segment, (jnp.zeros((), counts.dtype), start), counts[:-1])
+        final, _, _ = jax.lax.fori_loop(done, done + counts[-1], step, state)
+        finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(final)]).all()
+        return {"curves": curves, "weights": final, "finite": finite}
+
+    return ensemble.run(member)
+
+
+def _raise_if_diverged(
+    ensemble: Ensemble, result: dict[str, Any], task: Task, recorded: np.ndarray, time: np.ndarray
+) -> None:
+    loss = np.reshape(result["curves"]["loss"], (-1, len(recorded)))
+    with np.errstate(invalid="ignore"):
+        limit = _EXPLODED * np.maximum(loss[:, :1], task.target_power / 2)
+        bad = ~(loss <= limit)
+    failed = np.flatnonzero(bad.any(axis=1) | ~np.ravel(result["finite"]))
+    if not len(failed):
+        return
+    first = failed[0]
+    index = int(np.argmax(bad[first])) if bad[first].any() else len(recorded) - 1
+    when = np.broadcast_to(time.reshape(-1, len(recorded)), (1, *time.shape)[-2:])
+    at = float(when[first % len(when), index])
+    where = ""
+    if ensemble.dimensions:
+        named = "; ".join(ensemble.label(member) for member in failed[:5])
+        where = f" for {len(failed)} of {len(loss)} members ({named}{'; …' if len(failed) > 5 else ''})"
+    raise DivergenceError(
+        f"the loss left the finite numbers or exploded by step {recorded[index]}, time {at:.6g}{where}",
+        time=at,
+        remedy="choose a smaller learning rate or scale",
+    )
+
+
+def _recorded(record_steps: int | Sequence[int] | np.ndarray | None, steps: int) -> Int[np.ndarray, " step"]:
+    if np.ndim(record_steps) == 0:
+        count = 100 if record_steps is None else int(record_steps)
+        require(
+            count >= 2,
+            f"record_steps is {record_steps}",
+            argument="record_steps",
+            value=record_steps,
+            remedy="ask for at least two steps",
+        )
+        return np.unique(np.concatenate([[0], np.geomspace(1, steps, count - 1).round().astype(np.int64)]))
+    recorded = np.asarray(record_steps)
+    require(
+        recorded.ndim == 1
+        and recorded.size > 0
+        and recorded.dtype.kind in "iu"
+        and bool(np.all(np.diff(recorded) > 0) and recorded[0] >= 0 and recorded[-1] <= steps),
+        "record_steps are not increasing whole numbers from 0 to steps",
+        argument="record_steps",
+        remedy="sort them, drop repeats, and keep them within 0 and steps",
+    )
+    return recorded.astype(np.int64)

@@ -1,0 +1,187 @@
+"""Staircases: find the predicted jumps in an observed loss curve, and the plateaus that nobody predicted."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from dynascope.errors import require
+
+__all__ = ["compare_staircases", "crossing_times", "resting_levels"]
+
+# Two jumps this many e-folds of growth apart leave a visible pause in the descent between them.
+_SEPARATE_E_FOLDS = 8.0
+# A pause is a plateau where the descent is this many times slower than on either side.
+_PLATEAU_DEPTH = 10.0
+# An observed plateau belongs to a predicted level within this share of the initial loss, or of the drops beside it.
+_LEVEL_SHARE, _DROP_SHARE = 0.02, 0.25
+
+
+def crossing_times(
+    time: Float[np.ndarray, " time"], loss: Float[np.ndarray, " time"], values: Float[np.ndarray, " jump"]
+) -> Float[np.ndarray, " jump"]:
+    """First times at which a loss curve passes below each value; NaN where it never does.
+
+    Example:
+        >>> crossing_times(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1.0, 0.0]), np.array([0.5, -1.0]))
+        array([1.5, nan])
+    """
+    crossings = np.full(len(values), np.nan)
+    for j, value in enumerate(values):
+        after = int(np.argmax(loss < value))
+        if loss[after] < value:
+            before = max(after - 1, 0)
+            crossings[j] = np.interp(value, [loss[after], loss[before]], [time[after], time[before]])
+    return crossings
+
+
+def resting_levels(
+    time: Float[np.ndarray, " time"], loss: Float[np.ndarray, " time"], depth: float = _PLATEAU_DEPTH
+) -> list[tuple[float, float]]:
+    """Plateaus of a falling loss curve, found without a theory.
+
+    A plateau lies at a local minimum of the descent rate −dL/dt that is at least `depth` times below the largest rate
+    on either side of it, up to the neighbouring plateaus.
+
+    Returns:
+        For each plateau its loss and the smaller of the drops before and after it, in order.
+
+    Example:
+        >>> t = np.linspace(0, 20, 2001)
+        >>> levels = resting_levels(t, 2 - 1 / (1 + np.exp(5 - t) ** 3) - 1 / (1 + np.exp(15 - t) ** 3))
+        >>> [round(level, 3) for level, _ in levels]
+        [1.0]
+    """
+    middle = (time[1:] + time[:-1]) / 2
+    rate = np.maximum(-np.diff(loss) / np.diff(time), 0.0)
+    floor = depth * np.finfo(float).eps * loss[0] / max(time[-1], np.finfo(float).tiny)
+    peaks: list[int] = []
+    pauses: list[int] = []
+    highest, lowest = 0, 0
+    rising = True
+    for i in range(len(rate)):
+        if rising:
+            if rate[i] > rate[highest]:
+                highest = i
+            elif rate[i] * depth < rate[highest] and rate[highest] > floor:
+                peaks.append(highest)
+                lowest, rising = i, False
+        elif rate[i] < rate[lowest]:
+            lowest = i
+        elif rate[i] > depth * max(rate[lowest], floor):
+            pauses.append(lowest)
+            highest, rising = i, True
+    losses = np.interp(middle, time, loss)
+    levels = [float(losses[pause]) for pause in pauses[: len(peaks)]]
+    bounds = [float(loss[0]), *levels, float(loss[-1])]
+    return [(level, min(bounds[k] - level, level - bounds[k + 2])) for k, level in enumerate(levels)]
+
+
+def compare_staircases(
+    observed: xr.Dataset, predicted: xr.Dataset, at_other_scale: xr.Dataset | None
+) -> tuple[xr.Dataset, dict[str, float]]:
+    """The residual of a staircase, and the errors of its quantities.
+
+    Errors are predicted against observed: positive where the theory says later, or higher.
+
+    Returns:
+        The residual over `jump`: `observed_jump_time`, `predicted_jump_time`, `jump_time_error` (relative),
+        `observed_loss_before`, `observed_loss_after` (midway in time between two jumps), `level_error` (over the
+        initial loss), and with a second scale `slope` and `slope_error` (relative). And the largest errors of
+        `jump_time`, `level`, `slope`, with the numbers of `missing_jumps` and `extra_jumps`.
+
+    Raises:
+        InputError: An observed record has no single loss over time, or does not say its scale.
+    """
+    time, loss = _curve(observed)
+    levels = np.append(predicted["loss_before"].to_numpy()[:1], predicted["loss_after"].to_numpy())
+    times = predicted["jump_time"].to_numpy()
+    slow = predicted["slow"].to_numpy() if "slow" in predicted else np.zeros(len(times), bool)
+    middles = (levels[1:] + levels[:-1]) / 2
+    found = crossing_times(time, loss, middles)
+    ends = np.append((found[1:] + found[:-1]) / 2, time[-1])
+    seen_after = np.where(np.isnan(found) | np.isnan(ends), np.nan, np.interp(ends, time, loss))
+    seen_before = np.append(loss[:1], seen_after[:-1])
+    time_error = times / found - 1
+    level_error = (levels[1:] - seen_after) / levels[0]
+    settled = ~slow & ~np.append(slow[1:], False)
+    errors = {
+        "jump_time": _largest(time_error[~slow]),
+        "level": _largest(level_error[settled]),
+        "missing_jumps": float(np.sum(np.isnan(found)) + _merged(predicted, times, found, slow, time, loss)),
+        "extra_jumps": float(_unpredicted(time, loss, levels, slow)),
+    }
+    jumps = ("jump",)
+    variables = {
+        "observed_jump_time": (jumps, found),
+        "predicted_jump_time": (jumps, times),
+        "jump_time_error": (jumps, time_error),
+        "observed_loss_before": (jumps, seen_before),
+        "observed_loss_after": (jumps, seen_after),
+        "level_error": (jumps, level_error),
+    }
+    if at_other_scale is not None:
+        elapsed = crossing_times(*_curve(at_other_scale), middles) - found
+        ratio = np.log(_scale(observed)) - np.log(_scale(at_other_scale))
+        slope = elapsed / ratio
+        slope_error = predicted["accelerated_time"].to_numpy() / slope - 1
+        variables |= {"slope": (jumps, slope), "slope_error": (jumps, slope_error)}
+        errors["slope"] = _largest(slope_error[~slow])
+    return xr.Dataset(variables, coords={"jump": predicted["jump"].to_numpy()}), errors
+
+
+def _curve(record: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    require(
+        "loss" in record and record["loss"].dims == ("time",),
+        "the observed record has no single loss over time",
+        argument="observed",
+        value=dict(record.sizes),
+        remedy="select one member of the ensemble, or observe one run",
+    )
+    return record["time"].to_numpy(), record["loss"].to_numpy()
+
+
+def _scale(record: xr.Dataset) -> float:
+    require(
+        "scale" in record.attrs,
+        "an observed record does not say its scale",
+        argument="at_other_scale",
+        remedy="pass records of observe",
+    )
+    return float(record.attrs["scale"])
+
+
+def _largest(errors: np.ndarray) -> float:
+    """The largest size among errors; NaN if there are none, infinite if one is unknown."""
+    if not errors.size:
+        return np.nan
+    return float(np.max(np.where(np.isnan(errors), np.inf, np.abs(errors))))
+
+
+def _merged(predicted, times, found, slow, time, loss) -> int:
+    """Predicted jumps that do not separate from the one before, though a long plateau should lie between."""
+    growth = predicted["accelerated_time"].to_numpy()
+    merged = 0
+    log_inverse_scale = -np.log(float(predicted.attrs.get("scale", 1.0)))
+    rate = np.maximum(-np.gradient(loss, time), 0.0)
+    for j in range(1, len(times)):
+        e_folds = log_inverse_scale * (growth[j] - growth[j - 1]) / growth[j]
+        if slow[j - 1] or slow[j] or e_folds < _SEPARATE_E_FOLDS or not np.isfinite(found[j - 1 : j + 1]).all():
+            continue
+        between = slice(*np.searchsorted(time, found[j - 1 : j + 1]))
+        pause = rate[between]
+        if pause.size < 3 or 2 * pause.min() > min(pause[0], pause[-1]):
+            merged += 1
+    return merged
+
+
+def _unpredicted(time: np.ndarray, loss: np.ndarray, levels: np.ndarray, slow: np.ndarray) -> int:
+    """Observed plateaus at no predicted level, and a further descent below the last one."""
+    extra = 0
+    for level, drop in resting_levels(time, loss):
+        nearest = int(np.argmin(np.abs(levels - level)))
+        allowed = max(_LEVEL_SHARE * levels[0], _DROP_SHARE * drop)
+        beside_slow = bool(slow[max(nearest - 1, 0) : nearest + 1].any())
+        extra += bool(abs(levels[nearest] - level) > allowed and not beside_slow)
+    return extra + bool(loss[-1] < levels[-1] - _LEVEL_SHARE * levels[0])

@@ -1,0 +1,110 @@
+"""Observe: train a network and measure it, as a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dynascope.errors import InputError, require
+from dynascope.networks.diagonal_linear import DiagonalLinear
+from dynascope.networks.kinds import network_for
+from dynascope.prediction import linear_layers, predict
+from dynascope.tasks.task import Task
+
+__all__ = ["observe"]
+
+Probe = tuple[Callable[[Any], Any], tuple[str, ...]]
+
+
+def observe(
+    task: Task,
+    network: Any,
+    *,
+    scale: float = 1.0,
+    flow: str = "gradient_flow",
+    probes: Mapping[str, Probe] | None = None,
+    duration: float | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> xr.Dataset:
+    """Train a network on a task and record what it does.
+
+    Args:
+        task: The data.
+        network: A module with its weights at unit scale, a sequence of such modules (an ensemble over seeds), or the
+            name of a kind ("linear", "diagonal").
+        scale: Factor on the weights at the start; a sequence makes an ensemble.
+        flow: "gradient_flow" (continuous time) or "descent" (an optimiser's steps).
+        probes: Further quantities by name: a function of the network and the dimension names of what it returns.
+        duration: Gradient-flow time at which to stop. By default a quarter beyond the last jump that theory predicts,
+            and more at large scales, where the prediction is rough. Not used by descent, which takes `steps`.
+        seed: Seed of the initial weights when the network is given by name, and of the batches of descent.
+        **options: Passed on to `flows.gradient_flow` or `flows.descend`.
+
+    Returns:
+        Record with `loss` over `time` (over `step` for descent), and each probe.
+
+    Two-layer linear and diagonal networks from a single start are followed in variables in which any scale keeps its
+    digits (see `flows.linear_flow`, `flows.diagonal_flow`), unless probes or options ask for the weights. The
+    attribute `variables` says which were used.
+
+    Raises:
+        InputError: An argument is outside its domain, or no duration is given and no theory suggests one.
+        DivergenceError: The run left the finite numbers.
+
+    Example:
+        >>> task = Task(np.eye(2) * 2**0.5, np.diag([4.0, 1.0]) * 2**0.5)
+        >>> run = observe(task, "linear", scale=1e-8)
+        >>> float(run["loss"][0].round(6)), float(run["loss"][-1].round(6))
+        (8.5, 0.0)
+    """
+    from dynascope import flows
+
+    if isinstance(network, str):
+        network = network_for(network, task, seed=seed)
+    if flow == "descent":
+        return _described(
+            flows.descend(network, task, scale=scale, statistics=probes, seed=seed, **options), task, "descent", scale
+        )
+    require(
+        flow == "gradient_flow",
+        f"flow is {flow!r}",
+        argument="flow",
+        value=flow,
+        remedy="choose gradient_flow or descent",
+    )
+    single = np.ndim(scale) == 0 and not isinstance(network, list | tuple)
+    if duration is None:
+        duration = _duration(task, network, scale, single)
+    if single and not probes and not options:
+        layers = linear_layers(network)
+        if layers is not None:
+            run = flows.linear_flow(task, *layers, scale=scale, duration=duration)
+            return _described(run, task, "gradient flow", scale)
+        if isinstance(network, DiagonalLinear) and np.all(np.asarray(network.v) == 0) and np.ptp(network.u) == 0:
+            run = flows.diagonal_flow(task, scale=scale * float(network.u[0]), duration=duration)
+            return _described(run, task, "gradient flow", scale)
+    run = flows.gradient_flow(network, task, duration=duration, scale=scale, statistics=probes, **options)
+    return _described(run, task, "gradient flow", scale)
+
+
+def _duration(task: Task, network: Any, scale: Any, single: bool) -> float:
+    if not single:
+        raise InputError("an ensemble has no common duration", argument="duration", remedy="give one")
+    try:
+        staircase = predict(task, network, scale=scale)
+    except InputError as error:
+        raise InputError(
+            f"no duration is given and none can be predicted ({error})", argument="duration", remedy="give one"
+        ) from None
+    return float(staircase["jump_time"].max()) * (1.25 - 2 / np.log(scale))
+
+
+def _described(record: xr.Dataset, task: Task, flow: str, scale: Any) -> xr.Dataset:
+    attributes = {"flow": flow, "variables": "weights", **record.attrs, "task": task.name}
+    if np.ndim(scale) == 0:
+        attributes["scale"] = float(scale)
+    return record.assign_attrs(attributes)

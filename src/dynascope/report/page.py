@@ -1,0 +1,246 @@
+"""The report page: everything that a tree says, on one HTML page that needs nothing else.
+
+The page carries its scripts, styles and pictures. Its content security policy forbids every request and every script
+but the two whose hashes it names, so that no text in a record can reach the network or run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import xarray as xr
+from markupsafe import Markup
+from plotly.graph_objects import Figure
+from plotly.offline import get_plotlyjs
+
+from dynascope import plot, traces
+from dynascope.errors import InputError, require
+from dynascope.record import CONVENTION
+from dynascope.report.interactive import curves_figure, staircase_figure
+from dynascope.report.wording import number, percent, plain, words
+from dynascope.store import written_beside
+
+__all__ = ["render_page", "write_page"]
+
+_MOST_FIGURES = 12
+_VERDICTS = {
+    "agree": "Theory and experiment agree",
+    "disagree": "Theory and experiment disagree",
+    "prediction": "Prediction only",
+    "observation": "Observation only",
+    "open": "Not compared",
+}
+_SENTENCES = {
+    "prediction": "Nothing was trained: what follows is what theory expects.",
+    "observation": "No theory was asked: what follows was measured on training.",
+}
+_FEATURES = {
+    "input_feature": "The input pattern that each jump learns",
+    "coefficient": "The linear map after each jump",
+}
+_PREDICTED_COLUMNS = ("jump_time", "loss_after", "learned", "slow", "reason")
+_OBSERVED_COLUMNS = ("observed_jump_time", "jump_time_error", "observed_loss_after")
+
+
+def render_page(tree: xr.DataTree | xr.Dataset) -> str:
+    """The whole report as HTML: verdict, figures, tables, treatment of the data, parameters, reference.
+
+    Args:
+        tree: What `compare` returns, or a tree or record of one side alone.
+
+    Returns:
+        A self-contained page, which opens from disk and makes no request.
+
+    Raises:
+        InputError: The tree holds neither a prediction nor an observation, or an attribute that should be JSON is not.
+
+    Example:
+        >>> from dynascope.record import make_record
+        >>> page = render_page(make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]}))
+        >>> page.startswith("<!doctype html>"), "Observation only" in page
+        (True, True)
+    """
+    tree = xr.DataTree(tree) if isinstance(tree, xr.Dataset) else tree
+    sides = {name: record for name in ("observed", "predicted") if (record := traces.side(tree, name)) is not None}
+    require(
+        bool(sides),
+        "the tree holds neither a prediction nor an observation",
+        argument="tree",
+        remedy="pass what predict, observe or compare return",
+    )
+    setup = tree["setup"].attrs if "setup" in tree.children else {}
+    facts = {"convention": CONVENTION, **list(sides.values())[-1].attrs, **setup, **tree.attrs}
+    scripts = {"plotly": get_plotlyjs(), "page": _text("page.js")}
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(number=number, percent=percent, words=words)
+    return environment.from_string(_text("template.html.j2")).render(
+        title=facts.get("title") or _title(facts),
+        claim=facts.get("claim", ""),
+        verdict=_verdict(tree.attrs, list(sides)),
+        warnings=_warnings(tree),
+        figures=_figures(tree),
+        features=_features(tree),
+        agreement=_json(facts, "agreement", {}),
+        jumps=_jumps(tree),
+        compared="residual" in tree.children and "observed_jump_time" in tree["residual"],
+        description=_json(facts, "description", []),
+        parameters=_parameters(facts),
+        reference=facts.get("reference", ""),
+        convention=facts["convention"],
+        version=facts.get("version", ""),
+        style=Markup(_text("page.css")),
+        scripts={name: Markup(script) for name, script in scripts.items()},
+        policy=_policy(scripts),
+    )
+
+
+def write_page(tree: xr.DataTree | xr.Dataset, path: str | PathLike[str]) -> Path:
+    """Write the report to a file, whole or not at all.
+
+    Args:
+        tree: As `render_page`.
+        path: The file, by custom `….html`; its folder must exist.
+
+    Returns:
+        The path.
+
+    Raises:
+        InputError: As `render_page`; or the folder does not exist, or the path is a folder.
+    """
+    with written_beside(path) as partial:
+        partial.write_text(render_page(tree), encoding="utf-8", newline="\n")
+    return Path(path)
+
+
+def _title(facts: Mapping[Any, Any]) -> str:
+    parts = [str(facts[name]) for name in ("network", "task") if facts.get(name)]
+    return " on ".join(parts) or "Learning dynamics"
+
+
+def _verdict(attributes: Mapping[Any, Any], sides: Sequence[str]) -> dict[str, str]:
+    kind = attributes.get("verdict")
+    if kind not in ("agree", "disagree"):
+        kind = "open" if len(sides) == 2 else {"observed": "observation", "predicted": "prediction"}[sides[0]]
+    sentence = attributes.get("verdict_sentence") or _SENTENCES.get(kind, "")
+    # The banner already says in its heading how such a sentence begins.
+    sentence = sentence.removeprefix(f"{_VERDICTS[kind]}: ")
+    sentence = sentence[:1].upper() + sentence[1:]
+    return {"kind": kind, "heading": _VERDICTS[kind], "sentence": sentence}
+
+
+def _warnings(tree: xr.DataTree) -> list[str]:
+    found = [str(warning) for node in tree.subtree for warning in _json(node.attrs, "warnings", [])]
+    return list(dict.fromkeys(found))
+
+
+def _figures(tree: xr.DataTree) -> list[dict[str, Any]]:
+    names = traces.curve_names(tree)
+    figures = []
+    if traces.has_staircase(tree):
+        names = [name for name in names if name != "loss"]
+        figures.append(_entry("loss", staircase_figure(tree), traces.staircase(tree)))
+    figures += [_entry(name, curves_figure(tree, name), traces.curves(tree, name)) for name in names]
+    return figures[:_MOST_FIGURES]
+
+
+def _entry(name: str, figure: Figure, lines: Sequence[traces.Trace]) -> dict[str, Any]:
+    strokes = {"observed": "Solid: observed.", "predicted": "Dashed: predicted."}
+    caption = " ".join(strokes[side] for side in dict.fromkeys(line.side for line in lines))
+    drawn = sum(1 for _ in figure.select_traces({"mode": "lines"}))
+    if drawn < len(lines):
+        caption += f" Of {len(lines)} lines {drawn} are drawn."
+    return {
+        "name": words(name),
+        "caption": caption,
+        "axis": words(lines[0].axis),
+        "logarithmic": lines[0].axis in traces.LOGARITHMIC,
+        # No "<" leaves the JSON, so no text in it can end the script element that holds it.
+        "content": Markup((figure.to_json() or "").replace("<", "\\u003c")),
+    }
+
+
+def _features(tree: xr.DataTree) -> dict[str, str] | None:
+    if not traces.has_features(tree):
+        return None
+    values, image_shape = traces.learned_features(tree)
+    caption = f"{_FEATURES[str(values.name)]}. Red is positive, blue negative, white zero. "
+    caption += "One scale for all." if image_shape is None else "Each picture has a scale of its own."
+    if image_shape is not None and values.sizes["jump"] > plot.MOST_PICTURES:
+        caption += f" The first {plot.MOST_PICTURES} of {values.sizes['jump']} are shown."
+    drawing = plot.features(tree).get_figure(root=True)
+    assert drawing is not None
+    picture = io.BytesIO()
+    drawing.savefig(picture, format="png", dpi=160, metadata={"Software": None})
+    return {"caption": caption, "source": "data:image/png;base64," + base64.b64encode(picture.getvalue()).decode()}
+
+
+def _jumps(tree: xr.DataTree) -> list[dict[str, Any]]:
+    """One row of the table for each jump; of an ensemble the medians."""
+    predicted = traces.side(tree, "predicted")
+    if predicted is None or not traces.has_staircase(tree):
+        return []
+    columns = {name: predicted[name] for name in _PREDICTED_COLUMNS if name in predicted}
+    if "residual" in tree.children:
+        residual = tree["residual"].to_dataset()
+        found = [name for name in _OBSERVED_COLUMNS if name in residual]
+        columns |= {name: residual[name].reindex(jump=predicted["jump"]) for name in found}
+    cells = {name: _over_jumps(values) for name, values in columns.items()}
+    names = (*_PREDICTED_COLUMNS, *_OBSERVED_COLUMNS)
+    return [
+        {"jump": jump, **{name: cells[name][i] if name in cells else None for name in names}}
+        for i, jump in enumerate(predicted["jump"].to_numpy().tolist())
+    ]
+
+
+def _over_jumps(values: xr.DataArray) -> list[Any]:
+    others = [name for name in values.dims if name != "jump"]
+    if values.dtype.kind == "U":
+        values = values.isel(dict.fromkeys(others, 0))
+    elif others:
+        values = values.any(others) if values.dtype.kind == "b" else values.median(others)
+    return values.to_numpy().tolist()
+
+
+def _parameters(facts: Mapping[Any, Any]) -> dict[str, str]:
+    """The parameters of the study, then what else is known of the setup."""
+    parameters = _json(facts, "parameters", {})
+    shown = ("task", "network", "theory", "scale", "initial_loss", "degree")
+    rest = {name: facts[name] for name in shown if name in facts and name not in parameters}
+    return {words(name): plain(value) for name, value in {**parameters, **rest}.items()}
+
+
+def _json(attributes: Mapping[Any, Any], name: str, default: Any) -> Any:
+    try:
+        value = json.loads(attributes[name]) if name in attributes else default
+    except (TypeError, json.JSONDecodeError):
+        value = None
+    if not isinstance(value, type(default)):
+        raise InputError(
+            f"the attribute {name!r} is not a JSON {'list' if isinstance(default, list) else 'object'}",
+            argument=name,
+            value=attributes[name],
+            remedy="make records with make_record, which writes lists and dictionaries as JSON",
+        )
+    return value
+
+
+def _text(name: str) -> str:
+    return files("dynascope.report").joinpath(name).read_text("utf-8")
+
+
+def _policy(scripts: Mapping[str, str]) -> str:
+    """A content security policy under which the page can run its own scripts and can ask for nothing."""
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts.values()]
+    allowed = " ".join(f"'sha256-{each}'" for each in hashes)
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:"

@@ -1,0 +1,137 @@
+"""What every study is: a claim, the same quantities observed and predicted, and a verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import importlib.metadata
+import pkgutil
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dynascope.errors import require
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Reference", "Study", "find_studies", "find_study"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """Where a claim was published.
+
+    Attributes:
+        paper: Authors and title.
+        arxiv: arXiv identifier.
+        claim: What the study puts to the test, in one sentence.
+    """
+
+    paper: str
+    arxiv: str
+    claim: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """A published claim, put to the test: its fields are its parameters.
+
+    A study names a task, a network, a scale and a flow; the verbs do the work. It declares at import and computes
+    nothing, so that listing all studies stays instant.
+
+    Attributes:
+        name: What the command line calls it.
+        reference: The paper and the claim.
+        minutes: How long `run` takes on two cores, compilation included.
+        tolerance: For each compared quantity, the error below which theory and experiment agree, and the reason for
+            that number. Quantities that are not named keep the tolerance of their theory.
+        tiny: Fields that make the study small enough to run in seconds, with the same claim.
+    """
+
+    name: ClassVar[str]
+    reference: ClassVar[Reference]
+    minutes: ClassVar[float]
+    tolerance: ClassVar[Mapping[str, tuple[float, str]]] = {}
+    tiny: ClassVar[Mapping[str, Any]] = {}
+
+    def observe(self) -> xr.Dataset:
+        """Train and measure."""
+        raise NotImplementedError
+
+    def predict(self) -> xr.Dataset:
+        """Ask the theory."""
+        raise NotImplementedError
+
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+        """Put both side by side; a study with more than one run adds the others here."""
+        from dynascope.comparison import compare
+
+        return compare(observed, predicted, attributes=self.attributes())
+
+    def run(self) -> xr.DataTree:
+        """Observe, predict and compare.
+
+        Returns:
+            The tree with the groups `setup`, `observed`, `predicted` and `residual`, and the verdict in its attributes.
+        """
+        return self.compare(self.observe(), self.judged(self.predict()))
+
+    def judged(self, predicted: xr.Dataset) -> xr.Dataset:
+        """The prediction with this study's tolerances attached."""
+        return predicted.assign_attrs(
+            {f"{name}_tolerance": value for name, (value, _) in self.tolerance.items()}
+            | {f"{name}_tolerance_reason": reason for name, (_, reason) in self.tolerance.items()}
+        )
+
+    def attributes(self) -> dict[str, Any]:
+        """What the result says of the study it came from."""
+        import json
+
+        return {
+            "study": self.name,
+            "title": self.name.replace("-", " ").capitalize(),
+            "claim": self.reference.claim,
+            "reference": f"{self.reference.paper} (arXiv {self.reference.arxiv})",
+            "parameters": json.dumps(dataclasses.asdict(self)),
+        }
+
+
+@functools.cache
+def find_studies() -> dict[str, type[Study]]:
+    """Every study by name: those of this package, and those that installed packages offer.
+
+    A module of `dynascope.studies` takes part by defining a subclass of `Study`; another package does by naming such a
+    module under the entry point group "dynascope.studies".
+
+    Example:
+        >>> "linear-staircase" in find_studies()
+        True
+    """
+    package = importlib.import_module("dynascope.studies")
+    modules = [f"{package.__name__}.{module.name}" for module in pkgutil.iter_modules(package.__path__)]
+    modules += [entry.value for entry in importlib.metadata.entry_points(group="dynascope.studies")]
+    found = {}
+    for module in map(importlib.import_module, modules):
+        for value in vars(module).values():
+            declared = isinstance(value, type) and issubclass(value, Study) and value.__module__ == module.__name__
+            if declared and hasattr(value, "name"):
+                found[value.name] = value
+    return dict(sorted(found.items()))
+
+
+def find_study(name: str) -> type[Study]:
+    """The study of that name.
+
+    Raises:
+        InputError: There is none.
+    """
+    studies = find_studies()
+    require(
+        name in studies,
+        f"no study is called {name!r}",
+        argument="study",
+        value=name,
+        remedy=f"choose from {', '.join(studies)}",
+    )
+    return studies[name]

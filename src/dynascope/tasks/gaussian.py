@@ -1,0 +1,117 @@
+"""Gaussian regression: inputs of a given covariance and linear targets."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.errors import require, require_array
+from dynascope.tasks.task import Task
+
+__all__ = ["regression"]
+
+_ROUNDING = 1e-10  # relative asymmetry or negative eigenvalue of a covariance that counts as rounding
+
+
+def regression(
+    *,
+    samples: int,
+    input_covariance: ArrayLike,
+    target_map: ArrayLike,
+    noise: float = 0.0,
+    seed: int = 0,
+    exact_moments: bool = False,
+) -> Task:
+    """Gaussian inputs x ~ N(0, Σ) with targets y = x B + noise · ε, ε ~ N(0, I).
+
+    With `exact_moments` the draw is transformed linearly, by the symmetric transform that moves it least, so that
+    E[x xᵀ] = Σ, and when there is noise E[ε εᵀ] = I and E[ε xᵀ] = 0, hold for the finite sample and not only in
+    expectation: then Σyx = Bᵀ Σ, and a model solved for these moments is exact. These are moments about zero; the mean
+    of the sample is not made zero.
+
+    Args:
+        samples: Number of samples n.
+        input_covariance: Σ of shape (d, d), or the d variances of independent inputs.
+        target_map: B of shape (d, c), or (d,) for one target.
+        noise: Standard deviation of the noise on each target.
+        seed: Seed of the draw.
+        exact_moments: Make the moments of the sample exact; needs n ≥ d, or n ≥ d + c with noise.
+
+    Returns:
+        Task with inputs (n, d) and targets (n, c).
+
+    Raises:
+        InputError: A covariance that is not symmetric, positive semi-definite and non-zero, shapes that do not fit, a
+            negative noise, or too few samples.
+
+    Example:
+        >>> task = regression(samples=8, input_covariance=[2.0, 1.0], target_map=[[3.0], [0.5]], exact_moments=True)
+        >>> bool(np.allclose(task.input_moment, [[2, 0], [0, 1]])), bool(np.allclose(task.cross_moment, [[6, 0.5]]))
+        (True, True)
+    """
+    root = _square_root(input_covariance)
+    dimension = len(root)
+    shape = (dimension, None) if _nesting(target_map) == 2 else (dimension,)
+    linear_map = require_array("target_map", target_map, shape).reshape(dimension, -1)
+    require(
+        np.isfinite(noise) and noise >= 0,
+        f"noise is {noise}",
+        argument="noise",
+        value=noise,
+        remedy="choose a standard deviation that is zero or positive",
+    )
+    noise_dimension = linear_map.shape[1] if noise else 0
+    fewest = max(2, dimension + noise_dimension) if exact_moments else 2
+    require(
+        samples >= fewest,
+        f"samples is {samples}",
+        argument="samples",
+        value=samples,
+        remedy=f"choose at least {fewest}" + (", so that the moments can be exact" if exact_moments else ""),
+    )
+    draw = np.random.default_rng(seed).normal(size=(samples, dimension + noise_dimension))
+    if exact_moments:
+        left, _, right = np.linalg.svd(draw, full_matrices=False)
+        draw = np.sqrt(samples) * left @ right
+    inputs, noises = draw[:, :dimension] @ root, draw[:, dimension:]
+    targets = inputs @ linear_map + (noise * noises if noise else 0.0)
+    exactly = "exactly the" if exact_moments else "in expectation the"
+    return Task(
+        inputs,
+        targets,
+        name="regression",
+        description=(
+            f"{samples} Gaussian samples whose second moment is {exactly} given covariance.",
+            "Targets are a linear map of the inputs"
+            + (f" with noise of standard deviation {noise:g}." if noise else " without noise."),
+        ),
+    )
+
+
+def _square_root(covariance: ArrayLike) -> Float[np.ndarray, "d d"]:
+    matrix = require_array("input_covariance", covariance, (None, None) if _nesting(covariance) == 2 else (None,))
+    matrix = require_array("input_covariance", np.diag(matrix) if matrix.ndim == 1 else matrix, (len(matrix),) * 2)
+    largest = np.abs(matrix).max(initial=0.0)
+    require(
+        bool(np.all(np.abs(matrix - matrix.T) <= _ROUNDING * largest)),
+        "input_covariance is not symmetric",
+        argument="input_covariance",
+        value=float(np.abs(matrix - matrix.T).max(initial=0.0)),
+        remedy="give a symmetric matrix or a vector of variances",
+    )
+    variances, axes = np.linalg.eigh((matrix + matrix.T) / 2)
+    lowest = variances.min(initial=0.0)
+    require(
+        largest > 0 and lowest >= -_ROUNDING * largest,
+        f"input_covariance has the eigenvalue {lowest:.6g}" if lowest < 0 else "input_covariance is zero",
+        argument="input_covariance",
+        value=float(lowest),
+        remedy="give a positive semi-definite matrix that is not zero",
+    )
+    return (axes * np.sqrt(np.maximum(variances, 0.0))) @ axes.T
+
+
+def _nesting(values: ArrayLike) -> int:
+    # As objects, rows of unequal length are one axis of lists, which require_array then refuses by name.
+    return np.asarray(values, dtype=object).ndim

@@ -1,0 +1,300 @@
+"""The growth factor: one scalar equation behind every two-layer linear mode.
+
+The two layers of a mode, seen in the basis where one combination grows and the other shrinks, both move by a single
+number g(t) that starts at one. Modes of unequal layers, a one-dimensional input with layer-wise rates and a whole
+scalar network with many neurons all reduce to this equation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.errors import InputError
+
+__all__ = ["GrowthFactor", "GrowthLimit", "growth_factor", "growth_limit", "mirrored", "real_array"]
+
+# Below this phase ρt the solution is summed as a power series in (ρt)², which has no singularity at ρ = 0.
+_SERIES_BELOW = 0.2
+
+
+class GrowthFactor(NamedTuple):
+    """The growth factor at some times, with what follows from it.
+
+    Attributes:
+        log_growth: ln g, finite even where g itself leaves the floating-point range.
+        strength: θ = C g − D/g.
+        residual: S − θ, computed without cancellation.
+    """
+
+    log_growth: Float[Array, ...]
+    strength: Float[Array, ...]
+    residual: Float[Array, ...]
+
+    @property
+    def growth(self) -> Float[Array, ...]:
+        """The growth factor g; infinite where it overflows."""
+        return jnp.exp(self.log_growth)
+
+    @property
+    def inverse_growth(self) -> Float[Array, ...]:
+        """The shrink factor 1/g; infinite where it overflows."""
+        return jnp.exp(-self.log_growth)
+
+    def layers(
+        self, growing: Real[ArrayLike, ...], shrinking: Real[ArrayLike, ...]
+    ) -> tuple[Float[Array, ...], Float[Array, ...]]:
+        """The weights of the two layers, p √g + q/√g and p √g − q/√g.
+
+        Args:
+            growing: p, half the sum of the two layers at the start; zero stays zero however large g is.
+            shrinking: q, half their difference.
+        """
+        grown = _times_exponential(jnp.asarray(growing), self.log_growth / 2)
+        shrunk = _times_exponential(jnp.asarray(shrinking), -self.log_growth / 2)
+        return grown + shrunk, grown - shrunk
+
+
+class GrowthLimit(NamedTuple):
+    """Where the growth factor goes as t → ∞.
+
+    Attributes:
+        log_growth: ln g∞, which is ±∞ where g grows or shrinks for ever.
+        strength: θ∞, equal to S unless the flow is trapped.
+        status: "converges" (exponentially, to θ∞ = S), "power law" (θ → S = 0 as ±1/(k t)), "saddle" (trapped at
+            θ∞ = 0 ≠ S) or "static" (nothing moves).
+    """
+
+    log_growth: np.ndarray
+    strength: np.ndarray
+    status: np.ndarray
+
+
+def growth_factor(
+    times: Real[ArrayLike, ...],
+    target: Real[ArrayLike, ...],
+    growing: Real[ArrayLike, ...],
+    shrinking: Real[ArrayLike, ...],
+    rate: Real[ArrayLike, ...],
+    *,
+    log_scale: Real[ArrayLike, ...] = 0.0,
+) -> GrowthFactor:
+    """Solve dg/dt = k (S g − C g² + D), g(0) = 1.
+
+    With r = √(S² + 4CD), e = exp(−k r t) and E = (1 − e)/r, the solution is g = ν/μ,
+    ν = 1 + e + (2D + S) E, μ = 1 + e + (2C − S) E, and θ = C g − D/g obeys d ln g/dt = k (S − θ), so that
+    S − θ = 4 e (S − θ₀)/(ν μ). Both g and θ are monotone in time.
+
+    All arguments broadcast. The result has the dtype of the arguments, can be compiled, and has finite derivatives
+    everywhere: also where C, D, S or r vanishes, and where g leaves the floating-point range
+    (a derivative too large for the dtype is cut off).
+
+    Args:
+        times: Gradient-flow times t ≥ 0.
+        target: S, the strength that the loss asks for, of any sign.
+        growing: C ≥ 0, squared size of the combination of layers that grows when S > 0.
+        shrinking: D ≥ 0, squared size of the combination that shrinks.
+        rate: k > 0.
+        log_scale: ln σ for an initialisation scale σ that multiplies the weights: C and D stand for σ²C and σ²D,
+            without underflow. C and D below the smallest normal number count as zero, so use it for tiny starts.
+
+    Returns:
+        `GrowthFactor` with ln g, the strength θ and the residual S − θ.
+
+    Raises:
+        InputError: A value that is not finite, t < 0, C < 0, D < 0 or k ≤ 0 (not checked on values traced by JAX).
+
+    References:
+        Nam, DPhil thesis (2024), Theorem 1 of chapter 6, and Xu & Ziyin, arXiv:2401.07085, Theorem 1, in one form.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     logistic = growth_factor(3.0, 2.0, 1e-3, 0.0, 1.4)
+        ...     print(f"{logistic.strength:.6f} {logistic.residual:.6f}")
+        1.379777 0.620223
+    """
+    return _growth(
+        real_array("times", times, minimum=0),
+        real_array("target", target),
+        real_array("growing", growing, minimum=0),
+        real_array("shrinking", shrinking, minimum=0),
+        real_array("rate", rate, above=0),
+        real_array("log_scale", log_scale),
+    )
+
+
+def growth_limit(
+    target: Real[ArrayLike, ...],
+    growing: Real[ArrayLike, ...],
+    shrinking: Real[ArrayLike, ...],
+    *,
+    log_scale: Real[ArrayLike, ...] = 0.0,
+) -> GrowthLimit:
+    """The limit of the growth factor, and how it is approached.
+
+    For C, D > 0 the flow converges to θ = S with g∞ = (S + r)/(2C) = 2D/(r − S). If C = 0 nothing grows and S > 0 is
+    out of reach; if D = 0 nothing shrinks and S < 0 is out of reach.
+
+    Args:
+        target: S, as in `growth_factor`.
+        growing: C.
+        shrinking: D.
+        log_scale: ln σ.
+
+    Returns:
+        `GrowthLimit` of NumPy arrays with the broadcast shape.
+
+    Raises:
+        InputError: A value that is not finite, or C or D negative.
+
+    Example:
+        >>> limit = growth_limit(np.array([1.0, -1.0]), 0.5, 0.0)
+        >>> [(float(strength), str(status)) for strength, status in zip(limit.strength, limit.status)]
+        [(1.0, 'converges'), (0.0, 'saddle')]
+    """
+    real_array("target", target)
+    real_array("growing", growing, minimum=0)
+    real_array("shrinking", shrinking, minimum=0)
+    real_array("log_scale", log_scale)
+    s, c, d, log_c = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (target, growing, shrinking, log_scale)))
+    square = np.exp(2 * log_c)
+    radius = np.sqrt(s**2 + 4 * (square * c) * (square * d))
+    trapped = ((c == 0) & (s > 0)) | ((d == 0) & (s < 0))
+    static = ((c == 0) & (d == 0)) | (square * (c - d) == s)
+    power_law = (s == 0) & ((c == 0) != (d == 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        up = np.log((np.abs(s) + radius) / 2) - np.log(np.where(s >= 0, c, d)) - 2 * log_c
+        logarithm = np.where(s == 0, (np.log(d) - np.log(c)) / 2, np.sign(s) * up)
+    return GrowthLimit(
+        log_growth=np.where(static, 0.0, logarithm),
+        strength=np.where(static, square * (c - d), np.where(trapped, 0.0, s)),
+        status=np.select([static, trapped, power_law], ["static", "saddle", "power law"], "converges"),
+    )
+
+
+def real_array(
+    name: str,
+    value: Any,
+    *,
+    minimum: float = -math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> Array:
+    """The value as a floating-point JAX array, checked where it is known.
+
+    Args:
+        name: Name of the argument, for the message.
+        value: Real numbers in any form; those traced by JAX are passed on unchecked.
+        minimum: Smallest value allowed.
+        above: Number that every value must exceed.
+        below: Number that every value must stay under.
+
+    Raises:
+        InputError: Values that are not real numbers, not finite, or out of range.
+    """
+    try:
+        array = jnp.asarray(value)
+    except (TypeError, ValueError, OverflowError):
+        array = None
+    if array is None or not jnp.issubdtype(array.dtype, np.number) or jnp.iscomplexobj(array):
+        raise InputError(f"{name} is not real", argument=name, value=type(value).__name__, remedy="pass real numbers")
+    if not isinstance(array, Tracer):
+        known = np.asarray(array)
+        wrong = known[~(np.isfinite(known) & (known >= minimum) & (known > above) & (known < below))]
+        if wrong.size:
+            worst = float(wrong[0])
+            bounds = (("not below", minimum), ("above", above), ("below", below))
+            limits = " and ".join(f"{words} {bound:g}" for words, bound in bounds if math.isfinite(bound))
+            raise InputError(
+                f"{name} has the value {worst:.6g}",
+                argument=name,
+                value=worst,
+                remedy=f"choose finite numbers {limits}".rstrip(),
+            )
+    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(jnp.result_type(float))
+
+
+def mirrored(target: Array, growing: Array, shrinking: Array) -> tuple[Array, Array, Array, Array]:
+    """S, C and D of the same flow with S ≥ 0, by the symmetry g → 1/g, θ → −θ, S → −S, C ↔ D, and where it was used."""
+    flipped = (target < 0) | ((target == 0) & (shrinking > growing))
+    return (
+        jnp.where(flipped, -target, target),
+        jnp.where(flipped, shrinking, growing),
+        jnp.where(flipped, growing, shrinking),
+        flipped,
+    )
+
+
+def _times_exponential(amount: Array, exponent: Array) -> Array:
+    """amount·exp(exponent), where an amount of zero is not turned into 0·∞ by an exponent out of range."""
+    ceiling = 0.8 * jnp.log(jnp.finfo(exponent.dtype).max)
+    return amount * jnp.exp(jnp.where(amount == 0, jnp.minimum(exponent, ceiling), exponent))
+
+
+@jax.jit
+def _growth(
+    times: Array, target: Array, growing: Array, shrinking: Array, rate: Array, log_scale: Array
+) -> GrowthFactor:
+    s, unit_c, unit_d, flipped = mirrored(target, growing, shrinking)
+    log_square = 2 * log_scale
+    c, d = unit_c * jnp.exp(log_square), unit_d * jnp.exp(log_square)
+    clock = rate * times
+    radius_squared = s**2 + 4 * c * d
+    early = clock * jnp.sqrt(radius_squared) < _SERIES_BELOW
+    gap = s - (c - d)
+
+    # Early: ν and μ over 2 exp(−ρt/2), as power series in y = (ρt/2)². Each branch is fed harmless numbers where the
+    # other one is chosen, because an infinite derivative times zero would be NaN.
+    clock_s, clock_c, clock_d = (jnp.where(early, clock, 0) * x for x in (s, c, d))
+    y = (clock_s / 2) ** 2 + clock_c * clock_d
+    cosh = 1 + y / 2 * (1 + y / 12 * (1 + y / 30 * (1 + y / 56 * (1 + y / 90))))
+    sinhc = 1 + y / 6 * (1 + y / 20 * (1 + y / 42 * (1 + y / 72 * (1 + y / 110))))
+    nu = cosh + (clock_s / 2 + clock_d) * sinhc
+    mu = cosh + (clock_c - clock_s / 2) * sinhc
+    early_growth = jnp.log(nu) - jnp.log(mu)
+    early_strength = c * nu / mu - d * mu / nu
+    early_residual = gap / (nu * mu)
+
+    # Late: μ = (1 + s/r)(e + escaping·σ²), where the first term rules on the saddle and the second after the escape.
+    radius = jnp.sqrt(jnp.where(early, 1, radius_squared))
+    phase = jnp.where(early, 1, clock * radius)
+    decayed = jnp.exp(-phase)
+    elapsed = -jnp.expm1(-phase) / radius
+    nu = 1 + decayed + (s + 2 * d) * elapsed
+    front = 1 + s / radius
+    source = 2 * elapsed + 4 * d / (radius * (radius + s))
+    escaping = unit_c * source / front
+    escaped, remaining, log_escape = _escape(phase + log_square, escaping)
+    late_growth = log_escape - log_square + jnp.log(nu / front)
+    late_residual = 4 * gap * remaining / (nu * front)
+    late_strength = jnp.where(
+        escaped > 0.5, s - late_residual, nu / source * escaped - _times_exponential(d, -late_growth)
+    )
+
+    signed = jnp.where(flipped, -1, 1)
+    return GrowthFactor(
+        log_growth=signed * jnp.where(early, early_growth, late_growth),
+        strength=signed * jnp.where(early, early_strength, late_strength),
+        residual=signed * jnp.where(early, early_residual, late_residual),
+    )
+
+
+def _escape(phase: Array, amount: Array) -> tuple[Array, Array, Array]:
+    """The shares a/(a + e⁻ᶻ) and e⁻ᶻ/(a + e⁻ᶻ), and −ln(a + e⁻ᶻ), for a phase z and an amount a ≥ 0."""
+    log_amount = jnp.log(jnp.where(amount == 0, 1, amount))
+    dwelling = (amount == 0) | (phase + log_amount < 0)
+    small = _times_exponential(jnp.where(dwelling, amount, 1), jnp.where(dwelling, phase, 0))
+    large = jnp.exp(jnp.where(dwelling, 0, -phase - log_amount))
+    return (
+        jnp.where(dwelling, small / (1 + small), 1 / (1 + large)),
+        jnp.where(dwelling, 1 / (1 + small), large / (1 + large)),
+        jnp.where(dwelling, phase - jnp.log1p(small), -log_amount - jnp.log1p(large)),
+    )

@@ -1,0 +1,276 @@
+"""Two-layer linear networks: greedy low-rank learning."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.errors import require, require_array, require_positive
+from dynascope.theory.staircase.bundles import Bundles
+from dynascope.theory.staircase.steps import Staircase
+
+__all__ = ["linear_staircase"]
+
+_GENERAL = "greedy low-rank learning"
+_COMMUTING = "greedy low-rank learning, independent modes"
+_REFERENCE = (
+    "Z. Li, Y. Luo, K. Lyu, Towards resolving the implicit bias of gradient descent for matrix factorization: greedy "
+    "low-rank learning (arXiv 2012.09839); Alternating Gradient Flows (arXiv 2506.06489)"
+)
+# Below this relative size a singular value or a failure to commute is round-off of the moments.
+_ROUND_OFF = 1e-8
+# Modes coupled more weakly than this leave the independent order only after a visible delay.
+_NEARLY_INDEPENDENT = 1e-2
+# Neurons above this size have begun to shape the function before any plateau.
+_SMALL_START = 0.1
+# A mode that by itself explains less than the drop would reach the middle of the drop only when its direction has
+# turned; up to there the growth of the mode sets the time.
+_LARGEST_SHARE = 0.95
+
+
+def linear_staircase(
+    cross_moment: Float[np.ndarray, "c d"],
+    input_moment: Float[np.ndarray, "d d"],
+    target_power: float,
+    *,
+    scale: float,
+    first: Float[np.ndarray, "d width"] | None = None,
+    second: Float[np.ndarray, "width c"] | None = None,
+) -> Staircase:
+    """Predict the staircase of f(x) = x W₁ W₂ trained by gradient flow from a small generic start.
+
+    Let s_j and u_j be the singular values and left vectors of Σyx Σxx^(−1/2), and P_k the projector on the first k of
+    the u_j. The network visits the reduced-rank regressions P_k Σyx Σxx⁻¹, with loss
+
+        L_k = ½ (tr Σyy − Σ_{j≤k} s_j²).
+
+    On plateau k the remaining directions grow at the singular values of M_k = (I − P_k) Σyx. With log-amplitudes that
+    start at −1 (in units of log(1/scale)) and keep their order, the j-th growing at σ_j(M_k), a jump happens whenever
+    the first reaches zero. If Σyxᵀ Σyx and Σxx commute, the modes are independent instead: they are learned in the
+    order of the singular values σ_k of Σyx, at 1/σ_k, and each lowers the loss by σ_k²/(2λ_k), with λ_k = v_kᵀ Σxx v_k.
+
+    With the initial weights given, the jump times at this scale follow from them: bundles of neurons are propagated
+    exactly through each plateau, and each drop is the logistic growth of its mode. Without them, times are accelerated
+    times multiplied by log(1/scale).
+
+    Args:
+        cross_moment: Σyx = E[y xᵀ], shape (c, d).
+        input_moment: Σxx = E[x xᵀ], shape (d, d); may be singular, the theory then works on its range.
+        target_power: tr Σyy = E‖y‖².
+        scale: Factor α < 1 on the initial weights.
+        first: W₁ at scale one, shape (d, width).
+        second: W₂ at scale one, shape (width, c).
+
+    Returns:
+        The staircase; its features are `output_feature` (the unit vector u_k), `input_feature` (the unit vector v_k
+        that grows on the plateau before, the first right singular vector of M_{k−1}), `learned_map` (the map that the
+        jump adds, u_kᵀ (W_k − W_{k−1})), and `singular_value` (s_k; σ_k for independent modes).
+
+    Raises:
+        InputError: Shapes that do not fit, moments that no data can have, nothing to learn, a scale not below one, or
+            initial weights that vanish.
+
+    Assumptions: a generic start (every mode has some weight) and simple singular values. Levels are exact as the scale
+    goes to zero; times carry an error that stays bounded in gradient-flow time while the times grow as log(1/scale).
+
+    Source: greedy low-rank learning, arXiv 2012.09839; the ordering of the remaining directions and the use of the
+    actual start are ours, checked against direct integration.
+
+    Example:
+        >>> steps = linear_staircase(np.diag([2.0, 0.5]), np.eye(2), 4.25, scale=1e-6)
+        >>> steps.accelerated_times, steps.levels
+        (array([0.5, 2. ]), array([2.125, 0.125, 0.   ]))
+    """
+    cross = require_array("cross_moment", cross_moment, (None, None))
+    moment = require_array("input_moment", input_moment, (cross.shape[1], cross.shape[1]))
+    require_positive(target_power=target_power, scale=scale)
+    require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
+    problem = _on_the_range(cross, moment)
+    neurons = _neurons(first, second, problem)
+    jumps = None if neurons is None else neurons.shape[1]
+    modes = _independent_modes(problem, jumps)
+    independent = modes.coupling <= _ROUND_OFF
+    if not independent:
+        modes = _coupled_modes(problem, jumps, modes.coupling)
+    levels = target_power / 2 - np.concatenate([[0.0], np.cumsum(modes.drops)])
+    require(
+        levels[-1] >= -1e-9 * target_power,
+        f"the inputs explain {2 * modes.drops.sum():.6g} of a target power of {target_power:.6g}",
+        argument="target_power",
+        value=target_power,
+        remedy="pass the moments of one and the same data",
+    )
+    log_scale = float(np.log(scale))
+    if neurons is None:
+        times = -log_scale * modes.accelerated_times
+    elif independent:
+        times = _times_independent(modes, neurons, log_scale)
+    else:
+        times = _times_general(problem, modes, neurons, log_scale)
+    return Staircase(
+        accelerated_times=modes.accelerated_times,
+        times=times,
+        levels=np.maximum(levels, 0.0),
+        learned=tuple(f"rank {k + 1}, singular value {value:.4g}" for k, value in enumerate(modes.values)),
+        slow=("",) * len(times),
+        features={
+            "output_feature": (("jump", "target"), modes.left.T),
+            "input_feature": (("jump", "feature"), modes.right.T @ problem.basis.T),
+            "learned_map": (("jump", "feature"), modes.maps @ problem.basis.T),
+            "singular_value": (("jump",), modes.values),
+        },
+        theory=_COMMUTING if independent else _GENERAL,
+        reference=_REFERENCE,
+        warnings=tuple(_warnings(modes, neurons, scale)),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Problem:
+    """Moments in the eigenbasis of Σxx on its range: cross (c, r), power (r,) eigenvalues, basis (d, r)."""
+
+    cross: np.ndarray
+    power: np.ndarray
+    basis: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class _Modes:
+    """The modes in the order in which they are learned; left (c, J), right (r, J), maps (J, r)."""
+
+    accelerated_times: np.ndarray
+    drops: np.ndarray
+    values: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    maps: np.ndarray
+    coupling: float
+
+
+def _neurons(first, second, problem: _Problem) -> np.ndarray | None:
+    """One column (input weights on the range, output weights) for each neuron."""
+    if first is None and second is None:
+        return None
+    first = require_array("first", first, (len(problem.basis), None))
+    second = require_array("second", second, (first.shape[1], len(problem.cross)))
+    neurons = np.concatenate([problem.basis.T @ first, second.T])
+    require(
+        bool(np.any(neurons)),
+        "the initial weights are zero",
+        argument="first",
+        value=0.0,
+        remedy="start from random ones",
+    )
+    return neurons
+
+
+def _on_the_range(cross: np.ndarray, moment: np.ndarray) -> _Problem:
+    power, vectors = np.linalg.eigh((moment + moment.T) / 2)
+    kept = power > 1e-12 * max(power[-1], 0.0)
+    require(
+        power[-1] > 0 and power[0] >= -_ROUND_OFF * power[-1],
+        f"input_moment has eigenvalues from {power[0]:.3g} to {power[-1]:.3g}",
+        argument="input_moment",
+        value=float(power[0]),
+        remedy="pass a second moment E[x xᵀ], which is positive semidefinite and not zero",
+    )
+    rotated = cross @ vectors
+    outside = np.linalg.norm(rotated[:, ~kept]) if not kept.all() else 0.0
+    require(
+        np.any(cross != 0) and outside <= 1e-6 * np.linalg.norm(cross),
+        "cross_moment is zero, or larger than the inputs allow",
+        argument="cross_moment",
+        value=float(np.linalg.norm(cross)),
+        remedy="pass targets that vary with the inputs",
+    )
+    return _Problem(rotated[:, kept], power[kept], vectors[:, kept])
+
+
+def _coupled_modes(problem: _Problem, jumps: int | None, coupling: float) -> _Modes:
+    left, values, _ = np.linalg.svd(problem.cross / np.sqrt(problem.power), full_matrices=False)
+    rank = int(np.sum(values > _ROUND_OFF * values[0]))
+    jumps = min(rank, jumps or rank)
+    left, values = left[:, :jumps], values[:jumps]
+    log_amplitudes, clock = -np.ones(rank), 0.0
+    times, right = [], []
+    for k in range(jumps):
+        _, rates, rows = np.linalg.svd(_residual(problem, left[:, :k]), full_matrices=False)
+        wait = -log_amplitudes[0] / rates[0]
+        log_amplitudes = (log_amplitudes + rates[: rank - k] * wait)[1:]
+        clock += wait
+        times.append(clock)
+        right.append(rows[0])
+    maps = left.T @ problem.cross / problem.power
+    return _Modes(np.array(times), values**2 / 2, values, left, np.array(right).T, maps, coupling)
+
+
+def _independent_modes(problem: _Problem, jumps: int | None) -> _Modes:
+    left, values, rows = np.linalg.svd(problem.cross, full_matrices=False)
+    rank = int(np.sum(values > _ROUND_OFF * values[0]))
+    left, values, right = left[:, :rank], values[:rank], rows[:rank].T
+    starts = np.flatnonzero(np.diff(values) < -_ROUND_OFF * values[0]) + 1
+    for block in np.split(np.arange(rank), starts):
+        # Any basis of a block of equal singular values serves; the one that diagonalises Σxx shows independence.
+        _, turn = np.linalg.eigh(right[:, block].T @ (problem.power[:, None] * right[:, block]))
+        right[:, block], left[:, block] = right[:, block] @ turn, left[:, block] @ turn
+    images = problem.power[:, None] * right
+    powers = np.sum(right * images, axis=0)
+    coupling = float(np.linalg.norm(images - right * powers) / np.linalg.norm(problem.power))
+    kept = slice(jumps)
+    drops, maps = values**2 / (2 * powers), (right * values / powers).T
+    return _Modes(1 / values[kept], drops[kept], values[kept], left[:, kept], right[:, kept], maps[kept], coupling)
+
+
+def _residual(problem: _Problem, learned: np.ndarray) -> np.ndarray:
+    return problem.cross - learned @ (learned.T @ problem.cross)
+
+
+def _times_independent(modes: _Modes, neurons: np.ndarray, log_scale: float) -> np.ndarray:
+    """Half-loss time of each logistic mode from the part of its start that no stronger mode shares."""
+    directions = np.concatenate([modes.right, modes.left]) / np.sqrt(2)
+    own = np.abs(np.diag(np.linalg.qr(neurons.T @ directions, mode="r")))
+    # Strength p = q²/2 grows as p' = 2p(σ − λp), so p = limit/(1 + e^(log_odds − 2σt)).
+    log_limit = np.log(2 * modes.drops / modes.values)
+    log_odds = _log_odds(log_limit - 2 * (log_scale + np.log(own)) + np.log(2))
+    # Half of the drop remains when p/limit = 1 − 1/√2.
+    return np.maximum(log_odds + np.log(np.sqrt(2) - 1), 0.0) / (2 * modes.values)
+
+
+def _times_general(problem: _Problem, modes: _Modes, neurons: np.ndarray, log_scale: float) -> np.ndarray:
+    """Exact growth on each plateau, then the logistic growth of the mode across its drop."""
+    bundles, clock, times = Bundles.from_neurons(neurons, log_scale), 0.0, []
+    for k, drop in enumerate(modes.drops):
+        plateau = bundles.ordered(_residual(problem, modes.left[:, :k]), len(modes.drops) - k)
+        rate = plateau.rates[0]
+        own_drop = rate**2 / (2 * np.sum(modes.right[:, k] ** 2 * problem.power))
+        log_limit = np.log(2 * own_drop / rate)
+        log_odds = _log_odds(log_limit - 2 * plateau.first_log_amplitude + np.log(2))
+        share = 1 - np.sqrt(1 - min(drop / 2 / own_drop, _LARGEST_SHARE))
+        times.append(clock + max(log_odds + np.log(share / (1 - share)), 0.0) / (2 * rate))
+        half_grown = max(log_odds, 0.0) / (2 * rate)
+        clock += half_grown
+        bundles = plateau.others_after(half_grown)
+    return np.array(times)
+
+
+def _log_odds(log_ratio):
+    """log(e^x − 1) for the log-ratio x of a logistic mode's limit to its start; zero once it has passed half."""
+    log_ratio = np.maximum(log_ratio, np.log(2))
+    return log_ratio + np.log1p(-np.exp(-log_ratio))
+
+
+def _warnings(modes: _Modes, neurons: np.ndarray | None, scale: float) -> Iterator[str]:
+    gaps = np.diff(modes.accelerated_times)
+    for k in np.flatnonzero(gaps <= 1e-6 * modes.accelerated_times[1:]):
+        yield f"Jumps {k + 1} and {k + 2} coincide: their modes are equally strong and the start decides their order."
+    if _ROUND_OFF < modes.coupling < _NEARLY_INDEPENDENT:
+        yield (
+            f"The modes are nearly independent (coupling {modes.coupling:.1g}): the network may first learn them in the"
+            " order of the singular values of Σyx and needs a further log(1/coupling) to leave such a plateau."
+        )
+    largest = 0.0 if neurons is None else scale * np.linalg.norm(neurons, axis=0).max()
+    if largest > _SMALL_START:
+        yield f"The start is not small (the largest neuron has norm {largest:.2g}), so the times are rough."

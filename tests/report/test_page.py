@@ -1,0 +1,346 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+import xarray as xr
+
+from dynascope.errors import InputError
+from dynascope.record import make_record
+from dynascope.report import render_page, write_page
+from dynascope.report.interactive import curves_figure, kept_points, staircase_figure
+
+TIME = np.linspace(0.0, 10.0, 5001)
+HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>"
+
+
+class Outline(HTMLParser):
+    """Elements, attributes and the text inside scripts of a page."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[tuple[str | None, str]] = []
+        self.text: list[str] = []
+        self._inside = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._inside = tag
+        if tag == "script":
+            self.scripts.append((dict(attrs).get("type"), ""))
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside == "script":
+            kind, text = self.scripts[-1]
+            self.scripts[-1] = (kind, text + data)
+        elif self._inside != "style":
+            self.text.append(data)
+
+    def figures(self) -> list[dict]:
+        return [json.loads(text) for kind, text in self.scripts if kind == "application/json"]
+
+    def programs(self) -> list[str]:
+        return [text for kind, text in self.scripts if kind is None]
+
+
+def study(
+    *, verdict: str | None = "agree", observed: bool = True, staircase: bool = True, seeds: int = 0, word: str = "plain"
+) -> xr.DataTree:
+    strengths = np.stack([1 / (1 + np.exp(3 - TIME)), 1 / (1 + np.exp(6 - TIME))], axis=1)
+    losses = 1 - strengths @ [0.6, 0.3]
+    variables: dict = {"mode_strength": (["time", "mode"], strengths)}
+    coordinates: dict = {"time": TIME, "mode": [1, 2]}
+    if staircase:
+        variables |= {
+            "jump_time": (["jump"], [3.0, np.inf]),
+            "loss_before": (["jump"], [1.0, 0.4]),
+            "loss_after": (["jump"], [0.4, 0.1]),
+            "slow": (["jump"], [False, True]),
+            "reason": (["jump"], ["", f"slow because {word}"]),
+            "learned": (["jump"], [f"first {word}", f"second {word}"]),
+            "input_feature": (["jump", "feature"], np.eye(2, 4)),
+        }
+        coordinates |= {"jump": [1, 2], "feature": [f"{word} {i}" for i in range(4)]}
+    predicted = make_record(
+        variables,
+        coordinates,
+        attributes={"theory": f"theory {word}", "scale": 1e-6, "warnings": [f"warning {word}"], "initial_loss": 1.0},
+    )
+    parts: dict = {
+        "setup": xr.Dataset(
+            attrs={
+                "task": f"task {word}",
+                "description": json.dumps([f"treated {word}"]),
+                "network": f"network {word}",
+                "image_shape": "[2, 2]",
+            }
+        ),
+        "predicted": predicted,
+    }
+    if observed:
+        ensemble = {"seed": np.arange(seeds)} if seeds else {}
+        shape = (seeds, len(TIME)) if seeds else (len(TIME),)
+        parts["observed"] = make_record(
+            {
+                "loss": ([*ensemble, "time"], np.broadcast_to(losses, shape)),
+                "mode_strength": ([*ensemble, "time", "mode"], np.broadcast_to(strengths, (*shape, 2))),
+            },
+            {"time": TIME, "mode": [1, 2], **ensemble},
+        )
+    if verdict is not None:
+        parts["/"] = xr.Dataset(
+            attrs={
+                "title": f"title {word}",
+                "claim": f"claim {word}",
+                "reference": f"reference {word}",
+                "parameters": json.dumps({"width": 64, f"name {word}": f"value {word}"}),
+                "verdict": verdict,
+                "verdict_sentence": f"sentence {word}",
+                "agreement": json.dumps(
+                    {
+                        f"jump_time {word}": {
+                            "error": 0.0123456,
+                            "tolerance": 0.1,
+                            "agrees": verdict == "agree",
+                            "reason": f"reason {word}",
+                        }
+                    }
+                ),
+            }
+        )
+    if staircase and observed:
+        parts["residual"] = make_record(
+            {
+                "observed_jump_time": (["jump"], [3.21, np.nan]),
+                "jump_time_error": (["jump"], [0.07, np.nan]),
+                "observed_loss_after": (["jump"], [0.4321, np.nan]),
+            },
+            {"jump": [1, 2]},
+        )
+    return xr.DataTree.from_dict(parts)
+
+
+def rows(page: str) -> list[list[str]]:
+    table = re.findall(r"<tr>(.*?)</tr>", page, flags=re.DOTALL)
+    return [
+        [re.sub(r"<[^>]*>", " ", cell).strip() for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)]
+        for row in table
+    ]
+
+
+def test_the_page_says_all_that_the_tree_says():
+    text = " ".join(Outline(render_page(study())).text)
+    for part in (
+        "title",
+        "claim",
+        "sentence",
+        "treated",
+        "warning",
+        "reference",
+        "reason",
+        "theory",
+        "network",
+        "task",
+    ):
+        assert f"{part} plain" in text.lower()
+    assert "Theory and experiment agree" in text
+    assert "loss = ½ E‖f(x) − y‖²" in text
+
+
+def test_the_agreement_is_tabled():
+    assert ["jump time plain", "0.01235", "0.1", "✓ yes", "reason plain"] in rows(render_page(study()))
+    assert ["jump time plain", "0.01235", "0.1", "✗ no", "reason plain"] in rows(render_page(study(verdict="disagree")))
+
+
+def test_a_quantity_that_could_not_be_compared_is_not_said_to_agree():
+    tree = study()
+    nothing = {"slope": {"error": None, "tolerance": 0.1, "agrees": True, "reason": "none"}}
+    tree.attrs["agreement"] = json.dumps(nothing)
+    assert ["slope", "–", "0.1", "not judged", "none"] in rows(render_page(tree))
+
+
+def test_the_banner_does_not_say_the_verdict_twice():
+    tree = study()
+    tree.attrs["verdict_sentence"] = "Theory and experiment agree: level 0.01 (tolerance 0.02)."
+    text = "".join(Outline(render_page(tree)).text)
+    assert text.count("Theory and experiment agree") == 1
+    assert "Level 0.01 (tolerance 0.02)." in text
+
+
+def test_the_staircase_is_tabled_beside_what_was_observed():
+    table = rows(render_page(study()))
+    assert ["1", "first plain", "3", "3.21", "+7.0 %", "0.4", "0.4321", ""] in table
+    assert ["2", "second plain", "∞", "–", "–", "0.1", "–", "slow because plain"] in table
+
+
+def test_without_an_observation_the_table_has_only_the_prediction():
+    table = rows(render_page(study(verdict=None, observed=False)))
+    assert ["1", "first plain", "3", "0.4", ""] in table
+
+
+def test_of_an_ensemble_the_table_has_the_medians():
+    tree = study()
+    predicted = tree["predicted"].to_dataset()
+    several = xr.concat([predicted.assign(jump_time=predicted["jump_time"] * factor) for factor in (1, 2, 9)], "seed")
+    # Only the staircase differs between seeds here; the other variables keep their dimensions.
+    several = predicted.drop_vars("jump_time").assign(jump_time=several["jump_time"]).assign_coords(seed=[0, 1, 2])
+    tree["predicted"] = xr.DataTree(several)
+    assert "6" in next(row for row in rows(render_page(tree)) if row[1] == "first plain")
+
+
+@pytest.mark.parametrize(
+    ("options", "heading"),
+    [
+        ({"verdict": "agree"}, "Theory and experiment agree"),
+        ({"verdict": "disagree"}, "Theory and experiment disagree"),
+        ({"verdict": None, "observed": False}, "Prediction only"),
+        ({"verdict": None}, "Not compared"),
+        ({"staircase": False}, "Theory and experiment agree"),
+        ({"seeds": 4}, "Theory and experiment agree"),
+    ],
+)
+def test_every_kind_of_tree_makes_a_page(options, heading):
+    assert f"<strong>{heading}</strong>" in render_page(study(**options))
+
+
+def test_an_observation_alone_makes_a_page():
+    page = render_page(study()["observed"].to_dataset())
+    assert "<strong>Observation only</strong>" in page
+    assert "The staircase" not in page
+
+
+def test_the_figures_draw_solid_observations_and_dashed_predictions():
+    loss, strength = Outline(render_page(study())).figures()
+    for figure, count in ((loss, 1), (strength, 2)):
+        go.Figure(figure)  # Raises on a property that plotly does not know.
+        lines = [trace for trace in figure["data"] if trace["mode"] == "lines"]
+        assert [trace["line"].get("dash") is None for trace in lines] == [True] * count + [False] * count
+    assert loss["layout"]["xaxis"]["title"]["text"] == "gradient-flow time"
+
+
+def test_every_member_of_a_small_ensemble_is_drawn():
+    loss, strength = Outline(render_page(study(seeds=4))).figures()
+    assert sum(trace["mode"] == "lines" for trace in loss["data"]) == 5
+    assert sum(trace["mode"] == "lines" for trace in strength["data"]) == 10
+
+
+def test_a_large_ensemble_is_cut_and_the_page_says_so():
+    tree = study(seeds=70)
+    figure = curves_figure(tree, "mode_strength")
+    lines = list(figure.select_traces({"mode": "lines"}))
+    assert sum(line.line.dash is None for line in lines) == 100
+    assert sum(line.line.dash is not None for line in lines) == 2
+    assert "Of 142 lines 102 are drawn." in render_page(tree)
+
+
+def test_curves_are_thinned_to_two_thousand_points_and_keep_both_ends():
+    observed = next(staircase_figure(study()).select_traces({"mode": "lines"}))
+    assert 1000 < len(observed.x) <= 2000
+    assert (observed.x[0], observed.x[-1]) == (0.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    "x", [np.linspace(0, 1, 10_001), np.geomspace(1e-9, 1, 10_001), np.linspace(0, 1, 10_001) ** 4]
+)
+def test_a_thinned_curve_resolves_both_a_linear_and_a_logarithmic_axis(x):
+    kept = x[kept_points(x, 2000)]
+    # A thousand points of each kind leave gaps of 1/999 of the axis, or what the samples themselves leave.
+    assert np.diff(kept).max() <= 1 / 999 + np.diff(x).max()
+    positive, all_positive = kept[kept > 0], x[x > 0]
+    reach = np.log(all_positive[-1] / all_positive[0])
+    assert np.diff(np.log(positive)).max() <= reach / 999 + np.diff(np.log(all_positive)).max()
+
+
+def test_values_that_are_not_finite_are_gaps():
+    record = make_record({"loss": (["time"], [1.0, np.nan, np.inf, 0.5])}, {"time": [0.0, 1.0, 2.0, 3.0]})
+    (figure,) = Outline(render_page(record)).figures()
+    assert figure["data"][0]["y"] == [1.0, None, None, 0.5]
+
+
+def test_text_from_users_cannot_become_markup():
+    outline = Outline(render_page(study(word=HOSTILE)))
+    assert not [attributes for tag, attributes in outline.elements if "onerror" in attributes]
+    assert len(outline.scripts) == len(Outline(render_page(study())).scripts)
+    assert f"title {HOSTILE}" in "".join(outline.text)
+    # Plotly renders a little markup of its own, so its texts must be escaped too.
+    figures = json.dumps(outline.figures())
+    assert "alert" in figures
+    assert "<script" not in figures
+    assert "<img" not in figures
+
+
+def test_the_page_asks_the_network_for_nothing():
+    page = render_page(study())
+    outline = Outline(page)
+    sources = [
+        value for _, attributes in outline.elements for name, value in attributes.items() if name in ("src", "href")
+    ]
+    assert sources
+    assert all(str(source).startswith("data:image/png;base64,") for source in sources)
+    assert not {"link", "iframe", "object", "base"} & {tag for tag, _ in outline.elements}
+    style = page[page.index("<style>") : page.index("</style>")]
+    assert "url(" not in style
+    assert "@import" not in style
+    assert "http" not in style
+
+
+def test_the_policy_of_the_page_allows_its_two_scripts_and_nothing_else():
+    outline = Outline(render_page(study(word=HOSTILE)))
+    (policy,) = [a["content"] or "" for _, a in outline.elements if a.get("http-equiv") == "Content-Security-Policy"]
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in outline.programs()]
+    assert len(hashes) == 2
+    assert policy.startswith("default-src 'none'; script-src " + " ".join(f"'sha256-{each}'" for each in hashes) + ";")
+    assert "http" not in policy
+
+
+def test_plotly_is_on_the_page_once_however_many_figures():
+    programs = Outline(render_page(study())).programs()
+    assert sum("plotly.js v" in program for program in programs) == 1
+
+
+def test_pictures_of_features_are_on_the_page():
+    outline = Outline(render_page(study()))
+    (image,) = [attributes for tag, attributes in outline.elements if tag == "img"]
+    assert base64.b64decode((image["src"] or "").split(",")[1]).startswith(b"\x89PNG")
+    assert image["alt"]
+
+
+def test_equal_trees_give_equal_pages():
+    assert render_page(study()) == render_page(study())
+
+
+def test_the_page_is_written_whole(tmp_path):
+    path = write_page(study(), tmp_path / "report.html")
+    assert path.read_text("utf-8") == render_page(study())
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_page_that_cannot_be_made_leaves_the_old_one(tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    with pytest.raises(InputError):
+        write_page(xr.DataTree(), path)
+    assert path.read_text() == "old"
+
+
+def test_a_folder_is_not_a_page(tmp_path):
+    with pytest.raises(InputError, match="is a folder"):
+        write_page(study(), tmp_path)
+
+
+def test_an_attribute_that_is_not_json_is_bad_input():
+    tree = study()
+    tree.attrs["agreement"] = "all good"
+    with pytest.raises(InputError, match="'agreement' is not a JSON object"):
+        render_page(tree)
