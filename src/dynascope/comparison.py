@@ -14,7 +14,7 @@ from dynascope.errors import require
 from dynascope.jumps import compare_staircases
 from dynascope.record import CONVENTION, validate_record
 
-__all__ = ["Agreement", "compare"]
+__all__ = ["Agreement", "compare", "unjudged"]
 
 
 class Agreement(NamedTuple):
@@ -96,25 +96,27 @@ def compare(
     )
     agreement = {name: _judged(name, error, predicted, chosen) for name, error in errors.items()}
     agrees = all(each.agrees for each in agreement.values())
-    setup = {name: predicted.attrs[name] for name in _SETUP if name in predicted.attrs}
     residual.attrs.update({"convention": CONVENTION, "version": predicted.attrs["version"]})
-    tree = xr.DataTree.from_dict(
-        {
-            "setup": xr.Dataset(attrs=setup),
-            "observed": observed,
-            "predicted": predicted,
-            "residual": residual,
-        }
-    )
+    tree = unjudged(predicted, attributes=attributes)
+    tree["observed"], tree["residual"] = xr.DataTree(observed), xr.DataTree(residual)
+    tree.attrs |= {
+        "verdict": "agree" if agrees else "disagree",
+        "verdict_sentence": _sentence(agreement, agrees),
+        "agreement": json.dumps({name: _plain(each) for name, each in agreement.items()}, ensure_ascii=False),
+    }
+    return tree
+
+
+def unjudged(predicted: xr.Dataset, *, attributes: Mapping[str, Any] | None = None) -> xr.DataTree:
+    """The tree of a prediction that nobody has put to the test yet: `setup` and `predicted`, no verdict."""
+    setup = {name: predicted.attrs[name] for name in _SETUP if name in predicted.attrs}
+    tree = xr.DataTree.from_dict({"setup": xr.Dataset(attrs=setup), "predicted": predicted})
     tree.attrs = {
         "title": f"{predicted.attrs.get('task', 'task')}, {predicted.attrs.get('network', 'network')} network",
         "reference": predicted.attrs.get("reference", ""),
         "convention": CONVENTION,
         "version": predicted.attrs["version"],
         **{name: value for name, value in (attributes or {}).items() if value is not None},
-        "verdict": "agree" if agrees else "disagree",
-        "verdict_sentence": _sentence(agreement, agrees),
-        "agreement": json.dumps({name: _plain(each) for name, each in agreement.items()}, ensure_ascii=False),
     }
     return tree
 

@@ -6,9 +6,11 @@ person reads.
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["DivergenceError", "InputError", "require", "require_array", "require_positive"]
 
@@ -51,7 +53,7 @@ class DivergenceError(RuntimeError):
         self.remedy = remedy
 
 
-def require(condition: bool | np.bool, problem: str, *, argument: str, value: Any = None, remedy: str) -> None:
+def require(condition: Any, problem: str, *, argument: str, value: Any = None, remedy: str) -> None:
     """Raise `InputError` unless the condition holds."""
     if not condition:
         raise InputError(problem, argument=argument, value=value, remedy=remedy)
@@ -65,8 +67,8 @@ def require_positive(**arguments: Any) -> None:
     """
     for name, value in arguments.items():
         try:
-            valid = bool(np.isfinite(value) and value > 0)
-        except (TypeError, ValueError):
+            valid = math.isfinite(value) and value > 0
+        except (TypeError, ValueError, OverflowError):
             valid = False
         require(
             valid,
@@ -95,6 +97,9 @@ def require_array(name: str, values: Any, shape: tuple[int | None, ...]) -> np.n
         >>> require_array("x", [[1, 2], [3, 4]], (None, 2)).shape
         (2, 2)
     """
+    # Imported here so that the command line can report a bad argument without loading arrays.
+    import numpy as np
+
     try:
         # Casting would silently drop imaginary parts, count dates in nanoseconds and parse text.
         if np.asarray(values).dtype.kind in "cmMSU":

@@ -63,14 +63,7 @@ def side(tree: xr.DataTree | xr.Dataset, name: str) -> xr.Dataset | None:
 def curve_names(tree: xr.DataTree | xr.Dataset) -> list[str]:
     """Variables of either side that are curves: over time, steps, scales or learning rates. Shared ones come first."""
     records = [record for name in ("observed", "predicted") if (record := side(tree, name)) is not None]
-    found = [
-        [
-            str(name)
-            for name, values in record.data_vars.items()
-            if set(_AXES) & set(values.dims) and "jump" not in values.dims and values.dtype.kind in "fiub"
-        ]
-        for record in records
-    ]
+    found = [[str(name) for name, values in record.data_vars.items() if _is_curve(values)] for record in records]
     shared = [name for name in found[0] if name in found[-1]] if len(found) == 2 else []
     return list(dict.fromkeys([*shared, *itertools.chain(*found)]))
 
@@ -92,7 +85,11 @@ def curves(tree: xr.DataTree | xr.Dataset, variable: str) -> list[Trace]:
         remedy=f"choose one of {', '.join(names)}" if names else "pass a tree with a variable over time",
     )
     records = {name: record for name in ("observed", "predicted") if (record := side(tree, name)) is not None}
-    found = {name: list(_lines(record[variable])) for name, record in records.items() if variable in record}
+    found = {
+        name: list(_lines(record[variable]))
+        for name, record in records.items()
+        if variable in record and _is_curve(record[variable])
+    }
     labels = list(dict.fromkeys(label for each in found.values() for label, *_ in each))
     colours = dict(zip(labels, _colours(len(labels)), strict=True))
     traces = []
@@ -101,6 +98,10 @@ def curves(tree: xr.DataTree | xr.Dataset, variable: str) -> list[Trace]:
             colour = colours[label] if len(labels) > 1 else {"observed": OBSERVED, "predicted": PREDICTED}[name]
             traces.append(Trace(name, label, colour, [line[0] for line in each].count(label) == 1, axis, x, y))
     return traces
+
+
+def _is_curve(values: xr.DataArray) -> bool:
+    return bool(set(_AXES) & set(values.dims)) and "jump" not in values.dims and values.dtype.kind in "fiub"
 
 
 def has_staircase(tree: xr.DataTree | xr.Dataset) -> bool:

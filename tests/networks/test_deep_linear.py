@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -25,7 +27,7 @@ def test_the_network_is_the_product_of_its_weights(widths, seed):
     network = DeepLinear(widths, seed=seed)
     x = np.random.default_rng(seed).normal(size=(4, widths[0]))
     product = np.linalg.multi_dot([np.eye(widths[0]), *network.weights])
-    assert [weight.shape for weight in network.weights] == list(zip(widths[:-1], widths[1:], strict=True))
+    assert [weight.shape for weight in network.weights] == list(itertools.pairwise(widths))
     size = np.abs(x).max() * np.prod([np.linalg.norm(weight) for weight in network.weights])
     np.testing.assert_allclose(network(x), x @ product, atol=1e-13 * size)  # rounding, where terms cancel
     np.testing.assert_allclose(network(x[0]), network(x)[0], atol=1e-13 * size)

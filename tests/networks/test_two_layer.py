@@ -48,7 +48,7 @@ def test_each_name_is_the_function_of_the_field(kind, formula):
 @given(st.sampled_from(KINDS), factors, st.floats(-5, 5))
 def test_activations_are_positively_homogeneous(kind, factor, z):
     activation = homogeneous_activation(kind)
-    scaled, plain = activation(np.array(factor * z)), activation(np.array(z))
+    scaled, plain = activation(np.array([factor * z])), activation(np.array([z]))
     np.testing.assert_allclose(scaled, factor**activation.degree * plain, rtol=1e-13, atol=1e-300)
 
 

@@ -1,2 +1,4 @@
 from .continuous import gradient_flow as gradient_flow
 from .discrete import descend as descend
+from .neuron_bundles import linear_flow as linear_flow
+from .signed_phases import diagonal_flow as diagonal_flow

@@ -10,7 +10,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
@@ -150,8 +149,9 @@ def _integrate(
 ) -> dict[str, Any]:
     def member(weights: Any, rates: Any) -> dict[str, Any]:
         start, restore = ravel_pytree(weights)
-        each_rate = ensemble.each_rate(weights, rates)
-        speed, _ = ravel_pytree(jax.tree.map(lambda rate, leaf: jnp.broadcast_to(rate, leaf.shape), each_rate, weights))
+        speed, _ = ravel_pytree(
+            jax.tree.map(lambda rate, part: jax.tree.map(lambda leaf: jnp.full_like(leaf, rate), part), rates, weights)
+        )
 
         def loss(vector: Any) -> Any:
             return ensemble.loss(restore(vector))
@@ -233,12 +233,10 @@ def _raise_if_failed(ensemble: Ensemble, failure: np.ndarray, stop_time: np.ndar
     first = failed[0]
     problem = _PROBLEMS[np.ravel(failure)[first]]
     time = float(np.ravel(stop_time)[first])
-    where = ""
-    if ensemble.dimensions:
-        named = "; ".join(ensemble.label(member) for member in failed[:5])
-        where = f" for {len(failed)} of {np.size(failure)} members ({named}{'; …' if len(failed) > 5 else ''})"
     count = f" ({max_steps})" if problem.startswith("max_steps") else ""
-    raise DivergenceError(f"{problem}{count} at time {time:.6g}{where}", time=time, remedy=_REMEDIES[problem])
+    raise DivergenceError(
+        f"{problem}{count} at time {time:.6g}{ensemble.named(failed)}", time=time, remedy=_REMEDIES[problem]
+    )
 
 
 def _times(save: int | Sequence[float] | np.ndarray, duration: float) -> Float[np.ndarray, " time"]:

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import xarray as xr
 from jaxtyping import Int
 
 from dynascope.errors import DivergenceError, require, require_positive
@@ -110,8 +109,8 @@ def descend(
         result = _train(ensemble, counts, key, checked, make_optimizer, batch_size, isinstance(learning_rate, Mapping))
         result = jax.device_get(result)
     members = tuple(ensemble.dimensions)
-    slowest_rate = max(learning_rate.values()) if isinstance(learning_rate, Mapping) else learning_rate
-    time = np.multiply.outer(np.asarray(slowest_rate, np.float64), recorded)
+    largest_rate = max(learning_rate.values()) if isinstance(learning_rate, Mapping) else learning_rate
+    time = np.multiply.outer(np.asarray(largest_rate, np.float64), recorded)
     _raise_if_diverged(ensemble, result, task, recorded, time)
 
     record = ensemble.record(
@@ -195,12 +194,8 @@ def _raise_if_diverged(
     index = int(np.argmax(bad[first])) if bad[first].any() else len(recorded) - 1
     when = np.broadcast_to(time.reshape(-1, len(recorded)), (1, *time.shape)[-2:])
     at = float(when[first % len(when), index])
-    where = ""
-    if ensemble.dimensions:
-        named = "; ".join(ensemble.label(member) for member in failed[:5])
-        where = f" for {len(failed)} of {len(loss)} members ({named}{'; …' if len(failed) > 5 else ''})"
     raise DivergenceError(
-        f"the loss left the finite numbers or exploded by step {recorded[index]}, time {at:.6g}{where}",
+        f"the loss left the finite numbers or exploded by step {recorded[index]}, time {at:.6g}{ensemble.named(failed)}",
         time=at,
         remedy="choose a smaller learning rate or scale",
     )

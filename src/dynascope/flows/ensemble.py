@@ -1,50 +1,51 @@
-"""What every flow shares: the members of an ensemble, the loss they descend, and the record they leave."""
+"""The members of an ensemble: how they are gathered, run together, and recorded."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
+import math
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jax import Array
-from jaxtyping import Float
 
-from dynascope.errors import InputError, require
-from dynascope.record import DIMENSIONS, make_record
+from dynascope.errors import require
+from dynascope.flows.objective import Objective, Statistics
+from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
-__all__ = ["Ensemble", "Statistics", "check_statistics", "gather", "measure", "squared_loss"]
+__all__ = ["Ensemble", "each_member", "gather"]
 
-Statistics = tuple[tuple[str, Callable[[Any], Any], tuple[str, ...]], ...]
-
-_TAKEN = {"loss", "stop_time", "stop_reason", *DIMENSIONS}
+_CACHE = 2**20  # bytes of fast memory that a core is assumed to have
 
 
-class Ensemble(eqx.Module):
+@dataclasses.dataclass(frozen=True)
+class Ensemble:
     """Networks of one structure on one task, each with its initial weights and its learning rate.
 
     Attributes:
+        task: What they learn.
+        objective: The loss that all descend.
         weights: Initial weights; with a leading axis over members if there are dimensions.
         rates: Learning rate, one number or one for each weight array; with the same leading axis.
-        frame: The network without its weights.
-        inputs: x, shape (n, d), in the precision of the weights.
-        targets: y, shape (n, c).
         dimensions: Labels of the members along `seed`, `scale` and `learning_rate`, whichever vary, in this order;
             the last varies fastest.
+        settings: The scale and the learning rate, whichever are common to all members.
     """
 
+    task: Task
+    objective: Objective
     weights: Any
     rates: Any
-    frame: Any
-    inputs: Float[Array | np.ndarray, "n d"]
-    targets: Float[Array | np.ndarray, "n c"]
     dimensions: dict[str, np.ndarray]
+    settings: dict[str, Any]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -53,133 +54,121 @@ class Ensemble(eqx.Module):
 
     def precision(self) -> contextlib.AbstractContextManager:
         """Context in which JAX keeps the precision of the weights."""
-        return jax.enable_x64(True) if self.inputs.dtype == np.float64 else contextlib.nullcontext()
+        double = self.objective.inputs.dtype == np.float64
+        return jax.enable_x64(True) if double else contextlib.nullcontext()
 
-    def loss(self, weights: Any) -> Float[Array, ""]:
-        """L of one member with the given weights."""
-        return squared_loss(eqx.combine(weights, self.frame), self.inputs, self.targets)
+    def run(self, program: Callable[[Objective, Any, Any], dict[str, Any]]) -> dict[str, Any]:
+        """Apply a compiled program of (objective, weights, rates) to all members, one part of them on each core.
 
-    def run(self, member: Callable[[Any, Any], Any]) -> Any:
-        """Apply a function of (weights, rates) to every member, batched."""
-        return (jax.vmap(member) if self.dimensions else member)(self.weights, self.rates)
+        Returns:
+            The results as NumPy arrays, with the ensemble's dimensions in front.
+        """
+        if not self.dimensions:
+            with self.precision():
+                return jax.device_get(program(self.objective, self.weights, self.rates))
+        members = math.prod(self.shape)
+        cores = os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1
+        parts = _in_equal_parts((self.weights, self.rates), members, min(cores, members))
 
-    def each_rate(self, weights: Any, rates: Any) -> Any:
-        """One learning rate for each weight array of a member."""
-        return jax.tree.map(lambda rate, part: jax.tree.map(lambda _: rate, part), rates, weights)
+        def run_part(part: tuple[Any, Any]) -> dict[str, Any]:
+            with self.precision():
+                return jax.device_get(program(self.objective, *part))
 
-    def label(self, member: int) -> str:
-        """Where a member stands, as in "seed 3, scale 0.1"."""
-        places = np.unravel_index(member, self.shape)
-        return ", ".join(
-            f"{name} {labels[place]:g}" for (name, labels), place in zip(self.dimensions.items(), places, strict=True)
+        with ThreadPoolExecutor(cores) as pool, self.precision():
+            # The first part compiles the program before the others ask for it; then all run at the same time.
+            first = program(self.objective, *parts[0])
+            rest = list(pool.map(run_part, parts[1:]))
+            results = [jax.device_get(first), *rest]
+        return jax.tree.map(
+            lambda *leaves: np.concatenate(leaves)[:members].reshape(*self.shape, *leaves[0].shape[1:]), *results
         )
 
-    def networks(self, weights: Any) -> Any:
-        """The network with the given weights, as NumPy arrays with the ensemble's dimensions in front."""
-        shaped = jax.tree.map(lambda w: np.asarray(w).reshape(self.shape + w.shape[bool(self.shape) :]), weights)
-        return eqx.combine(shaped, self.frame)
+    def named(self, failed: np.ndarray) -> str:
+        """Which members failed, as in " for 1 of 4 members (seed 3, scale 0.1)"; empty for a single network."""
+        if not self.dimensions:
+            return ""
+        names = []
+        for member in failed[:5]:
+            places = np.unravel_index(member, self.shape)
+            labels = zip(self.dimensions, self.dimensions.values(), places, strict=True)
+            names.append(", ".join(f"{name} {values[place]:g}" for name, values, place in labels))
+        more = "; …" if len(failed) > 5 else ""
+        return f" for {len(failed)} of {math.prod(self.shape)} members ({'; '.join(names)}{more})"
+
+    def network(self, weights: Any) -> Any:
+        """The network with the given weights."""
+        return eqx.combine(weights, self.objective.frame)
 
     def record(
         self,
         axis: tuple[str, np.ndarray],
-        curves: Mapping[str, Any],
+        curves: Mapping[str, np.ndarray],
         statistics: Statistics,
         extra: Mapping[str, tuple[tuple[str, ...], Any]],
-        task: Task,
         attributes: Mapping[str, Any],
     ) -> xr.Dataset:
         """The record of a run.
 
         Args:
             axis: Name and labels of the axis along which the curves run.
-            curves: `loss` and each statistic, with shape (members, axis, …), or (axis, …) without dimensions.
+            curves: `loss` and each statistic, with the ensemble's dimensions, then the axis, in front.
             statistics: What the curves are.
             extra: Further variables, complete.
-            task: The task that was learned.
             attributes: What the flow says of itself.
+
+        Raises:
+            InputError: A statistic whose value has another number of axes than it has names of dimensions.
         """
-        members = tuple(self.dimensions)
-        names = {"feature": task.feature_names, "target": task.target_names}
+        names = {"feature": self.task.feature_names, "target": self.task.target_names}
         coordinates: dict[str, Any] = {**self.dimensions, axis[0]: axis[1]}
-        variables: dict[str, tuple[tuple[str, ...], Any]] = dict(extra)
+        variables = dict(extra)
         for name, _, dimensions in (("loss", None, ()), *statistics):
-            values = np.asarray(curves[name])
-            values = values.reshape(self.shape + values.shape[bool(self.shape) :])
-            own = values.shape[len(self.shape) + 1 :]
+            own_shape = curves[name].shape[len(self.dimensions) + 1 :]
             require(
-                len(own) == len(dimensions),
-                f"the statistic {name!r} has shape {own} and the dimensions {dimensions}",
+                len(own_shape) == len(dimensions),
+                f"the statistic {name!r} has shape {own_shape} and the dimensions {dimensions}",
                 argument="statistics",
                 value=name,
                 remedy="name each of its axes",
             )
-            variables[name] = ((*members, axis[0], *dimensions), values)
-            for dimension, length in zip(dimensions, own, strict=True):
+            variables[name] = ((*self.dimensions, axis[0], *dimensions), curves[name])
+            for dimension, length in zip(dimensions, own_shape, strict=True):
                 labels = np.array(names.get(dimension, ()))
                 coordinates.setdefault(dimension, labels if len(labels) == length else np.arange(length))
-        network = eqx.combine(self.weights, self.frame)
-        return make_record(
-            variables, coordinates, attributes={"network": type(network).__name__, **task.attributes(), **attributes}
-        )
+        attributes = {
+            "network": type(self.network(self.weights)).__name__,
+            **self.task.attributes(),
+            **attributes,
+            **self.settings,
+        }
+        return make_record(variables, coordinates, attributes=attributes)
 
 
-def squared_loss(network: Any, inputs: Array | np.ndarray, targets: Array | np.ndarray) -> Float[Array, ""]:
-    """L = ½ E‖f(x) − y‖²: mean over samples, sum over outputs.
+def each_member(
+    member: Callable[[Any, Any], Any], objective: Objective, weights: Any, rates: Any, *, many: bool
+) -> Any:
+    """Apply a traceable function of (weights, rates) to every member: block after block, batched within a block.
 
-    Raises:
-        InputError: The network does not map the inputs (n, d) to outputs of the shape (n, c) of the targets.
+    A block whose intermediate results stay in a core's cache is several times faster than all members at once.
     """
-    remedy = f"pass a function of a batch of shape {inputs.shape} with outputs of shape {targets.shape}"
-    try:
-        outputs = network(inputs)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"the network cannot be applied to the inputs ({str(error).splitlines()[0].rstrip('.')})",
-            argument="network",
-            value=type(network).__name__,
-            remedy=remedy,
-        ) from error
-    require(
-        jnp.shape(outputs) == targets.shape,
-        f"the network's outputs have shape {jnp.shape(outputs)}",
-        argument="network",
-        value=jnp.shape(outputs),
-        remedy=remedy,
-    )
-    return jnp.sum((outputs - targets) ** 2) / (2 * len(inputs))
+    if not many:
+        return member(weights, rates)
+    members = len(jax.tree.leaves(weights)[0])
+    block = members
+    if jax.default_backend() == "cpu":
+        first = jax.tree.map(lambda leaf: leaf[0], weights)
+        block = int(np.clip(_CACHE // objective.working_memory(first), 1, members))
+    blocks = _in_equal_parts((weights, rates), members, -(-members // block))
+    blocks = jax.tree.map(lambda *leaves: jax.numpy.stack(leaves), *blocks)
+    results = jax.lax.map(lambda arguments: jax.vmap(member)(*arguments), blocks)
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:members], results)
 
 
-def measure(ensemble: Ensemble, weights: Any, statistics: Statistics) -> dict[str, Array]:
-    """`loss` and each statistic of one member with the given weights."""
-    network = eqx.combine(weights, ensemble.frame)
-    values = {name: jnp.asarray(function(network)) for name, function, _ in statistics}
-    return {"loss": ensemble.loss(weights), **values}
-
-
-def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequence[str]]] | None) -> Statistics:
-    """The statistics as a hashable tuple, so that a program compiled for them is found again.
-
-    Raises:
-        InputError: A name that records use otherwise, or an unknown dimension.
-    """
-    checked = tuple((name, function, tuple(dimensions)) for name, (function, dimensions) in (statistics or {}).items())
-    reserved = {"time", "step", "seed", "scale", "learning_rate"}
-    for name, _, dimensions in checked:
-        require(
-            name not in _TAKEN,
-            f"a statistic is called {name!r}",
-            argument="statistics",
-            value=name,
-            remedy="choose a name that records do not use",
-        )
-        require(
-            all(dimension in DIMENSIONS and dimension not in reserved for dimension in dimensions),
-            f"the statistic {name!r} has the dimensions {dimensions}",
-            argument="statistics",
-            value=name,
-            remedy=f"use {', '.join(sorted(DIMENSIONS.keys() - reserved))}; time and members are added",
-        )
-    return checked
+def _in_equal_parts(tree: Any, members: int, parts: int) -> list[Any]:
+    # What the last part lacks is filled up with copies of the last member.
+    length = -(-members // parts)
+    rows = np.minimum(np.arange(parts * length), members - 1).reshape(parts, length)
+    return [jax.tree.map(lambda leaf, part=part: leaf[part], tree) for part in rows]
 
 
 def gather(
@@ -200,26 +189,24 @@ def gather(
         InputError: Networks that differ in more than their weights, weights that are not finite real numbers of one
             precision, a scale or rate that is not positive, or a name that is no weight of the network.
     """
-    networks = tuple(network) if isinstance(network, list | tuple) else (network,)
+    several = isinstance(network, list | tuple)
+    networks = tuple(network) if several else (network,)
     require(len(networks) > 0, "there is no network", argument="network", value=0, remedy="give at least one")
     parts = [eqx.partition(each, eqx.is_inexact_array) for each in networks]
-    frame = parts[0][1]
-    shapes = [jax.tree.map(np.shape, weights) for weights, _ in parts]
-    alike = all(
-        jax.tree.structure(parts[0][0]) == jax.tree.structure(weights)
-        and shapes[0] == shape
-        and bool(eqx.tree_equal(frame, other))
-        for (weights, other), shape in zip(parts, shapes, strict=True)
-    )
+    dtype = _precision([weights for weights, _ in parts])
+    alike = all(_alike(part, parts[0]) for part in parts)
     require(alike, "the networks differ in structure", argument="network", remedy="let only their weights differ")
-    dtype = _precision(parts)
 
-    dimensions: dict[str, np.ndarray] = {}
-    if isinstance(network, list | tuple):
-        dimensions["seed"] = np.arange(len(networks))
-    scales = _positive("scale", scale, dimensions)
-    named_rates = isinstance(learning_rate, Mapping)
-    rates = np.ones(1) if named_rates else _positive("learning_rate", learning_rate, dimensions)
+    dimensions: dict[str, np.ndarray] = {"seed": np.arange(len(networks))} if several else {}
+    settings: dict[str, Any] = {}
+    scales = _positive("scale", scale, dimensions, settings)
+    if isinstance(learning_rate, Mapping):
+        by_name = _named_rates(parts[0][0], learning_rate)
+        settings["learning_rate"] = {name: float(rate) for name, rate in learning_rate.items()}
+        rates = np.ones(1)
+    else:
+        by_name = 1.0
+        rates = _positive("learning_rate", learning_rate, dimensions, settings)
 
     members = list(itertools.product(range(len(networks)), scales, rates))
     weights = jax.tree.map(
@@ -228,29 +215,32 @@ def gather(
     )
     finite = all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(weights))
     require(finite, "the weights are not finite", argument="network", remedy="choose another initialisation or scale")
-    if named_rates:
-        by_name = _named_rates(parts[0][0], learning_rate)
-        all_rates = jax.tree.map(lambda rate: np.full(len(members), rate, dtype), by_name)
-    else:
-        all_rates = np.array([rate for _, _, rate in members], dtype)
+    all_rates = jax.tree.map(lambda own: np.array([own * rate for _, _, rate in members], dtype), by_name)
     if not dimensions:
         weights, all_rates = jax.tree.map(lambda leaf: leaf[0], (weights, all_rates))
-    return Ensemble(weights, all_rates, frame, task.inputs.astype(dtype), task.targets.astype(dtype), dimensions)
+    objective = Objective(parts[0][1], task.inputs.astype(dtype), task.targets.astype(dtype))
+    return Ensemble(task, objective, weights, all_rates, dimensions, settings)
 
 
-def _precision(parts: list[tuple[Any, Any]]) -> np.dtype:
-    dtypes = {np.dtype(leaf.dtype) for weights, _ in parts for leaf in jax.tree.leaves(weights)}
+def _alike(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
+    same_weights = jax.tree.structure(one[0]) == jax.tree.structure(other[0])
+    same_shapes = [leaf.shape for leaf in jax.tree.leaves(one[0])] == [leaf.shape for leaf in jax.tree.leaves(other[0])]
+    return same_weights and same_shapes and bool(eqx.tree_equal(one[1], other[1]))
+
+
+def _precision(weights: list[Any]) -> np.dtype:
+    found = {str(leaf.dtype) for leaf in jax.tree.leaves(weights)}
     require(
-        len(dtypes) == 1 and dtypes <= {np.dtype(np.float32), np.dtype(np.float64)},
-        f"the weights of the network have the types {sorted(str(dtype) for dtype in dtypes)}",
+        len(found) == 1 and found <= {"float32", "float64"},
+        f"the weights of the network have the types {', '.join(sorted(found)) or 'none'}",
         argument="network",
-        value=sorted(str(dtype) for dtype in dtypes),
-        remedy="give all weights as float64 or all as float32 arrays",
+        value=sorted(found),
+        remedy="give a module whose weights are all float64 or all float32 arrays",
     )
-    return dtypes.pop()
+    return np.dtype(found.pop())
 
 
-def _positive(name: str, values: Any, dimensions: dict[str, np.ndarray]) -> np.ndarray:
+def _positive(name: str, values: Any, dimensions: dict[str, np.ndarray], settings: dict[str, Any]) -> np.ndarray:
     array = np.asarray(values, dtype=np.float64)
     require(
         array.ndim <= 1 and array.size > 0 and bool(np.all(np.isfinite(array) & (array > 0))),
@@ -261,21 +251,24 @@ def _positive(name: str, values: Any, dimensions: dict[str, np.ndarray]) -> np.n
     )
     if array.ndim == 1:
         dimensions[name] = array
+    else:
+        settings[name] = float(array)
     return np.atleast_1d(array)
 
 
 def _named_rates(weights: Any, rates: Mapping[str, float]) -> Any:
     leaves, structure = jax.tree_util.tree_flatten_with_path(weights)
     names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
+    listed = ", ".join(names)
     for key, rate in rates.items():
         require(
             any(_within(name, key) for name in names),
             f"learning_rate names {key!r}",
             argument="learning_rate",
             value=key,
-            remedy=f"name weights of the network: {', '.join(names)}",
+            remedy=f"name weights of the network: {listed}",
         )
-        _positive("learning_rate", float(rate), {})
+        _positive("learning_rate", float(rate), {}, {})
 
     def rate_of(name: str) -> float:
         keys = [key for key in rates if _within(name, key)]
@@ -284,7 +277,7 @@ def _named_rates(weights: Any, rates: Mapping[str, float]) -> Any:
             f"learning_rate has none for {name!r}",
             argument="learning_rate",
             value=name,
-            remedy=f"give a rate for each of {', '.join(names)}",
+            remedy=f"give a rate for each of {listed}",
         )
         return float(rates[max(keys, key=len)])
 

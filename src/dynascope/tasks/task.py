@@ -130,6 +130,31 @@ class Task:
             "image_shape": self.image_shape,
         }
 
+    def only(self, target_name: str) -> Task:
+        """The task with a single one of its targets.
+
+        Raises:
+            InputError: No target has that name.
+
+        Example:
+            >>> Task([[1.0], [2.0]], [[0.0, 1.0], [1.0, 3.0]], target_names=("a", "b")).only("b").targets.ravel()
+            array([1., 3.])
+        """
+        require(
+            target_name in self.target_names,
+            f"no target is called {target_name!r}",
+            argument="only",
+            value=target_name,
+            remedy=f"choose from {', '.join(self.target_names)}",
+        )
+        column = self.target_names.index(target_name)
+        return dataclasses.replace(
+            self,
+            targets=self.targets[:, [column]],
+            target_names=(target_name,),
+            description=(*self.description, f"Only the target {target_name!r} is kept."),
+        )
+
     def centred(self) -> Task:
         """The task with the mean of every input and target removed.
 

@@ -1,5 +1,5 @@
 from . import growth_factor as growth_factor
 from . import modes as modes
 from . import passage_time as passage_time
-from . import staircase as staircase
 from . import stages as stages
+from . import staircase as staircase

@@ -55,10 +55,11 @@ def diagonal_staircase(
         feature_names: Names of the d inputs, for the phrases; "x1", "x2", … if absent.
 
     Returns:
-        The staircase, with times = log(1/scale) · accelerated times. Its feature `coefficient` is β after each jump. A
-        jump is marked slow, with the reason, where at this scale a plateau beside it is too short to be reached or an
-        inactive coordinate is too close to its boundary to be negligible; both make the observed time differ from
-        the limit by more than a constant.
+        The staircase. Its feature `coefficient` is β after each jump. The times at this scale add to the limit what
+        each coordinate needs to grow to its value: with log(1/scale) = λ it is half grown log(4|βᵢ|)/(2|mᵢ|) after
+        |Gᵢ| = λ, and only then the multipliers of the others change. A jump is marked slow, with the reason, where at
+        this scale a plateau beside it is too short to be reached or an inactive coordinate is too close to its
+        boundary to be negligible; its time may then be off by more.
 
     Raises:
         InputError: Values that are not finite, shapes that do not fit, targets that no input explains, a scale not
@@ -85,7 +86,7 @@ def diagonal_staircase(
     log_inverse_scale = -float(np.log(scale))
     return Staircase(
         accelerated_times=path.times,
-        times=log_inverse_scale * path.times,
+        times=_times_at_scale(x, y, path, log_inverse_scale),
         levels=path.levels,
         learned=tuple(_phrase(before, after, names) for before, after in itertools.pairwise(path.maps)),
         slow=_slow(x, path, log_inverse_scale, names),
@@ -93,7 +94,7 @@ def diagonal_staircase(
         theory=_THEORY,
         reference=_REFERENCE,
         warnings=tuple(
-            f"{', '.join(names[i] for i in tie)} are learned at the same time, which data in general position never show."
+            f"{', '.join(names[i] for i in tie)} are learned at the same time: the data are not generic."
             for tie in path.ties
         ),
     )
@@ -179,6 +180,35 @@ def _least_squares(x: np.ndarray, y: np.ndarray, support: np.ndarray) -> np.ndar
     solution = np.zeros(x.shape[1])
     solution[support] = np.linalg.lstsq(x[:, support], y, rcond=None)[0]
     return solution
+
+
+def _times_at_scale(x: np.ndarray, y: np.ndarray, path: _Path, log_inverse_scale: float) -> np.ndarray:
+    """Times at which the loss passes the middle of each drop, to first order beyond the limit.
+
+    A coordinate grows as a logistic at rate 2|m|. That shifts the integrals of the others exactly as a step at its half
+    would, as long as the active coordinates follow without delay.
+    """
+    integral, clock, times = np.zeros(x.shape[1]), 0.0, []
+    for k in range(len(path.times)):
+        before, after = path.maps[k], path.maps[k + 1]
+        multiplier = np.where(before == 0, x.T @ (y - x @ before) / len(x), 0.0)
+        newly_free = (np.abs(path.integrals[k + 1]) == 1) & (path.integrals[k + 1] != path.integrals[k])
+        hit = int(np.argmax(np.where(newly_free, np.abs(after), -1.0)))
+        rate, sign = abs(multiplier[hit]), path.integrals[k + 1][hit]
+        boundary = clock + max((log_inverse_scale - sign * integral[hit]) / rate, 0.0)
+        growth = _log_four(after[hit]) / (2 * rate)
+        # Half of the drop remains when a share 1 − 1/√2 has grown.
+        times.append(boundary + growth + np.log(np.sqrt(2) - 1) / (2 * rate))
+        switch = max(boundary + growth, clock)
+        integral = integral + multiplier * (switch - clock)
+        integral = np.where(after != 0, np.sign(after) * (log_inverse_scale + _log_four(after) / 2), integral)
+        clock = switch
+    return np.maximum.accumulate(np.maximum(times, 0.0))
+
+
+def _log_four(beta: np.ndarray | float) -> np.ndarray | float:
+    """Log of 4|β|: how much further than its boundary the integral of a coordinate of size β is; 0 for β = 0."""
+    return np.log(4 * np.abs(np.where(beta == 0, 0.25, beta)))
 
 
 def _phrase(before: np.ndarray, after: np.ndarray, names: list[str]) -> str:

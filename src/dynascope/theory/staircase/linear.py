@@ -114,7 +114,7 @@ def linear_staircase(
         accelerated_times=modes.accelerated_times,
         times=times,
         levels=np.maximum(levels, 0.0),
-        learned=tuple(f"rank {k + 1}, singular value {value:.4g}" for k, value in enumerate(modes.values)),
+        learned=tuple(f"rank {k + 1} (s = {value:.3g})" for k, value in enumerate(modes.values)),
         slow=("",) * len(times),
         features={
             "output_feature": (("jump", "target"), modes.left.T),

@@ -1,0 +1,41 @@
+import os
+import sys
+from pathlib import Path
+
+from dynascope import __version__
+
+# The pages run the package's own commands, from the environment that builds them.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+project = "dynascope"
+author = "The dynascope developers"
+copyright = f"2026, {author}"
+release = version = __version__
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+exclude_patterns = ["_build", "images/*.py"]
+html_theme = "furo"
+html_title = f"dynascope {release}"
+
+myst_heading_anchors = 3
+nb_execution_mode = "auto"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+
+# In docstrings a single backtick is code. Types are left to the text, which gives shapes and units with them.
+default_role = "code"
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autosummary_generate = False
+napoleon_use_rtype = False
+
+
+def escape_bars(app, what, name, obj, options, lines):
+    """Bars are absolute values in docstrings, and substitutions to reStructuredText."""
+    lines[:] = [line.replace("|", r"\|") if ">>>" not in line else line for line in lines]
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", escape_bars, priority=0)

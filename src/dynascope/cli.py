@@ -1,0 +1,285 @@
+"""The command line: list, predict, run, report."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import io
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+
+import tyro
+
+from dynascope import __version__
+from dynascope.errors import DivergenceError, InputError
+from dynascope.progress import step
+from dynascope.studies import Study, find_studies
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["main"]
+
+AGREED, DISAGREED, BAD_INPUT, FAILED = 0, 1, 2, 3
+
+
+@dataclasses.dataclass(frozen=True)
+class List:
+    """List every study: what it claims, where that was published, and how long it takes.
+
+    Args:
+        json: Print one JSON array.
+    """
+
+    json: bool = False
+
+    def __call__(self) -> int:
+        rows = [
+            {
+                "study": name,
+                "paper": study.reference.paper,
+                "arxiv": study.reference.arxiv,
+                "claim": study.reference.claim,
+                "minutes": study.minutes,
+            }
+            for name, study in find_studies().items()
+        ]
+        if self.json:
+            print(json.dumps(rows, ensure_ascii=False))
+            return AGREED
+        from dynascope.console import print_studies
+
+        print_studies(rows)
+        return AGREED
+
+
+@dataclasses.dataclass(frozen=True)
+class Predict:
+    """Predict the loss staircase of a network trained on your data from small initialisation.
+
+    Args:
+        data: "digits", or a file: .npz with arrays x and y, x.npy beside y.npy, .csv or .parquet.
+        network: Kind of network.
+        scale: Initialisation scale, below one.
+        target: Target columns of a table.
+        only: Keep a single target, by its name.
+        classification: Whether the target is a class label; decided by its type if not said.
+        check: Also train the network, overlay both and judge.
+        slope: With the check, also train from 1e-4 of the scale and compare slopes dt/dlog(1/scale).
+        seed: Seed of the initial weights.
+        width: Number of hidden neurons.
+        out: Folder for the page and the record.
+        json: Print one JSON object.
+    """
+
+    data: tyro.conf.Positional[str]
+    network: Literal["linear", "diagonal"] = "linear"
+    scale: float = 1e-8
+    target: tuple[str, ...] = ()
+    only: str | None = None
+    classification: bool | None = None
+    check: bool = False
+    slope: bool = False
+    seed: int = 0
+    width: int = 50
+    out: Path = Path()
+    json: bool = False
+
+    def __call__(self) -> int:
+        start = time.perf_counter()
+        with step(f"Reading {self.data}"):
+            task = self._task()
+        from dynascope.prediction import predict
+
+        with step(f"Predicting a {self.network} network from scale {self.scale:g}"):
+            from dynascope.networks import network_for
+
+            network = network_for(self.network, task, width=self.width, seed=self.seed)
+            predicted = predict(task, network, scale=self.scale)
+        if self.check or self.slope:
+            tree = self._checked(task, network, predicted)
+        else:
+            from dynascope.comparison import unjudged
+
+            tree = unjudged(predicted)
+        record = _write(tree, self.out, f"dynascope-{_file_name(task.name)}-{self.network}")
+        seconds = time.perf_counter() - start
+        if self.json:
+            from dynascope.answers import prediction_answer
+
+            print(json.dumps(prediction_answer(tree, seconds=seconds, record=record), ensure_ascii=False))
+        else:
+            from dynascope.console import print_staircase
+
+            print_staircase(tree)
+            print(f"Page and record: {record.with_suffix('.html')}, {record}")
+        return DISAGREED if tree.attrs.get("verdict") == "disagree" else AGREED
+
+    def _task(self) -> Any:
+        from dynascope.tasks import digits, from_file
+
+        if self.data == "digits":
+            if self.target:
+                raise InputError(
+                    "digits has no columns to choose targets from",
+                    argument="target",
+                    value=list(self.target),
+                    remedy="leave --target out, or name a single digit by --only 'digit 3'",
+                )
+            task = digits()
+        else:
+            task = from_file(self.data, target=self.target or None, classification=self.classification)
+        return task if self.only is None else task.only(self.only)
+
+    def _checked(self, task: Any, network: Any, predicted: xr.Dataset) -> xr.DataTree:
+        from dynascope.comparison import compare
+        from dynascope.observation import observe
+
+        with step(f"Training it from scale {self.scale:g}"):
+            observed = observe(task, network, scale=self.scale)
+        other = None
+        if self.slope:
+            # Below 1e-300 the smaller scale would leave the range of numbers; a larger one serves as well.
+            factor = 1e-4 if self.scale > 1e-300 else 1e4
+            with step(f"Training it from scale {self.scale * factor:g}"):
+                other = observe(task, network, scale=self.scale * factor)
+        return compare(observed, predicted, at_other_scale=other)
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Write the page of a record again.
+
+    Args:
+        path: A record, as the other commands write it.
+        out: The page; beside the record if not said.
+    """
+
+    path: tyro.conf.Positional[Path]
+    out: Path | None = None
+
+    def __call__(self) -> int:
+        from dynascope.report import write_page
+        from dynascope.store import load
+
+        page = write_page(load(self.path), self.out or self.path.with_suffix(".html"))
+        print(f"Page: {page}")
+        return AGREED
+
+
+def _run_command() -> Any:
+    """The command `run`, with one subcommand for each study that is installed."""
+    return Union[  # noqa: UP007 - the choices are known only here
+        tuple(
+            Annotated[Any, tyro.conf.arg(constructor=_runner(study)), tyro.conf.subcommand(name)]
+            for name, study in find_studies().items()
+        )
+    ]
+
+
+def _runner(study_type: type[Study]) -> Callable:
+    def runner(study: Study, out: Path = Path(), json: bool = False) -> Callable[[], int]:
+        return functools.partial(_run, study, out, json)
+
+    runner.__annotations__["study"] = study_type
+    runner.__doc__ = f"""{study_type.reference.claim}
+
+    Args:
+        study: The study.
+        out: Folder for the page and the record.
+        json: Print one JSON object.
+    """
+    return runner
+
+
+def _run(study: Study, out: Path, as_json: bool) -> int:
+    start = time.perf_counter()
+    with step(f"Running {study.name}"):
+        tree = study.run()
+    record = _write(tree, out, f"dynascope-{study.name}")
+    if as_json:
+        from dynascope.answers import study_answer
+
+        answer = study_answer(study, tree, seconds=time.perf_counter() - start, record=record)
+        print(json.dumps(answer, ensure_ascii=False))
+    else:
+        from dynascope.console import print_agreement
+
+        print_agreement(study.reference, tree)
+        print(f"Page and record: {record.with_suffix('.html')}, {record}")
+    return DISAGREED if tree.attrs["verdict"] == "disagree" else AGREED
+
+
+def _write(tree: xr.DataTree, folder: Path, name: str) -> Path:
+    from dynascope.report import write_page
+    from dynascope.store import save
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with step("Writing the page and the record"):
+        record = save(tree, folder / f"{name}.zarr")
+        write_page(tree, folder / f"{name}.html")
+    return record
+
+
+def _file_name(task_name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in task_name) or "task"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0 agreed or done, 1 disagree, 2 bad input, 3 the run failed."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in arguments
+    if arguments == ["--version"]:
+        print(f"dynascope {__version__}")
+        return AGREED
+    try:
+        return _command(arguments, as_json)()
+    except InputError as error:
+        return _failed(str(error), BAD_INPUT, as_json, error.argument, error.value, error.remedy)
+    except DivergenceError as error:
+        return _failed(str(error), FAILED, as_json, "flow", error.time, error.remedy)
+    except OSError as error:
+        place = error.filename or "the output"
+        remedy = "choose another folder with --out"
+        return _failed(f"{place}: {error.strerror}: {remedy}.", BAD_INPUT, as_json, "out", str(place), remedy)
+    except KeyboardInterrupt:
+        return _failed("interrupted.", FAILED, as_json, None, None, "run it again")
+
+
+def _command(arguments: list[str], as_json: bool) -> Any:
+    commands = {"list": List, "predict": Predict, "run": _run_command(), "report": Report}
+    told = io.StringIO()
+    try:
+        # A usage error becomes JSON as well, so what tyro says of it is kept instead of shown.
+        with contextlib.redirect_stderr(told) if as_json else contextlib.nullcontext():
+            return tyro.extras.subcommand_cli_from_dict(
+                commands,
+                prog="dynascope",
+                description="Predict what a neural network will learn, observe it, and compare the two.",
+                args=arguments,
+                config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
+            )
+    except SystemExit as stop:
+        if as_json and stop.code not in (0, None):
+            words = " ".join(told.getvalue().translate(str.maketrans("", "", "╭╮╰╯│─")).split())
+            raise InputError(words, argument="arguments", value=arguments, remedy="see dynascope --help") from None
+        raise
+
+
+def _failed(message: str, code: int, as_json: bool, argument: Any, value: Any, remedy: str) -> int:
+    if as_json:
+        plain = value if isinstance(value, str | int | float | list | type(None)) else str(value)
+        error = {"message": message, "argument": argument, "value": plain, "remedy": remedy}
+        print(json.dumps({"error": error}, ensure_ascii=False))
+    else:
+        print(f"dynascope: {message}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

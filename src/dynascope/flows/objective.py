@@ -1,0 +1,100 @@
+"""What a flow descends and what it measures on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.errors import InputError, require
+from dynascope.record import DIMENSIONS
+
+__all__ = ["Objective", "Statistics", "check_statistics"]
+
+Statistics = tuple[tuple[str, Callable[[Any], Any], tuple[str, ...]], ...]
+
+_ADDED = ("time", "step", "seed", "scale", "learning_rate")
+_TAKEN = ("loss", "stop_time", "stop_reason", *DIMENSIONS)
+
+
+class Objective(eqx.Module):
+    """The loss L = ½ E‖f(x) − y‖² of a network as a function of its weights.
+
+    Attributes:
+        frame: The network without its weights.
+        inputs: x, shape (n, d), in the precision of the weights.
+        targets: y, shape (n, c).
+    """
+
+    frame: Any
+    inputs: Float[Array | np.ndarray, "n d"]
+    targets: Float[Array | np.ndarray, "n c"]
+
+    def loss(self, weights: Any) -> Float[Array, ""]:
+        """L: mean over samples, sum over outputs.
+
+        Raises:
+            InputError: The network does not map the inputs (n, d) to outputs of the shape (n, c) of the targets.
+        """
+        network = eqx.combine(weights, self.frame)
+        remedy = f"pass a function of a batch of shape {self.inputs.shape} with outputs of shape {self.targets.shape}"
+        try:
+            outputs = network(jnp.asarray(self.inputs))
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"the network cannot be applied to the inputs ({str(error).splitlines()[0].rstrip('.')})",
+                argument="network",
+                value=type(network).__name__,
+                remedy=remedy,
+            ) from error
+        require(
+            jnp.shape(outputs) == self.targets.shape,
+            f"the network's outputs have shape {jnp.shape(outputs)}",
+            argument="network",
+            value=jnp.shape(outputs),
+            remedy=remedy,
+        )
+        return jnp.sum((outputs - self.targets) ** 2) / (2 * len(self.inputs))
+
+    def measure(self, weights: Any, statistics: Statistics) -> dict[str, Array]:
+        """`loss` and each statistic of the network with the given weights."""
+        network = eqx.combine(weights, self.frame)
+        values = {name: jnp.asarray(function(network)) for name, function, _ in statistics}
+        return {"loss": self.loss(weights), **values}
+
+    def working_memory(self, weights: Any) -> int:
+        """Bytes of all intermediate results of one gradient."""
+        program = jax.make_jaxpr(jax.grad(self.loss))(weights)
+        return sum(out.aval.size * out.aval.dtype.itemsize for line in program.eqns for out in line.outvars)
+
+
+def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequence[str]]] | None) -> Statistics:
+    """The statistics as a hashable tuple, so that a program compiled for them is found again.
+
+    Raises:
+        InputError: A name that records use otherwise, or an unknown dimension.
+    """
+    checked = tuple((name, function, tuple(dimensions)) for name, (function, dimensions) in (statistics or {}).items())
+    allowed = sorted(DIMENSIONS.keys() - set(_ADDED))
+    for name, _, dimensions in checked:
+        require(
+            name not in _TAKEN,
+            f"a statistic is called {name!r}",
+            argument="statistics",
+            value=name,
+            remedy="choose a name that records do not use",
+        )
+        require(
+            set(dimensions) <= set(allowed),
+            f"the statistic {name!r} has the dimensions {dimensions}",
+            argument="statistics",
+            value=name,
+            remedy=f"use {', '.join(allowed)}; those of time and members are added",
+        )
+    return checked
