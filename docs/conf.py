@@ -1,4 +1,5 @@
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -30,12 +31,22 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True
+napoleon_attr_annotations = False
 
 
-def escape_bars(app, what, name, obj, options, lines):
-    """Bars are absolute values in docstrings, and substitutions to reStructuredText."""
-    lines[:] = [line.replace("|", r"\|") if ">>>" not in line else line for line in lines]
+def escape_mathematics(app, what, name, obj, options, lines):
+    """To reStructuredText |β| is a substitution and a line that begins with "S." an item of a list."""
+    for i, line in enumerate(lines):
+        if ">>>" not in line:
+            lines[i] = re.sub(r": ([A-Za-z])\.$", r": \1\\.", line.replace("|", r"\|"))
+
+
+def skip_aliases(app, what, name, obj, skip, options):
+    """The fields of a named tuple are described by its docstring."""
+    return skip or (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
 
 
 def setup(app):
-    app.connect("autodoc-process-docstring", escape_bars, priority=0)
+    app.connect("autodoc-process-docstring", escape_mathematics, priority=0)
+    app.connect("autodoc-skip-member", skip_aliases)

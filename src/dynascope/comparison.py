@@ -56,7 +56,7 @@ def compare(
     and in largest error over the largest predicted value.
 
     Args:
-        observed: Record of a run, with `loss` over `time`.
+        observed: Record of a run, with `loss` over `time`, or over `step` with the times of the steps.
         predicted: Record of a theory. Its attributes may carry `<quantity>_tolerance` and, with it,
             `<quantity>_tolerance_reason`.
         at_other_scale: The run again from another initialisation scale; adds the slopes dt/dlog(1/scale) of the jumps.
@@ -79,8 +79,10 @@ def compare(
         >>> compare(run, theory, tolerance={"loss": 0.02, "loss_maximum": 0.02}).attrs["verdict"]
         'agree'
     """
-    validate_record(observed)
+    observed = _along_time(validate_record(observed))
     validate_record(predicted)
+    if at_other_scale is not None:
+        at_other_scale = _along_time(validate_record(at_other_scale))
     if "jump_time" in predicted:
         residual, errors = compare_staircases(observed, predicted, at_other_scale)
     else:
@@ -119,6 +121,12 @@ def unjudged(predicted: xr.Dataset, *, attributes: Mapping[str, Any] | None = No
         **{name: value for name, value in (attributes or {}).items() if value is not None},
     }
     return tree
+
+
+def _along_time(record: xr.Dataset) -> xr.Dataset:
+    """The record of a descent with the times of its steps as the axis; any other as it is."""
+    steps = "time" in record and record["time"].dims == ("step",)
+    return record.swap_dims(step="time") if steps else record
 
 
 _SETUP = (

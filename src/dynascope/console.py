@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["print_agreement", "print_staircase", "print_studies"]
 
+_MOST_REASONS = 10
+
 
 def print_studies(rows: Sequence[Mapping[str, Any]]) -> None:
     """One study a row."""
@@ -45,8 +47,10 @@ def print_staircase(tree: xr.DataTree) -> None:
     slow = [int(number) for number, reason in zip(predicted["jump"].to_numpy(), reasons, strict=True) if reason]
     if slow and residual is not None:
         console.print("* slow: the time approaches its limit slowly, so it is shown but not judged.", markup=False)
-        for number in slow:
+        for number in slow[:_MOST_REASONS]:
             console.print(f"  jump {number}: {reasons[number - 1]}", markup=False)
+        if len(slow) > _MOST_REASONS:
+            console.print(f"  and {len(slow) - _MOST_REASONS} more, on the page")
     for warning in json.loads(attributes["warnings"]):
         console.print(f"Warning: {warning}", markup=False)
     if "verdict_sentence" in tree.attrs:

@@ -20,12 +20,12 @@ def compare_curves(observed: xr.Dataset, predicted: xr.Dataset) -> tuple[xr.Data
         L2 norm √(Σ residual² / Σ predicted²), and `<name>_maximum`, the largest residual over the largest prediction.
 
     Raises:
-        InputError: No variable over time is shared, or the times do not overlap.
+        InputError: No variable over time is shared, the times do not overlap, or the other dimensions differ.
     """
     shared = [
         str(name)
         for name, values in predicted.data_vars.items()
-        if "time" in values.dims and values.dtype.kind in "fiu" and name in observed
+        if "time" in values.dims and values.dtype.kind in "fiu" and name in observed and "time" in observed[name].dims
     ]
     require(
         bool(shared),
@@ -47,20 +47,25 @@ def compare_curves(observed: xr.Dataset, predicted: xr.Dataset) -> tuple[xr.Data
     )
     residuals, errors = {}, {}
     for name in shared:
-        seen = observed[name].sel(time=inside)
-        expected = predicted[name].interp(time=inside).transpose(*seen.dims)
+        seen, expected = observed[name].sel(time=inside), predicted[name].interp(time=inside)
         require(
-            seen.shape == expected.shape,
+            dict(seen.sizes) == dict(expected.sizes),
             f"{name} has dimensions {dict(seen.sizes)} observed and {dict(expected.sizes)} predicted",
             argument="predicted",
             value=dict(expected.sizes),
             remedy="give both the same members",
         )
-        difference = seen.to_numpy() - expected.to_numpy()
-        size = np.abs(expected.to_numpy())
-        floor = np.finfo(float).tiny
+        expected = expected.transpose(*seen.dims).to_numpy()
+        difference = seen.to_numpy() - expected
         residuals[f"{name}_residual"] = (seen.dims, difference)
-        errors[name] = float(np.linalg.norm(difference) / max(np.linalg.norm(size), floor))
-        errors[f"{name}_maximum"] = float(np.abs(difference).max() / max(size.max(), floor))
+        errors[name] = _ratio(np.linalg.norm(difference), np.linalg.norm(expected))
+        errors[f"{name}_maximum"] = _ratio(np.abs(difference).max(), np.abs(expected).max())
     coordinates = {name: observed[name] for name in {d for dims, _ in residuals.values() for d in dims} - {"time"}}
     return xr.Dataset(residuals, coords={"time": inside, **coordinates}), errors
+
+
+def _ratio(error: float, size: float) -> float:
+    """Error over size; infinite where the prediction vanishes and the error does not, or where either is unknown."""
+    if np.isnan(error) or np.isnan(size) or (size == 0 and error > 0):
+        return np.inf
+    return float(error / size) if error > 0 else 0.0

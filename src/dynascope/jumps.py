@@ -56,7 +56,6 @@ def resting_levels(
     middle = (time[1:] + time[:-1]) / 2
     rate = np.maximum(-np.diff(loss) / np.diff(time), 0.0)
     floor = depth * np.finfo(float).eps * loss[0] / max(time[-1], np.finfo(float).tiny)
-    peaks: list[int] = []
     pauses: list[int] = []
     highest, lowest = 0, 0
     rising = True
@@ -65,7 +64,6 @@ def resting_levels(
             if rate[i] > rate[highest]:
                 highest = i
             elif rate[i] * depth < rate[highest] and rate[highest] > floor:
-                peaks.append(highest)
                 lowest, rising = i, False
         elif rate[i] < rate[lowest]:
             lowest = i
@@ -73,7 +71,7 @@ def resting_levels(
             pauses.append(lowest)
             highest, rising = i, True
     losses = np.interp(middle, time, loss)
-    levels = [float(losses[pause]) for pause in pauses[: len(peaks)]]
+    levels = [float(losses[pause]) for pause in pauses]
     bounds = [float(loss[0]), *levels, float(loss[-1])]
     return [(level, min(bounds[k] - level, level - bounds[k + 2])) for k, level in enumerate(levels)]
 
@@ -103,9 +101,15 @@ def compare_staircases(
     ends = np.append((found[1:] + found[:-1]) / 2, time[-1])
     seen_after = np.where(np.isnan(found) | np.isnan(ends), np.nan, np.interp(ends, time, loss))
     seen_before = np.append(loss[:1], seen_after[:-1])
-    time_error = times / found - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # A jump found at time zero has no relative error.
+        time_error = times / found - 1
     level_error = (levels[1:] - seen_after) / levels[0]
+    available = ends - found
     settled = ~slow & ~np.append(slow[1:], False)
+    if "settling_time" in predicted:
+        # A plateau that is left, or a run that ends, before the theory expects it to be flat says nothing of its level.
+        settled &= np.isnan(available) | (available >= predicted["settling_time"].to_numpy())
     errors = {
         "jump_time": _largest(time_error[~slow]),
         "level": _largest(level_error[settled]),

@@ -81,9 +81,8 @@ class _Theory:
 
 def linear_layers(network: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """(W₁, W₂) if the network is linear with two layers, else None."""
-    if isinstance(network, TwoLayer) and network.activation.linear:
-        slope = network.activation.positive
-        return np.asarray(network.first, np.float64) * slope, np.asarray(network.second, np.float64)
+    if isinstance(network, TwoLayer) and network.activation.linear and network.activation.positive == 1:
+        return np.asarray(network.first, np.float64), np.asarray(network.second, np.float64)
     if isinstance(network, DeepLinear) and len(network.weights) == 2:
         return np.asarray(network.weights[0], np.float64), np.asarray(network.weights[1], np.float64)
     return None
@@ -100,6 +99,13 @@ def _solve_linear(task: Task, network: Any, scale: float) -> Staircase:
 
 def _solve_diagonal(task: Task, network: DiagonalLinear, scale: float) -> Staircase:
     u, v = np.asarray(network.u, np.float64), np.asarray(network.v, np.float64)
+    require(
+        task.output_dimension == 1,
+        f"the task has {task.output_dimension} targets and a diagonal network has one output",
+        argument="task",
+        value=task.output_dimension,
+        remedy="keep one target (--only NAME on the command line, task.only(name) in Python)",
+    )
     _require_dimensions(task, len(u), 1)
     require(
         bool(np.all(u == u[0]) and u[0] > 0 and np.all(v == 0)),
@@ -131,7 +137,7 @@ THEORIES = (
         solve=_solve_diagonal,
         time_offset=2.2,
         time_floor=0.0,
-        time_offset_reason="the offset of a time is known to first order; 2.2/log(1/scale) covered 99 % of random jumps",
+        time_offset_reason="times are known up to an offset of first order: 2.2/log(1/scale) held for 99 % of jumps",
         slope_tolerance=0.01,
         slope_reason="where no plateau is slow, corrections to the slope are exponentially small",
     ),

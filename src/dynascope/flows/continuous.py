@@ -14,7 +14,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
 from dynascope.errors import DivergenceError, require, require_positive
-from dynascope.flows.ensemble import Ensemble, Statistics, check_statistics, gather, measure
+from dynascope.flows.ensemble import Ensemble, each_member, gather
+from dynascope.flows.objective import Objective, Statistics, check_statistics
 from dynascope.flows.stabilised import RungeKuttaLegendre
 from dynascope.tasks.task import Task
 
@@ -112,13 +113,18 @@ def gradient_flow(
     checked = check_statistics(statistics)
     ensemble = gather(network, task, scale, learning_rate)
     times = _times(save, duration)
-    relative, absolute = _tolerances(ensemble.inputs.dtype, relative_tolerance, absolute_tolerance)
-    with ensemble.precision():
-        numbers = {"duration": duration, "relative": relative, "absolute": absolute}
-        stops = {"loss_target": loss_target, "stationarity": stationarity}
-        numbers |= {name: value for name, value in stops.items() if value is not None}
-        arrays = {name: jnp.asarray(value, float) for name, value in numbers.items()}
-        result = jax.device_get(_integrate(ensemble, jnp.asarray(times, float), arrays, checked, solver, max_steps))
+    relative, absolute = _tolerances(ensemble.objective.inputs.dtype, relative_tolerance, absolute_tolerance)
+    numbers = {"duration": duration, "relative": relative, "absolute": absolute}
+    stops = {"loss_target": loss_target, "stationarity": stationarity}
+    numbers |= {name: value for name, value in stops.items() if value is not None}
+    # As arrays, so that other values do not need another program.
+    numbers = {name: np.asarray(value, times.dtype) for name, value in numbers.items()}
+    many = bool(ensemble.dimensions)
+    result = ensemble.run(
+        lambda objective, weights, rates: _integrate(
+            objective, weights, rates, times, numbers, checked, solver, int(max_steps), many
+        )
+    )
     _raise_if_failed(ensemble, result["failure"], result["stop_time"], max_steps)
 
     members = tuple(ensemble.dimensions)
@@ -126,26 +132,28 @@ def gradient_flow(
         ("time", times),
         result["curves"],
         checked,
-        {
-            "stop_time": (members, result["stop_time"].reshape(ensemble.shape)),
-            "stop_reason": (members, _REASONS[result["reason"]].reshape(ensemble.shape)),
-        },
-        task,
+        {"stop_time": (members, result["stop_time"]), "stop_reason": (members, _REASONS[result["reason"]])},
         {
             "flow": "gradient flow",
             "solver": solver,
             "relative_tolerance": relative,
             "absolute_tolerance": absolute,
-            **({} if "scale" in members else {"scale": float(np.asarray(scale))}),
-            **({} if "learning_rate" in members else {"learning_rate": learning_rate}),
         },
     )
-    return (record, ensemble.networks(result["weights"])) if return_networks else record
+    return (record, ensemble.network(result["weights"])) if return_networks else record
 
 
 @eqx.filter_jit
 def _integrate(
-    ensemble: Ensemble, times: Any, numbers: dict[str, Any], statistics: Statistics, solver: str, max_steps: int
+    objective: Objective,
+    weights: Any,
+    rates: Any,
+    times: Any,
+    numbers: dict[str, Any],
+    statistics: Statistics,
+    solver: str,
+    max_steps: int,
+    many: bool,
 ) -> dict[str, Any]:
     def member(weights: Any, rates: Any) -> dict[str, Any]:
         start, restore = ravel_pytree(weights)
@@ -154,7 +162,7 @@ def _integrate(
         )
 
         def loss(vector: Any) -> Any:
-            return ensemble.loss(restore(vector))
+            return objective.loss(restore(vector))
 
         first_loss, first_gradient = jax.value_and_grad(loss)(start)
         broken = ~(jnp.isfinite(first_loss) & jnp.isfinite(first_gradient).all())
@@ -180,7 +188,7 @@ def _integrate(
             saveat=diffrax.SaveAt(
                 subs={
                     "path": diffrax.SubSaveAt(
-                        ts=times, fn=lambda t, y, args: measure(ensemble, restore(y), statistics)
+                        ts=times, fn=lambda t, y, args: objective.measure(restore(y), statistics)
                     ),
                     "end": diffrax.SubSaveAt(t1=True),
                 }
@@ -196,10 +204,11 @@ def _integrate(
             max_steps=max_steps,
             throw=False,
         )
-        assert solution.ts is not None and solution.ys is not None
+        assert solution.ts is not None
+        assert solution.ys is not None
         stop_time = solution.ts["end"][0]
         end_weights = restore(solution.ys["end"][0])
-        end = measure(ensemble, end_weights, statistics)
+        end = objective.measure(end_weights, statistics)
         reached = solution.ts["path"] <= stop_time
         curves = jax.tree.map(
             lambda path, final: jnp.where(reached.reshape(-1, *(1,) * final.ndim), path, final),
@@ -223,7 +232,7 @@ def _integrate(
             "failure": jnp.select(failures, list(range(len(_PROBLEMS))), -1),
         }
 
-    return ensemble.run(member)
+    return each_member(member, objective, weights, rates, many=many)
 
 
 def _raise_if_failed(ensemble: Ensemble, failure: np.ndarray, stop_time: np.ndarray, max_steps: int) -> None:

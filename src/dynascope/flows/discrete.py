@@ -13,7 +13,8 @@ import optax
 from jaxtyping import Int
 
 from dynascope.errors import DivergenceError, require, require_positive
-from dynascope.flows.ensemble import Ensemble, Statistics, check_statistics, gather, measure, squared_loss
+from dynascope.flows.ensemble import Ensemble, each_member, gather
+from dynascope.flows.objective import Objective, Statistics, check_statistics
 from dynascope.tasks.task import Task
 
 __all__ = ["descend"]
@@ -102,66 +103,67 @@ def descend(
     recorded = _recorded(record_steps, steps)
     ensemble = gather(network, task, scale, learning_rate)
     make_optimizer = optax.sgd if isinstance(optimizer, str) else optimizer
-    with ensemble.precision():
-        # The first count leads to the first recorded step; the last one from there to the end.
-        counts = jnp.diff(jnp.asarray(np.concatenate([[0], recorded, [steps]])))
-        key = jax.random.key(seed)
-        result = _train(ensemble, counts, key, checked, make_optimizer, batch_size, isinstance(learning_rate, Mapping))
-        result = jax.device_get(result)
-    members = tuple(ensemble.dimensions)
-    largest_rate = max(learning_rate.values()) if isinstance(learning_rate, Mapping) else learning_rate
-    time = np.multiply.outer(np.asarray(largest_rate, np.float64), recorded)
-    _raise_if_diverged(ensemble, result, task, recorded, time)
+    # The first count leads to the first recorded step, the last one from there to the end.
+    counts = np.diff(np.concatenate([[0], recorded, [steps]]))
+    layerwise, many = isinstance(learning_rate, Mapping), bool(ensemble.dimensions)
+    result = ensemble.run(
+        lambda objective, weights, rates: _train(
+            objective, weights, rates, counts, seed, checked, make_optimizer, batch_size, layerwise, many
+        )
+    )
+    rate = np.asarray(max(learning_rate.values()) if isinstance(learning_rate, Mapping) else learning_rate)
+    time = np.multiply.outer(rate, recorded)
+    _raise_if_diverged(ensemble, result, recorded, time)
 
     record = ensemble.record(
         ("step", recorded),
         result["curves"],
         checked,
-        {"time": ((*members[-1:], "step") if time.ndim == 2 else ("step",), time)},
-        task,
+        {"time": (("learning_rate", "step")[-time.ndim :], time)},
         {
             "flow": "descent",
             "optimizer": optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", str(optimizer)),
             "batch_size": batch_size,
             "batch_seed": seed,
-            **({} if "scale" in members else {"scale": float(np.asarray(scale))}),
-            **({} if "learning_rate" in members else {"learning_rate": learning_rate}),
         },
     )
-    return (record, ensemble.networks(result["weights"])) if return_networks else record
+    return (record, ensemble.network(result["weights"])) if return_networks else record
 
 
 @eqx.filter_jit
 def _train(
-    ensemble: Ensemble,
+    objective: Objective,
+    weights: Any,
+    rates: Any,
     counts: Any,
-    key: Any,
+    seed: Any,
     statistics: Statistics,
     make_optimizer: Callable[[Any], optax.GradientTransformation],
     batch_size: int | None,
     layerwise: bool,
+    many: bool,
 ) -> dict[str, Any]:
-    samples = len(ensemble.inputs)
+    samples = len(objective.inputs)
+    key = jax.random.key(seed)
 
-    def batch(step: Any, order: Any) -> tuple[Any, Any, Any]:
+    def batch(step: Any, order: Any) -> tuple[Objective, Any]:
         if batch_size is None:
-            return ensemble.inputs, ensemble.targets, order
+            return objective, order
         epoch, place = jnp.divmod(step, samples // batch_size)
-        # Batches are common to all members, so under vmap this remains a branch.
+        # Batches are common to all members, so that this remains a branch when members are batched.
         order = jax.lax.cond(
             place == 0, lambda: jax.random.permutation(jax.random.fold_in(key, epoch), samples), lambda: order
         )
         rows = jax.lax.dynamic_slice_in_dim(order, place * batch_size, batch_size)
-        return ensemble.inputs[rows], ensemble.targets[rows], order
+        return Objective(objective.frame, objective.inputs[rows], objective.targets[rows]), order
 
     def member(weights: Any, rates: Any) -> dict[str, Any]:
         optimizer = make_optimizer(1.0 if layerwise else rates)
 
         def step(index: Any, carry: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
             weights, state, order = carry
-            inputs, targets, order = batch(index, order)
-            gradient = jax.grad(lambda w: squared_loss(eqx.combine(w, ensemble.frame), inputs, targets))(weights)
-            updates, state = optimizer.update(gradient, state, weights)
+            current, order = batch(index, order)
+            updates, state = optimizer.update(jax.grad(current.loss)(weights), state, weights)
             if layerwise:
                 updates = jax.tree.map(jnp.multiply, updates, rates)
             return optax.apply_updates(weights, updates), state, order
@@ -169,7 +171,7 @@ def _train(
         def segment(carry: tuple[Any, Any], count: Any) -> tuple[tuple[Any, Any], dict[str, Any]]:
             done, state = carry
             state = jax.lax.fori_loop(done, done + count, step, state)
-            return (done + count, state), measure(ensemble, state[0], statistics)
+            return (done + count, state), objective.measure(state[0], statistics)
 
         start = (weights, optimizer.init(weights), jnp.arange(samples))
         (done, state), curves = jax.lax.scan(segment, (jnp.zeros((), counts.dtype), start), counts[:-1])
@@ -177,25 +179,23 @@ def _train(
         finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(final)]).all()
         return {"curves": curves, "weights": final, "finite": finite}
 
-    return ensemble.run(member)
+    return each_member(member, objective, weights, rates, many=many)
 
 
-def _raise_if_diverged(
-    ensemble: Ensemble, result: dict[str, Any], task: Task, recorded: np.ndarray, time: np.ndarray
-) -> None:
-    loss = np.reshape(result["curves"]["loss"], (-1, len(recorded)))
+def _raise_if_diverged(ensemble: Ensemble, result: dict[str, Any], recorded: np.ndarray, time: np.ndarray) -> None:
+    loss = result["curves"]["loss"]
     with np.errstate(invalid="ignore"):
-        limit = _EXPLODED * np.maximum(loss[:, :1], task.target_power / 2)
-        bad = ~(loss <= limit)
-    failed = np.flatnonzero(bad.any(axis=1) | ~np.ravel(result["finite"]))
+        bad = ~(loss <= _EXPLODED * np.maximum(loss[..., :1], ensemble.task.target_power / 2))
+    # A weight may leave the finite numbers after the last recorded step.
+    bad[..., -1] |= ~result["finite"]
+    failed = np.flatnonzero(bad.any(axis=-1))
     if not len(failed):
         return
-    first = failed[0]
-    index = int(np.argmax(bad[first])) if bad[first].any() else len(recorded) - 1
-    when = np.broadcast_to(time.reshape(-1, len(recorded)), (1, *time.shape)[-2:])
-    at = float(when[first % len(when), index])
+    index = int(np.argmax(bad.reshape(-1, len(recorded))[failed[0]]))
+    at = float(np.broadcast_to(time, loss.shape).reshape(-1, len(recorded))[failed[0], index])
     raise DivergenceError(
-        f"the loss left the finite numbers or exploded by step {recorded[index]}, time {at:.6g}{ensemble.named(failed)}",
+        f"the loss left the finite numbers or exploded by step {recorded[index]}, time {at:.6g}"
+        f"{ensemble.named(failed)}",
         time=at,
         remedy="choose a smaller learning rate or scale",
     )

@@ -68,7 +68,7 @@ class Ensemble:
                 return jax.device_get(program(self.objective, self.weights, self.rates))
         members = math.prod(self.shape)
         cores = os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1
-        parts = _in_equal_parts((self.weights, self.rates), members, min(cores, members))
+        parts = [_members((self.weights, self.rates), rows) for rows in _equal_parts(members, min(cores, members))]
 
         def run_part(part: tuple[Any, Any]) -> dict[str, Any]:
             with self.precision():
@@ -154,21 +154,23 @@ def each_member(
     if not many:
         return member(weights, rates)
     members = len(jax.tree.leaves(weights)[0])
-    block = members
+    blocks = 1
     if jax.default_backend() == "cpu":
-        first = jax.tree.map(lambda leaf: leaf[0], weights)
-        block = int(np.clip(_CACHE // objective.working_memory(first), 1, members))
-    blocks = _in_equal_parts((weights, rates), members, -(-members // block))
-    blocks = jax.tree.map(lambda *leaves: jax.numpy.stack(leaves), *blocks)
-    results = jax.lax.map(lambda arguments: jax.vmap(member)(*arguments), blocks)
+        needed = members * objective.working_memory(_members(weights, 0))
+        blocks = min(members, -(-needed // _CACHE))
+    arguments = _members((weights, rates), _equal_parts(members, blocks))
+    results = jax.lax.map(lambda block: jax.vmap(member)(*block), arguments)
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:members], results)
 
 
-def _in_equal_parts(tree: Any, members: int, parts: int) -> list[Any]:
+def _equal_parts(members: int, parts: int) -> np.ndarray:
     # What the last part lacks is filled up with copies of the last member.
     length = -(-members // parts)
-    rows = np.minimum(np.arange(parts * length), members - 1).reshape(parts, length)
-    return [jax.tree.map(lambda leaf, part=part: leaf[part], tree) for part in rows]
+    return np.minimum(np.arange(parts * length), members - 1).reshape(parts, length)
+
+
+def _members(tree: Any, rows: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[rows], tree)
 
 
 def gather(
@@ -217,7 +219,7 @@ def gather(
     require(finite, "the weights are not finite", argument="network", remedy="choose another initialisation or scale")
     all_rates = jax.tree.map(lambda own: np.array([own * rate for _, _, rate in members], dtype), by_name)
     if not dimensions:
-        weights, all_rates = jax.tree.map(lambda leaf: leaf[0], (weights, all_rates))
+        weights, all_rates = _members((weights, all_rates), 0)
     objective = Objective(parts[0][1], task.inputs.astype(dtype), task.targets.astype(dtype))
     return Ensemble(task, objective, weights, all_rates, dimensions, settings)
 

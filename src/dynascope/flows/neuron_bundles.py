@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int
 
-from dynascope.errors import require_array, require_positive
-from dynascope.flows.stepping import follow, resolving
+from dynascope.errors import require, require_array, require_positive
+from dynascope.flows.stepping import follow, require_correlation, resolving
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
@@ -49,7 +49,8 @@ def linear_flow(
         along the singular vectors of Σyx, strongest first.
 
     Raises:
-        InputError: Shapes that do not fit, or a scale or duration that is not positive.
+        InputError: Shapes that do not fit, initial weights that vanish, targets without correlation with the inputs, or
+            a number that is not positive.
         DivergenceError: The solver could not go on.
 
     Example:
@@ -60,13 +61,24 @@ def linear_flow(
     """
     first = require_array("first", first, (task.input_dimension, None))
     second = require_array("second", second, (first.shape[1], task.output_dimension))
-    require_positive(scale=scale, duration=duration)
+    require_positive(scale=scale, duration=duration, points=points, tolerance=tolerance)
+    require_correlation(task)
     # On its range Σxx becomes diagonal; weights outside see no data and never move.
     power, basis = np.linalg.eigh(task.input_moment)
     kept = power > 1e-12 * power[-1]
     cross = task.cross_moment @ basis[:, kept]
     left, values, rows = np.linalg.svd(cross, full_matrices=False)
     neurons = np.concatenate([basis[:, kept].T @ first, second.T])
+    require(
+        bool(np.any(neurons)),
+        "the initial weights are zero",
+        argument="first",
+        value=0.0,
+        remedy="start from random ones",
+    )
+    if neurons.shape[1] > len(neurons):
+        # A rotation leaves as many bundles as a neuron has weights, and the others empty.
+        neurons = np.linalg.qr(neurons.T, mode="r").T
     norms = np.linalg.norm(neurons, axis=0)
     alive = norms > 0
     with jax.enable_x64(True):
@@ -174,7 +186,8 @@ def orthogonal_bundles(
         tangent = jnp.where(length > 0, 2 * overlap / jnp.where(length > 0, length, 1.0), 0.0)
         cosine = 1 / jnp.sqrt(1 + (ratio * tangent) ** 2)
         a, b = cosine * (a + ratio**2 * tangent * b), cosine * (b - tangent * a)
-        norms = jnp.linalg.norm(a, axis=0), jnp.linalg.norm(b, axis=0)
+        # A copy of another bundle leaves nothing, which must not become 0/0.
+        norms = [jnp.maximum(jnp.linalg.norm(each, axis=0), jnp.finfo(each.dtype).tiny) for each in (a, b)]
         directions = directions.at[:, large].set(a / norms[0]).at[:, small].set(b / norms[1])
         log_norms = log_norms.at[large].add(jnp.log(norms[0])).at[small].add(jnp.log(norms[1]))
         return directions, log_norms

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.errors import require, require_positive
-from dynascope.flows.stepping import follow, resolving
+from dynascope.flows.stepping import follow, require_correlation, resolving
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
@@ -35,7 +35,8 @@ def diagonal_flow(
         Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `coefficient` (β) over `time`, `feature`.
 
     Raises:
-        InputError: More than one target, or a scale or duration that is not positive.
+        InputError: More than one target, a target without correlation with the inputs, or a number that is not
+            positive.
         DivergenceError: The solver could not go on.
 
     Example:
@@ -51,7 +52,8 @@ def diagonal_flow(
         value=task.output_dimension,
         remedy="a diagonal linear network has one output, so choose one target",
     )
-    require_positive(scale=scale, duration=duration)
+    require_positive(scale=scale, duration=duration, points=points, tolerance=tolerance)
+    require_correlation(task)
     cross = task.cross_moment[0]
     with jax.enable_x64(True):
         arguments = {

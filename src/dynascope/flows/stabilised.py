@@ -79,7 +79,7 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
         _, image = jax.jvp(field, (y0,), (direction,))
         curvature = jnp.linalg.norm(image)
         direction = jnp.where(curvature > 0, image / curvature, direction)
-        # The smallest s ≥ 3 with s² + s − 2 ≥ 2hρ; odd, because the damping at the end of the interval vanishes if even.
+        # The smallest odd s ≥ 3 with s² + s − 2 ≥ 2hρ; an even one would not damp at the end of the interval.
         needed = (jnp.sqrt(9 + 8 * self.safety * h * curvature) - 1) / 2
         stages = jnp.maximum(3, 2 * jnp.ceil((needed - 1) / 2) + 1)
         width = 4 / (stages**2 + stages - 2)

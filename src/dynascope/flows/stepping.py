@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
 
-from dynascope.errors import DivergenceError
+from dynascope.errors import DivergenceError, require
+from dynascope.tasks.task import Task
 
-__all__ = ["follow", "resolving"]
+__all__ = ["follow", "require_correlation", "resolving"]
 
 
 def follow(
@@ -107,6 +108,17 @@ def _advance(
     assert solution.ys is not None
     final = jax.tree.map(lambda leaf: leaf[0], solution.ys[1])
     return renewed(final), {"time": solution.ts[0], **solution.ys[0]}
+
+
+def require_correlation(task: Task) -> None:
+    """Raise `InputError` if Σyx = 0, where a small network never leaves zero and no time scale is set."""
+    require(
+        bool(np.any(task.cross_moment)),
+        "the targets have no correlation with any input",
+        argument="task",
+        value=0.0,
+        remedy="pass targets that vary with the inputs",
+    )
 
 
 def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarray]:

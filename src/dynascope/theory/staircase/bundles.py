@@ -107,11 +107,15 @@ def _lower_triangular(columns: np.ndarray, log_norms: np.ndarray) -> tuple[np.nd
             if log_norms[j] > log_norms[i]:
                 columns[:, [i, j]] = columns[:, [j, i]]
                 log_norms[[i, j]] = log_norms[[j, i]]
-            shrink = np.exp(log_norms[j] - log_norms[i])
             large, small = columns[i, i], columns[i, j]
-            length = np.hypot(large, shrink * small)
-            if small == 0 or length == 0:
+            if small == 0:
                 continue
+            if large == 0:
+                columns[:, [i, j]] = columns[:, [j, i]]
+                log_norms[[i, j]] = log_norms[[j, i]]
+                continue
+            shrink = np.exp(log_norms[j] - log_norms[i])
+            length = np.hypot(large, shrink * small)
             cosine, sine = large / length, small / length
             kept = cosine * columns[:, i] + shrink**2 * sine * columns[:, j]
             cleared = cosine * columns[:, j] - sine * columns[:, i]

@@ -62,8 +62,8 @@ def diagonal_staircase(
         boundary to be negligible; its time may then be off by more.
 
     Raises:
-        InputError: Values that are not finite, shapes that do not fit, targets that no input explains, a scale not
-            below one.
+        InputError: Values that are not finite, shapes or names that do not fit, targets that no input explains, a scale
+            not below one.
 
     Assumptions: general position (the constrained least-squares problem has one solution).
 
@@ -81,7 +81,14 @@ def diagonal_staircase(
     y = require_array("targets", targets, (len(x),))
     require_positive(scale=scale)
     require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
-    names = list(feature_names or (f"x{i + 1}" for i in range(x.shape[1])))
+    names = [f"x{i + 1}" for i in range(x.shape[1])] if feature_names is None else list(feature_names)
+    require(
+        len(names) == x.shape[1],
+        f"feature_names has {len(names)} names for {x.shape[1]} inputs",
+        argument="feature_names",
+        value=len(names),
+        remedy="give one name for each input",
+    )
     path = _path(x, y)
     log_inverse_scale = -float(np.log(scale))
     return Staircase(
@@ -220,10 +227,11 @@ def _phrase(before: np.ndarray, after: np.ndarray, names: list[str]) -> str:
 
 def _slow(x: np.ndarray, path: _Path, log_inverse_scale: float, names: list[str]) -> tuple[str, ...]:
     """For each jump, what keeps one of the two plateaus beside it from being flat at this scale."""
-    ends = np.append(path.times[1:], np.inf)
+    durations = np.append(np.diff(path.times), np.inf)
+    ends = np.append(path.integrals[2:], path.integrals[-1:], axis=0)
     plateaus = [""] + [
-        _unsettled(x, path.maps[k + 1], path.integrals[k + 1], log_inverse_scale, end - start, names)
-        for k, (start, end) in enumerate(zip(path.times, ends, strict=True))
+        _unsettled(x, beta, start, end, log_inverse_scale, duration, names)
+        for beta, start, end, duration in zip(path.maps[1:], path.integrals[1:], ends, durations, strict=True)
     ]
     return tuple(
         "; ".join(f"{side} it, {why}" for side, why in (("before", before), ("after", after)) if why)
@@ -232,16 +240,27 @@ def _slow(x: np.ndarray, path: _Path, log_inverse_scale: float, names: list[str]
 
 
 def _unsettled(
-    x: np.ndarray, beta: np.ndarray, integral: np.ndarray, log_inverse_scale: float, duration: float, names: list[str]
+    x: np.ndarray,
+    beta: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    log_inverse_scale: float,
+    duration: float,
+    names: list[str],
 ) -> str:
+    """Why the plateau on which S goes from start to end is not flat, if so."""
     active = np.flatnonzero(beta)
-    if active.size and np.isfinite(duration):
+    on_boundary = np.abs(start) == 1.0
+    if np.isfinite(duration):
         # Near the plateau an active coordinate relaxes by β' = 2|β|·m, with m linear in β.
         jacobian = 2 * np.abs(beta[active, None]) * (x[:, active].T @ x[:, active]) / len(x)
-        lasting = float(np.linalg.eigvals(jacobian).real.min()) * log_inverse_scale * duration
+        relaxed = np.linalg.eigvals(jacobian).real * log_inverse_scale * duration
+        # One that leaves decays as exp(−2 log(1/scale) |ΔS|).
+        decayed = 2 * log_inverse_scale * np.abs(end - start)[on_boundary & (beta == 0)]
+        lasting = float(min(*relaxed, *decayed, np.inf))
         if lasting < _RELAXATION_TIMES:
             return f"the plateau lasts only {max(lasting, 0.0):.1f} relaxation times"
-    margins = np.where((beta != 0) | (np.abs(integral) == 1.0), np.inf, 1 - np.abs(integral))
+    margins = np.where((beta != 0) | on_boundary, np.inf, 1 - np.abs(start))
     closest = int(np.argmin(margins))
     if np.exp(-2 * log_inverse_scale * margins[closest]) > _VISIBLE:
         return f"{names[closest]} is only {100 * margins[closest]:.1f} % inside its boundary"

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from dynascope.errors import require, require_array, require_positive
 from dynascope.theory.staircase.bundles import Bundles
+from dynascope.theory.staircase.settling import settling_times
 from dynascope.theory.staircase.steps import Staircase
 
 __all__ = ["linear_staircase"]
@@ -67,7 +68,8 @@ def linear_staircase(
     Returns:
         The staircase; its features are `output_feature` (the unit vector u_k), `input_feature` (the unit vector v_k
         that grows on the plateau before, the first right singular vector of M_{k−1}), `learned_map` (the map that the
-        jump adds, u_kᵀ (W_k − W_{k−1})), and `singular_value` (s_k; σ_k for independent modes).
+        jump adds, u_kᵀ (W_k − W_{k−1})), `singular_value` (s_k; σ_k for independent modes), and `settling_time` (how
+        long the loss stays visibly above the plateau after the jump, because inputs of small variance are slow).
 
     Raises:
         InputError: Shapes that do not fit, moments that no data can have, nothing to learn, a scale not below one, or
@@ -90,7 +92,7 @@ def linear_staircase(
     require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
     problem = _on_the_range(cross, moment)
     neurons = _neurons(first, second, problem)
-    jumps = None if neurons is None else neurons.shape[1]
+    jumps = None if neurons is None else _independent_neurons(neurons)
     modes = _independent_modes(problem, jumps)
     independent = modes.coupling <= _ROUND_OFF
     if not independent:
@@ -121,10 +123,11 @@ def linear_staircase(
             "input_feature": (("jump", "feature"), modes.right.T @ problem.basis.T),
             "learned_map": (("jump", "feature"), modes.maps @ problem.basis.T),
             "singular_value": (("jump",), modes.values),
+            "settling_time": (("jump",), settling_times(modes, problem.power, times, levels[0])),
         },
         theory=_COMMUTING if independent else _GENERAL,
         reference=_REFERENCE,
-        warnings=tuple(_warnings(modes, neurons, scale)),
+        warnings=tuple(_warnings(modes, times, neurons, scale)),
     )
 
 
@@ -144,6 +147,7 @@ class _Modes:
     accelerated_times: np.ndarray
     drops: np.ndarray
     values: np.ndarray
+    rates: np.ndarray
     left: np.ndarray
     right: np.ndarray
     maps: np.ndarray
@@ -165,6 +169,12 @@ def _neurons(first, second, problem: _Problem) -> np.ndarray | None:
         remedy="start from random ones",
     )
     return neurons
+
+
+def _independent_neurons(neurons: np.ndarray) -> int:
+    """How many modes the neurons can learn: copies of a neuron stay copies."""
+    norms = np.linalg.norm(neurons, axis=0)
+    return int(np.linalg.matrix_rank(neurons[:, norms > 0] / norms[norms > 0]))
 
 
 def _on_the_range(cross: np.ndarray, moment: np.ndarray) -> _Problem:
@@ -195,16 +205,19 @@ def _coupled_modes(problem: _Problem, jumps: int | None, coupling: float) -> _Mo
     jumps = min(rank, jumps or rank)
     left, values = left[:, :jumps], values[:jumps]
     log_amplitudes, clock = -np.ones(rank), 0.0
-    times, right = [], []
+    times, growth, right = [], [], []
     for k in range(jumps):
-        _, rates, rows = np.linalg.svd(_residual(problem, left[:, :k]), full_matrices=False)
+        columns, rates, rows = np.linalg.svd(_residual(problem, left[:, :k]), full_matrices=False)
         wait = -log_amplitudes[0] / rates[0]
         log_amplitudes = (log_amplitudes + rates[: rank - k] * wait)[1:]
         clock += wait
         times.append(clock)
-        right.append(rows[0])
+        growth.append(rates[0])
+        # The sign of a singular pair is free: v_k points where its output is along u_k.
+        right.append(rows[0] * np.copysign(1.0, left[:, k] @ columns[:, 0]))
     maps = left.T @ problem.cross / problem.power
-    return _Modes(np.array(times), values**2 / 2, values, left, np.array(right).T, maps, coupling)
+    right = np.array(right).T
+    return _Modes(np.array(times), values**2 / 2, values, np.array(growth), left, right, maps, coupling)
 
 
 def _independent_modes(problem: _Problem, jumps: int | None) -> _Modes:
@@ -221,7 +234,8 @@ def _independent_modes(problem: _Problem, jumps: int | None) -> _Modes:
     coupling = float(np.linalg.norm(images - right * powers) / np.linalg.norm(problem.power))
     kept = slice(jumps)
     drops, maps = values**2 / (2 * powers), (right * values / powers).T
-    return _Modes(1 / values[kept], drops[kept], values[kept], left[:, kept], right[:, kept], maps[kept], coupling)
+    values, left, right = values[kept], left[:, kept], right[:, kept]
+    return _Modes(1 / values, drops[kept], values, values, left, right, maps[kept], coupling)
 
 
 def _residual(problem: _Problem, learned: np.ndarray) -> np.ndarray:
@@ -234,7 +248,9 @@ def _times_independent(modes: _Modes, neurons: np.ndarray, log_scale: float) -> 
     own = np.abs(np.diag(np.linalg.qr(neurons.T @ directions, mode="r")))
     # Strength p = q²/2 grows as p' = 2p(σ − λp), so p = limit/(1 + e^(log_odds − 2σt)).
     log_limit = np.log(2 * modes.drops / modes.values)
-    log_odds = _log_odds(log_limit - 2 * (log_scale + np.log(own)) + np.log(2))
+    with np.errstate(divide="ignore"):
+        log_amplitudes = log_scale + np.log(own)
+    log_odds = _log_odds(log_limit - 2 * log_amplitudes + np.log(2))
     # Half of the drop remains when p/limit = 1 − 1/√2.
     return np.maximum(log_odds + np.log(np.sqrt(2) - 1), 0.0) / (2 * modes.values)
 
@@ -258,14 +274,27 @@ def _times_general(problem: _Problem, modes: _Modes, neurons: np.ndarray, log_sc
 
 def _log_odds(log_ratio):
     """log(e^x − 1) for the log-ratio x of a logistic mode's limit to its start; zero once it has passed half."""
+    require(
+        bool(np.all(np.isfinite(log_ratio))),
+        "the initial weights have no part in one of the modes, which is then never learned",
+        argument="first",
+        value=0.0,
+        remedy="start from random ones",
+    )
     log_ratio = np.maximum(log_ratio, np.log(2))
     return log_ratio + np.log1p(-np.exp(-log_ratio))
 
 
-def _warnings(modes: _Modes, neurons: np.ndarray | None, scale: float) -> Iterator[str]:
-    gaps = np.diff(modes.accelerated_times)
-    for k in np.flatnonzero(gaps <= 1e-6 * modes.accelerated_times[1:]):
+def _warnings(modes: _Modes, times: np.ndarray, neurons: np.ndarray | None, scale: float) -> Iterator[str]:
+    equal_growth = np.diff(modes.accelerated_times) <= 1e-6 * modes.accelerated_times[1:]
+    equal_strength = -np.diff(modes.values) <= 1e-6 * modes.values[1:]
+    for k in np.flatnonzero(equal_growth | equal_strength):
         yield f"Jumps {k + 1} and {k + 2} coincide: their modes are equally strong and the start decides their order."
+    for k in np.flatnonzero((np.diff(times) <= 0) & ~(equal_growth | equal_strength)):
+        yield (
+            f"Jumps {k + 1} and {k + 2} merge at this scale: the start gives the weaker mode a lead that its slower growth"
+            " does not use up."
+        )
     if _ROUND_OFF < modes.coupling < _NEARLY_INDEPENDENT:
         yield (
             f"The modes are nearly independent (coupling {modes.coupling:.1g}): the network may first learn them in the"

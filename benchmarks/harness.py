@@ -1,0 +1,50 @@
+"""Time our side and theirs in one process, turn by turn, and print one row of a table."""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+
+def torch_or_exit() -> ModuleType:
+    """PyTorch, or the end of the benchmark with the reason."""
+    try:
+        return importlib.import_module("torch")
+    except ImportError:
+        print("skipped: PyTorch is not installed (pip install torch)")
+        sys.exit(0)
+
+
+def compare(
+    name: str, ours: Callable[[], Any], theirs: Callable[[], Any], *, target: float, repeats: int = 7
+) -> tuple[Any, Any]:
+    """Print how many times faster our side is, by the medians of runs that take turns.
+
+    The first run of each side is left out of the medians; how much longer ours took, mostly to compile, is printed.
+
+    Returns:
+        What the last run of each side returned.
+    """
+    first, _ = _timed(ours)
+    _timed(theirs)
+    our_times, their_times = [], []
+    for _ in range(repeats):
+        seconds, our_result = _timed(ours)
+        our_times.append(seconds)
+        seconds, their_result = _timed(theirs)
+        their_times.append(seconds)
+    mine, other = statistics.median(our_times), statistics.median(their_times)
+    print(f"{'benchmark':<20} {'ours':>10} {'theirs':>10} {'ratio':>8} {'target':>8} {'compile':>9}")
+    print(f"{name:<20} {mine:>9.4f}s {other:>9.4f}s {other / mine:>7.1f}x {target:>7.1f}x {first - mine:>8.2f}s")
+    return our_result, their_result
+
+
+def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = run()
+    return time.perf_counter() - start, result

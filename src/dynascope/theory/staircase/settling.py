@@ -1,0 +1,64 @@
+"""How long a linear network takes to reach the plateau after a jump."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import brentq
+
+__all__ = ["LearnedModes", "settling_times"]
+
+# An excess over a plateau below this share of the initial loss is not seen.
+_VISIBLE = 0.02
+
+
+class LearnedModes(Protocol):
+    """What is learned at each of J jumps, in the eigenbasis of Σxx, of dimension r.
+
+    Attributes:
+        drops: Fall of the loss, shape (J,).
+        rates: Growth rate σ of the mode, shape (J,).
+        right: Unit input directions along which the modes grow, as columns (r, J).
+        maps: Rows that the jumps add to the map in the end, (J, r).
+    """
+
+    drops: np.ndarray
+    rates: np.ndarray
+    right: np.ndarray
+    maps: np.ndarray
+
+
+def settling_times(
+    modes: LearnedModes, power: Float[np.ndarray, " r"], times: Float[np.ndarray, " jump"], initial_loss: float
+) -> Float[np.ndarray, " jump"]:
+    """Time after each jump for which the loss stays more than two percent of the initial loss above its plateau.
+
+    A mode first grows along its own input direction v, to strength p = σ/(vᵀ Σxx v). What the map m that it adds in the
+    end differs from p v then decays along each eigendirection of Σxx at rate p times the variance there, so that inputs
+    of small variance are fitted long after the jump.
+
+    Args:
+        modes: What is learned.
+        power: Eigenvalues of Σxx on its range.
+        times: Gradient-flow times of the jumps.
+        initial_loss: Loss of the zero function.
+
+    Returns:
+        Times, counted from each jump; zero where the plateau is reached at once.
+
+    An estimate of ours: exact for modes that are eigendirections of Σxx, where p v = m.
+    """
+    strengths = modes.rates / np.sum(modes.right.T**2 * power, axis=1)
+    excess = power * (modes.maps - strengths[:, None] * modes.right.T) ** 2 / 2
+    decay = 2 * strengths[:, None] * power
+
+    def above(duration: float, k: int) -> float:
+        elapsed = duration + times[k] - times[: k + 1, None]
+        missing = np.sum(excess[: k + 1] * np.exp(-decay[: k + 1] * elapsed))
+        growing = modes.drops[k] / 2 * np.exp(-2 * modes.rates[k] * duration)
+        return float(missing + growing) - _VISIBLE * initial_loss
+
+    longest = 1.0 + np.log1p(np.sum(excess) / (_VISIBLE * initial_loss)) / decay.min() + 50 / modes.rates.min()
+    return np.array([brentq(above, 0.0, longest, args=(k,)) if above(0.0, k) > 0 else 0.0 for k in range(len(times))])
