@@ -30,7 +30,7 @@ def prediction_answer(tree: xr.DataTree, *, seconds: float, record: Path | None)
         "scale": attributes["scale"],
         "initial_loss": attributes["initial_loss"],
         "jumps": [_jump(predicted.isel(jump=k)) for k in range(predicted.sizes["jump"])],
-        "warnings": [*json.loads(attributes["warnings"]), *_slow_warnings(predicted)],
+        "warnings": _warnings(tree),
         "check": _check(tree) if "observed" in tree.children else None,
         "seconds": round(seconds, 3),
         "record": None if record is None else str(record),
@@ -50,7 +50,7 @@ def study_answer(study: Study, tree: xr.DataTree, *, seconds: float, record: Pat
             "seconds": round(seconds, 3),
             "record": None if record is None else str(record),
             "version": tree.attrs["version"],
-            "warnings": [],
+            "warnings": _warnings(tree),
         }
     )
 
@@ -103,11 +103,21 @@ def _check(tree: xr.DataTree) -> dict[str, Any]:
     return {"jumps": jumps, "agreement": json.loads(tree.attrs["agreement"]), "verdict": tree.attrs["verdict"]}
 
 
-def _slow_warnings(predicted: xr.Dataset) -> list[str]:
-    return [
-        f"Jump {number} approaches its predicted time slowly and is not judged: {reason}."
-        for number, reason in zip(predicted["jump"].to_numpy(), predicted["reason"].to_numpy(), strict=True)
-        if reason
+def _warnings(tree: xr.DataTree) -> list[str]:
+    """What the theory warns of, the jumps that are not judged, and the quantities whose error is not a number."""
+    predicted = tree["predicted"].to_dataset()
+    warnings = json.loads(predicted.attrs.get("warnings", "[]"))
+    if "reason" in predicted:
+        warnings += [
+            f"Jump {number} approaches its predicted time slowly and is not judged: {reason}."
+            for number, reason in zip(predicted["jump"].to_numpy(), predicted["reason"].to_numpy(), strict=True)
+            if reason
+        ]
+    return warnings + [
+        f"The {name.replace('_', ' ')} has no error: "
+        + ("nothing could be compared." if each["agrees"] else "what is predicted was not observed.")
+        for name, each in json.loads(tree.attrs.get("agreement", "{}")).items()
+        if each["error"] is None
     ]
 
 

@@ -7,6 +7,9 @@ import dataclasses
 import functools
 import io
 import json
+import math
+import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -16,9 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 import tyro
 
 from dynascope import __version__
-from dynascope.errors import DivergenceError, InputError
+from dynascope.errors import DivergenceError, InputError, require
 from dynascope.progress import step
-from dynascope.studies import Study, find_studies
+from dynascope.studies import Study, find_studies, second_scale
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -50,7 +53,7 @@ class List:
             for name, study in find_studies().items()
         ]
         if self.json:
-            print(json.dumps(rows, ensure_ascii=False))
+            _print_json(rows)
             return AGREED
         from dynascope.console import print_studies
 
@@ -92,6 +95,7 @@ class Predict:
 
     def __call__(self) -> int:
         start = time.perf_counter()
+        _check(self.out, self.seed)
         with step(f"Reading {self.data}"):
             task = self._task()
         from dynascope.prediction import predict
@@ -112,7 +116,7 @@ class Predict:
         if self.json:
             from dynascope.answers import prediction_answer
 
-            print(json.dumps(prediction_answer(tree, seconds=seconds, record=record), ensure_ascii=False))
+            _print_json(prediction_answer(tree, seconds=seconds, record=record))
         else:
             from dynascope.console import print_staircase
 
@@ -124,13 +128,20 @@ class Predict:
         from dynascope.tasks import digits, from_file
 
         if self.data == "digits":
-            if self.target:
-                raise InputError(
-                    "digits has no columns to choose targets from",
-                    argument="target",
-                    value=list(self.target),
-                    remedy="leave --target out, or name a single digit by --only 'digit 3'",
-                )
+            require(
+                not self.target,
+                "digits has no columns to choose targets from",
+                argument="target",
+                value=list(self.target),
+                remedy="leave --target out, or name a single digit by --only 'digit 3'",
+            )
+            require(
+                self.classification is not False,
+                "the targets of digits are class labels",
+                argument="classification",
+                value=self.classification,
+                remedy="leave --classification out",
+            )
             task = digits()
         else:
             task = from_file(self.data, target=self.target or None, classification=self.classification)
@@ -150,10 +161,9 @@ class Predict:
             observed = observe(task, network, scale=self.scale)
         other = None
         if self.slope:
-            # Below 1e-300 the smaller scale would leave the range of numbers; a larger one serves as well.
-            factor = 1e-4 if self.scale > 1e-300 else 1e4
-            with step(f"Training it from scale {self.scale * factor:g}"):
-                other = observe(task, network, scale=self.scale * factor)
+            scale = second_scale(self.scale)
+            with step(f"Training it from scale {scale:g}"):
+                other = observe(task, network, scale=scale)
         return compare(observed, predicted, at_other_scale=other)
 
 
@@ -178,14 +188,20 @@ class Report:
         return AGREED
 
 
-def _run_command() -> Any:
+def _run_command() -> Callable:
     """The command `run`, with one subcommand for each study that is installed."""
-    return Union[  # noqa: UP007 - the choices are known only here
+
+    def run(study: Callable[[], int]) -> Callable[[], int]:
+        """Run a study: observe, predict, compare, and say whether theory and experiment agree."""
+        return study
+
+    run.__annotations__["study"] = Union[  # noqa: UP007 - the choices are known only here
         tuple(
             Annotated[Any, tyro.conf.arg(constructor=_runner(study)), tyro.conf.subcommand(name)]
             for name, study in find_studies().items()
         )
     ]
+    return run
 
 
 def _runner(study_type: type[Study]) -> Callable:
@@ -205,20 +221,33 @@ def _runner(study_type: type[Study]) -> Callable:
 
 def _run(study: Study, out: Path, as_json: bool) -> int:
     start = time.perf_counter()
+    _check(out, getattr(study, "seed", 0))
     with step(f"Running {study.name}"):
         tree = study.run()
     record = _write(tree, out, f"dynascope-{study.name}")
     if as_json:
         from dynascope.answers import study_answer
 
-        answer = study_answer(study, tree, seconds=time.perf_counter() - start, record=record)
-        print(json.dumps(answer, ensure_ascii=False))
+        _print_json(study_answer(study, tree, seconds=time.perf_counter() - start, record=record))
     else:
         from dynascope.console import print_agreement
 
         print_agreement(study.reference, tree)
         print(f"Page and record: {record.with_suffix('.html')}, {record}")
     return DISAGREED if tree.attrs["verdict"] == "disagree" else AGREED
+
+
+def _check(folder: Path, seed: int) -> None:
+    """Refuse before the work what would fail only in the midst of it or after."""
+    require(seed >= 0, f"seed is {seed}", argument="seed", value=seed, remedy="choose zero or a positive number")
+    place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    require(
+        place.is_dir() and os.access(place, os.W_OK),
+        f"nothing can be written in {folder}",
+        argument="out",
+        value=str(folder),
+        remedy="choose another folder with --out",
+    )
 
 
 def _write(tree: xr.DataTree, folder: Path, name: str) -> Path:
@@ -243,12 +272,21 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments == ["--version"]:
         print(f"dynascope {__version__}")
         return AGREED
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Results are worth more than the letters that the encoding of a pipe may lack.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return _command(arguments, as_json)()
+        code = _command(arguments, as_json)()
+        sys.stdout.flush()
+        return code
     except InputError as error:
         return _failed(str(error), BAD_INPUT, as_json, error.argument, error.value, error.remedy)
     except DivergenceError as error:
         return _failed(str(error), FAILED, as_json, "flow", error.time, error.remedy)
+    except BrokenPipeError:
+        # Who read the results has left; without this, closing the pipe would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
     except OSError as error:
         place = error.filename or "the output"
         remedy = "choose another folder with --out"
@@ -257,7 +295,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _failed("interrupted.", FAILED, as_json, None, None, "run it again")
 
 
-def _command(arguments: list[str], as_json: bool) -> Any:
+def _command(arguments: list[str], as_json: bool) -> Callable[[], int]:
     commands = {"list": List, "predict": Predict, "run": _run_command(), "report": Report}
     told = io.StringIO()
     try:
@@ -271,20 +309,33 @@ def _command(arguments: list[str], as_json: bool) -> Any:
                 config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
             )
     except SystemExit as stop:
-        if as_json and stop.code not in (0, None):
-            words = " ".join(told.getvalue().translate(str.maketrans("", "", "╭╮╰╯│─")).split())
-            raise InputError(words, argument="arguments", value=arguments, remedy="see dynascope --help") from None
-        raise
+        code = BAD_INPUT if stop.code else AGREED
+        if as_json and code == BAD_INPUT:
+            raise _usage_error(told.getvalue(), arguments) from None
+        return lambda: code
+
+
+def _usage_error(told: str, arguments: list[str]) -> InputError:
+    """The problem that tyro tells in a box: below the title, above the first rule."""
+    parts = re.split(r"[-─]{9,}", re.sub(r"[╭╮╰╯│]", " ", told))
+    problem = " ".join(parts[1 if len(parts) > 1 else 0].split()).removesuffix(".")
+    return InputError(problem, argument="arguments", value=arguments, remedy="see dynascope --help")
 
 
 def _failed(message: str, code: int, as_json: bool, argument: Any, value: Any, remedy: str) -> int:
     if as_json:
         plain = value if isinstance(value, str | int | float | list | type(None)) else str(value)
-        error = {"message": message, "argument": argument, "value": plain, "remedy": remedy}
-        print(json.dumps({"error": error}, ensure_ascii=False))
+        if isinstance(plain, float) and not math.isfinite(plain):
+            plain = None
+        _print_json({"error": {"message": message, "argument": argument, "value": plain, "remedy": remedy}})
     else:
         print(f"dynascope: {message}", file=sys.stderr)
     return code
+
+
+def _print_json(answer: Any) -> None:
+    # ASCII passes every pipe, and a NaN that slipped through would not be JSON.
+    print(json.dumps(answer, allow_nan=False))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def print_staircase(tree: xr.DataTree) -> None:
             console.print(f"  jump {number}: {reasons[number - 1]}", markup=False)
         if len(slow) > _MOST_REASONS:
             console.print(f"  and {len(slow) - _MOST_REASONS} more, on the page")
-    for warning in json.loads(attributes["warnings"]):
+    for warning in _warnings(tree):
         console.print(f"Warning: {warning}", markup=False)
     if "verdict_sentence" in tree.attrs:
         _print_verdict(console, tree)
@@ -75,6 +75,8 @@ def print_agreement(reference: Reference, tree: xr.DataTree) -> None:
             for name, each in agreement.items()
         ],
     )
+    for warning in _warnings(tree):
+        console.print(f"Warning: {warning}", markup=False)
     _print_verdict(console, tree)
 
 
@@ -93,6 +95,10 @@ def _staircase_row(predicted: xr.Dataset, residual: xr.Dataset | None, k: int) -
     return cells
 
 
+def _warnings(tree: xr.DataTree) -> list[str]:
+    return json.loads(tree["predicted"].attrs.get("warnings", "[]"))
+
+
 def _print_verdict(console: Console, tree: xr.DataTree) -> None:
     colour = "green" if tree.attrs["verdict"] == "agree" else "red"
     console.print(f"[bold {colour}]{escape(tree.attrs['verdict_sentence'])}")
@@ -108,9 +114,15 @@ def _print_table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
     _console().print(table)
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        # The exit code is for the caller to choose; rich would take that of a disagreement.
+        raise BrokenPipeError
+
+
 def _console() -> Console:
     # A pipe has no width of its own; tables must not be cut there.
-    return Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    return _Console(width=None if sys.stdout.isatty() else 140, highlight=False)
 
 
 def _number(value: Any) -> str:

@@ -58,7 +58,7 @@ def compare_curves(observed: xr.Dataset, predicted: xr.Dataset) -> tuple[xr.Data
         expected = expected.transpose(*seen.dims).to_numpy()
         difference = seen.to_numpy() - expected
         residuals[f"{name}_residual"] = (seen.dims, difference)
-        errors[name] = _ratio(np.linalg.norm(difference), np.linalg.norm(expected))
+        errors[name] = _ratio(float(np.linalg.norm(difference)), float(np.linalg.norm(expected)))
         errors[f"{name}_maximum"] = _ratio(np.abs(difference).max(), np.abs(expected).max())
     coordinates = {name: observed[name] for name in {d for dims, _ in residuals.values() for d in dims} - {"time"}}
     return xr.Dataset(residuals, coords={"time": inside, **coordinates}), errors

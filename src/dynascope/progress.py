@@ -16,11 +16,12 @@ def step(text: str) -> Iterator[None]:
     start = time.perf_counter()
     if sys.stderr.isatty():
         from rich.console import Console
+        from rich.markup import escape
 
         console = Console(stderr=True)
-        with console.status(text):
+        with console.status(escape(text)):
             yield
-        console.print(f"[dim]{text} … {time.perf_counter() - start:.1f} s", highlight=False)
+        console.print(f"[dim]{escape(text)} … {time.perf_counter() - start:.1f} s", highlight=False)
     else:
         print(f"{text} …", file=sys.stderr, flush=True)
         yield

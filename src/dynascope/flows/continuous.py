@@ -16,12 +16,18 @@ from jaxtyping import Float
 from dynascope.errors import DivergenceError, require, require_positive
 from dynascope.flows.ensemble import Ensemble, each_member, gather
 from dynascope.flows.objective import Objective, Statistics, check_statistics
+from dynascope.flows.path_error import PathErrorController
 from dynascope.flows.stabilised import RungeKuttaLegendre
 from dynascope.tasks.task import Task
 
 __all__ = ["gradient_flow"]
 
-_SOLVERS = {"explicit": diffrax.Tsit5, "stabilised": RungeKuttaLegendre, "stiff": diffrax.Kvaerno5}
+# Each solver with its controller of steps and its relative tolerance.
+_SOLVERS: dict[str, tuple[Any, Any, float]] = {
+    "explicit": (diffrax.Tsit5, PathErrorController, 1e-6),
+    "stabilised": (RungeKuttaLegendre, PathErrorController, 1e-3),
+    "stiff": (diffrax.Kvaerno5, diffrax.PIDController, 1e-8),
+}
 _REASONS = np.array(["duration", "loss_target", "stationarity"])
 _REMEDIES = {
     "the start is not finite": "choose a smaller scale, or check the network",
@@ -71,12 +77,14 @@ def gradient_flow(
         statistics: Further quantities to record: name → (JAX function of the network, names of the axes of its value).
         loss_target: Stop at the end of the step in which the loss falls below.
         stationarity: Stop at the end of the step in which ‖∇L‖ falls below.
-        relative_tolerance: Of the error of one step relative to each weight; 1e-8 if not given (float32: 1e-4).
-        absolute_tolerance: Of the error of one step in each weight; 1e-10 if not given (float32: 1e-6). The loss
-            cannot settle far below the square of the larger tolerance while stability limits the step.
-        solver: "explicit" (Tsitouras, order 5) unless the time scales differ much; "stabilised"
-            (Runge–Kutta–Legendre, order 2, no matrices) for wide spectra at tolerances of 1e-3 to 1e-5; "stiff"
-            (Kvaerno, order 5, implicit) for small networks at fine tolerances.
+        relative_tolerance: Largest error of a step relative to the distance it moves, so that even motion far below
+            the size of the weights is followed; 1e-6 (explicit) or 1e-3 (stabilised) if not given. Stiff: relative to
+            each weight, 1e-8. Not below 1000 units of rounding unless given.
+        absolute_tolerance: Error of a step that is always allowed, as a root mean square over the weights; rounding is,
+            in any case. Stiff: error allowed in each weight, a hundredth of the relative tolerance if not given.
+        solver: "explicit" (Tsitouras, order 5); "stabilised" (Runge–Kutta–Legendre, order 2), faster where time scales
+            differ by 30 or more and 1e-3 is accurate enough; "stiff" (Kvaerno, order 5, implicit), faster for up to
+            some hundred weights whose time scales differ by more than 1000.
         max_steps: Number of steps after which a member is given up.
         return_networks: Also return the network with its final weights; those of an ensemble have its dimensions in
             front.
@@ -113,7 +121,7 @@ def gradient_flow(
     checked = check_statistics(statistics)
     ensemble = gather(network, task, scale, learning_rate)
     times = _times(save, duration)
-    relative, absolute = _tolerances(ensemble.objective.inputs.dtype, relative_tolerance, absolute_tolerance)
+    relative, absolute = _tolerances(solver, ensemble.objective.inputs.dtype, relative_tolerance, absolute_tolerance)
     numbers = {"duration": duration, "relative": relative, "absolute": absolute}
     stops = {"loss_target": loss_target, "stationarity": stationarity}
     numbers |= {name: value for name, value in stops.items() if value is not None}
@@ -155,6 +163,8 @@ def _integrate(
     max_steps: int,
     many: bool,
 ) -> dict[str, Any]:
+    method, controller, _ = _SOLVERS[solver]
+
     def member(weights: Any, rates: Any) -> dict[str, Any]:
         start, restore = ravel_pytree(weights)
         speed, _ = ravel_pytree(
@@ -180,7 +190,7 @@ def _integrate(
         duration = numbers["duration"]
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(velocity),
-            _SOLVERS[solver](),
+            method(),
             jnp.zeros_like(duration),
             duration,
             None,
@@ -193,7 +203,7 @@ def _integrate(
                     "end": diffrax.SubSaveAt(t1=True),
                 }
             ),
-            stepsize_controller=diffrax.PIDController(
+            stepsize_controller=controller(
                 rtol=numbers["relative"],
                 atol=numbers["absolute"],
                 dtmin=jnp.finfo(start.dtype).eps * duration,
@@ -264,17 +274,18 @@ def _times(save: int | Sequence[float] | np.ndarray, duration: float) -> Float[n
     return times
 
 
-def _tolerances(dtype: Any, relative: float | None, absolute: float | None) -> tuple[float, float]:
-    double = dtype == np.float64
-    relative = (1e-8 if double else 1e-4) if relative is None else relative
-    absolute = (1e-10 if double else 1e-6) if absolute is None else absolute
-    require_positive(relative_tolerance=relative, absolute_tolerance=absolute)
-    finest = 10 * float(np.finfo(dtype).eps)
+def _tolerances(solver: str, dtype: Any, relative: float | None, absolute: float | None) -> tuple[float, float]:
+    _, controller, default = _SOLVERS[solver]
+    if relative is None:
+        relative = max(default, 1000 * float(np.finfo(dtype).eps))
+    if absolute is None:
+        absolute = 0.0 if controller is PathErrorController else relative / 100
+    require_positive(relative_tolerance=relative)
     require(
-        relative >= finest,
-        f"relative_tolerance is {relative} for {dtype} weights",
-        argument="relative_tolerance",
-        value=relative,
-        remedy=f"choose at least {finest:.1g}" + ("" if double else ", or use float64 weights"),
+        bool(np.isfinite(absolute)) and absolute >= 0,
+        f"absolute_tolerance is {absolute}",
+        argument="absolute_tolerance",
+        value=absolute,
+        remedy="choose a finite number that is not negative",
     )
     return relative, absolute

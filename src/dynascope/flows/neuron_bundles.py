@@ -78,7 +78,7 @@ def linear_flow(
     )
     if neurons.shape[1] > len(neurons):
         # A rotation leaves as many bundles as a neuron has weights, and the others empty.
-        neurons = np.linalg.qr(neurons.T, mode="r").T
+        neurons = np.asarray(np.linalg.qr(neurons.T, mode="r")).T
     norms = np.linalg.norm(neurons, axis=0)
     alive = norms > 0
     with jax.enable_x64(True):

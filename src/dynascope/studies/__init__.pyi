@@ -2,3 +2,4 @@ from .study import Reference as Reference
 from .study import Study as Study
 from .study import find_studies as find_studies
 from .study import find_study as find_study
+from .study import second_scale as second_scale

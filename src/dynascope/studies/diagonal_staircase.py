@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, second_scale
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -93,5 +93,5 @@ class DiagonalStaircase(Study):
         """Levels and times at one scale, slopes between two."""
         from dynascope import compare
 
-        other = self._observe(self.scale * 1e-4)
+        other = self._observe(second_scale(self.scale))
         return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())

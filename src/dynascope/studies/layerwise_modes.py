@@ -24,7 +24,7 @@ class LayerwiseModes(Study):
         modes: Number of modes.
         exponent: α of the spectrum λᵢ = i^−(α + 1).
         target: Strength S that every mode has in the target; may be negative.
-        initial_strength: a·b at the start of every mode, below the target.
+        initial_strength: |a·b| at the start of every mode, below the size of the target; its sign is the target's.
         imbalance: log(b/a) at the start; zero starts both layers equal.
         samples: Number of samples; the inputs are transformed so that their moments are exact.
         times: Number of times at which both are recorded.
@@ -126,12 +126,18 @@ class LayerwiseModes(Study):
             remedy="choose a positive number below the size of the target",
         )
         size, ratio = np.full(self.modes, np.sqrt(self.initial_strength)), np.exp(self.imbalance / 2)
-        return size / ratio, size * ratio
+        # From the other sign a mode would have to pass zero, where equal layers stay.
+        return size / ratio, np.sign(self.target) * size * ratio
 
     def _times(self) -> np.ndarray:
         """Until the weakest mode has long been learned."""
         import numpy as np
 
+        from dynascope.errors import require
+
+        require(
+            self.times >= 2, f"times is {self.times}", argument="times", value=self.times, remedy="choose two or more"
+        )
         rate = 2 * abs(self.target) * self.modes ** -(self.exponent + 1)
         return np.linspace(0.0, (np.log(abs(self.target) / self.initial_strength) + 8) / rate, self.times)
 

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, second_scale
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -52,10 +52,18 @@ class LinearStaircase(Study):
     def _task(self):
         import numpy as np
 
+        from dynascope.errors import require
         from dynascope.tasks import digits, regression
 
         if self.data == "digits":
             return digits()
+        require(
+            1 <= self.condition < np.inf,
+            f"condition is {self.condition}",
+            argument="condition",
+            value=self.condition,
+            remedy="choose a finite ratio of at least one",
+        )
         draw = np.random.default_rng(self.seed)
         turn, _ = np.linalg.qr(draw.normal(size=(self.inputs, self.inputs)))
         variances = np.geomspace(1.0, 1.0 / self.condition, self.inputs)
@@ -92,5 +100,5 @@ class LinearStaircase(Study):
         """Levels and times at one scale, slopes between two."""
         from dynascope import compare
 
-        other = self._observe(self.scale * 1e-4)
+        other = self._observe(second_scale(self.scale))
         return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())

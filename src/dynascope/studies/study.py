@@ -15,7 +15,7 @@ from dynascope.errors import require
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Reference", "Study", "find_studies", "find_study"]
+__all__ = ["Reference", "Study", "find_studies", "find_study", "second_scale"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,12 +70,13 @@ class Study:
         return compare(observed, predicted, attributes=self.attributes())
 
     def run(self) -> xr.DataTree:
-        """Observe, predict and compare.
+        """Predict, observe and compare; the prediction is made before there is anything to fit it to.
 
         Returns:
             The tree with the groups `setup`, `observed`, `predicted` and `residual`, and the verdict in its attributes.
         """
-        return self.compare(self.observe(), self.judged(self.predict()))
+        predicted = self.judged(self.predict())
+        return self.compare(self.observe(), predicted)
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
         """The prediction with this study's tolerances attached."""
@@ -135,3 +136,13 @@ def find_study(name: str) -> type[Study]:
         remedy=f"choose from {', '.join(studies)}",
     )
     return studies[name]
+
+
+def second_scale(scale: float) -> float:
+    """The other initialisation scale of a slope dt/dlog(1/scale): 1e-4 of the first, or 1e4 where that is not a number.
+
+    Example:
+        >>> second_scale(1e-8) == 1e-12, second_scale(1e-320) > 1e-320
+        (True, True)
+    """
+    return scale * (1e-4 if scale > 1e-300 else 1e4)

@@ -477,18 +477,19 @@ def test_each_jump_says_its_rank():
 
 def test_loss_is_near_its_plateau_after_the_settling_time():
     draw = np.random.default_rng(1)
-    turn, _ = np.linalg.qr(draw.normal(size=(5, 5)))
-    moment = (turn * np.geomspace(1.0, 0.02, 5)) @ turn.T
-    rows, _ = np.linalg.qr(draw.normal(size=(5, 2)))
-    cross = np.diag([1.0, 0.2]) @ rows.T @ moment
+    turn, _ = np.linalg.qr(draw.normal(size=(3, 3)))
+    moment = (turn * [1.0, 0.1, 0.02]) @ turn.T
+    rows, _ = np.linalg.qr(draw.normal(size=(3, 3)))
+    cross = np.diag([1.0, 0.2, 0.1]) @ rows.T @ moment
     power = 1.001 * np.trace(cross @ np.linalg.solve(moment, cross.T))
-    start = {"first": draw.normal(size=(5, 6)), "second": draw.normal(size=(6, 2))}
+    start = {"first": draw.normal(size=(3, 4)), "second": draw.normal(size=(4, 3))}
     steps = linear_staircase(cross, moment, power, scale=1e-8, **start)
     settling = steps.features["settling_time"][1]
-    assert settling[0] > 2  # the plateau is not reached by growth alone
-    curve = linear_flow(task_with(cross, moment, power), *start.values(), scale=1e-8, duration=300.0)
+    curve = linear_flow(
+        task_with(cross, moment, power), *start.values(), scale=1e-8, duration=1.5 * float(steps.times[-1])
+    )
     time, loss = curve["time"].to_numpy(), curve["loss"].to_numpy()
     seen = crossing_times(time, loss, (steps.levels[1:] + steps.levels[:-1]) / 2)
-    excess = np.interp(seen + settling, time, loss) - steps.levels[1:]
-    # Two percent of the initial loss, and a half more for modes that share an input direction.
-    assert np.all(excess < 0.03 * steps.levels[0])
+    # Settled means two percent of the initial loss; the estimate is rough, so allow three, and one well before.
+    assert np.all(np.interp(seen + settling, time, loss) - steps.levels[1:] < 0.03 * steps.levels[0])
+    assert np.interp(seen[0] + settling[0] / 2, time, loss) - steps.levels[1] > 0.01 * steps.levels[0]

@@ -95,7 +95,7 @@ def _lower_triangular(columns: np.ndarray, log_norms: np.ndarray) -> tuple[np.nd
     """
     largest = log_norms.max()
     if np.ptp(log_norms) < _COMPARABLE:
-        lower = np.linalg.qr((columns * np.exp(log_norms - largest)).T, mode="r").T
+        lower = np.asarray(np.linalg.qr((columns * np.exp(log_norms - largest)).T, mode="r")).T
         norms = np.linalg.norm(lower, axis=0)
         lower, norms = lower[:, norms > 0], norms[norms > 0]
         return lower / norms, largest + np.log(norms)

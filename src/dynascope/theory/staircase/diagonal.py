@@ -122,7 +122,7 @@ def _path(x: np.ndarray, y: np.ndarray) -> _Path:
     samples, dimension = x.shape
     if samples > dimension:
         # The path depends on the data only through xᵀx and xᵀy, which a triangular factor carries without squaring.
-        triangular = np.linalg.qr(np.column_stack([x, y]), mode="r")
+        triangular = np.asarray(np.linalg.qr(np.column_stack([x, y]), mode="r"))
         x, y = triangular[:, :-1], triangular[:, -1]
     largest = np.abs(x.T @ y).max() / samples
     require(
@@ -252,9 +252,10 @@ def _unsettled(
     active = np.flatnonzero(beta)
     on_boundary = np.abs(start) == 1.0
     if np.isfinite(duration):
-        # Near the plateau an active coordinate relaxes by β' = 2|β|·m, with m linear in β.
-        jacobian = 2 * np.abs(beta[active, None]) * (x[:, active].T @ x[:, active]) / len(x)
-        relaxed = np.linalg.eigvals(jacobian).real * log_inverse_scale * duration
+        # Near the plateau an active coordinate relaxes by β' = 2|β|·m, with m linear in β. These are the rates in
+        # coordinates where the relaxation is symmetric.
+        weighted = x[:, active] * np.sqrt(2 * np.abs(beta[active]) / len(x))
+        relaxed = np.linalg.eigvalsh(weighted.T @ weighted) * log_inverse_scale * duration
         # One that leaves decays as exp(−2 log(1/scale) |ΔS|).
         decayed = 2 * log_inverse_scale * np.abs(end - start)[on_boundary & (beta == 0)]
         lasting = float(min(*relaxed, *decayed, np.inf))

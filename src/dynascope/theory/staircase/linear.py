@@ -112,6 +112,15 @@ def linear_staircase(
         times = _times_independent(modes, neurons, log_scale)
     else:
         times = _times_general(problem, modes, neurons, log_scale)
+    settling = settling_times(
+        drops=modes.drops,
+        rates=modes.rates,
+        right=modes.right,
+        maps=modes.maps,
+        power=problem.power,
+        times=times,
+        initial_loss=target_power / 2,
+    )
     return Staircase(
         accelerated_times=modes.accelerated_times,
         times=times,
@@ -123,7 +132,7 @@ def linear_staircase(
             "input_feature": (("jump", "feature"), modes.right.T @ problem.basis.T),
             "learned_map": (("jump", "feature"), modes.maps @ problem.basis.T),
             "singular_value": (("jump",), modes.values),
-            "settling_time": (("jump",), settling_times(modes, problem.power, times, levels[0])),
+            "settling_time": (("jump",), settling),
         },
         theory=_COMMUTING if independent else _GENERAL,
         reference=_REFERENCE,
@@ -292,8 +301,8 @@ def _warnings(modes: _Modes, times: np.ndarray, neurons: np.ndarray | None, scal
         yield f"Jumps {k + 1} and {k + 2} coincide: their modes are equally strong and the start decides their order."
     for k in np.flatnonzero((np.diff(times) <= 0) & ~(equal_growth | equal_strength)):
         yield (
-            f"Jumps {k + 1} and {k + 2} merge at this scale: the start gives the weaker mode a lead that its slower growth"
-            " does not use up."
+            f"Jumps {k + 1} and {k + 2} merge at this scale: the start gives the weaker mode a lead that its slower"
+            " growth does not use up."
         )
     if _ROUND_OFF < modes.coupling < _NEARLY_INDEPENDENT:
         yield (

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import brentq
 
-__all__ = ["LearnedModes", "settling_times"]
+__all__ = ["settling_times"]
 
 # An excess over a plateau below this share of the initial loss is not seen.
 _VISIBLE = 0.02
 
 
-class LearnedModes(Protocol):
-    """What is learned at each of J jumps, in the eigenbasis of Σxx, of dimension r.
-
-    Attributes:
-        drops: Fall of the loss, shape (J,).
-        rates: Growth rate σ of the mode, shape (J,).
-        right: Unit input directions along which the modes grow, as columns (r, J).
-        maps: Rows that the jumps add to the map in the end, (J, r).
-    """
-
-    drops: np.ndarray
-    rates: np.ndarray
-    right: np.ndarray
-    maps: np.ndarray
-
-
 def settling_times(
-    modes: LearnedModes, power: Float[np.ndarray, " r"], times: Float[np.ndarray, " jump"], initial_loss: float
+    *,
+    drops: Float[np.ndarray, " jump"],
+    rates: Float[np.ndarray, " jump"],
+    right: Float[np.ndarray, "r jump"],
+    maps: Float[np.ndarray, "jump r"],
+    power: Float[np.ndarray, " r"],
+    times: Float[np.ndarray, " jump"],
+    initial_loss: float,
 ) -> Float[np.ndarray, " jump"]:
     """Time after each jump for which the loss stays more than two percent of the initial loss above its plateau.
 
@@ -40,8 +29,11 @@ def settling_times(
     of small variance are fitted long after the jump.
 
     Args:
-        modes: What is learned.
-        power: Eigenvalues of Σxx on its range.
+        drops: Fall of the loss at each of J jumps.
+        rates: Growth rate σ of each mode.
+        right: Unit input directions v along which the modes grow, as columns, in the eigenbasis of Σxx.
+        maps: Rows m that the jumps add to the map in the end, in the same basis.
+        power: Eigenvalues of Σxx on its range, shape (r,).
         times: Gradient-flow times of the jumps.
         initial_loss: Loss of the zero function.
 
@@ -50,15 +42,15 @@ def settling_times(
 
     An estimate of ours: exact for modes that are eigendirections of Σxx, where p v = m.
     """
-    strengths = modes.rates / np.sum(modes.right.T**2 * power, axis=1)
-    excess = power * (modes.maps - strengths[:, None] * modes.right.T) ** 2 / 2
+    strengths = rates / np.sum(right.T**2 * power, axis=1)
+    excess = power * (maps - strengths[:, None] * right.T) ** 2 / 2
     decay = 2 * strengths[:, None] * power
 
     def above(duration: float, k: int) -> float:
         elapsed = duration + times[k] - times[: k + 1, None]
         missing = np.sum(excess[: k + 1] * np.exp(-decay[: k + 1] * elapsed))
-        growing = modes.drops[k] / 2 * np.exp(-2 * modes.rates[k] * duration)
+        growing = drops[k] / 2 * np.exp(-2 * rates[k] * duration)
         return float(missing + growing) - _VISIBLE * initial_loss
 
-    longest = 1.0 + np.log1p(np.sum(excess) / (_VISIBLE * initial_loss)) / decay.min() + 50 / modes.rates.min()
+    longest = 1.0 + np.log1p(np.sum(excess) / (_VISIBLE * initial_loss)) / decay.min() + 50 / rates.min()
     return np.array([brentq(above, 0.0, longest, args=(k,)) if above(0.0, k) > 0 else 0.0 for k in range(len(times))])

@@ -1,0 +1,44 @@
+import re
+from pathlib import Path
+
+import pytest
+
+import dynascope
+
+PROJECT = Path(__file__).parents[1]
+README = (PROJECT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_python_example_of_the_readme_runs_as_written(tmp_path, monkeypatch, capsys):
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "README.md", "exec"), {})
+    assert "Theory and experiment agree:" in capsys.readouterr().out
+    assert (tmp_path / "staircase.png").stat().st_size > 10_000
+
+
+def test_the_table_of_the_readme_is_what_is_predicted():
+    predicted = dynascope.predict(dynascope.tasks.digits(), "linear", scale=1e-8)
+    printed = [re.split(" {2,}", line.strip()) for line in README.splitlines() if re.match(r" +\d+ +rank ", line)]
+    assert [int(row[0]) for row in printed] == predicted["jump"].to_numpy().tolist()
+    assert [row[1] for row in printed] == predicted["learned"].to_numpy().tolist()
+    # Four digits are printed.
+    assert [float(row[2]) for row in printed] == pytest.approx(predicted["jump_time"].to_numpy(), rel=1e-3)
+    assert [float(row[5]) for row in printed] == pytest.approx(predicted["loss_after"].to_numpy(), rel=1e-3)
+
+
+def test_every_file_that_the_readme_links_to_exists():
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    missing = [link for link in links if not link.startswith("https://") and not (PROJECT / link).is_file()]
+    assert len(links) > 5
+    assert missing == []
+
+
+def test_every_study_is_in_the_readme():
+    assert [name for name in dynascope.studies.find_studies() if f"`{name}`" not in README] == []
+
+
+def test_the_citation_and_the_changelog_know_this_version():
+    assert f"\nversion: {dynascope.__version__}\n" in (PROJECT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## [{dynascope.__version__}]" in (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
