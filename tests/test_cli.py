@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import html.parser
 import io
 import json
@@ -271,8 +272,7 @@ def test_every_field_of_a_study_is_a_flag_with_help():
     for name, study_type in find_studies().items():
         said = dynascope("run", name, "--help").out
         assert " ".join(study_type.reference.claim.split()) in " ".join(said.split())
-        for field in study_type.__dataclass_fields__:
-            assert f"--{field.replace('_', '-')} " in said
+        assert all(f"--{field.name.replace('_', '-')} " in said for field in dataclasses.fields(study_type))
 
 
 def test_the_version_is_told():
@@ -386,7 +386,7 @@ def test_a_slip_of_the_pen_is_told_without_a_traceback(tmp_path, monkeypatch, ar
     assert machine.err == ""
     assert machine.answer["error"]["argument"] == "arguments"
     assert machine.answer["error"]["value"] == [*arguments, "--json"]
-    assert not set("─│╭-") & set(machine.answer["error"]["message"].replace("--", "").replace("-", "", 4)) - {"-"}
+    assert not any(line in machine.answer["error"]["message"] for line in ("─", "│", "---"))
     assert not list(tmp_path.iterdir())
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from dynascope import flows
 from dynascope.errors import InputError, require
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import network_for
 from dynascope.prediction import linear_layers, predict
 from dynascope.tasks.task import Task
 
-__all__ = ["observe"]
+__all__ = ["Probe", "observe"]
 
-Probe = tuple[Callable[[Any], Any], tuple[str, ...]]
+Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 
 
 def observe(
@@ -25,7 +27,7 @@ def observe(
     *,
     scale: float = 1.0,
     flow: str = "gradient_flow",
-    probes: Mapping[str, Probe] | None = None,
+    probes: Sequence[Probe] = (),
     duration: float | None = None,
     seed: int = 0,
     **options: Any,
@@ -38,7 +40,8 @@ def observe(
             name of a kind ("linear", "diagonal").
         scale: Factor on the weights at the start; a sequence makes an ensemble.
         flow: "gradient_flow" (continuous time) or "descent" (an optimiser's steps).
-        probes: Further quantities by name: a function of the network and the dimension names of what it returns.
+        probes: Functions of the network that return further quantities to record, by name: dimension names and values.
+            They are compiled, so they must be written in JAX.
         duration: Gradient-flow time at which to stop. By default a quarter beyond the last jump that theory predicts,
             and more at large scales, where the prediction is rough. Not used by descent, which takes `steps`.
         seed: Seed of the initial weights when the network is given by name, and of the batches of descent.
@@ -61,14 +64,12 @@ def observe(
         >>> float(run["loss"][0].round(6)), float(run["loss"][-1].round(6))
         (8.5, 0.0)
     """
-    from dynascope import flows
-
     if isinstance(network, str):
         network = network_for(network, task, seed=seed)
+    statistics = _statistics(probes, network)
     if flow == "descent":
-        return _described(
-            flows.descend(network, task, scale=scale, statistics=probes, seed=seed, **options), task, "descent", scale
-        )
+        run = flows.descend(network, task, scale=scale, statistics=statistics, seed=seed, **options)
+        return _described(run, task, "descent", scale)
     require(
         flow == "gradient_flow",
         f"flow is {flow!r}",
@@ -87,8 +88,28 @@ def observe(
         if isinstance(network, DiagonalLinear) and np.all(np.asarray(network.v) == 0) and np.ptp(network.u) == 0:
             run = flows.diagonal_flow(task, scale=scale * float(network.u[0]), duration=duration)
             return _described(run, task, "gradient flow", scale)
-    run = flows.gradient_flow(network, task, duration=duration, scale=scale, statistics=probes, **options)
+    run = flows.gradient_flow(network, task, duration=duration, scale=scale, statistics=statistics, **options)
     return _described(run, task, "gradient flow", scale)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Reading:
+    """One quantity of a probe. Equal readings are equal objects, so that a compiled run is found again."""
+
+    probe: Probe
+    name: str
+
+    def __call__(self, network: Any) -> Any:
+        return self.probe(network)[self.name][1]
+
+
+def _statistics(probes: Sequence[Probe], network: Any) -> dict[str, tuple[_Reading, tuple[str, ...]]]:
+    first = network[0] if isinstance(network, list | tuple) else network
+    return {
+        name: (_Reading(probe, name), tuple(dimensions))
+        for probe in probes
+        for name, (dimensions, _) in probe(first).items()
+    }
 
 
 def _duration(task: Task, network: Any, scale: Any, single: bool) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import jax
@@ -146,6 +147,7 @@ def _statistics(_, bundles, arguments):
     }
 
 
+@functools.partial(jax.jit, static_argnames="sweeps")
 def orthogonal_bundles(
     bundles: tuple[Float[Array, "parameters bundle"], Float[Array, " bundle"]], sweeps: int = 6
 ) -> tuple[Float[Array, "parameters bundle"], Float[Array, " bundle"]]:

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline
+from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
 from dynascope.errors import DivergenceError, require
 from dynascope.tasks.task import Task
@@ -124,9 +124,9 @@ def require_correlation(task: Task) -> None:
 def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarray]:
     """Interpolate a recorded flow and keep the given number of times, dense where anything changes.
 
-    The loss is interpolated by cubics through its values and slopes, everything else linearly. A time is kept for each
-    equal share of elapsed time, of fallen loss, and of change in the log of the descent rate, so that a drop a
-    thousand times smaller than the first is resolved as well as the first.
+    The loss is interpolated by cubics through its values and slopes, everything else by cubics that rise and fall only
+    where the values do. A time is kept for each equal share of elapsed time, of fallen loss, and of change in the log
+    of the descent rate, so that a drop a thousand times smaller than the first is resolved as well as the first.
     """
     time, loss, rate = record["time"], record["loss"], record["descent_rate"]
     fractions = np.linspace(0, 1, 8, endpoint=False)
@@ -143,7 +143,5 @@ def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarra
     result = {"time": fine[kept], "loss": smooth[kept]}
     for name, values in record.items():
         if name not in ("time", "loss"):
-            flat = values.reshape(len(time), -1)
-            columns = [np.interp(fine[kept], time, column) for column in flat.T]
-            result[name] = np.stack(columns, axis=1).reshape(len(kept), *values.shape[1:])
+            result[name] = PchipInterpolator(time, values, axis=0)(fine[kept])
     return result

@@ -68,7 +68,7 @@ class LayerwiseModes(Study):
             network,
             duration=self._times()[-1],
             save=self._times(),
-            probes={"mode_strength": (_coefficients, ("mode",))},
+            probes=[_mode_strength],
             relative_tolerance=1e-9,
             absolute_tolerance=1e-12,
         )
@@ -142,5 +142,5 @@ class LayerwiseModes(Study):
         return np.linspace(0.0, (np.log(abs(self.target) / self.initial_strength) + 8) / rate, self.times)
 
 
-def _coefficients(network):
-    return network.coefficients
+def _mode_strength(network):
+    return {"mode_strength": (("mode",), network.coefficients)}
