@@ -14,6 +14,7 @@ __all__ = ["compare_staircases", "crossing_times", "resting_levels"]
 _SEPARATE_E_FOLDS = 8.0
 # A pause is a plateau where the descent is this many times slower than on either side.
 _PLATEAU_DEPTH = 10.0
+_ROUND_OFF = 1e-12
 # An observed plateau belongs to a predicted level within this share of the initial loss, or of the drops beside it.
 _LEVEL_SHARE, _DROP_SHARE = 0.02, 0.25
 
@@ -53,9 +54,13 @@ def resting_levels(
         >>> [round(level, 3) for level, _ in levels]
         [1.0]
     """
-    middle = (time[1:] + time[:-1]) / 2
-    rate = np.maximum(-np.diff(loss) / np.diff(time), 0.0)
-    floor = depth * np.finfo(float).eps * loss[0] / max(time[-1], np.finfo(float).tiny)
+    falls = [0]
+    for i in range(1, len(loss)):
+        # Smaller falls are round-off, which would make a plateau look rugged.
+        if loss[i] < loss[falls[-1]] - _ROUND_OFF * loss[0]:
+            falls.append(i)
+    time, loss = time[falls], loss[falls]
+    rate = -np.diff(loss) / np.diff(time)
     pauses: list[int] = []
     highest, lowest = 0, 0
     rising = True
@@ -63,15 +68,14 @@ def resting_levels(
         if rising:
             if rate[i] > rate[highest]:
                 highest = i
-            elif rate[i] * depth < rate[highest] and rate[highest] > floor:
+            elif rate[i] * depth < rate[highest]:
                 lowest, rising = i, False
         elif rate[i] < rate[lowest]:
             lowest = i
-        elif rate[i] > depth * max(rate[lowest], floor):
+        elif rate[i] > depth * rate[lowest]:
             pauses.append(lowest)
             highest, rising = i, True
-    losses = np.interp(middle, time, loss)
-    levels = [float(losses[pause]) for pause in pauses]
+    levels = [float(loss[pause] + loss[pause + 1]) / 2 for pause in pauses]
     bounds = [float(loss[0]), *levels, float(loss[-1])]
     return [(level, min(bounds[k] - level, level - bounds[k + 2])) for k, level in enumerate(levels)]
 
@@ -90,7 +94,7 @@ def compare_staircases(
         `jump_time`, `level`, `slope`, with the numbers of `missing_jumps` and `extra_jumps`.
 
     Raises:
-        InputError: An observed record has no single loss over time, or does not say its scale.
+        InputError: An observed record has no single loss over time, does not say its scale, or has that of the other.
     """
     time, loss = _curve(observed)
     levels = np.append(predicted["loss_before"].to_numpy()[:1], predicted["loss_after"].to_numpy())
@@ -126,10 +130,17 @@ def compare_staircases(
         "level_error": (jumps, level_error),
     }
     if at_other_scale is not None:
-        elapsed = crossing_times(*_curve(at_other_scale), middles) - found
         ratio = np.log(_scale(observed)) - np.log(_scale(at_other_scale))
-        slope = elapsed / ratio
-        slope_error = predicted["accelerated_time"].to_numpy() / slope - 1
+        require(
+            ratio != 0,
+            f"both observed records have the scale {_scale(observed)}",
+            argument="at_other_scale",
+            value=_scale(observed),
+            remedy="observe again from another scale",
+        )
+        slope = (crossing_times(*_curve(at_other_scale), middles) - found) / ratio
+        with np.errstate(divide="ignore"):
+            slope_error = predicted["accelerated_time"].to_numpy() / slope - 1
         variables |= {"slope": (jumps, slope), "slope_error": (jumps, slope_error)}
         errors["slope"] = _largest(slope_error[~slow])
     return xr.Dataset(variables, coords={"jump": predicted["jump"].to_numpy()}), errors

@@ -120,6 +120,7 @@ class Ensemble:
             InputError: A statistic whose value has another number of axes than it has names of dimensions.
         """
         names = {"feature": self.task.feature_names, "target": self.task.target_names}
+        first = {"mode": 1, "layer": 1}
         coordinates: dict[str, Any] = {**self.dimensions, axis[0]: axis[1]}
         variables = dict(extra)
         for name, _, dimensions in (("loss", None, ()), *statistics):
@@ -134,7 +135,8 @@ class Ensemble:
             variables[name] = ((*self.dimensions, axis[0], *dimensions), curves[name])
             for dimension, length in zip(dimensions, own_shape, strict=True):
                 labels = np.array(names.get(dimension, ()))
-                coordinates.setdefault(dimension, labels if len(labels) == length else np.arange(length))
+                numbers = np.arange(length) + first.get(dimension, 0)
+                coordinates.setdefault(dimension, labels if len(labels) == length else numbers)
         attributes = {
             "network": type(self.network(self.weights)).__name__,
             **self.task.attributes(),

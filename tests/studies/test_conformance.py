@@ -1,0 +1,221 @@
+"""What every study must be; a study that is found takes part without further words."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import json
+import re
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from dynascope.answers import study_answer
+from dynascope.record import validate_record
+from dynascope.store import load, save
+from dynascope.studies import Study, find_studies, find_study
+
+every_study = pytest.mark.parametrize("study", find_studies().values(), ids=find_studies())
+
+
+class Run(NamedTuple):
+    study: Study
+    predicted: xr.Dataset
+    observed: xr.Dataset
+    tree: xr.DataTree
+    seconds: float
+
+
+@pytest.fixture(scope="module", params=find_studies().values(), ids=find_studies())
+def run(request) -> Run:
+    """One run of the study at its tiny fields, for all that is asked of it."""
+    # What a session pays once is not the study's.
+    importlib.import_module("dynascope.flows")
+    study = request.param(**request.param.tiny)
+    # Seconds of the processor: other work on the machine does not count.
+    start = time.process_time()
+    predicted = study.judged(study.predict())
+    observed = study.observe()
+    tree = study.compare(observed, predicted)
+    return Run(study, predicted, observed, tree, time.process_time() - start)
+
+
+def agreement(tree: xr.DataTree) -> dict[str, dict]:
+    return json.loads(tree.attrs["agreement"])
+
+
+# What it declares.
+
+
+@every_study
+def test_it_is_a_frozen_dataclass_whose_fields_all_have_plain_defaults(study):
+    parameters = dataclasses.asdict(study())
+    assert json.loads(json.dumps(parameters, allow_nan=False)) == parameters
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(study(), next(iter(parameters)), 1)
+
+
+@every_study
+def test_its_docstring_explains_every_field_and_no_other(study):
+    _, _, attributes = inspect.getdoc(study).partition("\nAttributes:\n")
+    explained = dict(re.findall(r"^    (\w+): (\S.*)$", attributes, re.MULTILINE))
+    assert list(explained) == [field.name for field in dataclasses.fields(study)]
+
+
+@every_study
+def test_it_is_found_under_the_name_of_its_file(study):
+    assert find_study(study.name) is study
+    assert study.__module__.rpartition(".")[2] == study.name.replace("-", "_")
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", study.name)
+
+
+@every_study
+def test_its_reference_is_complete(study):
+    reference = study.reference
+    assert len(reference.paper.split(",")) >= 2, "authors and a title"
+    assert re.fullmatch(r"\d{4}\.\d{4,5}", reference.arxiv)
+    assert re.fullmatch(r"[A-Z].+\.", reference.claim)
+    assert "\n" not in reference.claim
+
+
+@every_study
+def test_its_cost_and_its_tiny_fields_are_declared(study):
+    assert 0 < study.minutes < np.inf
+    assert study.tiny
+    assert set(study.tiny) <= {field.name for field in dataclasses.fields(study)}
+
+
+@every_study
+def test_its_tolerances_have_reasons(study):
+    for tolerance, reason in study.tolerance.values():
+        assert 0 <= tolerance < 1
+        assert len(reason.split()) > 3
+
+
+@every_study
+def test_importing_it_computes_nothing(study):
+    code = f"import sys, {study.__module__}; print(*{{'jax', 'numpy', 'xarray', 'equinox'}} & sys.modules.keys())"
+    code = code.replace("*{", "*({").replace("keys())", "keys()))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+# What it finds.
+
+
+def test_it_agrees_at_its_tiny_fields_within_ten_seconds(run):
+    assert run.tree.attrs["verdict"] == "agree", run.tree.attrs["verdict_sentence"]
+    assert run.seconds < 10
+
+
+def test_nothing_that_it_compares_is_left_unjudged_at_its_tiny_fields(run):
+    assert all(each["error"] is not None for each in agreement(run.tree).values())
+    assert all(each["agrees"] and each["reason"] for each in agreement(run.tree).values())
+
+
+def test_its_tolerances_are_those_by_which_it_is_judged(run):
+    judged = agreement(run.tree)
+    assert set(run.study.tolerance) <= set(judged)
+    for name, (tolerance, reason) in run.study.tolerance.items():
+        assert (judged[name]["tolerance"], judged[name]["reason"]) == (tolerance, reason)
+
+
+def test_both_sides_are_records_that_say_what_they_are(run):
+    for record in (run.predicted, run.observed):
+        validate_record(record)
+        assert record.attrs["task"]
+        assert record.attrs["scale"] == getattr(run.study, "scale", 1.0)
+        for values in record.data_vars.values():
+            assert values.dtype.kind in "bU" or np.isfinite(values).all()
+    assert run.predicted.attrs["theory"]
+    assert run.observed["loss"].dtype == np.float64
+
+
+def test_its_tree_carries_the_claim_the_parameters_and_all_four_groups(run):
+    attributes = run.tree.attrs
+    assert list(run.tree.children) == ["setup", "predicted", "observed", "residual"]
+    assert attributes["claim"] == run.study.reference.claim
+    assert run.study.reference.arxiv in attributes["reference"]
+    assert json.loads(attributes["parameters"]) == dataclasses.asdict(run.study)
+    assert attributes["title"]
+    assert attributes["verdict_sentence"].startswith("Theory and experiment agree: ")
+
+
+def test_the_same_fields_give_the_same_numbers(run):
+    again = type(run.study)(**run.study.tiny)
+    assert again == run.study
+    assert again.judged(again.predict()).identical(run.predicted)
+
+
+def test_its_tree_comes_back_from_the_store_identical(run, tmp_path):
+    assert load(save(run.tree, tmp_path / "study.zarr")).identical(run.tree)
+
+
+def test_its_answer_to_machines_is_plain_json(run, tmp_path):
+    answer = study_answer(run.study, run.tree, seconds=run.seconds, record=tmp_path)
+    assert json.loads(json.dumps(answer, allow_nan=False)) == answer
+    assert answer["warnings"] == []
+
+
+# What would refute it.
+
+
+def later(predicted: xr.Dataset) -> xr.Dataset:
+    return predicted.assign(jump_time=1.5 * predicted["jump_time"])
+
+
+def steeper(predicted: xr.Dataset) -> xr.Dataset:
+    return predicted.assign(accelerated_time=1.5 * predicted["accelerated_time"])
+
+
+def higher(predicted: xr.Dataset) -> xr.Dataset:
+    """Every plateau but the first a tenth of the initial loss above where it is."""
+    shift = 0.1 * float(predicted["loss_before"][0])
+    before = predicted["loss_before"] + xr.where(predicted["jump"] > 1, shift, 0.0)
+    return predicted.assign(loss_after=predicted["loss_after"] + shift, loss_before=before)
+
+
+def with_one_jump_more(predicted: xr.Dataset) -> xr.Dataset:
+    """The first drop in two halves, the first of them much earlier."""
+    record = predicted.isel(jump=[0, *range(predicted.sizes["jump"])]).copy(deep=True)
+    record["jump"] = np.arange(1, record.sizes["jump"] + 1)
+    middle = float(predicted["loss_before"][0] + predicted["loss_after"][0]) / 2
+    record["loss_after"][0], record["loss_before"][1] = middle, middle
+    record["jump_time"][0] *= 0.2
+    record["accelerated_time"][0] *= 0.2
+    return record
+
+
+def with_one_jump_less(predicted: xr.Dataset) -> xr.Dataset:
+    """The first two drops in one."""
+    record = predicted.isel(jump=slice(1, None)).copy(deep=True)
+    record["loss_before"][0] = predicted["loss_before"][0]
+    return record
+
+
+REFUTATIONS = {
+    "jump_time": later,
+    "slope": steeper,
+    "level": higher,
+    "missing_jumps": with_one_jump_more,
+    "extra_jumps": with_one_jump_less,
+}
+
+
+def test_each_quantity_by_itself_can_refute_it(run):
+    for quantity in agreement(run.tree):
+        if quantity in REFUTATIONS:
+            wrong = REFUTATIONS[quantity](run.predicted)
+        else:
+            name = quantity.removesuffix("_maximum")
+            wrong = run.predicted.assign({name: 1.05 * run.predicted[name]})
+        tree = run.study.compare(run.observed, validate_record(wrong))
+        assert not agreement(tree)[quantity]["agrees"], quantity
+        assert tree.attrs["verdict"] == "disagree"
+        assert tree.attrs["verdict_sentence"].startswith("Theory and experiment disagree: ")

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies import find_study
+
+LinearStaircase = find_study("linear-staircase")
+
+
+def drawn(seed: int):
+    """Fields at random; five draws of these took one to three seconds each."""
+    draw = np.random.default_rng(seed)
+    return LinearStaircase(
+        data="gaussian",
+        samples=int(draw.integers(40, 200)),
+        inputs=int(draw.integers(2, 8)),
+        outputs=int(draw.integers(1, 5)),
+        width=int(draw.integers(6, 40)),
+        scale=10.0 ** -int(draw.integers(10, 41)),
+        condition=float(draw.uniform(1, 4)),
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_theory_and_experiment_agree_at_random_fields(seed):
+    tree = drawn(seed).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree["residual"]["observed_jump_time"].notnull().all()
+
+
+def test_a_narrow_network_stops_at_its_rank():
+    study = LinearStaircase(**LinearStaircase.tiny | {"width": 1})
+    tree = study.run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree["predicted"].sizes["jump"] == 1
+    # The data has rank two, so one neuron leaves the second strength unexplained.
+    assert tree["observed"]["loss"][-1] > 0.01 * tree["observed"]["loss"][0]
+
+
+def test_fewer_samples_than_inputs_are_fitted_on_their_range():
+    study = LinearStaircase(**LinearStaircase.tiny | {"samples": 3, "inputs": 6})
+    tree = study.run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+
+
+def test_the_last_plateau_of_noiseless_data_is_zero():
+    predicted = drawn(0).predict()
+    assert float(predicted["loss_after"][-1]) < 1e-12 * float(predicted["loss_before"][0])
+
+
+def test_the_digits_have_nine_jumps():
+    # Ten centred classes sum to zero.
+    predicted = LinearStaircase().predict()
+    assert predicted.sizes["jump"] == 9
+    assert predicted.attrs["task"] == "digits"
+
+
+def test_the_smallest_numbers_there_are_will_do_as_a_scale():
+    tree = LinearStaircase(**LinearStaircase.tiny | {"scale": 5e-324}).run()
+    assert tree.attrs["verdict"] == "agree"
+    # Offsets of a time are bounded, and it has grown as log(1/scale) = 744.
+    assert json.loads(tree.attrs["agreement"])["jump_time"]["error"] < 0.01
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("scale", bad) for bad in (1.0, 2.0, 0.0, -1.0, np.nan, np.inf)),
+        *(("condition", bad) for bad in (0.0, 0.5, -1.0, np.nan, np.inf)),
+        *(("width", bad) for bad in (0, -1)),
+        *(("samples", bad) for bad in (1, 0)),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, field, value):
+    monkeypatch.setattr("dynascope.observe", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        LinearStaircase(**LinearStaircase.tiny | {field: value}).run()
+    assert refusal.value.argument == field

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+import sys
+import types
+
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.record import make_record
+from dynascope.studies import Reference, Study, find_studies, find_study, second_scale
+
+CALLS: list[str] = []
+
+
+@dataclasses.dataclass(frozen=True)
+class Decay(Study):
+    """The loss halves in every unit of time.
+
+    Attributes:
+        start: Loss at time zero.
+    """
+
+    start: float = 1.0
+
+    name = "decay"
+    reference = Reference(paper="A. Author, Decay", arxiv="1234.56789", claim="It decays.")
+    minutes = 0.1
+    tolerance = {"loss": (0.25, "a quarter, because it is an example")}  # noqa: RUF012 - as studies declare it
+
+    def observe(self):
+        CALLS.append("observe")
+        return self.curve(0.5)
+
+    def predict(self):
+        CALLS.append("predict")
+        return self.curve(0.45)
+
+    def curve(self, factor: float):
+        loss = [self.start, self.start * factor]
+        return make_record({"loss": (("time",), loss)}, {"time": [0.0, 1.0]}, attributes={"task": "t", "network": "n"})
+
+
+def test_a_run_predicts_before_it_observes_and_compares():
+    CALLS.clear()
+    tree = Decay().run()
+    assert CALLS == ["predict", "observe"]
+    assert list(tree.children) == ["setup", "predicted", "observed", "residual"]
+
+
+def test_the_tolerance_of_the_study_replaces_that_of_the_theory_where_it_is_named():
+    agreement = json.loads(Decay().run().attrs["agreement"])
+    assert (agreement["loss"]["tolerance"], agreement["loss"]["agrees"]) == (0.25, True)
+    assert agreement["loss"]["reason"] == "a quarter, because it is an example"
+    # Not named: the usual one percent, and the largest residual is five percent of the largest value.
+    assert (agreement["loss_maximum"]["tolerance"], agreement["loss_maximum"]["agrees"]) == (0.01, False)
+
+
+def test_the_result_says_which_study_it_came_from_and_with_which_parameters():
+    attributes = Decay(start=2.0).run().attrs
+    assert attributes["study"] == "decay"
+    assert attributes["title"] == "Decay"
+    assert attributes["claim"] == "It decays."
+    assert attributes["reference"] == "A. Author, Decay (arXiv 1234.56789)"
+    assert json.loads(attributes["parameters"]) == {"start": 2.0}
+
+
+def test_a_study_that_does_not_say_how_cannot_run():
+    for method in (Study().observe, Study().predict):
+        with pytest.raises(NotImplementedError):
+            method()
+
+
+def test_studies_are_found_in_alphabetical_order_and_only_once_declared():
+    found = find_studies()
+    assert list(found) == sorted(found)
+    assert {"linear-staircase", "diagonal-staircase", "layerwise-modes"} <= set(found)
+    assert Study not in found.values()
+    assert Decay not in found.values()
+
+
+def test_another_package_adds_a_study_by_an_entry_point(monkeypatch):
+    module = types.ModuleType("elsewhere")
+    study = dataclasses.make_dataclass("Elsewhere", [], bases=(Decay,), frozen=True, module="elsewhere")
+    study.name = "elsewhere"
+    # What a module only imports is not its own.
+    module.Elsewhere, module.Decay, module.Study = study, Decay, Study
+    monkeypatch.setitem(sys.modules, "elsewhere", module)
+    entry = importlib.metadata.EntryPoint("any", "elsewhere", "dynascope.studies")
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [entry] if group == entry.group else [])
+    found = find_studies.__wrapped__()
+    assert found["elsewhere"] is study
+    assert "decay" not in found
+    assert "linear-staircase" in found
+
+
+def test_an_unknown_study_is_refused_with_the_known_ones():
+    with pytest.raises(InputError, match="linear-staircase") as refusal:
+        find_study("frobnicate")
+    assert (refusal.value.argument, refusal.value.value) == ("study", "frobnicate")
+
+
+@pytest.mark.parametrize("scale", [0.5, 1e-8, 1e-300, 1e-303, 5e-324])
+def test_the_second_scale_is_a_number_well_apart_from_the_first_and_below_one(scale):
+    other = second_scale(scale)
+    assert 0 < other < 1
+    assert max(other / scale, scale / other) > 1e3

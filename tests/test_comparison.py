@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dynascope import compare, observe, predict
+from dynascope.comparison import Agreement, unjudged
+from dynascope.errors import InputError
+from dynascope.networks import DiagonalLinear, TwoLayer
+from dynascope.record import make_record
+from dynascope.tasks import Task, digits, regression
+
+# At this scale every plateau is long, so that nothing excuses a wrong prediction.
+SCALE = 1e-60
+
+
+@pytest.fixture(scope="module")
+def linear():
+    """Observed at two scales and predicted: rank by rank, three well separated modes of correlated inputs."""
+    draw = np.random.default_rng(0)
+    turn, _ = np.linalg.qr(draw.normal(size=(3, 3)))
+    task = regression(
+        samples=30,
+        input_covariance=(turn * [1.0, 0.8, 0.6]) @ turn.T,
+        target_map=np.diag([1.0, 0.5, 0.25]),
+        noise=0.1,
+        exact_moments=True,
+    )
+    network = TwoLayer(3, 4, 3, seed=1)
+    runs = [observe(task, network, scale=scale) for scale in (SCALE, SCALE * 1e-4)]
+    return *runs, predict(task, network, scale=SCALE)
+
+
+@pytest.fixture(scope="module")
+def diagonal():
+    """Observed at two scales and predicted: coordinate by coordinate, each drop more than six percent of the loss."""
+    draw = np.random.default_rng(74)
+    x = draw.normal(size=(5, 4))
+    task = Task(x, x @ [[1.0], [-0.9], [0.8], [0.0]] + 0.3 * draw.normal(size=(5, 1)))
+    runs = [observe(task, "diagonal", scale=scale) for scale in (SCALE, SCALE * 1e-4)]
+    return *runs, predict(task, "diagonal", scale=SCALE)
+
+
+@pytest.fixture(params=["linear", "diagonal"])
+def pair(request):
+    return request.getfixturevalue(request.param)
+
+
+def agreement(tree):
+    return json.loads(tree.attrs["agreement"])
+
+
+def disagreeing(tree):
+    assert tree.attrs["verdict"] in ("agree", "disagree")
+    failed = {name for name, each in agreement(tree).items() if not each["agrees"]}
+    assert (tree.attrs["verdict"] == "disagree") == bool(failed)
+    return failed
+
+
+def with_times(predicted, factor):
+    return predicted.assign(jump_time=factor * predicted["jump_time"])
+
+
+def with_levels(predicted, levels):
+    return predicted.assign(loss_before=("jump", levels[:-1]), loss_after=("jump", levels[1:]))
+
+
+def levels_of(predicted):
+    return np.append(predicted["loss_before"][:1], predicted["loss_after"])
+
+
+def test_true_pairs_agree_in_every_quantity(pair):
+    observed, other, predicted = pair
+    tree = compare(observed, predicted, at_other_scale=other)
+    assert disagreeing(tree) == set()
+    assert set(agreement(tree)) == {"jump_time", "level", "missing_jumps", "extra_jumps", "slope"}
+    assert all(each["error"] is not None for each in agreement(tree).values())
+    assert tree.attrs["verdict_sentence"].startswith("Theory and experiment agree: ")
+
+
+@pytest.mark.parametrize("factor", [1.3, 1 / 1.3])
+def test_wrong_times_disagree(pair, factor):
+    observed, _, predicted = pair
+    assert "jump_time" in disagreeing(compare(observed, with_times(predicted, factor)))
+
+
+@pytest.mark.parametrize("shift", [0.05, -0.05])
+def test_wrong_level_disagrees(pair, shift):
+    observed, _, predicted = pair
+    levels = levels_of(predicted)
+    levels[1] += shift * levels[0]
+    assert "level" in disagreeing(compare(observed, with_levels(predicted, levels)))
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_prediction_without_a_jump_disagrees(pair, which):
+    observed, _, predicted = pair
+    levels = np.delete(levels_of(predicted), which + 1)
+    fewer = with_levels(predicted.isel(jump=[j for j in range(predicted.sizes["jump"]) if j != which]), levels)
+    tree = compare(observed, fewer)
+    assert "extra_jumps" in disagreeing(tree)
+    assert agreement(tree)["extra_jumps"]["error"] >= 1
+
+
+def test_prediction_with_a_jump_too_many_disagrees(pair):
+    observed, _, predicted = pair
+    # The second drop in two halves, with a long plateau between them.
+    levels, times = levels_of(predicted), predicted["jump_time"].to_numpy()
+    repeated = predicted.isel(jump=np.sort([*range(len(times)), 1])).assign_coords(jump=np.arange(1, len(times) + 2))
+    repeated = with_levels(repeated, np.insert(levels, 2, levels[1:3].mean()))
+    early = times[0] + (times[1] - times[0]) / 2
+    split = np.insert(times, 1, early)
+    more = repeated.assign(jump_time=("jump", split), accelerated_time=("jump", -split / np.log(SCALE)))
+    assert "missing_jumps" in disagreeing(compare(observed, more))
+    # And one that the run never makes.
+    lower = with_levels(repeated, np.append(levels, levels[-1] - 0.05 * levels[0]) + 0.1 * levels[0])
+    assert "missing_jumps" in disagreeing(compare(observed, lower))
+
+
+def test_run_that_ends_too_soon_disagrees(pair):
+    observed, _, predicted = pair
+    last = float(predicted["jump_time"][-1])
+    tree = compare(observed.sel(time=slice(0, 0.7 * last)), predicted)
+    assert "missing_jumps" in disagreeing(tree)
+    assert agreement(tree)["jump_time"]["error"] is None  # not finite, which JSON does not know
+    assert "inf" in tree.attrs["verdict_sentence"]
+
+
+def test_wrong_slopes_disagree(pair):
+    observed, other, predicted = pair
+    wrong = predicted.assign(accelerated_time=1.1 * predicted["accelerated_time"])
+    assert "slope" in disagreeing(compare(observed, wrong, at_other_scale=other))
+
+
+def test_other_network_disagrees(linear, diagonal):
+    assert disagreeing(compare(linear[0], diagonal[2]))
+
+
+def test_slow_jumps_are_left_out_of_the_judgement(pair):
+    observed, other, predicted = pair
+    wrong = with_times(predicted, 1.3).assign(slow=("jump", np.ones(predicted.sizes["jump"], bool)))
+    tree = compare(observed, wrong, at_other_scale=other)
+    assert disagreeing(tree) == set()
+    assert agreement(tree)["jump_time"]["error"] is None
+    assert "nothing to judge for jump time, level, slope" in tree.attrs["verdict_sentence"]
+    np.testing.assert_allclose(tree["residual"]["jump_time_error"], 0.3, atol=0.1)
+
+
+def test_tolerances_come_from_the_user_then_the_theory_then_the_default(linear):
+    observed, _, predicted = linear
+    strict = agreement(compare(observed, predicted, tolerance={"jump_time": 1e-9}))["jump_time"]
+    assert (strict["tolerance"], strict["agrees"], strict["reason"]) == (1e-9, False, "chosen by the user")
+    judged = predicted.assign_attrs(jump_time_tolerance=1e-9, jump_time_tolerance_reason="it is exact")
+    times = agreement(compare(observed, judged))["jump_time"]
+    assert (times["tolerance"], times["agrees"], times["reason"]) == (1e-9, False, "it is exact")
+    theory = agreement(compare(observed, predicted))
+    assert theory["jump_time"]["tolerance"] == predicted.attrs["jump_time_tolerance"]
+    assert theory["level"]["tolerance"] == 0.02
+    loose = compare(observed, with_times(predicted, 1.3), tolerance={"jump_time": 0.5})
+    assert disagreeing(loose) == set()
+
+
+def test_tolerance_of_what_is_not_compared_is_refused(linear):
+    observed, _, predicted = linear
+    with pytest.raises(InputError, match="slope, which is not compared") as caught:
+        compare(observed, predicted, tolerance={"slope": 0.1})
+    assert caught.value.argument == "tolerance"
+
+
+def test_tree_holds_both_sides_and_says_what_it_is(linear):
+    observed, _, predicted = linear
+    tree = compare(observed, predicted, attributes={"claim": "it holds", "title": "Mine", "study": None})
+    assert set(tree.children) == {"setup", "observed", "predicted", "residual"}
+    assert tree["observed"].to_dataset().identical(observed)
+    assert tree["predicted"].to_dataset().identical(predicted)
+    assert tree["setup"].attrs["network"] == "linear"
+    assert tree["setup"].attrs["samples"] == 30
+    assert (tree.attrs["claim"], tree.attrs["title"]) == ("it holds", "Mine")
+    assert "study" not in tree.attrs
+    assert {"convention", "version", "reference"} <= set(tree.attrs)
+    alone = unjudged(predicted)
+    assert set(alone.children) == {"setup", "predicted"}
+    assert "verdict" not in alone.attrs
+
+
+def test_agreement_is_within_the_tolerance_or_about_nothing():
+    assert Agreement(0.1, 0.1, "").agrees
+    assert Agreement(float("nan"), 0.1, "").agrees
+    assert not Agreement(0.11, 0.1, "").agrees
+    assert not Agreement(float("inf"), 0.1, "").agrees
+
+
+def test_curves_are_judged_by_norm_and_by_maximum():
+    time = np.linspace(0, 1, 101)
+    theory = make_record({"loss": (["time"], np.exp(-time))}, {"time": time}, attributes={"loss_tolerance": 0.1})
+    # A narrow spike is small in the norm.
+    run = make_record({"loss": (["time"], np.exp(-time) + 0.2 * (time == 0.5))}, {"time": time})
+    assert disagreeing(compare(run, theory)) == {"loss_maximum"}
+    assert disagreeing(compare(run, theory, tolerance={"loss_maximum": 0.3})) == set()
+    assert disagreeing(compare(run, theory, tolerance={"loss": 0.01})) == {"loss", "loss_maximum"}
+    assert agreement(compare(run, theory))["loss_maximum"]["tolerance"] == 0.01
+
+
+def test_curve_that_is_partly_unknown_disagrees():
+    time = np.linspace(0, 1, 5)
+    theory = make_record({"accuracy": (["time"], time)}, {"time": time})
+    run = make_record({"accuracy": (["time"], np.where(time == 0.5, np.nan, time))}, {"time": time})
+    assert disagreeing(compare(run, theory)) == {"accuracy", "accuracy_maximum"}
+
+
+def test_steps_of_a_descent_are_compared_at_their_times():
+    # Small steps follow the flow: two uncorrelated inputs, learned one after the other.
+    task = Task(np.eye(2) * 2**0.5, np.array([[2.0], [0.5]]) * 2**0.5)
+    predicted = predict(task, DiagonalLinear(2), scale=1e-4)
+    run = observe(
+        task,
+        DiagonalLinear(2),
+        scale=1e-4,
+        flow="descent",
+        steps=4000,
+        learning_rate=0.01,
+        record_steps=np.arange(0, 4001, 5),
+    )
+    tree = compare(run, predicted)
+    assert disagreeing(tree) == set()
+    # The step shifts times by its size over the growth e-fold.
+    assert agreement(tree)["jump_time"]["error"] < 0.02
+    assert tree["observed"].to_dataset()["loss"].dims == ("time",)
+
+
+def test_records_without_anything_in_common_are_refused(linear):
+    observed, *_ = linear
+    with pytest.raises(InputError, match="share no variable over time"):
+        compare(observed, make_record({"accuracy": (["time"], [0.0, 1.0])}, {"time": [0.0, 1.0]}))
+    with pytest.raises(InputError, match="convention"):
+        compare(observed.drop_attrs(), linear[2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scale", "time_error"), [(1e-8, 0.12), (1e-20, 0.06)])
+def test_digits_are_learned_in_nine_jumps_as_predicted(scale, time_error):
+    task = digits()
+    network = TwoLayer(64, 50, 10)
+    runs = [observe(task, network, scale=each) for each in (scale, scale * 1e-4)]
+    predicted = predict(task, network, scale=scale)
+    tree = compare(runs[0], predicted, at_other_scale=runs[1])
+    assert disagreeing(tree) == set()
+    residual = tree["residual"].to_dataset()
+    assert residual.sizes["jump"] == 9
+    assert not predicted["slow"].any()
+    assert np.abs(residual["jump_time_error"]).max() < time_error
+    assert np.abs(residual["slope_error"]).max() < 0.05
+    assert np.abs(residual["level_error"]).max() < 0.02
+    # The limit without the actual start would be off by more.
+    limit = predicted["accelerated_time"] * -np.log(scale) / residual["observed_jump_time"] - 1
+    assert np.abs(limit).max() > np.abs(residual["jump_time_error"]).max()

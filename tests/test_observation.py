@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import equinox as eqx
+import numpy as np
+import pytest
+
+from dynascope import observe, predict
+from dynascope.errors import InputError
+from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer
+from dynascope.tasks import Task, regression
+
+TASK = regression(
+    samples=12, input_covariance=[1.0, 1.0, 1.0], target_map=np.diag([3.0, -1.5, 0.0])[:, :2], exact_moments=True
+)
+ONE_TARGET = Task(TASK.inputs, TASK.targets @ [[1.0], [1.0]])
+
+
+def strength(network):
+    return (network.first @ network.second).reshape(-1)[:2]
+
+
+def loss_at(record, times):
+    return np.interp(times, record["time"], record["loss"])
+
+
+@pytest.fixture(scope="module")
+def run():
+    return observe(TASK, TwoLayer(3, 4, 2), scale=1e-3)
+
+
+def test_run_covers_every_predicted_jump_and_the_plateau_after_it(run):
+    last = float(predict(TASK, TwoLayer(3, 4, 2), scale=1e-3)["jump_time"][-1])
+    assert last * 1.25 <= float(run["time"][-1]) < last * 2
+    np.testing.assert_allclose(run["loss"][0], TASK.target_power / 2, rtol=1e-4)
+    np.testing.assert_allclose(run["loss"][-1], 0, atol=1e-3)
+
+
+def test_record_says_which_variables_were_followed(run):
+    assert run.attrs["variables"] == "neuron bundles"
+    assert observe(ONE_TARGET, "diagonal", scale=1e-3).attrs["variables"] == "signed phases"
+    with_weights = observe(
+        TASK, TwoLayer(3, 4, 2), scale=1e-3, duration=1.0, probes={"mode_strength": (strength, ("mode",))}
+    )
+    assert with_weights.attrs["variables"] == "weights"
+    for record in (run, with_weights):
+        assert record.attrs["flow"] == "gradient flow"
+        assert record.attrs["scale"] == 1e-3
+        assert record.attrs["task"] == "regression"
+
+
+@pytest.mark.parametrize("network", [TwoLayer(3, 4, 2), DeepLinear((3, 4, 2))])
+def test_exact_variables_and_weights_give_the_same_loss(network):
+    duration = 8.0
+    exact = observe(TASK, network, scale=1e-3, duration=duration)
+    weights = observe(TASK, network, scale=1e-3, duration=duration, save=100)
+    assert (exact.attrs["variables"], weights.attrs["variables"]) == ("neuron bundles", "weights")
+    np.testing.assert_allclose(
+        loss_at(exact, weights["time"]), weights["loss"], rtol=0, atol=1e-4 * float(weights["loss"][0])
+    )
+
+
+def test_exact_variables_and_weights_give_the_same_loss_of_a_diagonal_network():
+    # The scale of the module multiplies the scale.
+    network = DiagonalLinear(3, scale=0.1)
+    exact = observe(ONE_TARGET, network, scale=1e-2, duration=12.0)
+    weights = observe(ONE_TARGET, network, scale=1e-2, duration=12.0, save=100)
+    assert (exact.attrs["variables"], weights.attrs["variables"]) == ("signed phases", "weights")
+    assert exact.attrs["scale"] == weights.attrs["scale"] == 1e-2
+    np.testing.assert_allclose(
+        loss_at(exact, weights["time"]), weights["loss"], rtol=0, atol=1e-4 * float(weights["loss"][0])
+    )
+
+
+def test_other_starts_of_a_diagonal_network_are_followed_by_their_weights():
+    moved = eqx.tree_at(lambda net: net.v, DiagonalLinear(3), np.array([0.0, 0.1, 0.0]))
+    assert observe(ONE_TARGET, moved, scale=1e-2, duration=1.0).attrs["variables"] == "weights"
+
+
+def test_nonlinear_networks_are_followed_by_their_weights():
+    record = observe(TASK, TwoLayer(3, 4, 2, activation="relu"), scale=0.1, duration=2.0)
+    assert record.attrs["variables"] == "weights"
+    assert float(record["loss"][-1]) < float(record["loss"][0])
+
+
+def test_probes_are_recorded_over_time():
+    record = observe(
+        TASK, TwoLayer(3, 4, 2), scale=0.1, duration=5.0, save=11, probes={"mode_strength": (strength, ("mode",))}
+    )
+    assert record["mode_strength"].dims == ("time", "mode")
+    assert record["mode_strength"].shape == (11, 2)
+    np.testing.assert_allclose(record["mode_strength"][-1, 0], 3, atol=1e-3)
+
+
+def test_ensembles_have_their_dimensions():
+    networks = [TwoLayer(3, 4, 2, seed=seed) for seed in (0, 1)]
+    record = observe(TASK, networks, scale=[0.1, 0.01], duration=4.0, save=21)
+    assert record["loss"].dims == ("seed", "scale", "time")
+    assert record["loss"].shape == (2, 2, 21)
+    assert "scale" not in record.attrs
+    alone = observe(TASK, networks[1], scale=0.01, duration=4.0)
+    np.testing.assert_allclose(
+        record["loss"].isel(seed=1, scale=1),
+        loss_at(alone, record["time"]),
+        rtol=0,
+        atol=1e-4 * float(alone["loss"][0]),
+    )
+
+
+def test_descent_takes_steps_and_options():
+    record = observe(
+        TASK, "linear", scale=0.1, flow="descent", steps=200, learning_rate=0.02, record_steps=[0, 100, 200], seed=3
+    )
+    assert record["loss"].dims == ("step",)
+    np.testing.assert_allclose(record["time"], [0, 2, 4])
+    assert record.attrs["flow"] == "descent"
+    assert record.attrs["variables"] == "weights"
+    # Steps of 0.02 follow the flow to first order.
+    flow = observe(TASK, "linear", scale=0.1, duration=4.0, seed=3)
+    np.testing.assert_allclose(
+        record["loss"], loss_at(flow, record["time"]), rtol=0, atol=0.05 * float(flow["loss"][0])
+    )
+
+
+def test_seed_draws_the_weights_of_a_kind():
+    starts = [observe(TASK, "linear", scale=0.3, duration=1.0, seed=seed)["loss"].to_numpy() for seed in (0, 0, 1)]
+    assert starts[0][0] == starts[1][0] != starts[2][0]
+
+
+def refused(*arguments, **options):
+    with pytest.raises(InputError) as caught:
+        observe(*arguments, **options)
+    return caught.value
+
+
+def test_missing_duration_that_nothing_predicts_is_asked_for():
+    relu = TwoLayer(3, 4, 2, activation="relu")
+    error = refused(TASK, relu, scale=0.1)
+    assert error.argument == "duration"
+    assert "no theory here predicts a TwoLayer with activation relu" in str(error)
+    assert refused(TASK, TwoLayer(3, 4, 2)).argument == "duration"  # the scale is one
+    assert refused(TASK, [TwoLayer(3, 4, 2)], scale=0.1).argument == "duration"
+    assert refused(TASK, TwoLayer(3, 4, 2), scale=[0.1, 0.2]).argument == "duration"
+
+
+def test_bad_arguments_are_named():
+    assert refused(TASK, "linear", scale=0.1, flow="langevin").argument == "flow"
+    assert refused(TASK, "transformer", scale=0.1).argument == "network"
+    assert refused(TASK, "linear", scale=-0.1, duration=1.0).argument == "scale"
+    assert refused(TASK, "linear", scale=0.1, duration=0.0).argument == "duration"
+    assert refused(TASK, "diagonal", scale=0.1, duration=1.0).argument == "task"
