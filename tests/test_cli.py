@@ -23,7 +23,18 @@ from dynascope.errors import DivergenceError
 from dynascope.studies import find_studies
 from dynascope.tasks import digits
 
-PREDICTION = {"theory", "network", "scale", "initial_loss", "jumps", "warnings", "check", "seconds", "record", "version"}
+PREDICTION = {
+    "theory",
+    "network",
+    "scale",
+    "initial_loss",
+    "jumps",
+    "warnings",
+    "check",
+    "seconds",
+    "record",
+    "version",
+}
 JUMP = {"jump", "accelerated_time", "time", "loss_before", "loss_after", "learned", "slow", "reason"}
 CHECK = {"jumps", "agreement", "verdict"}
 STUDY = {"study", "parameters", "agreement", "verdict", "seconds", "record", "version", "warnings"}
@@ -38,6 +49,10 @@ SLIPS = [
     ["run", "frobnicate"],
     ["run", "layerwise-modes", "--frob", "1"],
     ["report"],
+]
+WORDS = [
+    *("predict", "run", "list", "report", "--json", "--help", "--check", "--frob", "--", "-1", "", " ", "é", "nan"),
+    *("nowhere.npz", "nowhere.zarr", "--scale", "--network", "linear", "--target", "--only", "--out"),
 ]
 
 
@@ -412,10 +427,7 @@ def test_what_is_not_ours_is_not_overwritten(data, tmp_path):
 
 @given(
     st.lists(
-        st.sampled_from(
-            ["predict", "run", "list", "report", "--json", "--scale", "nan", "nowhere.npz", "--only", "--out", "--help"]
-            + ["--check", "--frob", "", " ", "-1", "--target", "--", "é", "--network", "linear", "nowhere.zarr"]
-        ),
+        st.sampled_from(WORDS),
         max_size=6,
     )
 )

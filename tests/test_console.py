@@ -14,7 +14,9 @@ from dynascope.studies import Reference
 REFERENCE = Reference(paper="A. Author, A [bold] title", arxiv="1234.56789", claim="Curves [rise] slowly.")
 
 
-def staircase(*, learned=("learns [x1]", "learns x2"), reasons=("", "a plateau of [1.0] times"), warnings=()) -> xr.Dataset:
+def staircase(
+    *, learned=("learns [x1]", "learns x2"), reasons=("", "a plateau of [1.0] times"), warnings=()
+) -> xr.Dataset:
     return make_record(
         {
             "jump_time": (("jump",), [10.0, 30.0]),

@@ -53,7 +53,7 @@ def test_modules_that_work_on_plain_arrays_do_not_load_jax():
 
 
 def test_the_help_appears_at_once():
-    # An interpreter that starts in 20 ms leaves it half a second; loading NumPy, xarray and JAX takes several times that.
+    # Half a second where an interpreter starts in 20 ms; loading NumPy, xarray and JAX takes several times as long.
     assert best_of_three("-m", "dynascope", "--help") < 25 * best_of_three("-c", "pass")
 
 

@@ -9,6 +9,7 @@ import pytest
 from dynascope import predict
 from dynascope.errors import InputError
 from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer
+from dynascope.networks.two_layer import HomogeneousActivation
 from dynascope.prediction import linear_layers
 from dynascope.tasks import Task, regression
 from dynascope.theory.staircase import diagonal_staircase, linear_staircase
@@ -125,9 +126,8 @@ def test_layers_are_linear_only_for_the_plain_linear_activation():
     assert linear_layers(TwoLayer(3, 5, 2, activation="relu")) is None
     assert linear_layers(DiagonalLinear(3)) is None
     # f = 2 x W₁ W₂ flows differently from any x W₁ W₂ at rate one.
-    steep = eqx.tree_at(lambda net: net.activation, TwoLayer(3, 5, 2), TwoLayer(3, 5, 2).activation)
-    object.__setattr__(steep.activation, "positive", 2.0)
-    object.__setattr__(steep.activation, "negative", -2.0)
+    steep = TwoLayer(3, 5, 2)
+    object.__setattr__(steep, "activation", HomogeneousActivation(1, 2.0, -2.0, "steep"))
     assert linear_layers(steep) is None
 
 

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import functools
 import io
-import json
 import math
 import os
 import re
@@ -21,6 +20,7 @@ import tyro
 from dynascope import __version__
 from dynascope.errors import DivergenceError, InputError, require
 from dynascope.progress import step
+from dynascope.results import check_before, print_json, write_results
 from dynascope.studies import Study, find_studies, second_scale
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class List:
             for name, study in find_studies().items()
         ]
         if self.json:
-            _print_json(rows)
+            print_json(rows)
             return AGREED
         from dynascope.console import print_studies
 
@@ -95,7 +95,7 @@ class Predict:
 
     def __call__(self) -> int:
         start = time.perf_counter()
-        _check(self.out, self.seed)
+        check_before(self.out, self.seed)
         with step(f"Reading {self.data}"):
             task = self._task()
         from dynascope.prediction import predict
@@ -111,12 +111,12 @@ class Predict:
             from dynascope.comparison import unjudged
 
             tree = unjudged(predicted)
-        record = _write(tree, self.out, f"dynascope-{_file_name(task.name)}-{self.network}")
+        record = write_results(tree, self.out, f"{task.name}-{self.network}")
         seconds = time.perf_counter() - start
         if self.json:
             from dynascope.answers import prediction_answer
 
-            _print_json(prediction_answer(tree, seconds=seconds, record=record))
+            print_json(prediction_answer(tree, seconds=seconds, record=record))
         else:
             from dynascope.console import print_staircase
 
@@ -221,48 +221,20 @@ def _runner(study_type: type[Study]) -> Callable:
 
 def _run(study: Study, out: Path, as_json: bool) -> int:
     start = time.perf_counter()
-    _check(out, getattr(study, "seed", 0))
+    check_before(out, getattr(study, "seed", 0))
     with step(f"Running {study.name}"):
         tree = study.run()
-    record = _write(tree, out, f"dynascope-{study.name}")
+    record = write_results(tree, out, study.name)
     if as_json:
         from dynascope.answers import study_answer
 
-        _print_json(study_answer(study, tree, seconds=time.perf_counter() - start, record=record))
+        print_json(study_answer(study, tree, seconds=time.perf_counter() - start, record=record))
     else:
         from dynascope.console import print_agreement
 
         print_agreement(study.reference, tree)
         print(f"Page and record: {record.with_suffix('.html')}, {record}")
     return DISAGREED if tree.attrs["verdict"] == "disagree" else AGREED
-
-
-def _check(folder: Path, seed: int) -> None:
-    """Refuse before the work what would fail only in the midst of it or after."""
-    require(seed >= 0, f"seed is {seed}", argument="seed", value=seed, remedy="choose zero or a positive number")
-    place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    require(
-        place.is_dir() and os.access(place, os.W_OK),
-        f"nothing can be written in {folder}",
-        argument="out",
-        value=str(folder),
-        remedy="choose another folder with --out",
-    )
-
-
-def _write(tree: xr.DataTree, folder: Path, name: str) -> Path:
-    from dynascope.report import write_page
-    from dynascope.store import save
-
-    folder.mkdir(parents=True, exist_ok=True)
-    with step("Writing the page and the record"):
-        record = save(tree, folder / f"{name}.zarr")
-        write_page(tree, folder / f"{name}.html")
-    return record
-
-
-def _file_name(task_name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in task_name) or "task"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -327,15 +299,10 @@ def _failed(message: str, code: int, as_json: bool, argument: Any, value: Any, r
         plain = value if isinstance(value, str | int | float | list | type(None)) else str(value)
         if isinstance(plain, float) and not math.isfinite(plain):
             plain = None
-        _print_json({"error": {"message": message, "argument": argument, "value": plain, "remedy": remedy}})
+        print_json({"error": {"message": message, "argument": argument, "value": plain, "remedy": remedy}})
     else:
         print(f"dynascope: {message}", file=sys.stderr)
     return code
-
-
-def _print_json(answer: Any) -> None:
-    # ASCII passes every pipe, and a NaN that slipped through would not be JSON.
-    print(json.dumps(answer, allow_nan=False))
 
 
 if __name__ == "__main__":

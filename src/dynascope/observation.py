@@ -25,7 +25,7 @@ def observe(
     task: Task,
     network: Any,
     *,
-    scale: float = 1.0,
+    scale: float | Sequence[float] | np.ndarray = 1.0,
     flow: str = "gradient_flow",
     probes: Sequence[Probe] = (),
     duration: float | None = None,
@@ -81,12 +81,12 @@ def observe(
     if duration is None:
         duration = _duration(task, network, scale, single)
     if single and not probes and not options:
-        layers = linear_layers(network)
+        layers, factor = linear_layers(network), float(np.asarray(scale))
         if layers is not None:
-            run = flows.linear_flow(task, *layers, scale=scale, duration=duration)
+            run = flows.linear_flow(task, *layers, scale=factor, duration=duration)
             return _described(run, task, "gradient flow", scale)
         if isinstance(network, DiagonalLinear) and np.all(np.asarray(network.v) == 0) and np.ptp(network.u) == 0:
-            run = flows.diagonal_flow(task, scale=scale * float(network.u[0]), duration=duration)
+            run = flows.diagonal_flow(task, scale=factor * float(network.u[0]), duration=duration)
             return _described(run, task, "gradient flow", scale)
     run = flows.gradient_flow(network, task, duration=duration, scale=scale, statistics=statistics, **options)
     return _described(run, task, "gradient flow", scale)

@@ -128,7 +128,7 @@ def test_single_mode_follows_its_logistic_at_any_scale():
         curve = linear_flow(task, one, one, scale=scale, duration=half + 6)
         time = curve["time"].to_numpy()
         expected = 3 / (1 + np.exp(np.clip(np.log(3) - log_start - 6 * time, -700, 700)) * (1 - np.exp(log_start) / 3))
-        # The balanced start stays balanced, so p = a b grows as p' = 2 p (3 − p). At the steps of the solver this holds to
+        # The balanced start stays balanced, so p = a b grows as p' = 2 p (3 − p). At the solver's steps this holds to
         # 1e-8, between them it is interpolated.
         np.testing.assert_allclose(curve["mode_strength"][:, 0], expected, rtol=0, atol=2e-3)
 

@@ -100,8 +100,8 @@ def test_its_tolerances_have_reasons(study):
 
 @every_study
 def test_importing_it_computes_nothing(study):
-    code = f"import sys, {study.__module__}; print(*{{'jax', 'numpy', 'xarray', 'equinox'}} & sys.modules.keys())"
-    code = code.replace("*{", "*({").replace("keys())", "keys()))")
+    heavy = {"jax", "equinox", "numpy", "xarray"}
+    code = f"import sys, {study.__module__}; print(*({heavy!r} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 
@@ -145,6 +145,12 @@ def test_its_tree_carries_the_claim_the_parameters_and_all_four_groups(run):
     assert json.loads(attributes["parameters"]) == dataclasses.asdict(run.study)
     assert attributes["title"]
     assert attributes["verdict_sentence"].startswith("Theory and experiment agree: ")
+
+
+def test_it_predicts_without_training(run, monkeypatch):
+    for module in ("dynascope", "dynascope.observation"):
+        monkeypatch.setattr(f"{module}.observe", lambda *_, **__: pytest.fail("it was trained"))
+    assert type(run.study)(**run.study.tiny).predict().sizes == run.predicted.sizes
 
 
 def test_the_same_fields_give_the_same_numbers(run):

@@ -83,8 +83,8 @@ def test_studies_are_found_in_alphabetical_order_and_only_once_declared():
 
 def test_another_package_adds_a_study_by_an_entry_point(monkeypatch):
     module = types.ModuleType("elsewhere")
-    study = dataclasses.make_dataclass("Elsewhere", [], bases=(Decay,), frozen=True, module="elsewhere")
-    study.name = "elsewhere"
+    study = dataclasses.make_dataclass("Elsewhere", [], bases=(Decay,), frozen=True)
+    study.name, study.__module__ = "elsewhere", "elsewhere"
     # What a module only imports is not its own.
     module.Elsewhere, module.Decay, module.Study = study, Decay, Study
     monkeypatch.setitem(sys.modules, "elsewhere", module)

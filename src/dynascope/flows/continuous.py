@@ -32,7 +32,7 @@ _REASONS = np.array(["duration", "loss_target", "stationarity"])
 _REMEDIES = {
     "the start is not finite": "choose a smaller scale, or check the network",
     "the step size underflowed": "loosen the tolerances, or use float64 weights",
-    "max_steps was reached": "raise max_steps, shorten the duration, or choose the solver stabilised or stiff",
+    "max_steps was reached": "raise max_steps, shorten the duration, loosen the tolerance, or choose another solver",
     "the solver failed": "choose another solver",
 }
 _PROBLEMS = tuple(_REMEDIES)
@@ -216,7 +216,7 @@ def _integrate(
         )
         assert solution.ts is not None
         assert solution.ys is not None
-        stop_time = solution.ts["end"][0]
+        stop_time = jnp.where(broken, 0, solution.ts["end"][0])
         end_weights = restore(solution.ys["end"][0])
         end = objective.measure(end_weights, statistics)
         reached = solution.ts["path"] <= stop_time

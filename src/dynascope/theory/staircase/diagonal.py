@@ -24,9 +24,10 @@ _REFERENCE = (
 _ROUND_OFF = 1e-10
 # Two hitting times this close (relative) are one event of a tie.
 _TIE = 1e-9
-# Calibrated on 400 jumps of random problems: outside these bounds one slope in 400 was off by more than one percent.
+# Calibrated on 1274 jumps of random problems at scale 1e-8: of 457 within these bounds, 3 had slopes off by more than
+# one percent, and of the 817 others 239.
 _RELAXATION_TIMES = 8.0
-_VISIBLE = 0.03
+_VISIBLE = 0.01
 
 
 def diagonal_staircase(
@@ -58,8 +59,9 @@ def diagonal_staircase(
         The staircase. Its feature `coefficient` is β after each jump. The times at this scale add to the limit what
         each coordinate needs to grow to its value: with log(1/scale) = λ it is half grown log(4|βᵢ|)/(2|mᵢ|) after
         |Gᵢ| = λ, and only then the multipliers of the others change. A jump is marked slow, with the reason, where at
-        this scale a plateau beside it is too short to be reached or an inactive coordinate is too close to its
-        boundary to be negligible; its time may then be off by more.
+        this scale a plateau beside it is too short to be reached, or an inactive coordinate is too close to its
+        boundary to be negligible there, or on an earlier plateau the coordinate that is now learned was; its time may
+        then be off by more.
 
     Raises:
         InputError: Values that are not finite, shapes or names that do not fit, targets that no input explains, a scale
@@ -226,43 +228,52 @@ def _phrase(before: np.ndarray, after: np.ndarray, names: list[str]) -> str:
 
 
 def _slow(x: np.ndarray, path: _Path, log_inverse_scale: float, names: list[str]) -> tuple[str, ...]:
-    """For each jump, what keeps one of the two plateaus beside it from being flat at this scale."""
+    """For each jump, what keeps its time from having reached the limit at this scale."""
+    near = [np.array([], dtype=int)] + [
+        _near_boundary(*each, log_inverse_scale) for each in zip(path.maps[1:], path.integrals[1:], strict=True)
+    ]
     durations = np.append(np.diff(path.times), np.inf)
     ends = np.append(path.integrals[2:], path.integrals[-1:], axis=0)
-    plateaus = [""] + [
-        _unsettled(x, beta, start, end, log_inverse_scale, duration, names)
-        for beta, start, end, duration in zip(path.maps[1:], path.integrals[1:], ends, durations, strict=True)
+    lasting = [np.inf] + [
+        _relaxation_times(x, *each) * log_inverse_scale
+        for each in zip(path.maps[1:], path.integrals[1:], ends, durations, strict=True)
     ]
-    return tuple(
-        "; ".join(f"{side} it, {why}" for side, why in (("before", before), ("after", after)) if why)
-        for before, after in itertools.pairwise(plateaus)
-    )
+
+    def unsettled(plateau: int) -> str:
+        if lasting[plateau] < _RELAXATION_TIMES:
+            return f"the plateau lasts only {max(lasting[plateau], 0.0):.1f} relaxation times"
+        margins = 1 - np.abs(path.integrals[plateau][near[plateau]])
+        if not len(margins):
+            return ""
+        return f"{names[near[plateau][np.argmin(margins)]]} is only {100 * margins.min():.1f} % inside its boundary"
+
+    reasons = []
+    for k in range(len(path.times)):
+        parts = [f"{side} it, {why}" for side, why in (("before", unsettled(k)), ("after", unsettled(k + 1))) if why]
+        earlier = {i for each in near[:k] for i in each}
+        learned = np.flatnonzero((path.maps[k] == 0) & (path.maps[k + 1] != 0))
+        parts += [f"{names[i]} was near its boundary on an earlier plateau" for i in learned if i in earlier]
+        reasons.append("; ".join(parts))
+    return tuple(reasons)
 
 
-def _unsettled(
-    x: np.ndarray,
-    beta: np.ndarray,
-    start: np.ndarray,
-    end: np.ndarray,
-    log_inverse_scale: float,
-    duration: float,
-    names: list[str],
-) -> str:
-    """Why the plateau on which S goes from start to end is not flat, if so."""
+def _relaxation_times(
+    x: np.ndarray, beta: np.ndarray, start: np.ndarray, end: np.ndarray, duration: float
+) -> np.floating | float:
+    """How often the slowest coordinate relaxes on a plateau where S goes from start to end, over log(1/scale)."""
+    if np.isinf(duration):
+        return np.inf
     active = np.flatnonzero(beta)
-    on_boundary = np.abs(start) == 1.0
-    if np.isfinite(duration):
-        # Near the plateau an active coordinate relaxes by β' = 2|β|·m, with m linear in β. These are the rates in
-        # coordinates where the relaxation is symmetric.
-        weighted = x[:, active] * np.sqrt(2 * np.abs(beta[active]) / len(x))
-        relaxed = np.linalg.eigvalsh(weighted.T @ weighted) * log_inverse_scale * duration
-        # One that leaves decays as exp(−2 log(1/scale) |ΔS|).
-        decayed = 2 * log_inverse_scale * np.abs(end - start)[on_boundary & (beta == 0)]
-        lasting = float(min(*relaxed, *decayed, np.inf))
-        if lasting < _RELAXATION_TIMES:
-            return f"the plateau lasts only {max(lasting, 0.0):.1f} relaxation times"
-    margins = np.where((beta != 0) | on_boundary, np.inf, 1 - np.abs(start))
-    closest = int(np.argmin(margins))
-    if np.exp(-2 * log_inverse_scale * margins[closest]) > _VISIBLE:
-        return f"{names[closest]} is only {100 * margins[closest]:.1f} % inside its boundary"
-    return ""
+    # Near the plateau an active coordinate relaxes by β' = 2|β|·m, with m linear in β. These are the rates in
+    # coordinates where the relaxation is symmetric.
+    weighted = x[:, active] * np.sqrt(2 * np.abs(beta[active]) / len(x))
+    relaxed = np.linalg.eigvalsh(weighted.T @ weighted) * duration
+    # One that has left decays as exp(−2 log(1/scale) |ΔS|).
+    decayed = 2 * np.abs(end - start)[(np.abs(start) == 1.0) & (beta == 0)]
+    return min(*relaxed, *decayed, np.inf)
+
+
+def _near_boundary(beta: np.ndarray, integral: np.ndarray, log_inverse_scale: float) -> np.ndarray:
+    """Inactive coordinates that are too close to their boundary to be negligible; not those that just left it."""
+    inside = (beta == 0) & (np.abs(integral) < 1)
+    return np.flatnonzero(inside & (np.exp(-2 * log_inverse_scale * (1 - np.abs(integral))) > _VISIBLE))

@@ -1,0 +1,61 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.flows import descend
+from dynascope.flows.objective import Objective, check_statistics
+from dynascope.networks import TwoLayer
+from dynascope.tasks import Task
+
+TASK = Task([[1.0, 0.5], [-0.3, 2.0], [0.7, -1.1]], [[1.0, 0.0], [-0.5, 1.0], [0.8, 0.3]])
+
+
+def test_the_loss_is_half_the_mean_over_samples_of_the_sum_over_outputs():
+    network = TwoLayer(2, 3, 2)
+    residual = TASK.inputs @ network.first @ network.second - TASK.targets
+    with jax.enable_x64(True):
+        loss = Objective(network, TASK.inputs, TASK.targets).loss(None)
+    assert float(loss) == pytest.approx(np.mean(np.sum(residual**2, axis=1)) / 2, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (TwoLayer(3, 3, 2), "cannot be applied to the inputs"),
+        (TwoLayer(2, 3, 1), r"outputs have shape \(3, 1\)"),
+    ],
+)
+def test_a_network_that_does_not_fit_the_task_is_refused(network, message):
+    with pytest.raises(InputError, match=message):
+        descend(network, TASK, steps=1, learning_rate=0.1)
+
+
+def test_working_memory_counts_every_intermediate_result():
+    network = TwoLayer(2, 100, 2)
+    objective = Objective(network, TASK.inputs, TASK.targets)
+    with jax.enable_x64(True):
+        memory = objective.working_memory(network)
+    # At least the hidden layer, its gradient and those of both layers of weights; not a hundred times as much.
+    least = 8 * (2 * 3 * 100 + 2 * 100 + 100 * 2)
+    assert least <= memory <= 10 * least
+
+
+@pytest.mark.parametrize(
+    ("statistics", "message"),
+    [
+        ({"loss": (jnp.sum, [])}, "called 'loss'"),
+        ({"time": (jnp.sum, [])}, "called 'time'"),
+        ({"stop_time": (jnp.sum, [])}, "called 'stop_time'"),
+        ({"norm": (jnp.sum, ["unit"])}, "unit"),
+        ({"norm": (jnp.sum, ["time"])}, "those of time and members are added"),
+    ],
+)
+def test_statistics_that_do_not_fit_a_record_are_refused(statistics, message):
+    with pytest.raises(InputError, match=message):
+        check_statistics(statistics)
+
+
+def test_checked_statistics_are_hashable():
+    assert hash(check_statistics({"norm": (jnp.sum, ["neuron"])})) == hash((("norm", jnp.sum, ("neuron",)),))
