@@ -90,8 +90,6 @@ def test_loss_never_increases(seed, scale):
     assert np.all(np.diff(loss) <= 1e-6 * loss[0])
 
 
-@given(rate=st.floats(0.1, 10.0))
-@settings(max_examples=5)
 def test_a_flow_that_slides_along_a_kink_agrees_with_small_steps():
     # The first neuron of this network settles on the boundary of a sample, where its gradient changes sign.
     network = TwoLayer(2, 4, 1, activation="relu", seed=17)
@@ -101,6 +99,8 @@ def test_a_flow_that_slides_along_a_kink_agrees_with_small_steps():
     assert flow.loss.to_numpy() == pytest.approx(steps.loss.to_numpy(), abs=1e-3 * float(flow.loss[0]))
 
 
+@given(rate=st.floats(0.1, 10.0))
+@settings(max_examples=5)
 def test_a_learning_rate_rescales_time(rate):
     network = TwoLayer(2, 4, 1, seed=1)
     plain = gradient_flow(network, TASK, duration=2.0, save=5, relative_tolerance=1e-8)

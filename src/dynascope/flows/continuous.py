@@ -24,7 +24,7 @@ __all__ = ["gradient_flow"]
 
 # Each solver with its controller of steps and its relative tolerance.
 _SOLVERS: dict[str, tuple[Any, Any, float]] = {
-    "explicit": (diffrax.Tsit5, PathErrorController, 1e-6),
+    "explicit": (diffrax.Tsit5, diffrax.PIDController, 1e-8),
     "stabilised": (RungeKuttaLegendre, PathErrorController, 1e-3),
     "stiff": (diffrax.Kvaerno5, diffrax.PIDController, 1e-8),
 }
@@ -77,14 +77,14 @@ def gradient_flow(
         statistics: Further quantities to record: name → (JAX function of the network, names of the axes of its value).
         loss_target: Stop at the end of the step in which the loss falls below.
         stationarity: Stop at the end of the step in which ‖∇L‖ falls below.
-        relative_tolerance: Largest error of a step relative to the distance it moves, so that even motion far below
-            the size of the weights is followed; 1e-6 (explicit) or 1e-3 (stabilised) if not given. Stiff: relative to
-            each weight, 1e-8. Not below 1000 units of rounding unless given.
-        absolute_tolerance: Error of a step that is always allowed, as a root mean square over the weights; rounding is,
-            in any case. Stiff: error allowed in each weight, a hundredth of the relative tolerance if not given.
-        solver: "explicit" (Tsitouras, order 5); "stabilised" (Runge–Kutta–Legendre, order 2), faster where time scales
-            differ by 30 or more and 1e-3 is accurate enough; "stiff" (Kvaerno, order 5, implicit), faster for up to
-            some hundred weights whose time scales differ by more than 1000.
+        relative_tolerance: Error of one step relative to each weight, 1e-8 if not given; for the stabilised solver,
+            relative to the distance that the step moves, 1e-3. Not below 1000 units of rounding unless given.
+        absolute_tolerance: Error of one step that is allowed besides. If not given, the relative tolerance times the
+            root mean square of the initial weights, so that the smallest start is followed as well as any; for the
+            stabilised solver, zero.
+        solver: "explicit" (Tsitouras, order 5); "stabilised" (Runge–Kutta–Legendre, order 2), for smooth activations,
+            faster where time scales differ by 30 or more and 1e-3 is accurate enough; "stiff" (Kvaerno, order 5,
+            implicit), faster for up to some hundred weights whose time scales differ by more than 1000.
         max_steps: Number of steps after which a member is given up.
         return_networks: Also return the network with its final weights; those of an ensemble have its dimensions in
             front.
@@ -106,11 +106,12 @@ def gradient_flow(
         >>> task = Task(np.eye(2), np.diag([2.0, 1.0]), name="two modes")
         >>> record = gradient_flow(TwoLayer(2, 4, 2), task, duration=30.0, scale=[0.1, 0.01], save=4)
         >>> dict(record.sizes), [round(float(loss), 3) for loss in record.loss[1]]
-        ({'scale': 2, 'time': 4}, [1.25, 0.25, 0.0, 0.0])
+        ({'scale': 2, 'time': 4}, [1.25, 0.099, 0.0, 0.0])
     """
     require_positive(duration=duration, max_steps=max_steps)
-    for name, value in (("loss_target", loss_target), ("stationarity", stationarity)):
-        require_positive(**({name: value} if value is not None else {}))
+    chosen = {"loss_target": loss_target, "stationarity": stationarity, "absolute_tolerance": absolute_tolerance}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    require_positive(**chosen)
     require(
         solver in _SOLVERS,
         f"solver is {solver!r}",
@@ -121,10 +122,8 @@ def gradient_flow(
     checked = check_statistics(statistics)
     ensemble = gather(network, task, scale, learning_rate)
     times = _times(save, duration)
-    relative, absolute = _tolerances(solver, ensemble.objective.inputs.dtype, relative_tolerance, absolute_tolerance)
-    numbers = {"duration": duration, "relative": relative, "absolute": absolute}
-    stops = {"loss_target": loss_target, "stationarity": stationarity}
-    numbers |= {name: value for name, value in stops.items() if value is not None}
+    relative = _relative_tolerance(solver, ensemble.objective.inputs.dtype, relative_tolerance)
+    numbers = {"duration": duration, "relative_tolerance": relative, **chosen}
     # As arrays, so that other values do not need another program.
     numbers = {name: np.asarray(value, times.dtype) for name, value in numbers.items()}
     many = bool(ensemble.dimensions)
@@ -145,7 +144,7 @@ def gradient_flow(
             "flow": "gradient flow",
             "solver": solver,
             "relative_tolerance": relative,
-            "absolute_tolerance": absolute,
+            **({} if absolute_tolerance is None else {"absolute_tolerance": absolute_tolerance}),
         },
     )
     return (record, ensemble.network(result["weights"])) if return_networks else record
@@ -174,6 +173,8 @@ def _integrate(
         def loss(vector: Any) -> Any:
             return objective.loss(restore(vector))
 
+        by_weight = controller is diffrax.PIDController
+        usual = numbers["relative_tolerance"] * jnp.sqrt(jnp.mean(start**2)) if by_weight else 0.0
         first_loss, first_gradient = jax.value_and_grad(loss)(start)
         broken = ~(jnp.isfinite(first_loss) & jnp.isfinite(first_gradient).all())
 
@@ -204,8 +205,8 @@ def _integrate(
                 }
             ),
             stepsize_controller=controller(
-                rtol=numbers["relative"],
-                atol=numbers["absolute"],
+                rtol=numbers["relative_tolerance"],
+                atol=numbers.get("absolute_tolerance", usual),
                 dtmin=jnp.finfo(start.dtype).eps * duration,
                 force_dtmin=False,
             ),
@@ -259,10 +260,10 @@ def _raise_if_failed(ensemble: Ensemble, failure: np.ndarray, stop_time: np.ndar
 
 
 def _times(save: int | Sequence[float] | np.ndarray, duration: float) -> Float[np.ndarray, " time"]:
-    if np.ndim(save) == 0:
-        require(int(save) >= 2, f"save is {save}", argument="save", value=save, remedy="ask for at least two times")
-        return np.linspace(0.0, duration, int(save))
     times = np.asarray(save, dtype=np.float64)
+    if times.ndim == 0:
+        require(bool(times >= 2), f"save is {save}", argument="save", value=save, remedy="ask for at least two times")
+        return np.linspace(0.0, duration, int(times))
     require(
         times.ndim == 1
         and times.size > 0
@@ -274,18 +275,8 @@ def _times(save: int | Sequence[float] | np.ndarray, duration: float) -> Float[n
     return times
 
 
-def _tolerances(solver: str, dtype: Any, relative: float | None, absolute: float | None) -> tuple[float, float]:
-    _, controller, default = _SOLVERS[solver]
-    if relative is None:
-        relative = max(default, 1000 * float(np.finfo(dtype).eps))
-    if absolute is None:
-        absolute = 0.0 if controller is PathErrorController else relative / 100
+def _relative_tolerance(solver: str, dtype: Any, chosen: float | None) -> float:
+    *_, usual = _SOLVERS[solver]
+    relative = max(usual, 1000 * float(np.finfo(dtype).eps)) if chosen is None else chosen
     require_positive(relative_tolerance=relative)
-    require(
-        bool(np.isfinite(absolute)) and absolute >= 0,
-        f"absolute_tolerance is {absolute}",
-        argument="absolute_tolerance",
-        value=absolute,
-        remedy="choose a finite number that is not negative",
-    )
-    return relative, absolute
+    return relative

@@ -202,7 +202,7 @@ def _raise_if_diverged(ensemble: Ensemble, result: dict[str, Any], recorded: np.
 
 
 def _recorded(record_steps: int | Sequence[int] | np.ndarray | None, steps: int) -> Int[np.ndarray, " step"]:
-    if np.ndim(record_steps) == 0:
+    if record_steps is None or isinstance(record_steps, int | np.integer):
         count = 100 if record_steps is None else int(record_steps)
         require(
             count >= 2,

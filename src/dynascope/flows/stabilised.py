@@ -38,7 +38,7 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
         >>> end = diffrax.diffeqsolve(
         ...     decay, RungeKuttaLegendre(), 0, 2, None, jnp.ones(2), rates, stepsize_controller=steps
         ... )
-        >>> bool(abs(end.ys[-1, 0] - jnp.exp(-2)) < 1e-3), int(end.stats["num_steps"]) < 100
+        >>> bool(abs(end.ys[-1, 0] - jnp.exp(-2)) < 1e-3), int(end.stats["num_steps"]) < 200
         (True, True)
     """
 

@@ -301,8 +301,8 @@ def _warnings(modes: _Modes, times: np.ndarray, neurons: np.ndarray | None, scal
         yield f"Jumps {k + 1} and {k + 2} coincide: their modes are equally strong and the start decides their order."
     for k in np.flatnonzero((np.diff(times) <= 0) & ~(equal_growth | equal_strength)):
         yield (
-            f"Jumps {k + 1} and {k + 2} merge at this scale: the start gives the weaker mode a lead that its slower"
-            " growth does not use up."
+            f"Jumps {k + 1} and {k + 2} merge at this scale: the start does not leave the stronger mode the time to be"
+            " learned first."
         )
     if _ROUND_OFF < modes.coupling < _NEARLY_INDEPENDENT:
         yield (
