@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.errors import DivergenceError, InputError, require, require_array, require_positive
+from dynascope.errors import DivergenceError, InputError, require, require_array, require_positive, require_seed
 
 
 def test_an_input_error_is_one_sentence_and_carries_what_a_machine_needs():
@@ -73,3 +73,10 @@ def test_what_is_not_a_finite_real_matrix_is_refused_by_name(values, problem):
 def test_the_wrong_length_of_an_axis_is_refused_with_the_length_wanted():
     with pytest.raises(InputError, match=r"x has shape \(2, 2\): pass an array of shape \(any, 3\)\."):
         require_array("x", np.ones((2, 2)), (None, 3))
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "one"])
+def test_a_seed_that_is_no_whole_number_from_zero_is_named(seed):
+    with pytest.raises(InputError, match=f"seed is {seed}") as caught:
+        require_seed(seed)
+    assert caught.value.argument == "seed"

@@ -7,12 +7,12 @@ person reads.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["DivergenceError", "InputError", "require", "require_array", "require_positive"]
+__all__ = ["DivergenceError", "InputError", "require", "require_array", "require_positive", "require_seed"]
 
 
 class InputError(ValueError):
@@ -77,6 +77,21 @@ def require_positive(**arguments: Any) -> None:
             value=value,
             remedy="choose a finite positive number",
         )
+
+
+def require_seed(seed: Any) -> None:
+    """Raise `InputError` unless the seed is a whole number from zero.
+
+    Example:
+        >>> require_seed(0)
+    """
+    require(
+        isinstance(seed, SupportsIndex) and int(seed) >= 0,
+        f"seed is {seed}",
+        argument="seed",
+        value=seed,
+        remedy="choose zero or a positive whole number",
+    )
 
 
 def require_array(name: str, values: Any, shape: tuple[int | None, ...]) -> np.ndarray:

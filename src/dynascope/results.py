@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynascope.errors import require
+from dynascope.errors import require, require_seed
 from dynascope.progress import step
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ __all__ = ["check_before", "print_json", "write_results"]
 
 def check_before(folder: Path, seed: int) -> None:
     """Refuse before the work what would fail only in the midst of it or after."""
-    require(seed >= 0, f"seed is {seed}", argument="seed", value=seed, remedy="choose zero or a positive number")
+    require_seed(seed)
     place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     require(
         place.is_dir() and os.access(place, os.W_OK),

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.errors import require, require_positive
+from dynascope.errors import require, require_positive, require_seed
 
 __all__ = ["DeepLinear"]
 
@@ -59,6 +59,7 @@ class DeepLinear(eqx.Module):
             value=balance,
             remedy="choose a finite number, zero for layers of the same scale",
         )
+        require_seed(seed)
         draw = np.random.default_rng(seed)
         middle = (len(widths) - 2) / 2
         layers = []

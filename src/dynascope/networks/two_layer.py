@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.errors import InputError, require, require_positive
+from dynascope.errors import InputError, require, require_positive, require_seed
 
 __all__ = ["HomogeneousActivation", "TwoLayer", "homogeneous_activation"]
 
@@ -139,6 +139,7 @@ class TwoLayer(eqx.Module):
             value=balance,
             remedy="choose a finite number, zero for layers of the same scale",
         )
+        require_seed(seed)
         draw = np.random.default_rng(seed)
         ratio = np.exp(balance / 2)
         deviation = scale / np.sqrt(width)

@@ -50,7 +50,7 @@ class DiagonalStaircase(Study):
     def _task(self):
         import numpy as np
 
-        from dynascope.errors import require
+        from dynascope.errors import require, require_seed
         from dynascope.tasks import regression
 
         require(
@@ -62,6 +62,7 @@ class DiagonalStaircase(Study):
         )
         distance = np.abs(np.subtract.outer(np.arange(self.inputs), np.arange(self.inputs)))
         covariance = np.where(distance == 0, 1.0, self.correlation**distance)
+        require_seed(self.seed)
         draw = np.random.default_rng(self.seed)
         target_map = np.zeros((self.inputs, 1))
         strengths = draw.choice([-1.0, 1.0], self.relevant) * 2.0 ** -np.arange(self.relevant)

@@ -52,7 +52,7 @@ class LinearStaircase(Study):
     def _task(self):
         import numpy as np
 
-        from dynascope.errors import require
+        from dynascope.errors import require, require_seed
         from dynascope.tasks import digits, regression
 
         if self.data == "digits":
@@ -64,6 +64,7 @@ class LinearStaircase(Study):
             value=self.condition,
             remedy="choose a finite ratio of at least one",
         )
+        require_seed(self.seed)
         draw = np.random.default_rng(self.seed)
         turn, _ = np.linalg.qr(draw.normal(size=(self.inputs, self.inputs)))
         variances = np.geomspace(1.0, 1.0 / self.condition, self.inputs)

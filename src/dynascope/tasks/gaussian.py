@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require, require_array
+from dynascope.errors import require, require_array, require_seed
 from dynascope.tasks.task import Task
 
 __all__ = ["regression"]
@@ -70,6 +70,7 @@ def regression(
         value=samples,
         remedy=f"choose at least {fewest}" + (", so that the moments can be exact" if exact_moments else ""),
     )
+    require_seed(seed)
     draw = np.random.default_rng(seed).normal(size=(samples, dimension + noise_dimension))
     if exact_moments:
         left, _, right = np.linalg.svd(draw, full_matrices=False)

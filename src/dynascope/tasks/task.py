@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require, require_array
+from dynascope.errors import require, require_array, require_seed
 
 __all__ = ["Task"]
 
@@ -210,6 +210,7 @@ class Task:
             value=test_fraction,
             remedy="choose a fraction that leaves at least two samples on each side",
         )
+        require_seed(seed)
         order = np.random.default_rng(seed).permutation(self.samples)
         train_rows, test_rows = np.sort(order[test:]), np.sort(order[:test])
         return (

@@ -456,3 +456,10 @@ def test_plateau_is_too_short_while_an_input_that_left_still_decays():
     e_folds = 2 * np.log(1e8) * np.abs(walls[jump + 1] - walls[jump])[left]
     assert e_folds == pytest.approx([0.2], abs=0.05)
     assert f"after it, the plateau lasts only {e_folds[0]:.1f} relaxation times" in steps.slow[jump]
+
+
+def test_targets_uncorrelated_with_every_input_are_refused():
+    # The correlation of x₁x₂ with either input is zero up to round-off.
+    inputs = np.array([[0.1, 0.3], [0.1, -0.3], [-0.1, 0.3], [-0.1, -0.3]])
+    with pytest.raises(InputError, match="no correlation with any input"):
+        diagonal_staircase(inputs, inputs[:, 0] * inputs[:, 1], scale=1e-8)

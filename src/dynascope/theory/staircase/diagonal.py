@@ -127,8 +127,9 @@ def _path(x: np.ndarray, y: np.ndarray) -> _Path:
         triangular = np.asarray(np.linalg.qr(np.column_stack([x, y]), mode="r"))
         x, y = triangular[:, :-1], triangular[:, -1]
     largest = np.abs(x.T @ y).max() / samples
+    possible = np.linalg.norm(x, axis=0).max() * np.linalg.norm(y) / samples
     require(
-        largest > 0,
+        largest > _ROUND_OFF * possible,
         "the targets have no correlation with any input",
         argument="targets",
         value=0.0,
