@@ -35,7 +35,7 @@ class Run(NamedTuple):
 @pytest.fixture(scope="module", params=find_studies().values(), ids=find_studies())
 def run(request) -> Run:
     """One run of the study at its tiny fields, for all that is asked of it."""
-    # What a session pays once is not the study's.
+    # What a process pays once is not the study's.
     importlib.import_module("dynascope.flows")
     study = request.param(**request.param.tiny)
     # Seconds of the processor: other work on the machine does not count.
