@@ -20,6 +20,18 @@ def torch_or_exit() -> ModuleType:
         sys.exit(0)
 
 
+def use_best_threads(torch: ModuleType, run: Callable[[], Any]) -> int:
+    """Let PyTorch use one thread or its own choice, whichever runs faster here; returns how many."""
+    seconds = {}
+    for threads in {1, torch.get_num_threads()}:
+        torch.set_num_threads(threads)
+        run()
+        seconds[threads], _ = _timed(run)
+    best = min(seconds, key=seconds.__getitem__)
+    torch.set_num_threads(best)
+    return best
+
+
 def compare(
     name: str, ours: Callable[[], Any], theirs: Callable[[], Any], *, target: float, repeats: int = 7
 ) -> tuple[Any, Any]:

@@ -1,7 +1,7 @@
 """Descent of 256 two-layer ReLU networks of width 50 on 50 samples, against torch.func.vmap in PyTorch.
 
 Both sides start from the same weights, take the same full-batch steps in float64, and record the loss of every network
-at the same steps. PyTorch runs with its own number of threads. Run as `python benchmarks/relu_ensemble.py`.
+at the same steps. Run as `python benchmarks/relu_ensemble.py`.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ def main() -> None:
             weights = tuple(weight - RATE * gradient for weight, gradient in zip(weights, gradients, strict=True))
         return np.stack(losses, axis=1)
 
+    threads = harness.use_best_threads(torch, theirs)
     mine, other = harness.compare("relu_ensemble", ours, theirs, target=4.0)
-    print(f"largest relative difference of the losses: {np.max(np.abs(mine / other - 1)):.1e}")
+    print(f"largest relative difference of the losses: {np.max(np.abs(mine / other - 1)):.1e} (threads: {threads})")
 
 
 if __name__ == "__main__":

@@ -165,19 +165,21 @@ def test_a_second_call_does_not_compile_again():
         traces.append(1)
         return jnp.sum(network.first**2, axis=1)
 
-    def run(rates, steps):
+    def run(rates, steps, seed):
         return descend(
             NETWORK,
             TASK,
             steps=steps,
             learning_rate=rates,
             record_steps=[0, steps // 2, steps],
+            batch_size=2,
+            seed=seed,
             statistics={"norm": (counted, ["feature"])},
         )
 
-    record = run([0.1, 0.2], 10)
+    record = run([0.1, 0.2], 10, seed=0)
     once = len(traces)
-    run([0.3, 0.4], 50)
+    run([0.3, 0.4], 50, seed=1)
     assert once == len(traces) > 0
     assert record.norm.dims == ("learning_rate", "step", "feature")
 

@@ -127,11 +127,7 @@ def gradient_flow(
     # As arrays, so that other values do not need another program.
     numbers = {name: np.asarray(value, times.dtype) for name, value in numbers.items()}
     many = bool(ensemble.dimensions)
-    result = ensemble.run(
-        lambda objective, weights, rates: _integrate(
-            objective, weights, rates, times, numbers, checked, solver, int(max_steps), many
-        )
-    )
+    result = ensemble.run(_integrate, times, numbers, checked, solver, int(max_steps), many)
     _raise_if_failed(ensemble, result["failure"], result["stop_time"], max_steps)
 
     members = tuple(ensemble.dimensions)

@@ -106,11 +106,7 @@ def descend(
     # The first count leads to the first recorded step, the last one from there to the end.
     counts = np.diff(np.concatenate([[0], recorded, [steps]]))
     layerwise, many = isinstance(learning_rate, Mapping), bool(ensemble.dimensions)
-    result = ensemble.run(
-        lambda objective, weights, rates: _train(
-            objective, weights, rates, counts, seed, checked, make_optimizer, batch_size, layerwise, many
-        )
-    )
+    result = ensemble.run(_train, counts, np.asarray(seed), checked, make_optimizer, batch_size, layerwise, many)
     rate = np.asarray(max(learning_rate.values()) if isinstance(learning_rate, Mapping) else learning_rate)
     time = np.multiply.outer(rate, recorded)
     _raise_if_diverged(ensemble, result, recorded, time)

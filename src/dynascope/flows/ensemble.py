@@ -24,6 +24,7 @@ from dynascope.tasks.task import Task
 __all__ = ["Ensemble", "each_member", "gather"]
 
 _CACHE = 2**20  # bytes of fast memory that a core is assumed to have
+_compiled: set[Any] = set()  # what programs have been compiled for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,31 +58,38 @@ class Ensemble:
         double = self.objective.inputs.dtype == np.float64
         return jax.enable_x64(True) if double else contextlib.nullcontext()
 
-    def run(self, program: Callable[[Objective, Any, Any], dict[str, Any]]) -> dict[str, Any]:
-        """Apply a compiled program of (objective, weights, rates) to all members, one part of them on each core.
+    def run(self, program: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+        """Apply a compiled program to all members, one part of them on each core at the same time.
+
+        Args:
+            program: Function of (objective, weights, rates, *arguments).
+            arguments: Common to all members; arrays, and whatever the program is compiled for.
 
         Returns:
             The results as NumPy arrays, with the ensemble's dimensions in front.
         """
-        if not self.dimensions:
+
+        def run_part(weights: Any, rates: Any) -> dict[str, Any]:
+            # The context holds for one thread only.
             with self.precision():
-                return jax.device_get(program(self.objective, self.weights, self.rates))
+                return jax.device_get(program(self.objective, weights, rates, *arguments))
+
+        if not self.dimensions:
+            return run_part(self.weights, self.rates)
         members = math.prod(self.shape)
         cores = os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1
-        parts = [_members((self.weights, self.rates), rows) for rows in _equal_parts(members, min(cores, members))]
-
-        def run_part(part: tuple[Any, Any]) -> dict[str, Any]:
-            with self.precision():
-                return jax.device_get(program(self.objective, *part))
-
-        with ThreadPoolExecutor(cores) as pool, self.precision():
-            # The first part compiles the program before the others ask for it; then all run at the same time.
-            first = program(self.objective, *parts[0])
-            rest = list(pool.map(run_part, parts[1:]))
-            results = [jax.device_get(first), *rest]
-        return jax.tree.map(
-            lambda *leaves: np.concatenate(leaves)[:members].reshape(*self.shape, *leaves[0].shape[1:]), *results
-        )
+        rows = _equal_parts(members, min(cores, members))
+        parts = [_members((self.weights, self.rates), part) for part in rows]
+        # Threads that ask for a new program would compile it once each, so the first part has to run before the others.
+        leaves, structure = jax.tree.flatten((self.objective, parts[0], arguments))
+        key = (program, structure, *((x.shape, x.dtype) if eqx.is_array(x) else x for x in leaves))
+        alone = 0 if key in _compiled else 1
+        results = [run_part(*part) for part in parts[:alone]]
+        with ThreadPoolExecutor(cores) as pool:
+            results += pool.map(lambda part: run_part(*part), parts[alone:])
+        _compiled.add(key)
+        joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:members], *results)
+        return jax.tree.map(lambda leaf: leaf.reshape(*self.shape, *leaf.shape[1:]), joined)
 
     def named(self, failed: np.ndarray) -> str:
         """Which members failed, as in " for 1 of 4 members (seed 3, scale 0.1)"; empty for a single network."""
