@@ -237,7 +237,7 @@ def test_what_is_not_made_of_records_is_not_saved(tmp_path, tree):
 @pytest.mark.usefixtures("unchecked_types")
 def test_a_dictionary_is_not_saved(tmp_path):
     with pytest.raises(InputError, match="the record is a dict"):
-        save({"loss": [1.0]}, tmp_path / "study.zarr")  # type: ignore[arg-type]
+        save({"loss": [1.0]}, tmp_path / "study.zarr")  # type: ignore[arg-type] - the wrong type is what is tested
 
 
 def test_a_missing_chunk_is_damage_and_not_a_nan(tmp_path):

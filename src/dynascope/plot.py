@@ -139,7 +139,7 @@ def features(tree: xr.DataTree | xr.Dataset, axes: Axes | None = None) -> Axes:
     drawing = axes.get_figure(root=True)
     assert drawing is not None
     bar = drawing.colorbar(image, ax=axes, label=traces.axis_label(str(values.name)), pad=0.02)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)  # type: ignore[operator] - matplotlib types the outline wrongly
     axes.grid(False)
     axes.set(xlabel=traces.axis_label("feature"), ylabel="jump")
     axes.set_yticks(*_ticks(labels, most=30))
