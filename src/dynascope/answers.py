@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from dynascope.theory.clock import time_unit
+
 if TYPE_CHECKING:
     from dynascope.studies import Study
 
@@ -77,7 +79,7 @@ def _learned(jump: xr.Dataset, number: int) -> dict[str, Any]:
         learned["active"] = active.tolist()
         learned["features"] = jump["feature"].to_numpy()[active].tolist()
         learned["coefficients"] = coefficients[active].tolist()
-    else:
+    if "singular_value" in jump:
         learned["rank"] = number
         learned["singular_value"] = float(jump["singular_value"])
     return learned
@@ -85,7 +87,12 @@ def _learned(jump: xr.Dataset, number: int) -> dict[str, Any]:
 
 def _check(tree: xr.DataTree) -> dict[str, Any]:
     residual = tree["residual"].to_dataset()
-    log_inverse_scale = -math.log(float(tree["predicted"].attrs["scale"]))
+    attributes = tree["predicted"].attrs
+    unit = time_unit(
+        float(attributes["scale"]),
+        degree=int(attributes.get("degree", 2)),
+        normalised=bool(attributes.get("normalised", 0)),
+    )
     jumps = []
     for k in range(residual.sizes["jump"]):
         jump = residual.isel(jump=k)
@@ -93,7 +100,7 @@ def _check(tree: xr.DataTree) -> dict[str, Any]:
         seen = {
             "jump": int(jump["jump"]),
             "time": time,
-            "accelerated_time": time / log_inverse_scale,
+            "accelerated_time": time / unit,
             "loss_before": float(jump["observed_loss_before"]),
             "loss_after": float(jump["observed_loss_after"]),
         }

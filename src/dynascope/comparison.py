@@ -59,7 +59,8 @@ def compare(
         observed: Record of a run, with `loss` over `time`, or over `step` with the times of the steps.
         predicted: Record of a theory. Its attributes may carry `<quantity>_tolerance` and, with it,
             `<quantity>_tolerance_reason`.
-        at_other_scale: The run again from another initialisation scale; adds the slopes dt/dlog(1/scale) of the jumps.
+        at_other_scale: The run again from another initialisation scale; adds the slopes of the jump
+            times against the unit of accelerated time (dt/dlog(1/scale) for degree 2).
         tolerance: Tolerances by quantity that replace those of the theory.
         attributes: Further attributes of the tree, such as the title, claim and parameters of a study.
 
@@ -131,7 +132,7 @@ def _along_time(record: xr.Dataset) -> xr.Dataset:
 
 _SETUP = (
     *("task", "description", "samples", "input_dimension", "output_dimension", "image_shape"),
-    *("network", "scale", "degree"),
+    *("network", "scale", "degree", "normalised"),
 )
 
 _DEFAULTS = {

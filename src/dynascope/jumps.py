@@ -7,6 +7,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.errors import require
+from dynascope.theory.clock import time_unit
 
 __all__ = ["compare_staircases", "crossing_times", "resting_levels"]
 
@@ -90,7 +91,8 @@ def compare_staircases(
     Returns:
         The residual over `jump`: `observed_jump_time`, `predicted_jump_time`, `jump_time_error` (relative),
         `observed_loss_before`, `observed_loss_after` (midway in time between two jumps), `level_error` (over the
-        initial loss), and with a second scale `slope` and `slope_error` (relative). And the largest errors of
+        initial loss), and with a second scale `slope`, the difference of times over that of the units of accelerated
+        time, and `slope_error` (relative). And the largest errors of
         `jump_time`, `level`, `slope`, with the numbers of `missing_jumps` and `extra_jumps`.
 
     Raises:
@@ -130,15 +132,15 @@ def compare_staircases(
         "level_error": (jumps, level_error),
     }
     if at_other_scale is not None:
-        ratio = np.log(_scale(observed)) - np.log(_scale(at_other_scale))
+        difference = _time_unit(predicted, _scale(at_other_scale)) - _time_unit(predicted, _scale(observed))
         require(
-            ratio != 0,
+            difference != 0,
             f"both observed records have the scale {_scale(observed)}",
             argument="at_other_scale",
             value=_scale(observed),
             remedy="observe again from another scale",
         )
-        slope = (crossing_times(*_curve(at_other_scale), middles) - found) / ratio
+        slope = (crossing_times(*_curve(at_other_scale), middles) - found) / difference
         with np.errstate(divide="ignore"):
             slope_error = predicted["accelerated_time"].to_numpy() / slope - 1
         variables |= {"slope": (jumps, slope), "slope_error": (jumps, slope_error)}
@@ -167,6 +169,16 @@ def _scale(record: xr.Dataset) -> float:
     return float(record.attrs["scale"])
 
 
+def _exponential(predicted: xr.Dataset) -> bool:
+    """Whether small neurons grow exponentially, so that a plateau lasts long in units of the growth time."""
+    return int(predicted.attrs.get("degree", 2)) == 2 or bool(predicted.attrs.get("normalised", 0))
+
+
+def _time_unit(predicted: xr.Dataset, scale: float) -> float:
+    degree, normalised = predicted.attrs.get("degree", 2), predicted.attrs.get("normalised", 0)
+    return time_unit(scale, degree=int(degree), normalised=bool(normalised))
+
+
 def _largest(errors: np.ndarray) -> float:
     """The largest size among errors; NaN if there are none, infinite if one is unknown."""
     if not errors.size:
@@ -179,6 +191,8 @@ def _merged(predicted, times, found, slow, time, loss) -> int:
     growth = predicted["accelerated_time"].to_numpy()
     merged = 0
     log_inverse_scale = -np.log(float(predicted.attrs.get("scale", 1.0)))
+    if not _exponential(predicted):
+        return 0
     rate = np.maximum(-np.gradient(loss, time), 0.0)
     for j in range(1, len(times)):
         e_folds = log_inverse_scale * (growth[j] - growth[j - 1]) / growth[j]

@@ -18,7 +18,7 @@ from dynascope.record import make_record
 from dynascope.tasks.task import Task
 from dynascope.theory.staircase import Staircase, diagonal_staircase, linear_staircase
 
-__all__ = ["linear_layers", "predict"]
+__all__ = ["linear_layers", "predict", "staircase_record"]
 
 
 def predict(task: Task, network: Any, *, scale: float, seed: int = 0) -> xr.Dataset:
@@ -50,7 +50,7 @@ def predict(task: Task, network: Any, *, scale: float, seed: int = 0) -> xr.Data
         network = network_for(network, task, seed=seed)
     for theory in THEORIES:
         if theory.fits(network):
-            return _staircase_record(theory, theory.solve(task, network, scale), task, scale)
+            return _judged_by(theory, theory.solve(task, network, scale), task, scale)
     raise InputError(
         f"no theory here predicts a {_name(network)}",
         argument="network",
@@ -160,39 +160,71 @@ def _name(network: Any) -> str:
     return f"{name} with activation {network.activation.name}" if isinstance(network, TwoLayer) else name
 
 
-def _staircase_record(theory: _Theory, staircase: Staircase, task: Task, scale: float) -> xr.Dataset:
-    log_inverse_scale = -float(np.log(scale))
+def _judged_by(theory: _Theory, staircase: Staircase, task: Task, scale: float) -> xr.Dataset:
+    offset = max(theory.time_offset / -np.log(scale), theory.time_floor)
+    return staircase_record(
+        staircase,
+        task,
+        scale=scale,
+        network=theory.kind,
+        jump_time_tolerance=(offset, theory.time_offset_reason),
+        slope_tolerance=(theory.slope_tolerance, theory.slope_reason),
+    )
+
+
+def staircase_record(
+    staircase: Staircase,
+    task: Any,
+    *,
+    scale: float,
+    network: str,
+    jump_time_tolerance: tuple[float, str],
+    slope_tolerance: tuple[float, str],
+) -> xr.Dataset:
+    """The predicted record of a staircase that a theory has computed.
+
+    Args:
+        staircase: What the theory returned.
+        task: The data, or the expectation, that it is about.
+        scale: Factor on the weights at the start.
+        network: Name of the kind of network.
+        jump_time_tolerance: Relative error of times below which theory and experiment agree, and the reason for it.
+        slope_tolerance: The same for slopes of the times against the unit of accelerated time.
+
+    Returns:
+        A staircase record, as `predict` returns it.
+    """
     variables = {
         "jump_time": (("jump",), staircase.times),
         "accelerated_time": (("jump",), staircase.accelerated_times),
         "loss_before": (("jump",), staircase.levels[:-1]),
         "loss_after": (("jump",), staircase.levels[1:]),
         "learned": (("jump",), np.array(staircase.learned, dtype=str)),
-        "slow": (("jump",), np.array([bool(reason) for reason in staircase.slow])),
+        "slow": (("jump",), np.array([bool(reason) for reason in staircase.slow], dtype=bool)),
         "reason": (("jump",), np.array(staircase.slow, dtype=str)),
         **staircase.features,
     }
-    coordinates = {"jump": np.arange(1, len(staircase.times) + 1)}
-    used = {name for dimensions, _ in variables.values() for name in dimensions}
-    if "feature" in used:
-        coordinates["feature"] = np.array(task.feature_names)
-    if "target" in used:
-        coordinates["target"] = np.array(task.target_names)
+    coordinates: dict[str, Any] = {"jump": np.arange(1, len(staircase.times) + 1)}
+    for dimensions, values in variables.values():
+        for name, length in zip(dimensions, np.shape(values), strict=True):
+            names = getattr(task, f"{name}_names", ())
+            coordinates.setdefault(name, np.array(names) if len(names) == length else np.arange(length))
     return make_record(
         variables,
         coordinates,
         attributes={
             "theory": staircase.theory,
             "reference": staircase.reference,
-            "network": theory.kind,
-            "degree": 2,
+            "network": network,
+            "degree": staircase.degree,
+            "normalised": staircase.normalised,
             "scale": scale,
             "initial_loss": float(staircase.levels[0]),
             "warnings": list(staircase.warnings),
-            "jump_time_tolerance": max(theory.time_offset / log_inverse_scale, theory.time_floor),
-            "jump_time_tolerance_reason": theory.time_offset_reason,
-            "slope_tolerance": theory.slope_tolerance,
-            "slope_tolerance_reason": theory.slope_reason,
+            "jump_time_tolerance": jump_time_tolerance[0],
+            "jump_time_tolerance_reason": jump_time_tolerance[1],
+            "slope_tolerance": slope_tolerance[0],
+            "slope_tolerance_reason": slope_tolerance[1],
             **task.attributes(),
         },
     )

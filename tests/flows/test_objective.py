@@ -5,7 +5,7 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.flows import descend
-from dynascope.flows.objective import Objective, check_statistics
+from dynascope.flows.objective import Objective, Samples, check_statistics
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task
 
@@ -16,7 +16,7 @@ def test_the_loss_is_half_the_mean_over_samples_of_the_sum_over_outputs():
     network = TwoLayer(2, 3, 2)
     residual = TASK.inputs @ network.first @ network.second - TASK.targets
     with jax.enable_x64(True):
-        loss = Objective(network, TASK.inputs, TASK.targets).loss(None)
+        loss = Objective(network, Samples(TASK.inputs, TASK.targets)).loss(None)
     assert float(loss) == pytest.approx(np.mean(np.sum(residual**2, axis=1)) / 2, rel=1e-14)
 
 
@@ -34,7 +34,7 @@ def test_a_network_that_does_not_fit_the_task_is_refused(network, message):
 
 def test_working_memory_counts_every_intermediate_result():
     network = TwoLayer(2, 100, 2)
-    objective = Objective(network, TASK.inputs, TASK.targets)
+    objective = Objective(network, Samples(TASK.inputs, TASK.targets))
     with jax.enable_x64(True):
         memory = objective.working_memory(network)
     # At least the hidden layer, its gradient and those of both layers of weights; not a hundred times as much.

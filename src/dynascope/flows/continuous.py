@@ -18,6 +18,7 @@ from dynascope.flows.ensemble import Ensemble, each_member, gather
 from dynascope.flows.objective import Objective, Statistics, check_statistics
 from dynascope.flows.path_error import PathErrorController
 from dynascope.flows.stabilised import RungeKuttaLegendre
+from dynascope.networks.neuron_sum import SumOfNeurons
 from dynascope.tasks.task import Task
 
 __all__ = ["gradient_flow"]
@@ -40,7 +41,7 @@ _PROBLEMS = tuple(_REMEDIES)
 
 def gradient_flow(
     network: Any,
-    task: Task,
+    task: Task | eqx.Module,
     *,
     duration: float,
     scale: float | Sequence[float] | np.ndarray = 1.0,
@@ -53,9 +54,14 @@ def gradient_flow(
     absolute_tolerance: float | None = None,
     solver: Literal["explicit", "stabilised", "stiff"] = "explicit",
     max_steps: int = 1_000_000,
+    normalised: bool = False,
     return_networks: bool = False,
 ) -> Any:
     """Train by gradient flow, θ' = −η ∇L(θ), from θ(0) = scale · (the network's weights).
+
+    With `normalised`, by the homogeneity-normalised flow θ_i' = −η ‖θ_i‖^(2−κ) ∇_i L of a sum of neurons of degree κ.
+    It has the same fixed points, and the neurons align in the same directions, but small neurons of every degree grow
+    exponentially, at the rate κ Û, so that plateaus and jumps are as distinct as those of degree two.
 
     The loss is L = ½ E‖f(x) − y‖² (mean over samples, sum over outputs). Time is that of rate 1: with a learning rate
     η everything happens η times as fast. Lists of networks, scales and learning rates make an ensemble of all
@@ -68,7 +74,7 @@ def gradient_flow(
     Args:
         network: An equinox module, a function of a batch (n, d) with outputs (n, c), with float64 or float32 weights,
             whose precision is used throughout; or a list of modules that differ only in their weights.
-        task: What it learns.
+        task: What it learns: samples, or an expectation in closed form (see `tasks.Expectation`).
         duration: Time at which the flow ends.
         scale: Factor, or factors, on the initial weights.
         learning_rate: η, or several, or one rate for each layer as a mapping from the name of a weight array (or of a
@@ -86,6 +92,8 @@ def gradient_flow(
             faster where time scales differ by 30 or more and 1e-3 is accurate enough; "stiff" (Kvaerno, order 5,
             implicit), faster for up to some hundred weights whose time scales differ by more than 1000.
         max_steps: Number of steps after which a member is given up.
+        normalised: Whether each neuron has the rate ‖θ_i‖^(2−κ); for networks with `neurons` (see
+            `networks.SumOfNeurons`).
         return_networks: Also return the network with its final weights; those of an ensemble have its dimensions in
             front.
 
@@ -99,7 +107,7 @@ def gradient_flow(
         DivergenceError: A start that is not finite, steps that became too small, or `max_steps` reached.
 
     References:
-        Kidger, arXiv:2202.02435 (diffrax).
+        Kidger, arXiv:2202.02435 (diffrax). The normalised flow: arXiv:2602.03655.
 
     Example:
         >>> from dynascope.networks.two_layer import TwoLayer
@@ -120,14 +128,16 @@ def gradient_flow(
         remedy=f"choose {', '.join(_SOLVERS)}",
     )
     checked = check_statistics(statistics)
+    if normalised:
+        _require_neurons(network if isinstance(network, list | tuple) else [network])
     ensemble = gather(network, task, scale, learning_rate)
     times = _times(save, duration)
-    relative = _relative_tolerance(solver, ensemble.objective.inputs.dtype, relative_tolerance)
+    relative = _relative_tolerance(solver, ensemble.dtype, relative_tolerance)
     numbers = {"duration": duration, "relative_tolerance": relative, **chosen}
     # As arrays, so that other values do not need another program.
     numbers = {name: np.asarray(value, times.dtype) for name, value in numbers.items()}
     many = bool(ensemble.dimensions)
-    result = ensemble.run(_integrate, times, numbers, checked, solver, int(max_steps), many)
+    result = ensemble.run(_integrate, times, numbers, checked, solver, int(max_steps), bool(normalised), many)
     _raise_if_failed(ensemble, result["failure"], result["stop_time"], max_steps)
 
     members = tuple(ensemble.dimensions)
@@ -137,7 +147,7 @@ def gradient_flow(
         checked,
         {"stop_time": (members, result["stop_time"]), "stop_reason": (members, _REASONS[result["reason"]])},
         {
-            "flow": "gradient flow",
+            "flow": "homogeneity-normalised gradient flow" if normalised else "gradient flow",
             "solver": solver,
             "relative_tolerance": relative,
             **({} if absolute_tolerance is None else {"absolute_tolerance": absolute_tolerance}),
@@ -156,6 +166,7 @@ def _integrate(
     statistics: Statistics,
     solver: str,
     max_steps: int,
+    normalised: bool,
     many: bool,
 ) -> dict[str, Any]:
     method, controller, _ = _SOLVERS[solver]
@@ -176,7 +187,15 @@ def _integrate(
 
         def velocity(t: Any, vector: Any, arguments: Any) -> Any:
             # A member without a finite start stays where it is, rather than hold up the others.
-            return jnp.where(broken, 0, -speed * jax.grad(loss)(vector))
+            return jnp.where(broken, 0, -speed * neuron_rates(vector) * jax.grad(loss)(vector))
+
+        def neuron_rates(vector: Any) -> Any:
+            if not normalised:
+                return 1.0
+            network = eqx.combine(restore(vector), objective.frame)
+            rates = jnp.sum(network.neurons**2, axis=1, keepdims=True) ** (1 - network.degree / 2)
+            spread = network.with_neurons(jnp.broadcast_to(rates, network.neurons.shape))
+            return ravel_pytree(eqx.filter(spread, eqx.is_inexact_array))[0]
 
         stops = {
             "loss_target": lambda vector: loss(vector) < numbers["loss_target"],
@@ -240,6 +259,26 @@ def _integrate(
         }
 
     return each_member(member, objective, weights, rates, many=many)
+
+
+def _require_neurons(networks: Sequence[Any]) -> None:
+    for network in networks:
+        name = type(network).__name__
+        require(
+            isinstance(network, SumOfNeurons),
+            f"a {name} does not say what its neurons are",
+            argument="network",
+            value=name,
+            remedy="give it `neurons`, `with_neurons`, `weighted` and `degree`, or leave normalised off",
+        )
+        smallest = float(np.min(np.sum(np.square(network.neurons), axis=-1)))
+        require(
+            smallest > 0,
+            "a neuron has no weights other than zero",
+            argument="network",
+            value=smallest,
+            remedy="start every neuron away from zero",
+        )
 
 
 def _raise_if_failed(ensemble: Ensemble, failure: np.ndarray, stop_time: np.ndarray, max_steps: int) -> None:

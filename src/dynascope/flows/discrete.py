@@ -14,7 +14,7 @@ from jaxtyping import Int
 
 from dynascope.errors import DivergenceError, require, require_positive
 from dynascope.flows.ensemble import Ensemble, each_member, gather
-from dynascope.flows.objective import Objective, Statistics, check_statistics
+from dynascope.flows.objective import Objective, Samples, Statistics, check_statistics
 from dynascope.tasks.task import Task
 
 __all__ = ["descend"]
@@ -25,7 +25,7 @@ _EXPLODED = 1e8
 
 def descend(
     network: Any,
-    task: Task,
+    task: Task | eqx.Module,
     *,
     steps: int,
     learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float],
@@ -139,7 +139,7 @@ def _train(
     layerwise: bool,
     many: bool,
 ) -> dict[str, Any]:
-    samples = len(objective.inputs)
+    samples = 1 if batch_size is None else len(objective.average.inputs)
     key = jax.random.key(seed)
 
     def batch(step: Any, order: Any) -> tuple[Objective, Any]:
@@ -151,7 +151,9 @@ def _train(
             place == 0, lambda: jax.random.permutation(jax.random.fold_in(key, epoch), samples), lambda: order
         )
         rows = jax.lax.dynamic_slice_in_dim(order, place * batch_size, batch_size)
-        return Objective(objective.frame, objective.inputs[rows], objective.targets[rows]), order
+        return Objective(
+            objective.frame, Samples(objective.average.inputs[rows], objective.average.targets[rows])
+        ), order
 
     def member(weights: Any, rates: Any) -> dict[str, Any]:
         optimizer = make_optimizer(1.0 if layerwise else rates)

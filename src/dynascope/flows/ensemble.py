@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.errors import require
-from dynascope.flows.objective import Objective, Statistics
+from dynascope.flows.objective import Objective, Samples, Statistics
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
@@ -41,12 +41,17 @@ class Ensemble:
         settings: The scale and the learning rate, whichever are common to all members.
     """
 
-    task: Task
+    task: Task | eqx.Module
     objective: Objective
     weights: Any
     rates: Any
     dimensions: dict[str, np.ndarray]
     settings: dict[str, Any]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of the weights."""
+        return jax.tree.leaves(self.weights)[0].dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -55,8 +60,7 @@ class Ensemble:
 
     def precision(self) -> contextlib.AbstractContextManager:
         """Context in which JAX keeps the precision of the weights."""
-        double = self.objective.inputs.dtype == np.float64
-        return jax.enable_x64(True) if double else contextlib.nullcontext()
+        return jax.enable_x64(True) if self.dtype == np.float64 else contextlib.nullcontext()
 
     def run(self, program: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
         """Apply a compiled program to all members, one part of them on each core at the same time.
@@ -127,7 +131,7 @@ class Ensemble:
         Raises:
             InputError: A statistic whose value has another number of axes than it has names of dimensions.
         """
-        names = {"feature": self.task.feature_names, "target": self.task.target_names}
+        names = {name: getattr(self.task, f"{name}_names", ()) for name in ("feature", "target")}
         first = {"mode": 1, "layer": 1}
         coordinates: dict[str, Any] = {**self.dimensions, axis[0]: axis[1]}
         variables = dict(extra)
@@ -185,7 +189,7 @@ def _members(tree: Any, rows: Any) -> Any:
 
 def gather(
     network: Any,
-    task: Task,
+    task: Task | eqx.Module,
     scale: float | Sequence[float] | np.ndarray,
     learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float],
 ) -> Ensemble:
@@ -230,8 +234,8 @@ def gather(
     all_rates = jax.tree.map(lambda own: np.array([own * rate for _, _, rate in members], dtype), by_name)
     if not dimensions:
         weights, all_rates = _members((weights, all_rates), 0)
-    objective = Objective(parts[0][1], task.inputs.astype(dtype), task.targets.astype(dtype))
-    return Ensemble(task, objective, weights, all_rates, dimensions, settings)
+    average = Samples(task.inputs.astype(dtype), task.targets.astype(dtype)) if isinstance(task, Task) else task
+    return Ensemble(task, Objective(parts[0][1], average), weights, all_rates, dimensions, settings)
 
 
 def _alike(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:

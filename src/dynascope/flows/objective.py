@@ -15,7 +15,7 @@ from jaxtyping import Float
 from dynascope.errors import InputError, require
 from dynascope.record import DIMENSIONS
 
-__all__ = ["Objective", "Statistics", "check_statistics"]
+__all__ = ["Objective", "Samples", "Statistics", "check_statistics"]
 
 Statistics = tuple[tuple[str, Callable[[Any], Any], tuple[str, ...]], ...]
 
@@ -23,26 +23,23 @@ _ADDED = ("time", "step", "seed", "scale", "learning_rate")
 _TAKEN = ("loss", "stop_time", "stop_reason", *DIMENSIONS)
 
 
-class Objective(eqx.Module):
-    """The loss L = ½ E‖f(x) − y‖² of a network as a function of its weights.
+class Samples(eqx.Module):
+    """Inputs and targets over which the loss L = ½ E‖f(x) − y‖² averages.
 
     Attributes:
-        frame: The network without its weights.
         inputs: x, shape (n, d), in the precision of the weights.
         targets: y, shape (n, c).
     """
 
-    frame: Any
     inputs: Float[Array | np.ndarray, "n d"]
     targets: Float[Array | np.ndarray, "n c"]
 
-    def loss(self, weights: Any) -> Float[Array, ""]:
+    def loss(self, network: Callable) -> Float[Array, ""]:
         """L: mean over samples, sum over outputs.
 
         Raises:
             InputError: The network does not map the inputs (n, d) to outputs of the shape (n, c) of the targets.
         """
-        network = eqx.combine(weights, self.frame)
         remedy = f"pass a function of a batch of shape {self.inputs.shape} with outputs of shape {self.targets.shape}"
         try:
             outputs = network(jnp.asarray(self.inputs))
@@ -61,6 +58,22 @@ class Objective(eqx.Module):
             remedy=remedy,
         )
         return jnp.sum((outputs - self.targets) ** 2) / (2 * len(self.inputs))
+
+
+class Objective(eqx.Module):
+    """The loss of a network as a function of its weights.
+
+    Attributes:
+        frame: The network without its weights.
+        average: What the loss averages over: samples, or an expectation in closed form.
+    """
+
+    frame: Any
+    average: Any
+
+    def loss(self, weights: Any) -> Float[Array, ""]:
+        """L = ½ E‖f(x) − y‖²."""
+        return self.average.loss(eqx.combine(weights, self.frame))
 
     def measure(self, weights: Any, statistics: Statistics) -> dict[str, Array]:
         """`loss` and each statistic of the network with the given weights."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
@@ -52,6 +53,20 @@ class DiagonalLinear(eqx.Module):
     def coefficients(self) -> Float[Array | np.ndarray, " d"]:
         """β = u ⊙ v, the linear map that the network computes."""
         return self.u * self.v
+
+    @property
+    def neurons(self) -> Float[Array | np.ndarray, "d 2"]:
+        """Θ, shape (d, 2): u and v of the neuron that reads each input."""
+        namespace = jnp if isinstance(self.u, Array) else np
+        return namespace.stack([self.u, self.v], axis=1)
+
+    def with_neurons(self, rows: Float[Array | np.ndarray, "d 2"]) -> DiagonalLinear:
+        """The same network with other weights."""
+        return eqx.tree_at(lambda network: (network.u, network.v), self, (rows[:, 0], rows[:, 1]))
+
+    def weighted(self, coefficients: Float[Array | np.ndarray, " d"]) -> DiagonalLinear:
+        """Σ_i c_i f_i, the network with the output of its neuron i multiplied by c_i."""
+        return eqx.tree_at(lambda network: network.v, self, coefficients * self.v)
 
     def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... 1"]:
         """Outputs for one sample or a batch."""

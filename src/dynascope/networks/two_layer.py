@@ -152,6 +152,21 @@ class TwoLayer(eqx.Module):
         """Degree of homogeneity κ of the network in all its weights."""
         return self.activation.degree + 1
 
+    @property
+    def neurons(self) -> Float[Array | np.ndarray, "width weights"]:
+        """Θ, shape (width, d + c): the first weights of each neuron, then its second ones."""
+        namespace = jnp if isinstance(self.first, Array) else np
+        return namespace.concatenate([self.first.T, self.second], axis=1)
+
+    def with_neurons(self, rows: Float[Array | np.ndarray, "neurons weights"]) -> TwoLayer:
+        """The same network with other weights, or with another number of neurons."""
+        d = self.first.shape[0]
+        return eqx.tree_at(lambda network: (network.first, network.second), self, (rows[:, :d].T, rows[:, d:]))
+
+    def weighted(self, coefficients: Float[Array | np.ndarray, " width"]) -> TwoLayer:
+        """Σ_i c_i f_i, the network with the output of its neuron i multiplied by c_i."""
+        return eqx.tree_at(lambda network: network.second, self, coefficients[:, None] * self.second)
+
     def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... c"]:
         """Outputs for one sample or a batch."""
         return self.activation(x @ self.first) @ self.second

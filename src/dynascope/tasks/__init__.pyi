@@ -1,3 +1,4 @@
+from .expectation import Expectation as Expectation
 from .files import from_file as from_file
 from .gaussian import regression as regression
 from .handwritten import digits as digits

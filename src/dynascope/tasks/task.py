@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -118,6 +118,10 @@ class Task:
     def target_power(self) -> float:
         """E‖y‖² = tr Σyy, twice the loss of the zero function."""
         return float(np.sum(self.targets**2) / self.samples)
+
+    def loss(self, network: Callable[[Any], Any]) -> Any:
+        """L = ½ E‖f(x) − y‖² of a network on these samples."""
+        return ((network(self.inputs) - self.targets) ** 2).sum() / (2 * self.samples)
 
     def attributes(self) -> dict[str, Any]:
         """What a record says of the task it belongs to."""

@@ -1,3 +1,4 @@
+from . import clock as clock
 from . import growth_factor as growth_factor
 from . import modes as modes
 from . import passage_time as passage_time

@@ -16,7 +16,8 @@ class Staircase:
     """Plateaus of the loss and the jumps between them, in order.
 
     Attributes:
-        accelerated_times: Limit of t / log(1/scale) at each jump as the scale goes to zero, shape (J,).
+        accelerated_times: Limit of t / T at each jump as the scale goes to zero, shape (J,), with T the unit of
+            accelerated time (see `theory.clock.time_unit`): log(1/scale) for degree 2.
         times: Gradient-flow time t of each jump at the given scale, shape (J,): when the loss passes the middle between
             the two plateaus.
         levels: Loss of each plateau, L = ½ E‖f(x) − y‖², shape (J + 1,); the first is the initial loss.
@@ -26,6 +27,8 @@ class Staircase:
         theory: Name of the theory.
         reference: Where it is published.
         warnings: Sentences about the limits of this prediction.
+        degree: Degree of homogeneity κ of a neuron.
+        normalised: Whether the times are those of the homogeneity-normalised flow.
     """
 
     accelerated_times: Float[np.ndarray, " jump"]
@@ -37,3 +40,5 @@ class Staircase:
     theory: str
     reference: str
     warnings: tuple[str, ...] = ()
+    degree: int = 2
+    normalised: bool = False
