@@ -1,0 +1,269 @@
+"""Networks whose weights, written down instead of learned, compose group elements exactly."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float, Inexact
+from numpy.typing import ArrayLike
+
+from dynascope.errors import require, require_array
+from dynascope.networks.recurrent import Recurrent
+from dynascope.networks.tree import Tree
+from dynascope.networks.two_layer import TwoLayer
+
+if TYPE_CHECKING:
+    from dynascope.theory.groups import Group
+
+__all__ = ["recurrent_composition", "tree_composition", "two_layer_composition"]
+
+_MOST_WEIGHTS = 2e7  # 160 MB
+_VANISHES = 1e-9  # rounding of what is zero stays below this fraction of the encoding's size
+
+
+def two_layer_composition(
+    group: Group, encoding: ArrayLike, sequence_length: int = 2, *, fast_multiplication: bool = False
+) -> TwoLayer:
+    """A two-layer network of power-k neurons that maps x_{g₁}, …, x_{g_k} to x_{g₁⋯g_k}, with x_g[h] = x[g⁻¹h].
+
+    Because x̂_g(ρ) = ρ(g) x̂(ρ), the entries of ρ(g) are linear in x_g wherever x̂(ρ) is invertible. Each of the
+    D^{k+1} products of entries in ρ(g₁)⋯ρ(g_k) is a sum of powers, by the polarisation identity
+
+        z₁⋯z_k = 1/(2^{k−1} k!) Σ_{ε ∈ {±1}^{k−1}} (Π ε) (z₁ + Σ_{j≥2} ε_j z_j)^k,
+
+    which makes a width of Σ_ρ 2^{k−1} D_ρ^{k+1} over the real irreducible representations in x, of dimension D_ρ. With
+    fast multiplication, those of the complex and quaternionic kind, D = 2d, take (k+1) 2^{k−1} d^{k+1} neurons by
+
+        Z^k = 2^k/(k+1) Σ_{m=0}^{k} e^{−iφ_m k} (Re e^{iφ_m} Z)^k,  φ_m = πm/(k+1),
+
+    and pairs of 2 × 2 matrices 7 products instead of 8 (Strassen).
+
+    The width is sufficient. Polarisation holds for all numbers z, and there a product takes no fewer than 2^{k−1}
+    powers; on the finitely many inputs of the task fewer can do, on the group of two elements k.
+
+    Args:
+        group: The group, of n elements.
+        encoding: x, shape (n,), of mean zero.
+        sequence_length: k ≥ 2.
+        fast_multiplication: Need fewer neurons, at the cost of weights that are harder to read.
+
+    Returns:
+        The network, which maps inputs of shape (…, k·n) to outputs of shape (…, n).
+
+    Raises:
+        InputError: The encoding has another length, a mean, or nothing else; or its transform at some representation is
+            neither zero nor invertible; or k is below two, or so large that there would be over twenty million weights.
+
+    Reference:
+        G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655; the count and the sum over phases are
+        ours.
+
+    Example:
+        >>> from dynascope.theory.groups import cyclic
+        >>> network = two_layer_composition(cyclic(3), [2.0, -1.0, -1.0])
+        >>> network.first.shape, np.round(network(np.array([-1.0, 2, -1, -1, -1, 2])), 5).tolist()
+        ((6, 16), [2.0, -1.0, -1.0])
+    """
+    require(
+        isinstance(sequence_length, int | np.integer) and sequence_length >= 2,
+        f"sequence_length is {sequence_length}",
+        argument="sequence_length",
+        value=sequence_length,
+        remedy="choose a whole number from two",
+    )
+    k, n = int(sequence_length), group.order
+    blocks = _blocks(group, encoding, real=not fast_multiplication)
+    width = sum(
+        2 ** (k - 1) * block.read.shape[1] ** (k + 1) * (k + 1 if np.iscomplexobj(block.read) else 1)
+        for block in blocks
+    )
+    require(
+        width * (k + 1) * n <= _MOST_WEIGHTS,
+        f"sequence_length is {k}, and the network would have over {_MOST_WEIGHTS:.0e} weights",
+        argument="sequence_length",
+        value=k,
+        remedy="choose a shorter sequence, or the recurrent network or the tree, whose width does not grow",
+    )
+    products = [_matrix_product(block.read.shape[1], k, fast=fast_multiplication) for block in blocks]
+    neurons = np.concatenate([_powers(block, each) for block, each in zip(blocks, products, strict=True)])
+    return TwoLayer(k * n, 1, n, activation=f"power-{k}").with_neurons(neurons)
+
+
+def recurrent_composition(group: Group, encoding: ArrayLike, *, fast_multiplication: bool = False) -> Recurrent:
+    """A recurrent network that maps x_{g₁}, …, x_{g_k} to x_{g₁⋯g_k} in k − 1 steps, for every k ≥ 2.
+
+    Its hidden neurons are those of `two_layer_composition` for k = 2, with one product more at each step:
+    W_mix = W_out W_first, so that the width Σ_ρ 2 D_ρ³ does not depend on k.
+
+    Args:
+        group: The group, of n elements.
+        encoding: x, shape (n,), of mean zero.
+        fast_multiplication: As in `two_layer_composition`.
+
+    Returns:
+        The network, which maps inputs of shape (…, k·n) to outputs of shape (…, n).
+
+    Raises:
+        InputError: As `two_layer_composition`.
+
+    Reference:
+        G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655.
+
+    Example:
+        >>> from dynascope.theory.groups import cyclic
+        >>> recurrent_composition(cyclic(3), [2.0, -1.0, -1.0]).mix.shape
+        (16, 16)
+    """
+    left, right, output = _pair(group, encoding, fast_multiplication)
+    network = Recurrent(group.order, 1, group.order)
+    weights = (left, right, output @ left, output)
+    return eqx.tree_at(lambda each: (each.first, each.drive, each.mix, each.output), network, weights)
+
+
+def tree_composition(group: Group, encoding: ArrayLike, *, fast_multiplication: bool = False) -> Tree:
+    """A tree that maps x_{g₁}, …, x_{g_k} to x_{g₁⋯g_k} in ⌈log₂ k⌉ levels, for every k ≥ 2.
+
+    Its block is `two_layer_composition` for k = 2, whose output is again the encoding of an element; its width
+    Σ_ρ 2 D_ρ³ does not depend on k.
+
+    Args:
+        group: The group, of n elements.
+        encoding: x, shape (n,), of mean zero.
+        fast_multiplication: As in `two_layer_composition`.
+
+    Returns:
+        The network, which maps inputs of shape (…, k·n) to outputs of shape (…, n).
+
+    Raises:
+        InputError: As `two_layer_composition`.
+
+    Reference:
+        G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655.
+
+    Example:
+        >>> from dynascope.theory.groups import cyclic
+        >>> tree_composition(cyclic(3), [2.0, -1.0, -1.0], fast_multiplication=True).left.shape
+        (3, 6)
+    """
+    weights = _pair(group, encoding, fast_multiplication)
+    network = Tree(group.order, 1)
+    return eqx.tree_at(lambda each: (each.left, each.right, each.output), network, weights)
+
+
+def _pair(group: Group, encoding: ArrayLike, fast: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The weights that read the left and the right element of a pair, and those that write their product."""
+    network = two_layer_composition(group, encoding, fast_multiplication=fast)
+    left, right = np.split(np.asarray(network.first), 2)
+    return left, right, np.asarray(network.second)
+
+
+class _Block(NamedTuple):
+    """How one irreducible representation is read and written: Σ_h read[h] x_g[h] = ρ(g), x_g = Re tr(write ρ(g))."""
+
+    read: Inexact[np.ndarray, "n d d"]
+    write: Inexact[np.ndarray, "n d d"]
+
+
+def _blocks(group: Group, encoding: ArrayLike, *, real: bool) -> list[_Block]:
+    from dynascope.theory.groups import real_irreducible_representations
+
+    x = require_array("encoding", encoding, (group.order,))
+    size = float(np.linalg.norm(x))
+    require(
+        size > 0 and abs(x.sum()) <= _VANISHES * size * math.sqrt(group.order),
+        f"the encoding has the mean {x.mean():.6g} and the norm {size:.6g}",
+        argument="encoding",
+        value=float(x.mean()),
+        remedy="subtract the mean, and give an encoding that varies",
+    )
+    blocks = []
+    for irrep in real_irreducible_representations(group):
+        matrices = np.real(irrep.matrices) if irrep.kind == "real" else irrep.matrices
+        weight = irrep.members * irrep.dimension / group.order
+        if real and irrep.kind != "real":
+            # [[Re, −Im], [Im, Re]] has twice the trace of the real part.
+            re, im = np.real(matrices), np.imag(matrices)
+            matrices = np.block([[re, -im], [im, re]])
+            weight /= 2
+        transform = np.tensordot(x, matrices, axes=1)
+        singular = np.linalg.svd(transform, compute_uv=False)
+        if irrep.trivial or singular[0] <= _VANISHES * size:
+            continue
+        require(
+            singular[-1] > _VANISHES * singular[0],
+            f"the transform of the encoding at {irrep.name!r} has singular values from {singular[0]:.3g} "
+            f"to {singular[-1]:.3g}",
+            argument="encoding",
+            value=float(singular[-1]),
+            remedy="give an encoding whose transform is zero or invertible at every irreducible representation",
+        )
+        adjoint = matrices.conj().swapaxes(1, 2)
+        blocks.append(_Block(matrices @ np.linalg.inv(transform), weight * (transform @ adjoint)))
+    return blocks
+
+
+class _Products(NamedTuple):
+    """Products of k entries, one of each matrix or linear in them, that add up to the product of k matrices.
+
+    (A₁⋯A_k)[a, b] = Σ_p collect[p, a, b] Π_j ⟨factors[p, j], A_j⟩.
+    """
+
+    factors: Float[np.ndarray, "products k d d"]
+    collect: Float[np.ndarray, "products d d"]
+
+
+def _matrix_product(dimension: int, k: int, *, fast: bool) -> _Products:
+    if fast and dimension == 2 and k == 2:
+        return _STRASSEN
+    paths = np.array(list(itertools.product(range(dimension), repeat=k + 1)))
+    entry = np.eye(dimension**2).reshape(dimension, dimension, dimension, dimension)
+    return _Products(entry[paths[:, :-1], paths[:, 1:]], entry[paths[:, 0], paths[:, -1]])
+
+
+def _powers(block: _Block, products: _Products) -> Float[np.ndarray, "neurons weights"]:
+    """The neurons that compute the products of one representation, all first weights before the second ones."""
+    k = products.factors.shape[1]
+    read = np.einsum("pjab,hab->pjh", products.factors, block.read)
+    write = np.einsum("pab,hba->ph", products.collect, block.write)
+    signs = np.array([(1, *rest) for rest in itertools.product((1, -1), repeat=k - 1)])
+    phases = np.exp(1j * np.pi * np.arange(k + 1) / (k + 1)) if np.iscomplexobj(read) else np.ones(1)
+    count = 2 ** (k - 1) * math.factorial(k)
+    # (Re Z)^k = Z^k for real Z; the sum over the phases picks Z^k from its powers and those of its conjugate.
+    scale = (2**k / (k + 1) if len(phases) > 1 else 1) / count
+    first = np.einsum("q,sj,pjh->pqsjh", phases, signs, read).real
+    second = np.einsum("q,s,ph->pqsh", scale * phases**-k, signs.prod(axis=1), write).real
+    neurons = second.size // second.shape[-1]
+    return np.concatenate([first.reshape(neurons, -1), second.reshape(neurons, -1)], axis=1)
+
+
+# V. Strassen, Gaussian elimination is not optimal (1969): the seven products, and where each is added.
+_STRASSEN = _Products(
+    np.array(
+        [
+            [[[1, 0], [0, 1]], [[1, 0], [0, 1]]],
+            [[[0, 0], [1, 1]], [[1, 0], [0, 0]]],
+            [[[1, 0], [0, 0]], [[0, 1], [0, -1]]],
+            [[[0, 0], [0, 1]], [[-1, 0], [1, 0]]],
+            [[[1, 1], [0, 0]], [[0, 0], [0, 1]]],
+            [[[-1, 0], [1, 0]], [[1, 1], [0, 0]]],
+            [[[0, 1], [0, -1]], [[0, 0], [1, 1]]],
+        ],
+        dtype=float,
+    ),
+    np.array(
+        [
+            [[1, 0], [0, 1]],
+            [[0, 0], [1, -1]],
+            [[0, 1], [0, 1]],
+            [[1, 0], [1, 0]],
+            [[-1, 1], [0, 0]],
+            [[0, 0], [0, 1]],
+            [[1, 0], [0, 0]],
+        ],
+        dtype=float,
+    ),
+)

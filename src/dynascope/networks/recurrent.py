@@ -1,0 +1,97 @@
+"""Recurrent networks of quadratic neurons, which read a sequence one element at a time."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.errors import require, require_positive, require_seed
+
+__all__ = ["Recurrent", "elements"]
+
+
+class Recurrent(eqx.Module):
+    """f(x) = h_k W_out with h_{t+1} = (h_t W_mix + x_{t+1} W_drive)^{⊙2}, and h₂ = (x₁ W_first + x₂ W_drive)^{⊙2}.
+
+    A sequence of k elements takes k − 1 steps with the same weights, so that one network serves every k ≥ 2; for k = 2
+    it is a two-layer network of quadratic neurons. The weights are Gaussian with standard deviation 1/√width, times
+    `scale`.
+
+    Attributes:
+        first: W_first, shape (m, width), reads the first element.
+        drive: W_drive, shape (m, width), reads every other element.
+        mix: W_mix, shape (width, width), reads the hidden state.
+        output: W_out, shape (width, c).
+
+    Args:
+        element_dimension: m, the length of one element of a sequence.
+        width: Number of hidden neurons.
+        output_dimension: c.
+        scale: Factor on every weight.
+        seed: Seed of the draw.
+
+    Raises:
+        InputError: A dimension or the scale is not positive, or a sequence does not hold two or more whole elements.
+
+    Reference:
+        G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655.
+
+    Example:
+        >>> network = Recurrent(3, 5, 2)
+        >>> network(np.ones((4, 6))).shape, network(np.ones((4, 15))).shape
+        ((4, 2), (4, 2))
+    """
+
+    first: Float[Array | np.ndarray, "m width"]
+    drive: Float[Array | np.ndarray, "m width"]
+    mix: Float[Array | np.ndarray, "width width"]
+    output: Float[Array | np.ndarray, "width c"]
+
+    def __init__(self, element_dimension: int, width: int, output_dimension: int, *, scale: float = 1.0, seed: int = 0):
+        require_positive(
+            element_dimension=element_dimension, width=width, output_dimension=output_dimension, scale=scale
+        )
+        require_seed(seed)
+        draw = np.random.default_rng(seed)
+        deviation = scale / np.sqrt(width)
+        self.first = draw.normal(size=(element_dimension, width)) * deviation
+        self.drive = draw.normal(size=(element_dimension, width)) * deviation
+        self.mix = draw.normal(size=(width, width)) * deviation
+        self.output = draw.normal(size=(width, output_dimension)) * deviation
+
+    def __call__(self, x: Float[Array | np.ndarray, "... k_m"]) -> Float[Array | np.ndarray, "... c"]:
+        """Outputs for one sequence, its k elements one after the other in a row, or for a batch."""
+        sequence = elements(x, self.first.shape[0])
+        read = sequence[..., 0, :] @ self.first
+        hidden = (read + sequence[..., 1, :] @ self.drive) ** 2
+        for step in range(2, sequence.shape[-2]):
+            hidden = (hidden @ self.mix + sequence[..., step, :] @ self.drive) ** 2
+        return hidden @ self.output
+
+
+def elements(x: Float[Array | np.ndarray, "... k_m"], length: int) -> Float[Array | np.ndarray, "... k m"]:
+    """A row cut into its elements.
+
+    Args:
+        x: Rows of k elements, shape (..., k·m).
+        length: m, the length of one element.
+
+    Raises:
+        InputError: A row does not hold two or more whole elements.
+
+    Example:
+        >>> elements(np.arange(6.0), 3)
+        array([[0., 1., 2.],
+               [3., 4., 5.]])
+    """
+    columns = x.shape[-1]
+    require(
+        columns >= 2 * length and columns % length == 0,
+        f"a sequence has {columns} columns and an element {length}",
+        argument="x",
+        value=columns,
+        remedy="give two or more whole elements, one after the other in each row",
+    )
+    return x.reshape(*x.shape[:-1], columns // length, length)

@@ -1,0 +1,201 @@
+"""What a single neuron gains by aligning with an irreducible representation, when a network composes group elements."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, SupportsIndex
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.errors import require, require_array
+from dynascope.theory.groups.representations import Irrep, irreducible_representations
+from dynascope.theory.groups.tables import Group
+
+__all__ = ["maximal_utility", "maximisers", "utility", "valid_encoding", "valid_length"]
+
+# The mean of an encoding, and a coefficient of an irrep it does not hold, are zero up to this fraction of its size.
+_ROUND_OFF = 1e-9
+
+
+def utility(
+    group: Group,
+    encoding: Float[np.ndarray, " n"],
+    input_vectors: Float[np.ndarray, "k n"],
+    output_vector: Float[np.ndarray, " n"],
+) -> float:
+    """The correlation U = E⟨f, y⟩ of one neuron f = w (Σ_j u_j · x_{g_j})ᵏ with the target y = x_{g_1 ⋯ g_k}.
+
+    With x̂(ρ) = Σ_g x[g] ρ(g), and the mean over all nᵏ sequences,
+
+        U = (k!/nᵏ⁺¹) Σ_ρ d_ρ Re tr[ŵ x̂† (û₁ x̂† û₂ x̂† ⋯ û_k x̂†)†]:
+
+    the irreps do not mix.
+
+    Args:
+        group: The group of n elements.
+        encoding: x, shape (n,), of mean zero; the element g is shown as x_g[h] = x[g⁻¹ h].
+        input_vectors: u, shape (k, n).
+        output_vector: w, shape (n,).
+
+    Raises:
+        InputError: The encoding is not n numbers of mean zero, k is below 2, or a shape does not fit.
+
+    Source: Sequential Group Composition (arXiv 2602.03655), the utility of a neuron.
+
+    Example:
+        >>> from dynascope.theory.groups import cyclic
+        >>> x = np.array([1.0, -1.0])
+        >>> round(utility(cyclic(2), x, np.array([[1.0, -1.0], [1.0, -1.0]]), np.array([1.0, -1.0])), 9)
+        16.0
+    """
+    x = valid_encoding(group, encoding)
+    u = require_array("input_vectors", input_vectors, (None, group.order))
+    w = require_array("output_vector", output_vector, (group.order,))
+    k = valid_length(len(u))
+    total = 0.0
+    for irrep in irreducible_representations(group):
+        seen = np.tensordot(x, irrep.matrices, axes=1).conj().T
+        product = np.eye(irrep.dimension)
+        for vector in u:
+            product = product @ np.tensordot(vector, irrep.matrices, axes=1) @ seen
+        read = np.tensordot(w, irrep.matrices, axes=1) @ seen
+        total += irrep.dimension * float(np.vdot(product, read).real)
+    return math.factorial(k) / group.order ** (k + 1) * total
+
+
+def maximal_utility(group: Group, encoding: Float[np.ndarray, " n"], irrep: Irrep, sequence_length: int) -> float:
+    """The largest utility of a neuron of unit norm within one irrep (with its conjugate).
+
+    U* = k! D^((1−k)/2) n^(−(k+1)/2) (k + 1)^(−(k+1)/2) ‖x̂(ρ)‖ᵏ⁺¹, with the operator norm and the real dimension D
+    (d for the real kind, 2d for the complex and quaternionic kinds). The norm of a neuron is that of all its weights,
+    Σ_j ‖u_j‖² + ‖w‖² = 1. `maximisers` attain it. The order in which a network learns the irreps is that of U*, so that
+    it depends on the dimensions and on the length k.
+
+    Args:
+        group: The group of n elements.
+        encoding: x, shape (n,), of mean zero.
+        irrep: One of `irreducible_representations(group)`.
+        sequence_length: k, from 2.
+
+    Raises:
+        InputError: The encoding is not n numbers of mean zero, or k is not a whole number from 2.
+
+    Source: Sequential Group Composition (arXiv 2602.03655), with the dimension D in place of d.
+
+    Example:
+        >>> from dynascope.theory.groups import cyclic
+        >>> group = cyclic(17)
+        >>> x = 0.8 * np.cos(2 * np.pi * np.arange(17) / 17)
+        >>> round(maximal_utility(group, x, irreducible_representations(group)[1], 2), 12)
+        1.220917930326
+    """
+    x, k = valid_encoding(group, encoding), valid_length(sequence_length)
+    norm = float(np.linalg.norm(np.tensordot(x, irrep.matrices, axes=1), 2))
+    size = irrep.real_dimension ** (1 - k) * float(group.order * (k + 1)) ** -(k + 1)
+    return math.factorial(k) * math.sqrt(size) * norm ** (k + 1)
+
+
+def maximisers(
+    group: Group,
+    encoding: Float[np.ndarray, " n"],
+    irrep: Irrep,
+    sequence_length: int,
+    *,
+    direction: ArrayLike | None = None,
+) -> tuple[Float[np.ndarray, "k n"], Float[np.ndarray, " n"]]:
+    """A neuron of unit norm that attains the maximal utility of an irrep.
+
+    With the largest singular value σ of the encoding, x̂ b = σ a, the Fourier coefficients have rank one:
+    û₁ ∝ c b†, û₂, …, û_k ∝ a b†, ŵ ∝ c b†, with any vector c.
+
+    Args:
+        group: The group of n elements.
+        encoding: x, shape (n,), of mean zero.
+        irrep: One of `irreducible_representations(group)`.
+        sequence_length: k, from 2.
+        direction: c, shape (d,), of any length; real for an irrep of the real kind. By default it is a.
+
+    Returns:
+        (u, w) of shapes (k, n) and (n,): each vector has the norm 1/√(k + 1).
+
+    Raises:
+        InputError: As `maximal_utility`; or the encoding has nothing of this irrep, or the direction is zero or has
+            another shape, or is complex for an irrep of the real kind.
+
+    Source: as `maximal_utility`.
+
+    Example:
+        >>> from dynascope.theory.groups import dihedral
+        >>> group, x = dihedral(3), np.array([5.0, -3.0, -1.0, 2.0, -2.0, -1.0])
+        >>> irrep = irreducible_representations(group)[2]
+        >>> u, w = maximisers(group, x, irrep, 3)
+        >>> bool(np.isclose(utility(group, x, u, w), maximal_utility(group, x, irrep, 3)))
+        True
+    """
+    x, k = valid_encoding(group, encoding), valid_length(sequence_length)
+    coefficient = np.tensordot(x, irrep.matrices, axes=1)
+    real = irrep.kind == "real"
+    # The imaginary parts are exactly zero for the real kind; real singular vectors then keep the neuron real.
+    left, singular, right = np.linalg.svd(np.real(coefficient) if real else coefficient)
+    require(
+        singular[0] > _ROUND_OFF * np.abs(x).sum(),
+        f"the encoding has no component in the irrep {irrep.name!r}",
+        argument="irrep",
+        value=irrep.name,
+        remedy="choose one where its Fourier coefficient is not zero",
+    )
+    a, b = left[:, 0], right[0].conj()
+    c = a if direction is None else _direction(direction, irrep)
+    outer = [np.outer(c, b.conj()), *[np.outer(a, b.conj())] * (k - 1), np.outer(c, b.conj())]
+    vectors = np.real([np.einsum("gij,ij->g", irrep.matrices.conj(), each) for each in outer])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True) * math.sqrt(k + 1)
+    return vectors[:-1], vectors[-1]
+
+
+def valid_encoding(group: Group, encoding: Any) -> Float[np.ndarray, " n"]:
+    """The encoding as an array, after checking that it has one finite number for each element, and mean zero."""
+    x = require_array("encoding", encoding, (group.order,))
+    size = float(np.abs(x).max())
+    mean = float(x.mean())
+    require(
+        size > 0,
+        "the encoding is zero",
+        argument="encoding",
+        value=0.0,
+        remedy="give different numbers to different elements",
+    )
+    require(
+        abs(mean) <= _ROUND_OFF * size,
+        f"the encoding has the mean {mean:.6g}",
+        argument="encoding",
+        value=mean,
+        remedy="subtract it (encoding - encoding.mean())",
+    )
+    return x
+
+
+def valid_length(sequence_length: Any) -> int:
+    """The sequence length as an integer, after checking that it is a whole number from 2 to 20."""
+    require(
+        isinstance(sequence_length, SupportsIndex) and 2 <= int(sequence_length) <= 20,
+        f"sequence_length is {sequence_length}",
+        argument="sequence_length",
+        value=sequence_length,
+        remedy="choose a whole number from 2 to 20",
+    )
+    return int(sequence_length)
+
+
+def _direction(direction: ArrayLike, irrep: Irrep) -> np.ndarray:
+    c = np.asarray(direction)
+    valid = c.dtype.kind in "iufc" and c.shape == (irrep.dimension,) and bool(np.isfinite(c).all()) and bool(c.any())
+    require(
+        valid and (irrep.kind != "real" or not np.iscomplexobj(c)),
+        f"direction is {direction}",
+        argument="direction",
+        value=str(direction),
+        remedy=f"give {irrep.dimension} {'real ' if irrep.kind == 'real' else ''}numbers that are not all zero",
+    )
+    return c

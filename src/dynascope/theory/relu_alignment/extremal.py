@@ -1,0 +1,147 @@
+"""Extremal directions: the finitely many directions to which small ReLU neurons turn."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.errors import require, require_positive, require_seed
+from dynascope.theory.relu_alignment.path import FrozenDrift, checked_data, follow
+from dynascope.theory.relu_alignment.plane import attractors_in_plane
+
+__all__ = ["ExtremalDirections", "extremal_directions"]
+
+# Ends of two paths this close are one direction; paths end at it up to rounding.
+_SAME_DIRECTION = 1e-7
+
+
+@dataclasses.dataclass(frozen=True)
+class ExtremalDirections:
+    """The directions to which small neurons turn, those with positive output weights first.
+
+    Attributes:
+        signs: Sign of the output weight of the neurons that turn there, shape (k,).
+        directions: Unit directions of the input weights, shape (k, d). For the kind "dead", where every direction
+            without active data stays, one of them: in the plane the middle of the arc.
+        kinds: "interior", "kink", "semi-stable" or "dead", one each.
+        rates: d log‖θ‖/dt of a balanced neuron there, shape (k,); negative where it decays. The first jump of the loss
+            is at t ≈ log(1/scale) / max rate.
+        shares: Share of all initial directions that leads there, shape (k,); for each sign they add up to one.
+        basins: In the plane, where the arc of the initial angles that lead there begins, in [0, 2π), and where it ends,
+            at most 2π further, shape (k, 2); else None.
+    """
+
+    signs: Float[np.ndarray, " k"]
+    directions: Float[np.ndarray, "k d"]
+    kinds: tuple[str, ...]
+    rates: Float[np.ndarray, " k"]
+    shares: Float[np.ndarray, " k"]
+    basins: Float[np.ndarray, "k 2"] | None
+
+    @property
+    def angles(self) -> Float[np.ndarray, " k"]:
+        """Angles of the directions in the plane, in [0, 2π)."""
+        require(
+            self.directions.shape[1] == 2,
+            f"the directions have {self.directions.shape[1]} coordinates",
+            argument="directions",
+            value=self.directions.shape[1],
+            remedy="ask for angles in the plane only",
+        )
+        return np.arctan2(self.directions[:, 1], self.directions[:, 0]) % (2 * np.pi)
+
+
+def extremal_directions(
+    inputs: Float[np.ndarray, "n d"],
+    residuals: Float[np.ndarray, " n"] | Float[np.ndarray, "n 1"],
+    *,
+    starts: int = 500,
+    seed: int = 0,
+) -> ExtremalDirections:
+    """Find the directions to which the neurons a·relu(w·x) of a small network turn before anything is learned.
+
+    While the residuals r are frozen a balanced neuron ascends sign(a)·G(ŵ), G(w) = E[r relu(w·x)], on the sphere (see
+    `alignment_path`). With the drift D(w) = E[r x; w·x > 0] it ends at one of finitely many directions, which depend on
+    the data alone and not on the width:
+
+    - "interior": ŵ = sign(a) D/‖D‖ with no datum on its boundary, where it grows at the rate ‖D‖;
+    - "kink": ŵ·x_j = 0 for some j, where the neuron is pushed back from both sides;
+    - "semi-stable": ŵ·x_j = 0 for some j, reached from one side only (as with orthogonal inputs);
+    - "dead": nothing moves the neuron, because no datum is active, or those that are balance each other.
+
+    In the plane all of them are found, with the arcs of the circle that lead to each. In other dimensions the paths of
+    neurons from random directions are followed to their ends, exactly; a direction that only a small share of them
+    reaches may be missed.
+
+    Args:
+        inputs: x, shape (n, d); append a column of ones for a bias.
+        residuals: r, shape (n,) or (n, 1); the targets, for a network that starts small.
+        starts: Number of random initial directions for each sign, where d is not 2.
+        seed: Seed of these.
+
+    Returns:
+        The directions, for a > 0 and then for a < 0, the most frequented first (in the plane by angle).
+
+    Raises:
+        InputError: Shapes that do not fit, values that are not finite, several outputs, residuals that vanish.
+
+    References:
+        Maennel, Bousquet, Gelly, Gradient descent quantizes ReLU network features, arXiv:1803.08367.
+
+    Example:
+        >>> found = extremal_directions(np.eye(2), np.array([2.0, -1.0]))
+        >>> found.signs.tolist(), found.kinds
+        ([1.0, 1.0, -1.0, -1.0], ('kink', 'dead', 'kink', 'dead'))
+    """
+    x, r = checked_data(inputs, residuals)
+    require_positive(starts=starts)
+    require_seed(seed)
+    search = _in_plane if x.shape[1] == 2 else _from_starts
+    parts = [search(FrozenDrift.of(x, r, sign), int(starts), seed) for sign in (1, -1)]
+    signs = np.repeat([1.0, -1.0], [len(part["kinds"]) for part in parts])
+    kinds = parts[0].pop("kinds") + parts[1].pop("kinds")
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return ExtremalDirections(signs=signs, kinds=kinds, basins=joined.pop("basins", None), **joined)
+
+
+def _in_plane(field: FrozenDrift, starts: int, seed: int) -> dict:
+    found = sorted(attractors_in_plane(field))
+    angles = np.array([each.angle for each in found])
+    directions = np.column_stack([np.cos(angles), np.sin(angles)])
+    basins = np.array([(each.start, each.end) for each in found])
+    alive = np.array([each.kind != "dead" for each in found])
+    rates = directions @ field.constant + np.maximum(directions @ field.inputs.T, 0) @ field.pulls
+    return {
+        "directions": directions,
+        "kinds": tuple(each.kind for each in found),
+        "rates": np.where(alive, rates, 0.0),
+        "shares": np.diff(basins, axis=1)[:, 0] / (2 * np.pi),
+        "basins": basins,
+    }
+
+
+def _from_starts(field: FrozenDrift, starts: int, seed: int) -> dict:
+    paths, counts = [], []
+    for start in np.random.default_rng(seed).normal(size=(starts, field.inputs.shape[1])):
+        path = follow(field, start / np.linalg.norm(start))
+        same = next((k for k, other in enumerate(paths) if _is_same(path, other)), None)
+        if same is None:
+            paths.append(path)
+            counts.append(1)
+        else:
+            counts[same] += 1
+    order = np.argsort(-np.array(counts), kind="stable")
+    return {
+        "directions": np.array([paths[k].end for k in order]),
+        "kinds": tuple(paths[k].kind for k in order),
+        "rates": np.array([paths[k].rate for k in order]),
+        "shares": np.array(counts)[order] / starts,
+    }
+
+
+def _is_same(path, other) -> bool:
+    if path.kind == "dead" or other.kind == "dead":
+        return path.kind == other.kind
+    return bool(np.linalg.norm(path.end - other.end) < _SAME_DIRECTION)

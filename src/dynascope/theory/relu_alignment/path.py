@@ -1,0 +1,280 @@
+"""The path of one small ReLU neuron, exactly: great circles, joined where a datum is switched on or off."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import lsq_linear
+
+from dynascope.errors import require, require_array
+
+__all__ = ["AlignmentPath", "FrozenDrift", "alignment_path", "checked_data", "follow"]
+
+# A velocity below this fraction of the sum of its terms' sizes is the round-off of a zero.
+_ROUND_OFF = 1e-12
+# A direction this close (radian) to being orthogonal to a datum is on its boundary.
+_ON_BOUNDARY = 1e-9
+# Data whose directions differ by less than this (radian) share a boundary.
+_SAME_LINE = 1e-11
+
+
+@dataclasses.dataclass(frozen=True)
+class AlignmentPath:
+    """The path of a balanced neuron while the residuals are frozen, in pieces of constant drift.
+
+    Attributes:
+        times: Time at which each piece begins, shape (pieces,); the first is zero.
+        corners: Unit direction of the input weights at these times, shape (pieces, d).
+        growths: log(‖θ(t)‖ / ‖θ(0)‖) at these times, shape (pieces,).
+        drifts: F on each piece, shape (pieces, d).
+        end: The extremal direction that the path reaches or tends to, a unit vector, shape (d,).
+        kind: "interior", "kink", "semi-stable" or "dead" (see `extremal_directions`).
+        rate: d log‖θ‖/dt at the end; negative where the neuron decays.
+    """
+
+    times: Float[np.ndarray, " pieces"]
+    corners: Float[np.ndarray, "pieces d"]
+    growths: Float[np.ndarray, " pieces"]
+    drifts: Float[np.ndarray, "pieces d"]
+    end: Float[np.ndarray, " d"]
+    kind: str
+    rate: float
+
+    def at(self, times: Float[np.ndarray, " time"]) -> tuple[Float[np.ndarray, "time d"], Float[np.ndarray, " time"]]:
+        """Unit directions and log(‖θ(t)‖ / ‖θ(0)‖) at the given times t ≥ 0.
+
+        On a piece with drift F the input weights and the size a of the output weight obey w' = a F, a' = F·w, so that
+        the part of w across F is constant, and that along it turns into a as cosh and sinh.
+
+        Raises:
+            InputError: A time is negative or not finite.
+        """
+        times = require_array("times", times, (None,))
+        require(
+            bool(np.all(times >= 0)),
+            f"a time is {times.min(initial=0.0)}",
+            argument="times",
+            value=float(times.min(initial=0.0)),
+            remedy="ask for times from zero",
+        )
+        piece = np.searchsorted(self.times, times, side="right") - 1
+        corner, drift = self.corners[piece], self.drifts[piece]
+        speed = np.linalg.norm(drift, axis=1)
+        along = drift / np.where(speed > 0, speed, 1.0)[:, None]
+        cosine = np.clip(np.sum(corner * along, axis=1), -1.0, 1.0)
+        phase = speed * (times - self.times[piece])
+        decay = np.exp(-phase)
+        # Everything over exp(phase), which may overflow.
+        ahead = cosine * (1 + decay**2) / 2 + (1 - decay**2) / 2
+        direction = corner * decay[:, None] + along * (ahead - cosine * decay)[:, None]
+        size = np.linalg.norm(direction, axis=1)
+        # A neuron that points against its drift shrinks without turning.
+        still = (size < 1e-8) | (speed == 0)
+        direction = np.where(still[:, None], corner, direction / np.where(still, 1.0, size)[:, None])
+        with np.errstate(divide="ignore"):
+            growth = phase + np.logaddexp(np.log((1 + cosine) / 2), np.log((1 - cosine) / 2) - 2 * phase)
+        return direction, self.growths[piece] + growth
+
+
+def alignment_path(
+    inputs: Float[np.ndarray, "n d"],
+    residuals: Float[np.ndarray, " n"] | Float[np.ndarray, "n 1"],
+    start: Float[np.ndarray, " d"],
+    *,
+    sign: int = 1,
+) -> AlignmentPath:
+    """Follow the direction of one neuron a·relu(w·x) from small initialisation.
+
+    As long as all weights are small the residuals r = y − f do not change, and a balanced neuron, |a| = ‖w‖, obeys
+    ŵ' = (I − ŵ ŵᵀ) F, d log‖θ‖/dt = F·ŵ, with the drift F = sign(a) E[r x; w·x > 0]. F is constant while no datum is
+    switched on or off; meanwhile ŵ moves along the great circle towards F/‖F‖. At w·x_j = 0 the neuron either
+    crosses, or, if sign(a)·r_j < 0, may be pushed back from both sides. It then slides along the boundary with the
+    shortest of the vectors F + c r_j x_j / n, 0 ≤ c ≤ 1 (Filippov's solution). So the path consists of finitely many
+    great circles, each with its time in closed form, and the result is exact up to rounding.
+
+    Args:
+        inputs: x, shape (n, d); append a column of ones for a bias.
+        residuals: r, shape (n,) or (n, 1); the targets, for a network that starts small.
+        start: Initial direction of w, of any length but zero, shape (d,).
+        sign: Sign of the output weight a, 1 or −1; a balanced neuron keeps it.
+
+    Returns:
+        The path, for all times.
+
+    Raises:
+        InputError: Shapes that do not fit, values that are not finite, several outputs, residuals that vanish, a start
+            of length zero, or a sign other than ±1.
+
+    Assumptions: one output; |a| = ‖w‖ (for |a| > ‖w‖ the path is the same, the times differ); generic data.
+
+    References:
+        Maennel, Bousquet, Gelly, arXiv:1803.08367; Boursier et al., arXiv:2206.00939.
+
+    Example:
+        >>> path = alignment_path(np.eye(2), np.array([2.0, -1.0]), np.array([1.0, 1.0]))
+        >>> path.kind, path.end.tolist(), path.rate
+        ('kink', [1.0, 0.0], 1.0)
+    """
+    x, r = checked_data(inputs, residuals)
+    w = require_array("start", start, (x.shape[1],))
+    length = float(np.linalg.norm(w))
+    require(length > 0, "start is zero", argument="start", value=0.0, remedy="give the neuron a direction")
+    require(sign in (1, -1), f"sign is {sign}", argument="sign", value=sign, remedy="choose 1 or -1")
+    return follow(FrozenDrift.of(x, r, sign), w / length)
+
+
+def checked_data(inputs: np.ndarray, values: np.ndarray, name: str = "residuals") -> tuple[np.ndarray, np.ndarray]:
+    """Inputs (n, d) and residuals or targets (n,), after checks."""
+    x = require_array("inputs", inputs, (None, None))
+    shape = np.shape(values)
+    require(
+        len(shape) == 1 or (len(shape) == 2 and shape[1] == 1),
+        f"{name} has shape {shape}",
+        argument=name,
+        value=shape,
+        remedy="pass those of one output, of shape (n,) or (n, 1)",
+    )
+    r = require_array(name, np.reshape(values, -1), (len(x),))
+    require(
+        bool(np.any(r[:, None] * x)),
+        f"no datum has both an input and {name} other than zero",
+        argument=name,
+        value=0.0,
+        remedy="pass data from which there is something to learn",
+    )
+    return x, r
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenDrift:
+    """The drift F(w) = constant + Σ pull_j x_j over the data with w·x_j > 0, no two of them on one line.
+
+    Of data on one line, x_k = c_k x, those with c_k < 0 are on where the others are off: relu(−z) = relu(z) − z. So
+    they are one datum of pull Σ |c_k| pull_k, and a part of the drift that is always there.
+
+    Attributes:
+        inputs: x, shape (n, d).
+        pulls: sign(a)·r_j / n, shape (n,), nowhere zero.
+        constant: The part of the drift that is always there, shape (d,).
+        zero: Size below which a drift is zero up to rounding.
+    """
+
+    inputs: np.ndarray
+    pulls: np.ndarray
+    constant: np.ndarray
+    zero: float
+
+    @classmethod
+    def of(cls, x: np.ndarray, r: np.ndarray, sign: int) -> FrozenDrift:
+        """The drift of neurons with an output weight of that sign."""
+        lengths, pulls = np.linalg.norm(x, axis=1), sign * r / len(x)
+        zero = _ROUND_OFF * float(np.abs(pulls) @ lengths)
+        lines: list[int] = []
+        merged: list[float] = []
+        constant = np.zeros(x.shape[1])
+        for k in np.flatnonzero((lengths > 0) & (pulls != 0)):
+            unit = x[k] / lengths[k]
+            cosines = x[lines] @ unit / lengths[lines]
+            across = np.linalg.norm(x[lines] / lengths[lines][:, None] - cosines[:, None] * unit, axis=1)
+            same = np.flatnonzero(across < _SAME_LINE)
+            if not len(same):
+                lines.append(int(k))
+                merged.append(pulls[k])
+                continue
+            merged[same[0]] += pulls[k] * lengths[k] / lengths[lines[same[0]]]
+            constant += pulls[k] * x[k] * (cosines[same[0]] < 0)
+        kept = np.abs(merged) * lengths[lines] > zero
+        return cls(x[lines][kept], np.array(merged)[kept], constant, zero)
+
+    def over(self, active: np.ndarray) -> np.ndarray:
+        """F where these data are active; zero if it is so up to rounding."""
+        drift = self.constant + (self.pulls * active) @ self.inputs
+        return drift if np.linalg.norm(drift) > self.zero else np.zeros_like(drift)
+
+
+def follow(field: FrozenDrift, w: np.ndarray) -> AlignmentPath:
+    """The path from the unit vector w."""
+    x, lengths = field.inputs, np.linalg.norm(field.inputs, axis=1)
+    margin = x @ w
+    active = margin > 0
+    sliding = (margin == 0) & (field.pulls < 0)
+    time = growth = 0.0
+    pieces = []
+    while True:
+        drift, active, sliding = _least_drift(field, active, sliding)
+        speed = float(np.linalg.norm(drift))
+        pieces.append((time, w, growth, drift))
+        require(
+            len(pieces) <= 100 * (len(x) + 1),
+            f"the path did not end after {len(pieces)} pieces",
+            argument="inputs",
+            value=x.shape,
+            remedy="remove data that coincide, or move them a little",
+        )
+        ahead = float(w @ drift)
+        if np.linalg.norm(drift - ahead * w) <= max(field.zero, _ON_BOUNDARY * speed):
+            return _ended(field, pieces, sliding, w, ahead)
+        slope = x @ drift
+        slope[sliding | (np.abs(slope) <= field.zero * lengths)] = 0.0
+        approaching = np.where(active, slope < 0, slope > 0)
+        if not approaching.any():
+            return _ended(field, pieces, sliding, drift / speed, speed)
+        waits = np.full(len(x), np.inf)
+        waits[approaching] = np.abs(margin[approaching] / slope[approaching])
+        hit = int(np.argmin(waits))
+        passed, grown = _duration(ahead / speed, float(waits[hit]) * speed)
+        time, growth = time + passed / speed, growth + grown
+        w = w + waits[hit] * drift
+        w = w / np.linalg.norm(w)
+        margin = x @ w
+        margin[sliding] = 0.0
+        margin[hit] = 0.0
+        if field.pulls[hit] < 0:
+            active[hit], sliding[hit] = False, True
+        else:
+            active[hit] = not active[hit]
+
+
+def _duration(cosine: float, distance: float) -> tuple[float, float]:
+    """(‖F‖·t, log growth) until w = ŵ + μ F up to its length, with distance = μ ‖F‖ and cosine = ŵ·F/‖F‖."""
+    along = cosine + distance
+    size = np.sqrt(along**2 + 1 - cosine**2)
+    # cosine·(cosh s − 1) + sinh s = distance, solved for exp(s) without cancellation.
+    exponential = (along + size) / (1 + cosine) if along > 0 else (1 - cosine) / (size - along)
+    return float(np.log(exponential)), float(np.log(size))
+
+
+def _least_drift(
+    field: FrozenDrift, active: np.ndarray, sliding: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The shortest drift over the shares c of the data slid along; those with c = 0 or 1 are left behind."""
+    candidates = np.flatnonzero(sliding)
+    base = field.over(active)
+    if not len(candidates):
+        return base, active, sliding
+    columns = (field.pulls[candidates, None] * field.inputs[candidates]).T
+    shares = np.linalg.lstsq(columns, -base, rcond=None)[0]
+    if shares.min() < -_ROUND_OFF or shares.max() > 1 + _ROUND_OFF:
+        shares = lsq_linear(columns, -base, bounds=(0.0, 1.0), method="bvls", tol=1e-15).x
+    off, on = shares <= _ROUND_OFF, shares >= 1 - _ROUND_OFF
+    active, sliding = active.copy(), sliding.copy()
+    active[candidates], sliding[candidates] = on, ~(off | on)
+    base, columns = field.over(active), columns[:, ~(off | on)]
+    drift = base + columns @ np.linalg.lstsq(columns, -base, rcond=None)[0]
+    return drift if np.linalg.norm(drift) > field.zero else np.zeros_like(drift), active, sliding
+
+
+def _ended(field: FrozenDrift, pieces: list, sliding: np.ndarray, end: np.ndarray, rate: float) -> AlignmentPath:
+    times, corners, growths, drifts = (np.array(each) for each in zip(*pieces, strict=True))
+    boundary = np.abs(field.inputs @ end) <= _ON_BOUNDARY * np.linalg.norm(field.inputs, axis=1)
+    # On the far side of such a boundary the direction is left again.
+    open_ended = boundary & ((field.pulls > 0) | (~sliding & (rate < 0)))
+    if not (drifts[-1].any() or sliding.any()):
+        kind = "dead"
+    elif not boundary.any():
+        kind = "interior"
+    else:
+        kind = "semi-stable" if open_ended.any() else "kink"
+    return AlignmentPath(times, corners, growths, drifts, end, kind, rate)

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies import find_study
+
+ReluAlignment = find_study("relu-alignment")
+
+
+def drawn(seed: int, data: str):
+    draw = np.random.default_rng(seed)
+    return ReluAlignment(
+        data=data,
+        samples=int(draw.integers(2, 10)),
+        width=int(draw.integers(30, 100)),
+        scale=10.0 ** -int(draw.integers(8, 16)),
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("data", ["plane", "orthogonal"])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
+def test_theory_and_experiment_agree_at_random_fields(seed, data):
+    tree = drawn(seed, data).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+
+
+def test_every_neuron_turns_to_the_extremal_direction_of_its_basin():
+    study = ReluAlignment()
+    predicted, observed = study.predict(), study.observe()
+    assert predicted.sizes["neuron"] == study.width
+    assert set(predicted["kind"].to_numpy()) == {"interior", "kink"}
+    distances = np.linalg.norm(observed["direction"][-1] - predicted["extremal_direction"], axis=1)
+    # Paths have arrived within 2e-5; steps of descent rattle about kinks by a few 1e-4.
+    assert distances.max() < 1e-3
+    # Sixty directions at the start, few at the end.
+    assert len(np.unique(np.round(observed["direction"][0], 3), axis=0)) == study.width
+    assert len(np.unique(np.round(predicted["extremal_direction"], 6), axis=0)) < 8
+
+
+def test_nothing_is_learned_while_neurons_turn():
+    observed = ReluAlignment().observe()
+    assert abs(float(observed["loss"][-1] / observed["loss"][0]) - 1) < 1e-5
+
+
+def test_orthogonal_data_have_one_jump_for_each_sign():
+    predicted = ReluAlignment(data="orthogonal").predict()
+    assert predicted["learned"].to_numpy().tolist() == ["the positive targets", "the negative targets"]
+    assert not predicted["slow"].any()
+    # All targets are learned.
+    assert float(predicted["loss_after"][-1]) == 0
+
+
+def test_orthogonal_data_agree_far_within_the_tolerances():
+    tree = ReluAlignment(data="orthogonal").run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    errors = {name: each["error"] for name, each in json.loads(tree.attrs["agreement"]).items()}
+    # Seen are 0.005, 0.004 and 2e-4.
+    assert errors["jump_time"] < 0.01
+    assert errors["slope"] < 0.006
+    assert errors["level"] < 1e-3
+
+
+@pytest.fixture(scope="module")
+def staircase():
+    study = ReluAlignment(**ReluAlignment.tiny | {"data": "orthogonal"})
+    return study, study.observe(), study.judged(study.predict())
+
+
+@pytest.mark.parametrize(
+    ("quantity", "wrong"),
+    [
+        ("jump_time", lambda record: record.assign(jump_time=1.2 * record["jump_time"])),
+        ("slope", lambda record: record.assign(accelerated_time=1.05 * record["accelerated_time"])),
+        ("level", lambda record: record.assign(loss_after=record["loss_after"] + 0.05 * record["loss_before"][0])),
+    ],
+)
+def test_a_wrong_staircase_is_refuted(staircase, quantity, wrong):
+    study, observed, predicted = staircase
+    assert study.compare(observed, predicted).attrs["verdict"] == "agree"
+    tree = study.compare(observed, wrong(predicted))
+    assert tree.attrs["verdict"] == "disagree"
+    assert not json.loads(tree.attrs["agreement"])[quantity]["agrees"]
+
+
+def test_paths_to_other_directions_are_refuted():
+    study = ReluAlignment(**ReluAlignment.tiny)
+    observed, predicted = study.observe(), study.judged(study.predict())
+    # Every neuron as if it had started as its neighbour did.
+    wrong = predicted.assign(direction=predicted["direction"].roll(neuron=1, roll_coords=False))
+    tree = study.compare(observed, wrong)
+    assert not json.loads(tree.attrs["agreement"])["direction"]["agrees"]
+    assert tree.attrs["verdict"] == "disagree"
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_data_of_another_name_are_refused():
+    with pytest.raises(InputError, match="choose plane or orthogonal"):
+        ReluAlignment(data="digits").run()
+
+
+@pytest.mark.parametrize("data", ["plane", "orthogonal"])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("scale", bad) for bad in (1.0, 1e-3, 0.0, -1.0, np.nan, np.inf)),
+        *(("width", bad) for bad in (0, -1)),
+        *(("samples", bad) for bad in (1, 0)),
+        ("seed", -1),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, data, field, value):
+    monkeypatch.setattr("dynascope.observe", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        ReluAlignment(**ReluAlignment.tiny | {"data": data} | {field: value}).run()
+    assert refusal.value.argument == field
