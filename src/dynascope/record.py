@@ -31,6 +31,7 @@ DIMENSIONS = {
     "layer": "layer, from the input",
     "mode": "mode of the data, strongest first",
     "neuron": "hidden neuron",
+    "weight": "weight of a neuron",
     "head": "attention head",
     "feature": "input coordinate or feature",
     "frequency": "frequency of the Fourier transform",

@@ -1,3 +1,4 @@
+from .alternating import alternating_flow as alternating_flow
 from .continuous import gradient_flow as gradient_flow
 from .discrete import descend as descend
 from .neuron_bundles import linear_flow as linear_flow

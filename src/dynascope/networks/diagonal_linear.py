@@ -55,6 +55,11 @@ class DiagonalLinear(eqx.Module):
         return self.u * self.v
 
     @property
+    def exchangeable(self) -> bool:
+        """Whether all neurons compute the same function of their weights; here each reads its own input."""
+        return False
+
+    @property
     def neurons(self) -> Float[Array | np.ndarray, "d 2"]:
         """Θ, shape (d, 2): u and v of the neuron that reads each input."""
         namespace = jnp if isinstance(self.u, Array) else np

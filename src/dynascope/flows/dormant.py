@@ -1,0 +1,195 @@
+"""The utility phase of alternating gradient flow: dormant neurons align and grow while the residual is frozen."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float
+
+from dynascope.flows.objective import Samples
+
+__all__ = ["Dormant", "Residual", "grow"]
+
+# A step turns no direction by more than this angle, unless that asks for less than the shortest step: a neuron that
+# slides along a kink of its activation turns to and fro for ever.
+_ANGLE = 0.1
+# The shortest and the longest step, in units of 1 / (largest slope of the utility on the sphere).
+_SHORTEST, _LONGEST = 0.03, 1.0
+# Iterations in which a direction follows the slope of the utility, to learn how large that slope becomes.
+_ASCENT = 20
+_ROUND_OFF = 1e-14
+_TINY = 1e-300
+# Growth is extrapolated to the threshold once it is this many e-folds away.
+_NEAR = 3.0
+
+
+class Dormant(NamedTuple):
+    """Dormant neurons in polar coordinates, in which no smallness costs digits.
+
+    Attributes:
+        directions: u = θ/‖θ‖, shape (neurons, weights).
+        log_norms: ℓ = log ‖θ‖, shape (neurons,).
+        spent: For a neuron that came along with one that was activated for the same function, the direction it had
+            then, shape (neurons, weights); zeros for the others. The active neurons leave it no utility there, so
+            that only its part in other directions counts as its size.
+    """
+
+    directions: Array
+    log_norms: Array
+    spent: Array
+
+    def fresh(self) -> Array:
+        """u without its part along the spent direction."""
+        return self.directions - jnp.sum(self.directions * self.spent, axis=1, keepdims=True) * self.spent
+
+    def log_sizes(self) -> Array:
+        """log ‖θ‖ without the part along the spent direction."""
+        return self.log_norms + jnp.log(jnp.maximum(jnp.linalg.norm(self.fresh(), axis=1), _TINY))
+
+
+class Residual(eqx.Module):
+    """What dormant neurons feel of the active ones: the loss to first order in the dormant ones' outputs.
+
+    Attributes:
+        network: Gives the neurons their function.
+        average: What the loss averages over.
+        active: Θ with the weights of the active neurons, and zeros in the other rows.
+        error: y − f(x) of the active neurons where there are samples, else None.
+    """
+
+    network: Any
+    average: Any
+    active: Float[Array, "neurons weights"]
+    error: Any
+
+    def __init__(self, network: Any, average: Any, active: Float[Array, "neurons weights"]):
+        self.network = network
+        self.average = average
+        self.active = active
+        samples = isinstance(average, Samples)
+        self.error = average.targets - network.with_neurons(active)(average.inputs) if samples else None
+
+    def utility(self, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Float[Array, ""]:
+        """Σ U(θ_i) = Σ E⟨f(x; θ_i), r(x)⟩ over the counted neurons i, which must be dormant."""
+        counts = counted.astype(rows.dtype)
+        if self.error is not None:
+            outputs = self.network.with_neurons(rows).weighted(counts)(self.average.inputs)
+            return jnp.sum(outputs * self.error) / len(self.error)
+        # The outputs of dormant neurons enter the loss with the coefficient zero; U is the slope in that coefficient.
+        present = jnp.where(counted[:, None], rows, self.active)
+
+        def loss(coefficients: Array) -> Array:
+            return self.average.loss(self.network.with_neurons(present).weighted(coefficients))
+
+        return -jax.jvp(loss, (1 - counts,), (counts,))[1]
+
+    def slopes(self, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Array:
+        """∇U(θ_i) of each counted neuron, zero for the others; shape (neurons, weights)."""
+        return jnp.where(counted[:, None], jax.grad(self.utility)(rows, counted), 0)
+
+    def steepest(self, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Array:
+        """For each counted neuron the largest ‖∇U‖ that it meets as it follows the utility up the sphere."""
+
+        def ascend(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            directions, largest = carry
+            slopes = self.slopes(directions, counted)
+            sizes = jnp.linalg.norm(slopes, axis=1)
+            moving = sizes > 0
+            ahead = slopes / jnp.where(moving, sizes, 1)[:, None]
+            return jnp.where(moving[:, None], ahead, directions), jnp.maximum(largest, sizes)
+
+        return jax.lax.fori_loop(0, _ASCENT, ascend, (rows, jnp.zeros(len(rows), rows.dtype)))[1]
+
+
+@eqx.filter_jit
+def grow(
+    residual: Residual,
+    dormant: Dormant,
+    waiting: Bool[Array, " neurons"],
+    start: Float[Array, "neurons weights"],
+    numbers: dict[str, Array],
+    power: Array,
+) -> tuple[Dormant, dict[str, Array]]:
+    """Let the waiting neurons align and grow until the first of them reaches the threshold.
+
+    With u = θ/‖θ‖ and ℓ = log‖θ‖ each neuron obeys u' = ω (I − uuᵀ) ∇U(u), ℓ' = ω ⟨∇U(u), u⟩ = ω κ U(u), in which
+    ω = ‖θ‖^(κ−2), or one in the normalised flow. Integrated by the classical Runge–Kutta method in the clock of the
+    largest neuron, ds = ω_max dt, in which even a blow-up takes its time.
+
+    Args:
+        residual: What the neurons feel.
+        dormant: All neurons; those that do not wait are left as they are.
+        waiting: Which neurons take part.
+        start: Directions from which to learn the size of the slopes.
+        numbers: `threshold` (log c), `longest` (the time after which to give up), `least` (growth rates below are
+            none), `max_steps`, and `sense`: one, or minus one to go back in time.
+        power: κ − 2, zero in the normalised flow.
+
+    Returns:
+        The neurons when the first reaches the threshold or none can; and `elapsed` time, `reached` (whether one did),
+        `growth` (rate of `log_sizes` at the end, in the clock of the largest), `steps`.
+    """
+    best = jnp.maximum(
+        jnp.max(residual.steepest(start, waiting), initial=0.0),
+        jnp.max(residual.steepest(dormant.directions, waiting), initial=0.0),
+    )
+
+    def rates(state: Dormant) -> tuple[Array, Array, Array]:
+        slopes = residual.slopes(state.directions, waiting)
+        growth = jnp.sum(slopes * state.directions, axis=1)
+        largest = jnp.max(jnp.where(waiting, state.log_norms, -jnp.inf))
+        pace = numbers["sense"] * jnp.exp(power * jnp.where(waiting, state.log_norms - largest, 0))
+        turning = slopes - growth[:, None] * state.directions
+        return pace[:, None] * turning, pace * growth, jnp.exp(-power * largest)
+
+    def moved(state: Dormant, by: Any, step: Array) -> Dormant:
+        directions = state.directions + step * by[0]
+        directions /= jnp.linalg.norm(directions, axis=1, keepdims=True)
+        return Dormant(directions, state.log_norms + step * by[1], state.spent)
+
+    def step(carry: Any) -> Any:
+        state, elapsed, count, _ = carry
+        first = rates(state)
+        turning, growth, _ = first
+        scale = jnp.maximum(best, jnp.max(jnp.hypot(jnp.linalg.norm(turning, axis=1), growth)))
+        turn = jnp.max(jnp.linalg.norm(turning, axis=1))
+        size = jnp.clip(_ANGLE / turn, _SHORTEST / scale, _LONGEST / scale)
+        swelling = growth + _spread(state, turning)
+        missing = numbers["threshold"] - state.log_sizes()
+        near = waiting & (swelling > 0) & (missing < _NEAR)
+        size = jnp.minimum(size, jnp.min(jnp.where(near, missing / jnp.where(near, swelling, 1), jnp.inf)))
+        second = rates(moved(state, first, size / 2))
+        third = rates(moved(state, second, size / 2))
+        fourth = rates(moved(state, third, size))
+        mean = jax.tree.map(lambda a, b, c, d: (a + 2 * b + 2 * c + d) / 6, first, second, third, fourth)
+        idle = (jnp.max(jnp.where(waiting, growth, -jnp.inf)) <= numbers["least"]) & (turn <= _ROUND_OFF * scale)
+        return moved(state, mean, size), elapsed + size * mean[2], count + 1, idle
+
+    def unfinished(carry: Any) -> Array:
+        state, elapsed, count, idle = carry
+        return ~(reached(state) | idle) & (elapsed < numbers["longest"]) & (count < numbers["max_steps"])
+
+    def reached(state: Dormant) -> Array:
+        return jnp.max(jnp.where(waiting, state.log_sizes(), -jnp.inf)) >= numbers["threshold"] - 1e-9
+
+    zero = jnp.zeros((), dormant.log_norms.dtype)
+    carry = (dormant, zero, jnp.zeros((), int), ~jnp.any(waiting) | (best <= numbers["least"]))
+    state, elapsed, count, _ = jax.lax.while_loop(unfinished, step, carry)
+    turning, growth, _ = rates(state)
+    end = {
+        "elapsed": elapsed,
+        "reached": reached(state),
+        "growth": growth + _spread(state, turning),
+        "steps": count,
+    }
+    return state, end
+
+
+def _spread(state: Dormant, turning: Array) -> Array:
+    """Rate at which turning adds to `log_sizes`: (log ‖fresh‖)'."""
+    fresh = state.fresh()
+    return jnp.sum(fresh * turning, axis=1) / jnp.maximum(jnp.sum(fresh**2, axis=1), _TINY)
