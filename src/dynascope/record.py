@@ -37,6 +37,8 @@ DIMENSIONS = {
     "frequency": "frequency of the Fourier transform",
     "irrep": "irreducible representation",
     "target": "output coordinate",
+    "length": "number of elements composed",
+    "architecture": "kind of network",
     "skill": "skill of a multitask problem",
     "class": "class label",
     "charge": "conserved quantity",

@@ -372,8 +372,10 @@ class _Run:
         self.rates, self.deviations = np.zeros(0), np.zeros((0, *self.active.shape))
         if not 0 < len(members) * self.active.shape[1] <= _DENSE:
             return
-        rows, places = self._gathered(members)
-        rows, loss, rates, motions = rest(self.network, self.average, np.asarray(rows), self.normalised)
+        exchangeable = getattr(self.network, "exchangeable", True)
+        given = members if exchangeable else np.arange(len(self.waiting))
+        places = np.arange(len(members)) if exchangeable else members
+        rows, loss, rates, motions = rest(self.network, self.average, self.active[given], self.normalised)
         event.loss = max(loss, 0.0)
         self.active[members] = rows[places]
         # A slower motion does nothing on a plateau of the usual length.

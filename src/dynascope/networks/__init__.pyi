@@ -1,8 +1,13 @@
+from .constructions import recurrent_composition as recurrent_composition
+from .constructions import tree_composition as tree_composition
+from .constructions import two_layer_composition as two_layer_composition
 from .deep_linear import DeepLinear as DeepLinear
 from .diagonal_linear import DiagonalLinear as DiagonalLinear
 from .kinds import network_for as network_for
 from .neuron_sum import NeuronSum as NeuronSum
 from .neuron_sum import SumOfNeurons as SumOfNeurons
+from .recurrent import Recurrent as Recurrent
+from .tree import Tree as Tree
 from .two_layer import HomogeneousActivation as HomogeneousActivation
 from .two_layer import TwoLayer as TwoLayer
 from .two_layer import homogeneous_activation as homogeneous_activation
