@@ -191,11 +191,13 @@ def _merged(predicted, times, found, slow, time, loss) -> int:
     growth = predicted["accelerated_time"].to_numpy()
     merged = 0
     log_inverse_scale = -np.log(float(predicted.attrs.get("scale", 1.0)))
-    if not _exponential(predicted):
-        return 0
     rate = np.maximum(-np.gradient(loss, time), 0.0)
+    drops = (predicted["loss_before"] - predicted["loss_after"]).to_numpy()
     for j in range(1, len(times)):
         e_folds = log_inverse_scale * (growth[j] - growth[j - 1]) / growth[j]
+        if not _exponential(predicted):
+            # A blow-up has no rate of its own; its duration is that of a drop at the fastest descent seen.
+            e_folds = (times[j] - times[j - 1]) * rate.max() / drops[j]
         if slow[j - 1] or slow[j] or e_folds < _SEPARATE_E_FOLDS or not np.isfinite(found[j - 1 : j + 1]).all():
             continue
         between = slice(*np.searchsorted(time, found[j - 1 : j + 1]))

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 import xarray as xr
 
@@ -22,7 +23,7 @@ Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 
 
 def observe(
-    task: Task,
+    task: Task | eqx.Module,
     network: Any,
     *,
     scale: float | Sequence[float] | np.ndarray = 1.0,
@@ -35,7 +36,7 @@ def observe(
     """Train a network on a task and record what it does.
 
     Args:
-        task: The data.
+        task: The data, or an expectation in closed form.
         network: A module with its weights at unit scale, a sequence of such modules (an ensemble over seeds), or the
             name of a kind ("linear", "diagonal").
         scale: Factor on the weights at the start; a sequence makes an ensemble.
@@ -80,7 +81,7 @@ def observe(
     single = np.ndim(scale) == 0 and not isinstance(network, list | tuple)
     if duration is None:
         duration = _duration(task, network, scale, single)
-    if single and not probes and not options:
+    if single and isinstance(task, Task) and not probes and not options:
         layers, factor = linear_layers(network), float(np.asarray(scale))
         if layers is not None:
             run = flows.linear_flow(task, *layers, scale=factor, duration=duration)

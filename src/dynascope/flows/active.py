@@ -16,9 +16,11 @@ from dynascope.flows.stabilised import RungeKuttaLegendre
 
 __all__ = ["Settled", "rest", "settle"]
 
-# The transient is followed closely; what remains after this many steps is stiff, and slaved to the slow directions.
-_EXPLICIT_STEPS = 2_000
-_CLOSE, _COARSE = 1e-9, 1e-4
+# Steps of the explicit solver, which follows the transient, and of the stabilised one, which takes over if the rest is
+# stiff.
+_EXPLICIT_STEPS, _STABILISED_STEPS = 500, 1_000
+# Their relative tolerances where conserved quantities matter, and where there are many weights or kinks.
+_CLOSE, _COARSE = (1e-9, 1e-5), (1e-4, 1e-3)
 
 
 class Settled(NamedTuple):
@@ -28,14 +30,14 @@ class Settled(NamedTuple):
         rows: Θ, shape (neurons, weights).
         loss: L.
         descent: −dL/dt.
-        flat: Whether the descent became as slow as asked.
+        finished: Whether the descent became as slow as asked, or the time was over.
         stopped: Whether that or another stop was reached, rather than the last step.
     """
 
     rows: Array
     loss: Array
     descent: Array
-    flat: Array
+    finished: Array
     stopped: Array
 
 
@@ -47,8 +49,9 @@ def settle(
     slowest: Array,
     shrunk: Array,
     bend: Array,
+    longest: Array,
+    close: Array,
     normalised: bool,
-    max_steps: int,
 ) -> Settled:
     """Follow gradient flow from the given weights until the loss falls more slowly than asked.
 
@@ -59,8 +62,9 @@ def settle(
         slowest: Stop when −dL/dt is below.
         shrunk: Stop also when the norm of a neuron falls below this share of the largest.
         bend: Stop also, if one, when the descent speeds up, if minus one, when it slows down.
+        longest: Gradient-flow time after which to stop.
+        close: Whether to follow the flow closely.
         normalised: Whether each neuron has the rate ‖θ‖^(2−κ).
-        max_steps: Steps of the stabilised solver after which to give up.
     """
     shape = rows.shape
     present = jnp.any(rows != 0, axis=1)
@@ -92,32 +96,35 @@ def settle(
         slope, product = jax.jvp(jax.grad(loss), (y,), (paces(y) * jax.grad(loss)(y),))
         return bend * jnp.sum(paces(y) * slope * product) < 0
 
-    def run(start: Array, solver: Any, tolerance: float, steps: int) -> Any:
-        return diffrax.diffeqsolve(
+    def run(begin: Array, start: Array, solver: Any, tolerance: Array, steps: int) -> tuple[Array, Array]:
+        solution = diffrax.diffeqsolve(
             diffrax.ODETerm(velocity),
             solver,
-            0.0,
-            jnp.finfo(start.dtype).max,
+            begin,
+            longest,
             None,
             start,
-            stepsize_controller=diffrax.PIDController(
-                rtol=tolerance, atol=tolerance * jnp.sqrt(jnp.mean(start**2)), dtmax=jnp.finfo(start.dtype).max
-            ),
+            stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance * jnp.sqrt(jnp.mean(start**2))),
             event=diffrax.Event([flat, lost, bent]),
             adjoint=diffrax.ForwardMode(),
             max_steps=steps,
             throw=False,
         )
+        assert solution.ts is not None
+        assert solution.ys is not None
+        return solution.ts[-1], solution.ys[-1]
 
-    def stopped(vector: Array) -> Array:
-        return flat(0, vector, None) | lost(0, vector, None) | bent(0, vector, None)
+    def stopped(time: Array, vector: Array) -> Array:
+        done = (time >= longest) | flat(0, vector, None)
+        return done | lost(0, vector, None) | bent(0, vector, None)
 
-    def stiff_tail(vector: Array) -> Array:
-        return run(vector, RungeKuttaLegendre(), _COARSE, max_steps).ys[-1]
-
-    vector = run(rows.ravel(), diffrax.Tsit5(), _CLOSE, _EXPLICIT_STEPS).ys[-1]
-    vector = jax.lax.cond(stopped(vector), lambda end: end, stiff_tail, vector)
-    return Settled(vector.reshape(shape), loss(vector), descent(vector), flat(0, vector, None), stopped(vector))
+    explicit, stabilised = (jnp.where(close, fine, rough) for fine, rough in zip(_CLOSE, _COARSE, strict=True))
+    end = run(jnp.zeros_like(longest), rows.ravel(), diffrax.Tsit5(), explicit, _EXPLICIT_STEPS)
+    time, vector = jax.lax.cond(
+        stopped(*end), lambda end: end, lambda end: run(*end, RungeKuttaLegendre(), stabilised, _STABILISED_STEPS), end
+    )
+    finished = flat(0, vector, None) | (time >= longest)
+    return Settled(vector.reshape(shape), loss(vector), descent(vector), finished, stopped(time, vector))
 
 
 def rest(

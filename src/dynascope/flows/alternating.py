@@ -23,11 +23,11 @@ from dynascope.theory.clock import time_unit
 
 __all__ = ["alternating_flow"]
 
-_DENSE = 600  # weights of active neurons up to which the eigenvectors of their Hessian are computed
+_DENSE = 500  # weights of active neurons up to which they are followed closely, and their Hessian is computed
 _ALIKE = 0.99  # correlation of outputs above which two neurons compute the same function
 _LINEAR = 0.1  # share of the active weights up to which a deviation from a saddle grows as in the linear flow
 _RETURNED = 1e-2  # share of the largest active norm below which a neuron is dormant again
-_SIZES = 4 ** np.arange(1, 16)  # numbers of active neurons for which programs are compiled
+_SIZES = (4, *(2 ** np.arange(4, 31)))  # numbers of active neurons for which programs are compiled
 _PAUSE = 2.0  # e-folds that active neurons need at least to leave a saddle, if they are to be taken to rest there
 _FOLLOWING = 0.3  # largest deviation of a neuron from the active ones with which it moves
 _LEAST_DROP = 1e-6  # drops smaller than this share of the initial loss are no jumps
@@ -57,7 +57,7 @@ def alternating_flow(
     jumps: int | None = None,
     duration: float | None = None,
     least_growth: float = 1e-3,
-    level_tolerance: float = 1e-6,
+    level_tolerance: float = 1e-5,
     max_steps: int = 20_000,
 ) -> xr.Dataset:
     """Predict the staircase of a sum of homogeneous neurons trained from small initialisation.
@@ -288,8 +288,9 @@ class _Run:
                 slowest,
                 jnp.asarray(_RETURNED),
                 jnp.asarray(bend if dense else 0.0),
+                jnp.asarray(self.time),
+                jnp.asarray(dense),
                 self.normalised,
-                self.max_steps,
             )
             self.active[members] = np.asarray(result.rows)[places]
             event.loss = max(float(result.loss), 0.0)
@@ -299,7 +300,7 @@ class _Run:
                 self.waiting[shrunk] = True
                 returned |= {int(neuron): self.active[neuron].copy() for neuron in shrunk}
                 self.active[shrunk] = 0.0
-            elif result.flat or not result.stopped or not dense:
+            elif result.finished or not result.stopped or not dense:
                 break
             elif bend < 0:
                 bend = 1.0
@@ -308,7 +309,8 @@ class _Run:
                 self._rest(event, members)
                 if self._escape_time() * self.rates.max(initial=0.0) > _PAUSE:
                     break
-                self.active, bend = flowing, -1.0
+                # It was passed on the way to the resting point, and the next one will not be far from that.
+                self.active, bend = flowing, 0.0
         self._rest(event, members)
         self._carry_along(before)
         for neuron, weights in returned.items():
@@ -363,7 +365,7 @@ class _Run:
         if not getattr(self.network, "exchangeable", True):
             return jnp.asarray(self.active), members
         size = next(size for size in _SIZES if size >= len(members))
-        rows = np.zeros((size, self.active.shape[1]))
+        rows = np.zeros((min(size, len(self.waiting)), self.active.shape[1]))
         rows[: len(members)] = self.active[members]
         return jnp.asarray(rows), np.arange(len(members))
 

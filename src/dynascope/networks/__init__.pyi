@@ -1,9 +1,12 @@
 from .constructions import recurrent_composition as recurrent_composition
 from .constructions import tree_composition as tree_composition
 from .constructions import two_layer_composition as two_layer_composition
+from .deep_diagonal import DeepDiagonal as DeepDiagonal
 from .deep_linear import DeepLinear as DeepLinear
 from .diagonal_linear import DiagonalLinear as DiagonalLinear
 from .kinds import network_for as network_for
+from .linear_attention import LinearAttention as LinearAttention
+from .linear_attention import MergedAttention as MergedAttention
 from .neuron_sum import NeuronSum as NeuronSum
 from .neuron_sum import SumOfNeurons as SumOfNeurons
 from .recurrent import Recurrent as Recurrent

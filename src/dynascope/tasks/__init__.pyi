@@ -4,4 +4,6 @@ from .gaussian import regression as regression
 from .groups import encoding_from_fourier as encoding_from_fourier
 from .groups import group_composition as group_composition
 from .handwritten import digits as digits
+from .in_context import InContextRegression as InContextRegression
+from .in_context import in_context_regression as in_context_regression
 from .task import Task as Task

@@ -1,6 +1,7 @@
 from . import clock as clock
 from . import groups as groups
 from . import growth_factor as growth_factor
+from . import linear_attention as linear_attention
 from . import modes as modes
 from . import passage_time as passage_time
 from . import relu_alignment as relu_alignment
