@@ -1,0 +1,180 @@
+"""Linear self-attention on prompts of in-context linear regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
+
+from dynascope.errors import require, require_positive, require_seed
+
+__all__ = ["LinearAttention", "MergedAttention"]
+
+
+class LinearAttention(eqx.Module):
+    """f(prompt) = Σ_h v_h (1/N Σ_n y_n x_n)ᵀ k_h · q_hᵀ x_query, linear attention with rank-one keys and queries.
+
+    A prompt is a row of (N + 1)(d + 1) numbers: N labelled examples (x_n, y_n), then the query (x_query, 0). The
+    context length N is that of the prompt. The network depends on its weights only through the matrix
+    P = Σ_h v_h k_h q_hᵀ, and each head has degree 3 in its weights.
+
+    The weights are Gaussian, with standard deviation 1 for v and 1/√d for k and q, so that v², ‖k‖² and ‖q‖² of a head
+    are one in expectation; then multiplied by `scale`.
+
+    Attributes:
+        v: Value of each head, shape (H,).
+        k: Key of each head, shape (H, d).
+        q: Query of each head, shape (H, d).
+
+    Args:
+        dimension: d, of the inputs x.
+        heads: H.
+        scale: Factor on every weight.
+        seed: Seed of the draw.
+
+    Raises:
+        InputError: The dimension, the number of heads or the scale is not positive.
+
+    References:
+        Zhang, Singh, Latham, Saxe, Training dynamics of in-context learning in linear attention (arXiv:2501.16265).
+
+    Example:
+        >>> network = LinearAttention(3, 4, seed=1)
+        >>> network(jnp.ones((5, 11 * 4))).shape, network.neurons.shape, network.degree
+        ((5, 1), (4, 7), 3)
+    """
+
+    v: Float[Array | np.ndarray, " heads"]
+    k: Float[Array | np.ndarray, "heads d"]
+    q: Float[Array | np.ndarray, "heads d"]
+
+    def __init__(self, dimension: int, heads: int, *, scale: float = 1.0, seed: int = 0):
+        require_positive(dimension=dimension, heads=heads, scale=scale)
+        require_seed(seed)
+        draw = np.random.default_rng(seed)
+        self.v = draw.normal(size=heads) * scale
+        self.k = draw.normal(size=(heads, dimension)) * (scale / np.sqrt(dimension))
+        self.q = draw.normal(size=(heads, dimension)) * (scale / np.sqrt(dimension))
+
+    @property
+    def degree(self) -> int:
+        """Degree of homogeneity κ of a head in its weights."""
+        return 3
+
+    @property
+    def matrix(self) -> Float[Array | np.ndarray, "d d"]:
+        """P = Σ_h v_h k_h q_hᵀ."""
+        return (self.k * self.v[:, None]).T @ self.q
+
+    @property
+    def neurons(self) -> Float[Array | np.ndarray, "heads weights"]:
+        """Θ, shape (H, 2d + 1): in each row v, k and q of one head."""
+        namespace = jnp if isinstance(self.v, Array) else np
+        return namespace.concatenate([self.v[:, None], self.k, self.q], axis=1)
+
+    def with_neurons(self, rows: Float[Array | np.ndarray, "heads weights"]) -> LinearAttention:
+        """The same network with other weights, or with another number of heads."""
+        d = self.k.shape[1]
+        weights = rows[:, 0], rows[:, 1 : d + 1], rows[:, d + 1 :]
+        return eqx.tree_at(lambda network: (network.v, network.k, network.q), self, weights)
+
+    def weighted(self, coefficients: Float[Array | np.ndarray, " heads"]) -> LinearAttention:
+        """Σ_h c_h f_h, the network with the output of its head h multiplied by c_h."""
+        return eqx.tree_at(lambda network: network.v, self, coefficients * self.v)
+
+    def __call__(self, prompts: Float[ArrayLike, "... D"]) -> Float[Array, "... 1"]:
+        """Predicted label of the query of one prompt or a batch."""
+        return _attend(prompts, self.matrix)
+
+
+class MergedAttention(eqx.Module):
+    """f(prompt) = Σ_h v_h (1/N Σ_n y_n x_n)ᵀ K_h x_query, linear attention with merged keys and queries.
+
+    The prompt is as in `LinearAttention`. The network depends on its weights only through the matrix P = Σ_h v_h K_h,
+    and each head has degree 2 in its weights.
+
+    The weights are Gaussian, with standard deviation 1 for v and 1/d for K, so that v² and ‖K‖² of a head are one in
+    expectation; then multiplied by `scale`.
+
+    Attributes:
+        v: Value of each head, shape (H,).
+        K: Merged key and query of each head, shape (H, d, d).
+
+    Args:
+        dimension: d, of the inputs x.
+        heads: H.
+        scale: Factor on every weight.
+        seed: Seed of the draw.
+
+    Raises:
+        InputError: The dimension, the number of heads or the scale is not positive.
+
+    References:
+        Zhang, Singh, Latham, Saxe, Training dynamics of in-context learning in linear attention (arXiv:2501.16265).
+
+    Example:
+        >>> network = MergedAttention(3, 4, seed=1)
+        >>> network(jnp.ones((5, 11 * 4))).shape, network.neurons.shape, network.degree
+        ((5, 1), (4, 10), 2)
+    """
+
+    v: Float[Array | np.ndarray, " heads"]
+    K: Float[Array | np.ndarray, "heads d d"]
+
+    def __init__(self, dimension: int, heads: int, *, scale: float = 1.0, seed: int = 0):
+        require_positive(dimension=dimension, heads=heads, scale=scale)
+        require_seed(seed)
+        draw = np.random.default_rng(seed)
+        self.v = draw.normal(size=heads) * scale
+        self.K = draw.normal(size=(heads, dimension, dimension)) * (scale / dimension)
+
+    @property
+    def degree(self) -> int:
+        """Degree of homogeneity κ of a head in its weights."""
+        return 2
+
+    @property
+    def matrix(self) -> Float[Array | np.ndarray, "d d"]:
+        """P = Σ_h v_h K_h."""
+        heads, dimension, _ = self.K.shape
+        return (self.v @ self.K.reshape(heads, -1)).reshape(dimension, dimension)
+
+    @property
+    def neurons(self) -> Float[Array | np.ndarray, "heads weights"]:
+        """Θ, shape (H, d² + 1): in each row v of one head, then K row by row."""
+        namespace = jnp if isinstance(self.v, Array) else np
+        return namespace.concatenate([self.v[:, None], self.K.reshape(len(self.K), -1)], axis=1)
+
+    def with_neurons(self, rows: Float[Array | np.ndarray, "heads weights"]) -> MergedAttention:
+        """The same network with other weights, or with another number of heads."""
+        weights = rows[:, 0], rows[:, 1:].reshape(-1, *self.K.shape[1:])
+        return eqx.tree_at(lambda network: (network.v, network.K), self, weights)
+
+    def weighted(self, coefficients: Float[Array | np.ndarray, " heads"]) -> MergedAttention:
+        """Σ_h c_h f_h, the network with the output of its head h multiplied by c_h."""
+        return eqx.tree_at(lambda network: network.v, self, coefficients * self.v)
+
+    def __call__(self, prompts: Float[ArrayLike, "... D"]) -> Float[Array, "... 1"]:
+        """Predicted label of the query of one prompt or a batch."""
+        return _attend(prompts, self.matrix)
+
+
+def _attend(prompts: ArrayLike, matrix: Any) -> Array:
+    prompts, dimension = jnp.asarray(prompts), len(matrix)
+    width = prompts.shape[-1]
+    require(
+        width % (dimension + 1) == 0 and width >= 2 * (dimension + 1),
+        f"a prompt has {width} numbers",
+        argument="prompts",
+        value=width,
+        remedy=f"give (N + 1)·{dimension + 1}: at least one example and the query, each an input and its label",
+    )
+    tokens = prompts.reshape(*prompts.shape[:-1], -1, dimension + 1)
+    inputs, labels, query = tokens[..., :-1, :-1], tokens[..., :-1, -1], tokens[..., -1, :-1]
+    moment = jnp.mean(labels[..., None] * inputs, axis=-2)
+    return jnp.sum((moment @ matrix) * query, axis=-1, keepdims=True)

@@ -1,0 +1,198 @@
+"""In-context linear regression: prompts of labelled examples and a query, sampled or in expectation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.errors import require, require_array, require_positive, require_seed
+from dynascope.tasks.task import Task
+
+__all__ = ["InContextRegression", "in_context_regression"]
+
+_ROUNDING = 1e-10  # relative asymmetry or negative eigenvalue of a covariance that counts as rounding
+
+
+def in_context_regression(*, samples: int, context_length: float, covariance: ArrayLike, seed: int = 0) -> Task:
+    """Prompts of in-context linear regression: each has its own regression vector, seen through N examples.
+
+    For each prompt β ~ N(0, I); then x₁ … x_N, x_query ~ N(0, Σ) with labels y_n = βᵀx_n and the target βᵀx_query.
+
+    Args:
+        samples: Number of prompts n.
+        context_length: N, the whole number of labelled examples in a prompt.
+        covariance: Σ of shape (d, d), or the d variances of independent inputs.
+        seed: Seed of the draw.
+
+    Returns:
+        Task with inputs (n, (N + 1)(d + 1)): in each row the examples (x_n, y_n), then the query (x_query, 0). Targets
+        (n, 1).
+
+    Raises:
+        InputError: Fewer than two samples, an N that is not a positive whole number, or a covariance that is not
+            symmetric, positive semi-definite and non-zero.
+
+    Source: arXiv:2501.16265, section 2.
+
+    Example:
+        >>> task = in_context_regression(samples=6, context_length=4, covariance=[1.0, 0.5])
+        >>> task.inputs.shape, task.targets.shape
+        ((6, 15), (6, 1))
+    """
+    _, root = _with_root(covariance)
+    require_positive(samples=samples, context_length=context_length)
+    require(
+        int(context_length) == context_length,
+        f"context_length is {context_length}",
+        argument="context_length",
+        value=context_length,
+        remedy="choose a whole number of examples",
+    )
+    require_seed(seed)
+    draw = np.random.default_rng(seed)
+    x = draw.normal(size=(samples, int(context_length) + 1, len(root))) @ root
+    labels = np.einsum("snd,sd->sn", x, draw.normal(size=(samples, len(root))))
+    tokens = np.concatenate([x, labels[..., None]], axis=2)
+    tokens[:, -1, -1] = 0.0
+    return Task(
+        tokens.reshape(samples, -1),
+        labels[:, -1:],
+        name="in-context regression",
+        description=(
+            f"{samples} prompts of {int(context_length)} labelled Gaussian examples and a query, "
+            "each with its own regression vector.",
+        ),
+    )
+
+
+class InContextRegression(eqx.Module):
+    """In-context linear regression in expectation over prompts, for linear attention.
+
+    With Σ̂ = 1/N Σ_n x_n x_nᵀ the prediction of linear attention is βᵀ Σ̂ P x_query. As
+    E Σ̂² = (1 + 1/N) Σ² + tr(Σ)/N Σ = C for Gaussian inputs, the loss ½ E(f − y)² is exactly
+
+        L(P) = ½ [tr Σ − 2 tr(Σ² P) + tr(C P Σ Pᵀ)] = ½ ‖(I − ΣP) Σ^½‖² + (‖ΣP Σ^½‖² + tr Σ ‖Σ^½ P Σ^½‖²)/(2N).
+
+    Attributes:
+        covariance: Σ, shape (d, d).
+        root: Σ^½, shape (d, d).
+        context_length: N ≥ 1, which may be infinite; in expectation it need not be whole.
+
+    Args:
+        covariance: Σ of shape (d, d), or the d variances of independent inputs.
+        context_length: N.
+
+    Raises:
+        InputError: N is below one, or the covariance is not symmetric, positive semi-definite and non-zero.
+
+    Source: arXiv:2501.16265; C is the second Wishart moment.
+
+    Example:
+        >>> from dynascope.networks.linear_attention import LinearAttention
+        >>> task = InContextRegression([1.0, 0.7, 0.4], 20)
+        >>> round(float(task.loss(LinearAttention(3, 4, scale=1e-9))), 6)
+        1.05
+    """
+
+    covariance: Float[Array | np.ndarray, "d d"]
+    root: Float[Array | np.ndarray, "d d"]
+    context_length: float = eqx.field(static=True)
+
+    def __init__(self, covariance: ArrayLike, context_length: float):
+        self.covariance, self.root = _with_root(covariance)
+        require(
+            context_length >= 1,
+            f"context_length is {context_length}",
+            argument="context_length",
+            value=context_length,
+            remedy="choose at least one example, or infinity",
+        )
+        self.context_length = float(context_length)
+
+    @property
+    def name(self) -> str:
+        """Short name, used in file names and titles."""
+        return "in-context regression"
+
+    @property
+    def description(self) -> tuple[str, ...]:
+        """What the expectation is over, one sentence each."""
+        examples = "infinitely many" if math.isinf(self.context_length) else f"{self.context_length:g}"
+        return (
+            f"Prompts of {examples} labelled Gaussian examples and a query, each with its own regression vector.",
+            "The loss is the exact expectation over prompts.",
+        )
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the d inputs."""
+        return tuple(f"x{i + 1}" for i in range(len(self.covariance)))
+
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """Name of the one output."""
+        return ("y1",)
+
+    @property
+    def context_moment(self) -> Float[Array | np.ndarray, "d d"]:
+        """C = E Σ̂² = (1 + 1/N) Σ² + tr(Σ)/N Σ."""
+        square = self.covariance @ self.covariance
+        return square + (square + self.covariance.trace() * self.covariance) / self.context_length
+
+    def loss(self, network: Any) -> Float[Array, ""]:
+        """L = ½ E(f − y)² of a network with the attribute `matrix`, which is P."""
+        covariance, root, matrix = jnp.asarray(self.covariance), jnp.asarray(self.root), network.matrix
+        require(
+            jnp.shape(matrix) == covariance.shape,
+            f"the network has a matrix of shape {jnp.shape(matrix)}",
+            argument="network",
+            value=jnp.shape(matrix),
+            remedy=f"pass linear attention on {len(covariance)} inputs",
+        )
+        # As a sum of squares, which rounding cannot make negative.
+        explained = covariance @ matrix @ root
+        noise = jnp.sum(explained**2) + jnp.trace(covariance) * jnp.sum((root @ matrix @ root) ** 2)
+        return (jnp.sum((root - explained) ** 2) + noise / self.context_length) / 2
+
+    def attributes(self) -> dict[str, Any]:
+        """What a record says of the task it belongs to."""
+        return {
+            "task": self.name,
+            "description": list(self.description),
+            "input_dimension": len(self.covariance),
+            "output_dimension": 1,
+            "image_shape": None,
+        }
+
+
+def _with_root(values: ArrayLike) -> tuple[Float[np.ndarray, "d d"], Float[np.ndarray, "d d"]]:
+    """Σ and its symmetric square root."""
+    nesting = np.asarray(values, dtype=object).ndim
+    matrix = require_array("covariance", values, (None, None) if nesting == 2 else (None,))
+    matrix = require_array("covariance", np.diag(matrix) if matrix.ndim == 1 else matrix, (len(matrix),) * 2)
+    largest = np.abs(matrix).max(initial=0.0)
+    require(
+        bool(np.all(np.abs(matrix - matrix.T) <= _ROUNDING * largest)),
+        "covariance is not symmetric",
+        argument="covariance",
+        value=float(np.abs(matrix - matrix.T).max(initial=0.0)),
+        remedy="give a symmetric matrix or a vector of variances",
+    )
+    matrix = (matrix + matrix.T) / 2
+    variances, axes = np.linalg.eigh(matrix)
+    lowest = variances.min(initial=0.0)
+    require(
+        largest > 0 and lowest >= -_ROUNDING * largest,
+        f"covariance has the eigenvalue {lowest:.6g}" if lowest < 0 else "covariance is zero",
+        argument="covariance",
+        value=float(lowest),
+        remedy="give a positive semi-definite matrix that is not zero",
+    )
+    return matrix, (axes * np.sqrt(np.maximum(variances, 0.0))) @ axes.T

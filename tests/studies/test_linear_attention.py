@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies import find_study
+
+LinearAttentionStaircase = find_study("linear-attention")
+TINY = LinearAttentionStaircase.tiny
+
+
+def drawn(seed: int):
+    draw = np.random.default_rng(seed)
+    inputs = int(draw.integers(2, 5))
+    return LinearAttentionStaircase(
+        inputs=inputs,
+        heads=2 * inputs,
+        condition=float(draw.uniform(1.5, 5)),
+        context_length=float(draw.choice([1, 5, 20, np.inf])),
+        scale=float(10 ** draw.uniform(-3.3, -2.3)),
+        seed=seed,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_theory_and_experiment_agree_at_random_fields(seed):
+    tree = drawn(seed).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree["residual"]["observed_jump_time"].notnull().all()
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e-6])
+def test_merged_attention_learns_everything_in_one_drop(scale):
+    tree = LinearAttentionStaircase(**TINY | {"parametrisation": "merged", "scale": scale}).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree["predicted"].sizes["jump"] == 1
+    # Its time is known including the constant; the curve is sampled every 2e-4 of the time of the drop.
+    assert json.loads(tree.attrs["agreement"])["jump_time"]["error"] < 2e-3
+
+
+def test_one_head_stops_at_the_first_plateau():
+    tree = LinearAttentionStaircase(**TINY | {"heads": 1}).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree["predicted"].sizes["jump"] == 1
+    assert tree["observed"]["loss"][-1] > 0.1 * tree["observed"]["loss"][0]
+
+
+def test_infinite_context_leaves_no_loss():
+    predicted = LinearAttentionStaircase(**TINY | {"context_length": np.inf}).predict()
+    assert predicted["loss_after"][-1] == 0
+
+
+def test_the_verdict_turns_when_the_heads_are_others():
+    study = LinearAttentionStaircase(**TINY)
+    other = LinearAttentionStaircase(**TINY | {"seed": 1})
+    wrong = other.predict().assign_attrs(scale=study.scale)
+    tree = study.compare(study.observe(), wrong)
+    assert tree.attrs["verdict"] == "disagree"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("scale", bad) for bad in (1.0, 0.0, -1.0, np.nan)),
+        *(("condition", bad) for bad in (0.5, np.nan, np.inf)),
+        *(("context_length", bad) for bad in (0.0, -1.0, np.nan)),
+        *(("inputs", bad) for bad in (0, -1)),
+        ("heads", 0),
+        ("seed", -1),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, field, value):
+    monkeypatch.setattr("dynascope.flows.gradient_flow", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        LinearAttentionStaircase(**TINY | {field: value}).run()
+    names = {"inputs": ("inputs", "dimension")}.get(field, (field,))
+    assert refusal.value.argument in names
