@@ -1,0 +1,70 @@
+"""Diagonal networks of any depth: a power of one weight for each sign of each input coordinate."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.errors import require, require_positive
+
+__all__ = ["DeepDiagonal"]
+
+
+class DeepDiagonal(eqx.Module):
+    """f(x) = (u^D − v^D)ᵀ x, with powers taken coordinate by coordinate.
+
+    The start is u = v = scale·1, so that the function is zero and the training path is determined by the data. A
+    balanced product of D diagonal layers, all equal, is one such power.
+
+    Attributes:
+        u: Weights of the positive part, shape (d,).
+        v: Weights of the negative part, shape (d,).
+        depth: D.
+
+    Args:
+        input_dimension: d.
+        depth: D ≥ 2.
+        scale: Initial value of every weight.
+
+    Raises:
+        InputError: The dimension or the scale is not positive, or the depth is below two.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> network = DeepDiagonal(3, depth=4)
+        >>> network(jnp.ones((5, 3))).shape, network.degree
+        ((5, 1), 4)
+    """
+
+    u: Float[Array | np.ndarray, " d"]
+    v: Float[Array | np.ndarray, " d"]
+    depth: int = eqx.field(static=True)
+
+    def __init__(self, input_dimension: int, depth: int = 3, *, scale: float = 1.0):
+        require_positive(input_dimension=input_dimension, scale=scale)
+        require(
+            isinstance(depth, int | np.integer) and depth >= 2,
+            f"depth is {depth}",
+            argument="depth",
+            value=depth,
+            remedy="choose a whole number of at least two",
+        )
+        self.u = np.full(input_dimension, scale)
+        self.v = np.full(input_dimension, scale)
+        self.depth = int(depth)
+
+    @property
+    def degree(self) -> int:
+        """Degree of homogeneity κ of the network in all its weights: its depth."""
+        return self.depth
+
+    @property
+    def coefficients(self) -> Float[Array | np.ndarray, " d"]:
+        """β = u^D − v^D, the linear map that the network computes."""
+        return self.u**self.depth - self.v**self.depth
+
+    def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... 1"]:
+        """Outputs for one sample or a batch."""
+        return (x @ self.coefficients)[..., None]

@@ -1,0 +1,122 @@
+"""Diagonal networks of any depth: the same saddles, at a pace that depends on the depth."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import root_scalar
+
+from dynascope.errors import require, require_positive
+from dynascope.theory.clock import time_unit
+from dynascope.theory.staircase.coefficient_growth import growth_of_powers
+from dynascope.theory.staircase.diagonal import diagonal_problem, path_staircase
+from dynascope.theory.staircase.log_cosh import activation_phase
+from dynascope.theory.staircase.saddle_path import successive_saddles
+from dynascope.theory.staircase.steps import Staircase
+
+__all__ = ["deep_activation_phase", "deep_diagonal_staircase"]
+
+_THEORY = "successive saddles of deep diagonal networks"
+
+
+def deep_diagonal_staircase(
+    inputs: Float[np.ndarray, "n d"],
+    targets: Float[np.ndarray, " n"],
+    *,
+    depth: int,
+    scale: float,
+    feature_names: Sequence[str] | None = None,
+) -> Staircase:
+    """Predict the staircase of f(x) = (u^D − v^D)ᵀ x trained by gradient flow from u = v = scale·1.
+
+    With G the integral of E[x (y − βᵀx)], u^(2−D) = scale^(2−D) − D(D−2) G and v^(2−D) = scale^(2−D) + D(D−2) G. In
+    the limit of small scale a coordinate is zero while |Gᵢ| < scale^(2−D)/(D(D−2)) and free, with the sign of Gᵢ, once
+    it gets there. This is the path of `diagonal_staircase` at every depth; only the unit of time changes, from
+    log(1/scale) to scale^(2−D)/(D(D−2)), and to log(1/scale)/2 for D = 2.
+
+    Args:
+        inputs: x, shape (n, d).
+        targets: y, shape (n,).
+        depth: D ≥ 2.
+        scale: Initial value of u and v, below one.
+        feature_names: Names of the d inputs, for the phrases; "x1", "x2", … if absent.
+
+    Returns:
+        The staircase, of degree D. Its accelerated times are the limits of t·scale^(D−2), for D = 2 of t/log(1/scale).
+        Its times at this scale hold to first order beyond the limit: a coordinate of size |β| is reached |β|^(2/D−1)
+        /(D(D−2)) earlier in G, then approaches its value, and only then the multipliers of the others change. For
+        uncorrelated inputs that is exact up to terms of order scale²; else an error of the relative order scale^(D−2)
+        is left, because active coordinates follow with a delay. Its feature `coefficient` is β after each jump.
+
+    Raises:
+        InputError: As `diagonal_staircase`; a depth below two; or scale^(2−D) overflows.
+
+    Assumptions: general position (the constrained least-squares problem has one solution).
+
+    Source: our derivation, from the reparametrised mirror flow of arXiv 2304.00488 and the finite time in which
+    neurons of degree D > 2 grow, arXiv 2506.06489.
+
+    Example:
+        >>> steps = deep_diagonal_staircase(np.eye(2), np.array([4.0, -1.0]), depth=3, scale=1e-3)
+        >>> steps.accelerated_times * 3, (steps.times * 3e-3).round(4)
+        (array([0.5, 2. ]), array([0.4996, 1.9975]))
+    """
+    x, y, names = diagonal_problem(inputs, targets, scale, feature_names)
+    _require_depth(depth)
+    growth = growth_of_powers(scale, depth)
+    path = successive_saddles(x, y)
+    unit = growth.threshold / time_unit(scale, degree=depth)
+    limit = path_staircase(x, y, path, growth, names)
+    return dataclasses.replace(limit, accelerated_times=path.times * unit, degree=depth, theory=_THEORY)
+
+
+def deep_activation_phase(scale: float, depth: int) -> float:
+    """The |G| at which a neuron (u, v) of β = u^D − v^D that started at u = v = scale reaches norm one.
+
+    At constant multiplier u^(2−D) = scale^(2−D) − D(D−2) |G| and v^(2−D) = scale^(2−D) + D(D−2) |G|, so that |G| is
+    close to (scale^(2−D) − 1)/(D(D−2)); for D = 2 it is ¼ arccosh(scale⁻²/2).
+
+    Args:
+        scale: Initial value of u and v, below 1/√2.
+        depth: D ≥ 2.
+
+    Raises:
+        InputError: The neuron starts with a norm of one or more, a depth below two, or scale^(2−D) overflows.
+
+    Example:
+        >>> round(deep_activation_phase(1e-3, 3), 4), round(deep_activation_phase(1e-8, 2), 4)
+        (333.0, 9.2103)
+    """
+    require_positive(scale=scale)
+    require(
+        scale < np.sqrt(0.5),
+        f"scale is {scale}",
+        argument="scale",
+        value=scale,
+        remedy="choose a number below 1/√2, so that neurons start with a norm below one",
+    )
+    _require_depth(depth)
+    if depth == 2:
+        return activation_phase(np.sqrt(2) * scale) / 2
+    start = time_unit(scale, degree=depth)
+
+    def excess(remaining: float) -> float:
+        u, v = remaining ** (-1 / (depth - 2)), (2 * start - remaining) ** (-1 / (depth - 2))
+        return u * u + v * v - 1
+
+    # u² is between ½ and 1 at norm one.
+    remaining = root_scalar(excess, bracket=(1.0, min(start, 2 ** ((depth - 2) / 2))), xtol=1e-14).root
+    return (start - remaining) / (depth * (depth - 2))
+
+
+def _require_depth(depth: int) -> None:
+    require(
+        isinstance(depth, int | np.integer) and depth >= 2,
+        f"depth is {depth}",
+        argument="depth",
+        value=depth,
+        remedy="choose a whole number of at least two",
+    )

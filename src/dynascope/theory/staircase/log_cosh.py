@@ -1,0 +1,130 @@
+"""The utility that a neuron of a diagonal linear network accumulates, as a log-cosh of a signed phase."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.errors import require, require_positive
+
+__all__ = ["accumulated_utility", "activation_phase", "later_utility", "log_cosh", "signed_phase"]
+
+
+def log_cosh(phase: ArrayLike) -> np.ndarray:
+    """Return log cosh z = |z| + log(1 + e^(−2|z|)) − log 2, without overflow.
+
+    Example:
+        >>> log_cosh([0.0, 1.0, -100.0]).round(6)
+        array([ 0.      ,  0.433781, 99.306853])
+    """
+    size = np.abs(np.asarray(phase, dtype=float))
+    # Below one, cosh z − 1 = 2 sinh²(z/2) keeps the digits that the difference of the other form would lose.
+    small = np.log1p(2 * np.sinh(np.minimum(size, 1.0) / 2) ** 2)
+    return np.where(size < 1, small, size + np.log1p(np.exp(-2 * size)) - np.log(2))
+
+
+def accumulated_utility(integral: ArrayLike) -> np.ndarray:
+    """S = ½ log cosh 2G: the log-norm that a neuron θ = (u, v) has gained since u = scale, v = 0.
+
+    While G is the integral of −∂L/∂β, u ± v = scale·e^(±G), so that ‖θ‖² = scale² cosh 2G. It is the integral of κ
+    times the utility û v̂ g of the direction of θ, with κ = 2 and g = G'.
+
+    Args:
+        integral: G, any shape.
+
+    References:
+        Alternating Gradient Flows, arXiv 2506.06489.
+
+    Example:
+        >>> float(accumulated_utility(500.0).round(6))
+        499.653426
+    """
+    return np.asarray(log_cosh(2 * np.asarray(integral, dtype=float)) / 2)
+
+
+def signed_phase(utility: ArrayLike, *, aligned: ArrayLike = 1.0) -> np.ndarray:
+    """The phase c = ± arccosh e^(2S), which is 2|G| for S = ½ log cosh 2G.
+
+    Args:
+        utility: S ≥ 0, any shape.
+        aligned: sign(g)·sign(G): negative while the gradient pulls a neuron back through zero.
+
+    Returns:
+        c = aligned · (2S + log(1 + √(1 − e^(−4S)))), stable for every S.
+
+    Raises:
+        InputError: A utility that is negative or not finite.
+
+    Example:
+        >>> float(signed_phase(accumulated_utility(3.0), aligned=-1).round(12))
+        -6.0
+    """
+    utility = np.asarray(utility, dtype=float)
+    lowest = float(np.min(utility, initial=np.inf))
+    require(
+        bool(np.all(np.isfinite(utility))) and lowest >= 0,
+        f"utility goes down to {lowest}",
+        argument="utility",
+        value=lowest,
+        remedy="pass what a neuron that started at v = 0 has accumulated, which is never negative",
+    )
+    return np.asarray(np.sign(aligned) * (2 * utility + np.log1p(np.sqrt(-np.expm1(-4 * utility)))))
+
+
+def later_utility(
+    utility: Float[np.ndarray, " d"],
+    gradient: Float[np.ndarray, " d"],
+    duration: ArrayLike,
+    *,
+    aligned: Float[np.ndarray, " d"] | float = 1.0,
+) -> Float[np.ndarray, " d"]:
+    """S(t + τ) = S(t) + ½ log(cosh(4 U* τ + c)/cosh c) after a time τ at constant gradient g, with U* = |g|/2.
+
+    A neuron that the gradient pulls back (c < 0) first shrinks to its size at the start and then grows again, with the
+    other sign.
+
+    Args:
+        utility: S(t), shape (d,).
+        gradient: g = −∂L/∂β during that time, shape (d,).
+        duration: τ.
+        aligned: sign(g)·sign(G) at time t; any value where G = 0.
+
+    Returns:
+        S(t + τ), shape (d,).
+
+    Raises:
+        InputError: As `signed_phase`.
+
+    Source: the law of accumulated utility of diagonal linear networks, arXiv 2506.06489.
+
+    Example:
+        >>> start = accumulated_utility(np.array([2.0]))
+        >>> later_utility(start, np.array([-1.0]), 5.0, aligned=-1.0) == accumulated_utility(np.array([-3.0]))
+        array([ True])
+    """
+    phase = signed_phase(utility, aligned=aligned)
+    # cosh c = e^(2S), so that S(t) and ½ log cosh c cancel without being computed.
+    return log_cosh(2 * np.abs(gradient) * duration + phase) / 2
+
+
+def activation_phase(scale: float) -> float:
+    """The |G| at which a neuron that started with norm `scale` reaches norm one: ½ arccosh(scale⁻²).
+
+    Alternating Gradient Flows activate a neuron there; their times at a finite scale are those of the limit of small
+    scale, times this number instead of log(1/scale). The ratio of the two is 1 + log 2/(2 log(1/scale)) up to terms of
+    order scale⁴.
+
+    Args:
+        scale: Initial norm of a neuron, below one; however small.
+
+    Raises:
+        InputError: The scale is not between zero and one.
+
+    Example:
+        >>> float(round(activation_phase(1e-4) / np.log(1e4), 9)), round(activation_phase(1e-300), 6)
+        (1.037628749, 691.122101)
+    """
+    require_positive(scale=scale)
+    require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
+    return float(signed_phase(-np.log(scale))) / 2

@@ -1,0 +1,132 @@
+"""When the loss of a diagonal linear network falls along its path of saddles, and how well that is known."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from dynascope.theory.staircase.coefficient_growth import CoefficientGrowth
+from dynascope.theory.staircase.saddle_path import SaddlePath
+
+__all__ = ["jump_phrases", "slow_reasons", "times_at_scale"]
+
+# Calibrated on 1274 jumps of random problems of products at scale 1e-8: of 457 within these bounds, 3 had slopes off by
+# more than one percent, and of the 817 others 239.
+_RELAXATION_TIMES = 8.0
+_VISIBLE = 0.01
+
+
+def times_at_scale(x: np.ndarray, y: np.ndarray, path: SaddlePath, growth: CoefficientGrowth) -> np.ndarray:
+    """Times at which the loss passes the middle of each drop, to first order beyond the limit.
+
+    The growth of a coefficient shifts the integrals of the others exactly as a step would at the time at which its own,
+    at constant multiplier, reaches that of the full coefficient, as long as the active ones follow without delay.
+
+    Args:
+        x: Inputs, shape (n, d).
+        y: Targets, shape (n,).
+        path: Their path of saddles.
+        growth: How a coefficient grows.
+
+    Returns:
+        Times that never decrease, shape (J,).
+    """
+    integral, clock, times = np.zeros(x.shape[1]), 0.0, []
+    multipliers = (y - path.maps @ x.T) @ x / len(x)
+    for k in range(len(path.times)):
+        before, after = path.maps[k], path.maps[k + 1]
+        multiplier = np.where(before == 0, multipliers[k], 0.0)
+        newly_free = (np.abs(path.integrals[k + 1]) == 1) & (path.integrals[k + 1] != path.integrals[k])
+        hit = int(np.argmax(np.where(newly_free, np.abs(after), -1.0)))
+        rate, sign = abs(multiplier[hit]), path.integrals[k + 1][hit]
+        boundary = clock + max((growth.threshold - sign * integral[hit]) / rate, 0.0)
+        grown = boundary + _reached(growth, after[hit]) / rate
+        # An input that leaves at once has no size of its own.
+        size = abs(after[hit]) if after[hit] != 0 else 1.0
+        times.append(grown + growth.half_loss(size, rate))
+        switch = max(grown, clock)
+        integral = integral + multiplier * (switch - clock)
+        integral = np.where(after != 0, np.sign(after) * (growth.threshold + _reached(growth, after)), integral)
+        clock = switch
+    return np.maximum.accumulate(np.maximum(times, 0.0))
+
+
+def _reached(growth: CoefficientGrowth, beta: np.ndarray | float) -> np.ndarray:
+    """How far beyond the threshold the integral of a coefficient is; 0 for β = 0."""
+    return np.where(beta == 0, 0.0, growth.reached(np.abs(np.where(beta == 0, 1.0, beta))))
+
+
+def jump_phrases(path: SaddlePath, names: list[str]) -> tuple[str, ...]:
+    """For each jump, which inputs are learned and dropped."""
+    return tuple(_phrase(before, after, names) for before, after in itertools.pairwise(path.maps))
+
+
+def _phrase(before: np.ndarray, after: np.ndarray, names: list[str]) -> str:
+    gained = [names[i] for i in np.flatnonzero((before == 0) & (after != 0))]
+    lost = [names[i] for i in np.flatnonzero((before != 0) & (after == 0))]
+    parts = [f"learns {', '.join(gained)}"] if gained else []
+    return "; ".join([*parts, *([f"drops {', '.join(lost)}"] if lost else [])]) or "adjusts"
+
+
+def slow_reasons(x: np.ndarray, path: SaddlePath, growth: CoefficientGrowth, names: list[str]) -> tuple[str, ...]:
+    """For each jump, what keeps its time from having reached the limit at this scale; empty where nothing does."""
+    near = [np.array([], dtype=int)] + [
+        _near_boundary(*each, growth) for each in zip(path.maps[1:], path.integrals[1:], strict=True)
+    ]
+    durations = np.append(np.diff(path.times), np.inf)
+    ends = np.append(path.integrals[2:], path.integrals[-1:], axis=0)
+    curvature = x.T @ x / len(x)
+    lasting = [np.inf] + [
+        _relaxation_times(curvature, *each, growth)
+        for each in zip(path.maps[1:], path.integrals[1:], ends, durations, strict=True)
+    ]
+
+    def unsettled(plateau: int) -> str:
+        if lasting[plateau] < _RELAXATION_TIMES:
+            return f"the plateau lasts only {max(lasting[plateau], 0.0):.1f} relaxation times"
+        margins = 1 - np.abs(path.integrals[plateau][near[plateau]])
+        if not len(margins):
+            return ""
+        return f"{names[near[plateau][np.argmin(margins)]]} is only {100 * margins.min():.1f} % inside its boundary"
+
+    reasons = []
+    for k in range(len(path.times)):
+        parts = [f"{side} it, {why}" for side, why in (("before", unsettled(k)), ("after", unsettled(k + 1))) if why]
+        earlier = {i for each in near[:k] for i in each}
+        learned = np.flatnonzero((path.maps[k] == 0) & (path.maps[k + 1] != 0))
+        parts += [f"{names[i]} was near its boundary on an earlier plateau" for i in learned if i in earlier]
+        reasons.append("; ".join(parts))
+    return tuple(reasons)
+
+
+def _relaxation_times(
+    curvature: np.ndarray,
+    beta: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    duration: float,
+    growth: CoefficientGrowth,
+) -> float:
+    """How often the slowest coordinate relaxes on a plateau where S goes from start to end, or ∞ if often enough."""
+    if np.isinf(duration):
+        return np.inf
+    active = np.flatnonzero(beta)
+    # Near the plateau an active coordinate relaxes by β' = rate(β)·m, with m linear in β. These are the rates in
+    # coordinates where the relaxation is symmetric.
+    roots = np.sqrt(growth.rate(np.abs(beta[active])) * duration * growth.threshold)
+    often = roots[:, None] * curvature[np.ix_(active, active)] * roots
+    decayed = growth.e_folds(np.abs(end - start)[(np.abs(start) == 1.0) & (beta == 0)])
+    try:
+        # Much sooner done than the eigenvalues, which only those plateaus need that do not pass.
+        np.linalg.cholesky(often - _RELAXATION_TIMES * np.eye(len(active)))
+        slowest = np.inf
+    except np.linalg.LinAlgError:
+        slowest = np.linalg.eigvalsh(often)[0]
+    return float(min(slowest, *decayed, np.inf))
+
+
+def _near_boundary(beta: np.ndarray, integral: np.ndarray, growth: CoefficientGrowth) -> np.ndarray:
+    """Inactive coordinates that are too close to their boundary to be negligible; not those that just left it."""
+    inside = (beta == 0) & (np.abs(integral) < 1)
+    return np.flatnonzero(inside & (growth.e_folds(1 - np.abs(integral)) < -np.log(_VISIBLE)))
