@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies import find_study
+
+ModularAddition = find_study("modular-addition")
+
+
+def drawn(seed: int):
+    draw = np.random.default_rng(seed)
+    p = int(draw.integers(9, 20))
+    # Modulo 10, 4 is minus three times 2: there the theory marks the time of the last jump as uncertain.
+    return ModularAddition(
+        p=p,
+        frequencies=[1, 2, 4],
+        amplitudes=[0.8, 0.55, 0.38],
+        width=int(draw.integers(30, 60)),
+        scale=10.0 ** -int(draw.integers(4, 12)),
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
+def test_theory_and_experiment_agree_at_random_fields(seed):
+    tree = drawn(seed).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree["residual"]["observed_jump_time"].notnull().all()
+
+
+@pytest.mark.slow
+def test_theory_and_experiment_agree_in_the_plain_clock():
+    tree = ModularAddition(**ModularAddition.tiny | {"clock": "plain", "scale": 0.05}).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert not tree["predicted"]["slow"].any()
+    # Nothing grows sooner than a neuron that is aligned from the start.
+    assert np.all(tree["predicted"]["onset_time"] >= tree["predicted"]["earliest_onset"] * (1 - 1e-9))
+
+
+def test_the_theory_of_another_encoding_is_refuted():
+    study = ModularAddition(**ModularAddition.tiny)
+    observed = study.observe()
+    weaker = ModularAddition(**ModularAddition.tiny | {"amplitudes": [1.0, 0.5]})
+    tree = study.compare(observed, weaker.judged(weaker.predict()))
+    assert tree.attrs["verdict"] == "disagree"
+
+
+def test_the_order_is_that_of_the_utilities():
+    # Frequency 8 of 16 is its own conjugate and comes first, though its coefficient is not the largest.
+    study = ModularAddition(p=16, frequencies=[3, 8], amplitudes=[1.1, 0.5], width=12)
+    assert study.predict()["frequency_learned"].values.tolist() == [8, 3]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("scale", bad) for bad in (1.0, 2.0, 0.0, -1.0, np.nan, np.inf)),
+        *(("p", bad) for bad in (2, 0)),
+        *(("width", bad) for bad in (0, 11)),
+        *(("amplitudes", bad) for bad in ([1.0], [1.0, np.nan], [1.0, 0.5, 0.2])),
+        ("frequencies", [1, 1]),
+        ("seed", -1),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, field, value):
+    monkeypatch.setattr("dynascope.flows.gradient_flow", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        ModularAddition(**ModularAddition.tiny | {field: value}).run()
+    assert refusal.value.argument in (field, "amplitudes" if field == "frequencies" else field)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_an_unknown_clock_is_refused_with_those_there_are():
+    with pytest.raises(InputError, match="choose normalised or plain"):
+        ModularAddition(clock="sundial").run()
+
+
+def test_the_plain_clock_refuses_a_scale_at_which_it_would_not_end():
+    with pytest.raises(InputError, match="normalised clock"):
+        ModularAddition(clock="plain", scale=1e-6).run()
