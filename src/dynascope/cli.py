@@ -67,22 +67,26 @@ class Predict:
 
     Args:
         data: "digits", or a file: .npz with arrays x and y, x.npy beside y.npy, .csv or .parquet.
-        network: Kind of network.
-        scale: Initialisation scale, below one.
+        network: Kind of network: two-layer relu, quadratic or linear, diagonal linear, or linear attention, which
+            learns in-context regression on inputs like those of the data.
+        scale: Initialisation scale, below one; if not said 1e-8, or 1e-3 where times grow as a power of it.
         target: Target columns of a table.
         only: Keep a single target, by its name.
         classification: Whether the target is a class label; decided by its type if not said.
         check: Also train the network, overlay both and judge.
         slope: With the check, also train from 1e-4 of the scale and compare slopes dt/dlog(1/scale).
         seed: Seed of the initial weights.
-        width: Number of hidden neurons.
+        width: Number of hidden neurons, or of attention heads.
+        normalised: Predict, and train by, the homogeneity-normalised flow.
+        jumps: Number of jumps after which to stop; all if not said, but 5 for relu, quadratic and attention.
+        context: Number of examples in a prompt, for attention.
         out: Folder for the page and the record.
         json: Print one JSON object.
     """
 
     data: tyro.conf.Positional[str]
-    network: Literal["linear", "diagonal"] = "linear"
-    scale: float = 1e-8
+    network: Literal["relu", "quadratic", "linear", "diagonal", "attention"] = "linear"
+    scale: float | None = None
     target: tuple[str, ...] = ()
     only: str | None = None
     classification: bool | None = None
@@ -90,6 +94,9 @@ class Predict:
     slope: bool = False
     seed: int = 0
     width: int = 50
+    normalised: bool = False
+    jumps: int | None = None
+    context: float = 20.0
     out: Path = Path()
     json: bool = False
 
@@ -98,15 +105,18 @@ class Predict:
         check_before(self.out, self.seed)
         with step(f"Reading {self.data}"):
             task = self._task()
+        from dynascope.networks import network_for
         from dynascope.prediction import predict
 
-        with step(f"Predicting a {self.network} network from scale {self.scale:g}"):
-            from dynascope.networks import network_for
-
-            network = network_for(self.network, task, width=self.width, seed=self.seed)
-            predicted = predict(task, network, scale=self.scale)
+        network = network_for(self.network, task, width=self.width, seed=self.seed)
+        exponential = network.degree == 2 or self.normalised
+        scale = (1e-8 if exponential else 1e-3) if self.scale is None else self.scale
+        usual = None if self.network in ("linear", "diagonal") else 5
+        with step(f"Predicting a {self.network} network from scale {scale:g}"):
+            jumps = usual if self.jumps is None else self.jumps
+            predicted = predict(task, network, scale=scale, normalised=self.normalised, jumps=jumps)
         if self.check or self.slope:
-            tree = self._checked(task, network, predicted)
+            tree = self._checked(task, network, predicted, second_scale(scale) if exponential else scale / 3)
         else:
             from dynascope.comparison import unjudged
 
@@ -125,7 +135,7 @@ class Predict:
         return DISAGREED if tree.attrs.get("verdict") == "disagree" else AGREED
 
     def _task(self) -> Any:
-        from dynascope.tasks import digits, from_file
+        from dynascope.tasks import InContextRegression, digits, from_file
 
         if self.data == "digits":
             require(
@@ -147,23 +157,26 @@ class Predict:
             task = from_file(self.data, target=self.target or None, classification=self.classification)
         if self.only is not None:
             return task.only(self.only)
+        if self.network == "attention":
+            return InContextRegression.on_inputs_of(task, self.context)
         first, last = task.targets[:, 0], task.targets[:, -1]
         if self.network == "diagonal" and task.output_dimension == 2 and abs(first + last).max() < 1e-12:
             # Two centred classes mirror each other, so one target says it all.
             return task.only(task.target_names[1])
         return task
 
-    def _checked(self, task: Any, network: Any, predicted: xr.Dataset) -> xr.DataTree:
+    def _checked(self, task: Any, network: Any, predicted: xr.Dataset, other_scale: float) -> xr.DataTree:
         from dynascope.comparison import compare
-        from dynascope.observation import observe
+        from dynascope.observation import observe, training_time
 
-        with step(f"Training it from scale {self.scale:g}"):
-            observed = observe(task, network, scale=self.scale)
-        other = None
-        if self.slope:
-            scale = second_scale(self.scale)
+        options = {"normalised": True} if self.normalised else {}
+
+        def trained(scale: float) -> xr.Dataset:
             with step(f"Training it from scale {scale:g}"):
-                other = observe(task, network, scale=scale)
+                return observe(task, network, scale=scale, duration=training_time(predicted, scale), **options)
+
+        observed = trained(float(predicted.attrs["scale"]))
+        other = trained(other_scale) if self.slope else None
         return compare(observed, predicted, at_other_scale=other)
 
 

@@ -120,7 +120,7 @@ def compare_staircases(
         "jump_time": _largest(time_error[~slow]),
         "level": _largest(level_error[settled]),
         "missing_jumps": float(np.sum(np.isnan(found)) + _merged(predicted, times, found, slow, time, loss)),
-        "extra_jumps": float(_unpredicted(time, loss, levels, slow)),
+        "extra_jumps": float(_unpredicted(time, loss, levels, slow, bool(predicted.attrs.get("complete", 1)))),
     }
     jumps = ("jump",)
     variables = {
@@ -207,9 +207,12 @@ def _merged(predicted, times, found, slow, time, loss) -> int:
     return merged
 
 
-def _unpredicted(time: np.ndarray, loss: np.ndarray, levels: np.ndarray, slow: np.ndarray) -> int:
-    """Observed plateaus at no predicted level, and a further descent below the last one."""
+def _unpredicted(time: np.ndarray, loss: np.ndarray, levels: np.ndarray, slow: np.ndarray, complete: bool) -> int:
+    """Observed plateaus at no predicted level, and a further descent below the last one, if that is to be the last."""
     extra = 0
+    if not complete:
+        above = max(int(np.argmax(loss < levels[-1])), 1) if loss[-1] < levels[-1] else len(loss)
+        time, loss = time[:above], loss[:above]
     for level, drop in resting_levels(time, loss):
         nearest = int(np.argmin(np.abs(levels - level)))
         allowed = max(_LEVEL_SHARE * levels[0], _DROP_SHARE * drop)

@@ -14,10 +14,14 @@ from dynascope import flows
 from dynascope.errors import InputError, require
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import network_for
+from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction import linear_layers, predict
 from dynascope.tasks.task import Task
+from dynascope.theory.clock import time_unit
 
-__all__ = ["Probe", "observe"]
+__all__ = ["Probe", "observe", "training_time"]
+
+_KINKED = 1e-5  # relative tolerance for activations with a kink
 
 Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 
@@ -38,7 +42,7 @@ def observe(
     Args:
         task: The data, or an expectation in closed form.
         network: A module with its weights at unit scale, a sequence of such modules (an ensemble over seeds), or the
-            name of a kind ("linear", "diagonal").
+            name of a kind ("linear", "diagonal", "relu", "quadratic", "attention").
         scale: Factor on the weights at the start; a sequence makes an ensemble.
         flow: "gradient_flow" (continuous time) or "descent" (an optimiser's steps).
         probes: Functions of the network that return further quantities to record, by name: dimension names and values.
@@ -53,7 +57,8 @@ def observe(
 
     Two-layer linear and diagonal networks from a single start are followed in variables in which any scale keeps its
     digits (see `flows.linear_flow`, `flows.diagonal_flow`), unless probes or options ask for the weights. The
-    attribute `variables` says which were used.
+    attribute `variables` says which were used. Otherwise a single network is recorded at 2000 times unless `save` is
+    given, and one whose activation has a kink is followed with a relative tolerance of 1e-5.
 
     Raises:
         InputError: An argument is outside its domain, or no duration is given and no theory suggests one.
@@ -80,7 +85,7 @@ def observe(
     )
     single = np.ndim(scale) == 0 and not isinstance(network, list | tuple)
     if duration is None:
-        duration = _duration(task, network, scale, single)
+        duration = _duration(task, network, scale, single, bool(options.get("normalised")))
     if single and isinstance(task, Task) and not probes and not options:
         layers, factor = linear_layers(network), float(np.asarray(scale))
         if layers is not None:
@@ -89,8 +94,15 @@ def observe(
         if isinstance(network, DiagonalLinear) and np.all(np.asarray(network.v) == 0) and np.ptp(network.u) == 0:
             run = flows.diagonal_flow(task, scale=factor * float(network.u[0]), duration=duration)
             return _described(run, task, "gradient flow", scale)
+    usual = {"save": 2000, **({"relative_tolerance": _KINKED} if _kinked(network) else {})} if single else {}
+    options = {**usual, **options}
     run = flows.gradient_flow(network, task, duration=duration, scale=scale, statistics=statistics, **options)
     return _described(run, task, "gradient flow", scale)
+
+
+def _kinked(network: Any) -> bool:
+    """Whether the velocity jumps where a neuron switches a sample on, which no small tolerance gets across."""
+    return isinstance(network, TwoLayer) and network.activation.degree == 1 and not network.activation.linear
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,16 +125,33 @@ def _statistics(probes: Sequence[Probe], network: Any) -> dict[str, tuple[_Readi
     }
 
 
-def _duration(task: Task, network: Any, scale: Any, single: bool) -> float:
+def training_time(staircase: xr.Dataset, scale: float) -> float:
+    """How long to train in order to see a predicted staircase: a quarter beyond its last jump, or a tenth if more follow.
+
+    Args:
+        staircase: A record as of `predict`.
+        scale: Factor on the initial weights in the training, which may be another than that of the prediction.
+
+    Returns:
+        Gradient-flow time, longer where the scale is large and the prediction is rough.
+    """
+    attributes = staircase.attrs
+    kind = {"degree": int(attributes["degree"]), "normalised": bool(attributes["normalised"])}
+    units = [time_unit(each, **kind) for each in (scale, float(attributes["scale"]))]
+    last = float((staircase["jump_time"] + staircase["accelerated_time"] * (units[0] - units[1])).max())
+    beyond = 1.25 if attributes.get("complete", 1) else 1.1
+    return last * (beyond - 2 / np.log(scale))
+
+
+def _duration(task: Any, network: Any, scale: Any, single: bool, normalised: bool) -> float:
     if not single:
         raise InputError("an ensemble has no common duration", argument="duration", remedy="give one")
     try:
-        staircase = predict(task, network, scale=scale)
+        return training_time(predict(task, network, scale=scale, normalised=normalised), scale)
     except InputError as error:
         raise InputError(
             f"no duration is given and none can be predicted ({error})", argument="duration", remedy="give one"
         ) from None
-    return float(staircase["jump_time"].max()) * (1.25 - 2 / np.log(scale))
 
 
 def _described(record: xr.Dataset, task: Task, flow: str, scale: Any) -> xr.Dataset:

@@ -10,30 +10,52 @@ import numpy as np
 import xarray as xr
 
 from dynascope.errors import InputError, require, require_positive
+from dynascope.general_prediction import predict_by_alternation
 from dynascope.networks.deep_linear import DeepLinear
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import network_for
+from dynascope.networks.linear_attention import LinearAttention, MergedAttention
+from dynascope.networks.neuron_sum import SumOfNeurons
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.record import make_record
+from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task
+from dynascope.theory.linear_attention import linear_attention_staircase
+from dynascope.theory.merged_attention import merged_attention_staircase
 from dynascope.theory.staircase import Staircase, diagonal_staircase, linear_staircase
 
 __all__ = ["linear_layers", "predict", "staircase_record"]
 
 
-def predict(task: Task, network: Any, *, scale: float, seed: int = 0) -> xr.Dataset:
+def predict(
+    task: Any,
+    network: Any,
+    *,
+    scale: float,
+    seed: int = 0,
+    normalised: bool = False,
+    jumps: int | None = None,
+) -> xr.Dataset:
     """Predict what a network trained by gradient flow from small initialisation learns, in what order and when.
 
+    Where a closed form is known for the pair of task and network it is used; any other sum of homogeneous neurons is
+    predicted by alternating gradient flow (see `flows.alternating_flow`), which follows each small neuron on the data.
+
     Args:
-        task: The data.
-        network: A module with its weights at unit scale, or the name of a kind ("linear", "diagonal").
+        task: The data, or an expectation in closed form.
+        network: A module with its weights at unit scale, or the name of a kind ("linear", "diagonal", "relu",
+            "quadratic", "attention").
         scale: Factor on the weights at the start, below one.
         seed: Seed of the initial weights when the network is given by name.
+        normalised: Whether to predict the homogeneity-normalised flow instead, in which neurons of every degree grow
+            exponentially.
+        jumps: Number of jumps after which to stop; None for all.
 
     Returns:
         A staircase record. Over `jump`: `jump_time` (gradient-flow time at this scale), `accelerated_time` (limit of
-        t / log(1/scale) as the scale goes to zero), `loss_before`, `loss_after`, `learned`, `slow` with its `reason`,
-        and what the theory knows of the feature. The attribute `theory` names the theory that was used.
+        the time over the unit of `theory.clock.time_unit`, log(1/scale) for degree 2, as the scale goes to zero),
+        `loss_before`, `loss_after`, `learned`, `slow` with its `reason`, and what the theory knows of the feature. The
+        attribute `theory` names the theory that was used, `complete` says whether there are no further jumps.
 
     Raises:
         InputError: No theory fits the pair (the message lists what does), or an argument is outside its domain.
@@ -44,18 +66,23 @@ def predict(task: Task, network: Any, *, scale: float, seed: int = 0) -> xr.Data
         >>> staircase["accelerated_time"].to_numpy(), staircase["loss_after"].to_numpy()
         (array([0.25, 1.  ]), array([0.5, 0. ]))
     """
-    require_positive(scale=scale)
+    require_positive(scale=scale, **({} if jumps is None else {"jumps": jumps}))
     require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
     if isinstance(network, str):
         network = network_for(network, task, seed=seed)
     for theory in THEORIES:
-        if theory.fits(network):
-            return _judged_by(theory, theory.solve(task, network, scale), task, scale)
+        if theory.fits(task, network, normalised):
+            staircase = _judged_by(theory, theory.solve(task, network, scale), task, scale)
+            complete = jumps is None or staircase.sizes["jump"] <= jumps
+            return staircase.isel(jump=slice(jumps)).assign_attrs(complete=int(complete))
+    if isinstance(network, SumOfNeurons) and network.degree >= 2:
+        return predict_by_alternation(task, network, scale=scale, normalised=normalised, jumps=jumps)
+    domains = (*(theory.domain for theory in THEORIES), "any sum of neurons of degree two or more")
     raise InputError(
         f"no theory here predicts a {_name(network)}",
         argument="network",
         value=_name(network),
-        remedy=f"choose {'; or '.join(theory.domain for theory in THEORIES)}",
+        remedy=f"choose {'; or '.join(domains)}",
     )
 
 
@@ -70,8 +97,8 @@ class _Theory:
 
     kind: str
     domain: str
-    fits: Callable[[Any], bool]
-    solve: Callable[[Task, Any, float], Staircase]
+    fits: Callable[[Any, Any, bool], bool]
+    solve: Callable[[Any, Any, float], Staircase]
     time_offset: float
     time_floor: float
     time_offset_reason: str
@@ -118,11 +145,23 @@ def _solve_diagonal(task: Task, network: DiagonalLinear, scale: float) -> Stairc
     )
 
 
+def _attention(task: Any, network: Any, kind: type) -> bool:
+    return isinstance(network, kind) and isinstance(task, InContextRegression)
+
+
+def _solve_attention(task: Any, network: Any, scale: float) -> Staircase:
+    return linear_attention_staircase(task.covariance, task.context_length, scale=scale, neurons=network.neurons)
+
+
+def _solve_merged_attention(task: Any, network: Any, scale: float) -> Staircase:
+    return merged_attention_staircase(task.covariance, task.context_length, scale=scale, neurons=network.neurons)
+
+
 THEORIES = (
     _Theory(
         kind="linear",
         domain="a two-layer linear network (TwoLayer with activation linear, or DeepLinear with one hidden layer)",
-        fits=lambda network: linear_layers(network) is not None,
+        fits=lambda task, network, _: isinstance(task, Task) and linear_layers(network) is not None,
         solve=_solve_linear,
         time_offset=2.2,
         time_floor=0.03,
@@ -133,13 +172,35 @@ THEORIES = (
     _Theory(
         kind="diagonal",
         domain="a diagonal linear network (DiagonalLinear)",
-        fits=lambda network: isinstance(network, DiagonalLinear),
+        fits=lambda task, network, _: isinstance(task, Task) and isinstance(network, DiagonalLinear),
         solve=_solve_diagonal,
         time_offset=2.2,
         time_floor=0.0,
         time_offset_reason="times are known up to an offset of first order: 2.2/log(1/scale) held for 99 % of jumps",
         slope_tolerance=0.01,
         slope_reason="where no plateau is slow, corrections to the slope are exponentially small",
+    ),
+    _Theory(
+        kind="attention",
+        domain="linear attention on in-context regression (LinearAttention on InContextRegression)",
+        fits=lambda task, network, normalised: _attention(task, network, LinearAttention) and not normalised,
+        solve=_solve_attention,
+        time_offset=0.0,
+        time_floor=0.05,
+        time_offset_reason="what the times leave out falls with the scale, more slowly for close eigenvalues",
+        slope_tolerance=0.02,
+        slope_reason="what the times leave out changes little between the two scales",
+    ),
+    _Theory(
+        kind="merged attention",
+        domain="linear attention with merged keys and queries (MergedAttention on InContextRegression)",
+        fits=lambda task, network, _: _attention(task, network, MergedAttention),
+        solve=_solve_merged_attention,
+        time_offset=0.5,
+        time_floor=0.0,
+        time_offset_reason="the time is known up to an offset that falls with the scale",
+        slope_tolerance=0.01,
+        slope_reason="corrections to the slope fall with the scale",
     ),
 )
 

@@ -459,6 +459,7 @@ class _Run:
             "scale": self.scale,
             "initial_loss": self.initial_loss,
             "stopped": stopped,
+            "complete": stopped not in ("out of steps", "the duration is over") and not stopped.endswith(" jumps"),
             "warnings": self.warnings,
             **self.task.attributes(),
         }

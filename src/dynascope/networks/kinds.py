@@ -7,30 +7,42 @@ from typing import Any
 
 from dynascope.errors import require
 from dynascope.networks.diagonal_linear import DiagonalLinear
+from dynascope.networks.linear_attention import LinearAttention
 from dynascope.networks.two_layer import TwoLayer
-from dynascope.tasks.task import Task
 
 __all__ = ["KINDS", "network_for"]
 
-KINDS: dict[str, Callable[[Task, int, int], Any]] = {
-    "linear": lambda task, width, seed: TwoLayer(task.input_dimension, width, task.output_dimension, seed=seed),
+
+def _two_layer(activation: str) -> Callable[[Any, int, int], TwoLayer]:
+    def sized(task: Any, width: int, seed: int) -> TwoLayer:
+        return TwoLayer(task.input_dimension, width, task.output_dimension, activation=activation, seed=seed)
+
+    return sized
+
+
+KINDS: dict[str, Callable[[Any, int, int], Any]] = {
+    "linear": _two_layer("linear"),
     "diagonal": lambda task, width, seed: DiagonalLinear(task.input_dimension),
+    "relu": _two_layer("relu"),
+    "quadratic": _two_layer("quadratic"),
+    "attention": lambda task, width, seed: LinearAttention(len(task.feature_names), width, seed=seed),
 }
 
 
-def network_for(kind: str, task: Task, *, width: int = 50, seed: int = 0) -> Any:
+def network_for(kind: str, task: Any, *, width: int = 50, seed: int = 0) -> Any:
     """A network of the named kind with the task's dimensions, at unit scale.
 
     Args:
-        kind: "linear" (two layers) or "diagonal".
+        kind: "linear", "relu" or "quadratic" (two layers), "diagonal", or "attention" (linear, rank-one heads).
         task: The task it is to learn.
-        width: Number of hidden neurons, where the kind has them.
+        width: Number of hidden neurons, or of heads, where the kind has them.
         seed: Seed of the initial weights, where they are random.
 
     Raises:
         InputError: The kind is unknown.
 
     Example:
+        >>> from dynascope.tasks.task import Task
         >>> task = Task([[1.0, 0.0], [0.0, 1.0]], [[2.0], [0.0]])
         >>> network_for("linear", task, width=7).first.shape
         (2, 7)

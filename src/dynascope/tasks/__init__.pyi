@@ -6,4 +6,7 @@ from .groups import group_composition as group_composition
 from .handwritten import digits as digits
 from .in_context import InContextRegression as InContextRegression
 from .in_context import in_context_regression as in_context_regression
+from .modular import ModularAddition as ModularAddition
+from .modular import encoding_from_frequencies as encoding_from_frequencies
+from .modular import modular_addition as modular_addition
 from .task import Task as Task

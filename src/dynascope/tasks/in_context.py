@@ -84,10 +84,16 @@ class InContextRegression(eqx.Module):
         covariance: Σ, shape (d, d).
         root: Σ^½, shape (d, d).
         context_length: N ≥ 1, which may be infinite; in expectation it need not be whole.
+        name: Short name, used in file names and titles.
+        feature_names: Names of the d inputs.
+        image_shape: (height, width) when the inputs are an image, else None.
 
     Args:
         covariance: Σ of shape (d, d), or the d variances of independent inputs.
         context_length: N.
+        name: Short name.
+        feature_names: Names of the inputs; empty for "x1", "x2", ….
+        image_shape: (height, width) of inputs that are an image.
 
     Raises:
         InputError: N is below one, or the covariance is not symmetric, positive semi-definite and non-zero.
@@ -104,9 +110,22 @@ class InContextRegression(eqx.Module):
     covariance: Float[Array | np.ndarray, "d d"]
     root: Float[Array | np.ndarray, "d d"]
     context_length: float = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    feature_names: tuple[str, ...] = eqx.field(static=True)
+    image_shape: tuple[int, int] | None = eqx.field(static=True)
 
-    def __init__(self, covariance: ArrayLike, context_length: float):
+    def __init__(
+        self,
+        covariance: ArrayLike,
+        context_length: float,
+        *,
+        name: str = "in-context regression",
+        feature_names: tuple[str, ...] = (),
+        image_shape: tuple[int, int] | None = None,
+    ):
         self.covariance, self.root = _with_root(covariance)
+        self.name, self.image_shape = name, image_shape
+        self.feature_names = feature_names or tuple(f"x{i + 1}" for i in range(len(self.covariance)))
         require(
             context_length >= 1,
             f"context_length is {context_length}",
@@ -116,10 +135,22 @@ class InContextRegression(eqx.Module):
         )
         self.context_length = float(context_length)
 
-    @property
-    def name(self) -> str:
-        """Short name, used in file names and titles."""
-        return "in-context regression"
+    @classmethod
+    def on_inputs_of(cls, task: Task, context_length: float) -> InContextRegression:
+        """In-context regression on Gaussian inputs with the second moment of a task's inputs; its targets play no part.
+
+        Example:
+            >>> task = Task([[1.0, 0.0], [0.0, 2.0]], [[1.0], [0.0]], name="mine")
+            >>> InContextRegression.on_inputs_of(task, 20).covariance.tolist()
+            [[0.5, 0.0], [0.0, 2.0]]
+        """
+        return cls(
+            task.input_moment,
+            context_length,
+            name=f"in-context regression on {task.name}",
+            feature_names=task.feature_names,
+            image_shape=task.image_shape,
+        )
 
     @property
     def description(self) -> tuple[str, ...]:
@@ -129,11 +160,6 @@ class InContextRegression(eqx.Module):
             f"Prompts of {examples} labelled Gaussian examples and a query, each with its own regression vector.",
             "The loss is the exact expectation over prompts.",
         )
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the d inputs."""
-        return tuple(f"x{i + 1}" for i in range(len(self.covariance)))
 
     @property
     def target_names(self) -> tuple[str, ...]:
@@ -168,7 +194,7 @@ class InContextRegression(eqx.Module):
             "description": list(self.description),
             "input_dimension": len(self.covariance),
             "output_dimension": 1,
-            "image_shape": None,
+            "image_shape": self.image_shape,
         }
 
 
