@@ -177,6 +177,37 @@ def test_a_check_of_slopes_adds_them_to_the_jumps(data, tmp_path, flags):
     assert check["agreement"]["slope"]["agrees"] is True
 
 
+@pytest.mark.parametrize(
+    ("network", "flags"),
+    [
+        ("relu", ["--width", "8", "--scale", "1e-6"]),
+        ("quadratic", ["--width", "8", "--normalised", "--scale", "1e-6", "--jumps", "1"]),
+        ("attention", ["--width", "4", "--context", "10"]),
+    ],
+)
+def test_other_networks_are_predicted_on_the_same_data(data, tmp_path, network, flags):
+    said = dynascope("predict", data, "--network", network, *flags, "--json", "--out", tmp_path)
+    assert said.code == 0
+    jumps = said.answer["jumps"]
+    assert said.answer["network"] == network
+    assert 1 <= len(jumps) <= 5
+    assert len(jumps) == 1 or "--jumps" not in flags
+    levels = [said.answer["initial_loss"], *(jump["loss_after"] for jump in jumps)]
+    assert levels == sorted(levels, reverse=True)
+    assert [jump["time"] for jump in jumps] == sorted(jump["time"] for jump in jumps)
+    tree = store.load(said.answer["record"])
+    assert tree["predicted"]["input_feature"].dims == ("jump", "feature")
+
+
+def test_a_check_of_a_relu_network_trains_it(data, tmp_path):
+    said = dynascope(
+        "predict", data, "--network", "relu", "--width", 8, "--scale", "1e-6", "--check", "--json", "--out", tmp_path
+    )
+    first = said.answer["check"]["jumps"][0]
+    # Its plateau is the initial loss, so nothing but the offset of order 1/log(1/scale) parts the times.
+    assert first["time"] == pytest.approx(said.answer["jumps"][0]["time"], rel=2.2 / np.log(1e6))
+
+
 def test_the_list_of_studies_is_an_array():
     said = dynascope("list", "--json")
     assert said.code == 0
@@ -189,7 +220,9 @@ def study(request, tmp_path_factory):
     """Each study with its tiny fields, set by flags."""
     name, out = request.param, tmp_path_factory.mktemp("study")
     fields = find_studies()[name].tiny
-    flags = [word for field, value in fields.items() for word in (f"--{field.replace('_', '-')}", value)]
+    flags = []
+    for field, value in fields.items():
+        flags += [f"--{field.replace('_', '-')}", *(value if isinstance(value, list | tuple) else [value])]
     return name, fields, dynascope("run", name, *flags, "--json", "--out", out), out
 
 

@@ -8,10 +8,11 @@ import pytest
 
 from dynascope import predict
 from dynascope.errors import InputError
-from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer
+from dynascope.networks import DeepLinear, DiagonalLinear, LinearAttention, MergedAttention, TwoLayer
 from dynascope.networks.two_layer import HomogeneousActivation
 from dynascope.prediction import linear_layers
-from dynascope.tasks import Task, regression
+from dynascope.tasks import InContextRegression, Task, regression
+from dynascope.theory.attention_modes import attention_levels
 from dynascope.theory.staircase import diagonal_staircase, linear_staircase
 
 TASK = regression(samples=30, input_covariance=[2.0, 1.0, 0.5], target_map=np.diag([1.0, -0.6, 0.4])[:, :2], noise=0.1)
@@ -105,14 +106,28 @@ def test_tolerances_shrink_as_the_scale_does():
     np.testing.assert_allclose(fine.attrs["jump_time_tolerance"], coarse.attrs["jump_time_tolerance"] / 10)
 
 
-@pytest.mark.parametrize("activation", ["relu", "quadratic", "leaky-relu", "power-3"])
-def test_networks_without_a_theory_are_told_which_have_one(activation):
+def test_networks_without_a_theory_are_told_which_have_one():
     with pytest.raises(InputError) as caught:
-        predict(TASK, TwoLayer(3, 5, 2, activation=activation), scale=1e-6)
+        predict(TASK, DeepLinear((3, 5, 5, 2)), scale=1e-6)
     assert caught.value.argument == "network"
-    assert f"TwoLayer with activation {activation}" in str(caught.value)
-    assert "two-layer linear network" in str(caught.value)
-    assert "diagonal linear network" in str(caught.value)
+    for domain in ("two-layer linear network", "diagonal linear network", "any sum of neurons of degree two or more"):
+        assert domain in str(caught.value)
+
+
+def test_a_staircase_that_is_cut_short_says_so():
+    network = TwoLayer(3, 5, 2, seed=4)
+    whole, cut = predict(TASK, network, scale=1e-6), predict(TASK, network, scale=1e-6, jumps=1)
+    assert (whole.sizes["jump"], whole.attrs["complete"]) == (2, 1)
+    assert (cut.sizes["jump"], cut.attrs["complete"]) == (1, 0)
+    assert cut["jump_time"][0] == whole["jump_time"][0]
+
+
+@pytest.mark.parametrize(("kind", "theory"), [(LinearAttention, "attention"), (MergedAttention, "merged attention")])
+def test_attention_on_in_context_regression_has_a_closed_form(kind, theory):
+    task = InContextRegression([1.0, 0.5], 10)
+    record = predict(task, kind(2, 3, seed=1), scale=1e-3)
+    assert record.attrs["network"] == theory
+    assert record["loss_after"][-1] == pytest.approx(attention_levels([1.0, 0.5], 10)[-1], rel=1e-12)
 
 
 def test_deeper_linear_networks_have_no_theory_yet():

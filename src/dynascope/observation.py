@@ -126,7 +126,7 @@ def _statistics(probes: Sequence[Probe], network: Any) -> dict[str, tuple[_Readi
 
 
 def training_time(staircase: xr.Dataset, scale: float) -> float:
-    """How long to train in order to see a predicted staircase: a quarter beyond its last jump, or a tenth if more follow.
+    """How long to train to see a predicted staircase: a quarter beyond its last jump, or a tenth if more follow.
 
     Args:
         staircase: A record as of `predict`.
@@ -139,7 +139,8 @@ def training_time(staircase: xr.Dataset, scale: float) -> float:
     kind = {"degree": int(attributes["degree"]), "normalised": bool(attributes["normalised"])}
     units = [time_unit(each, **kind) for each in (scale, float(attributes["scale"]))]
     last = float((staircase["jump_time"] + staircase["accelerated_time"] * (units[0] - units[1])).max())
-    beyond = 1.25 if attributes.get("complete", 1) else 1.1
+    # Where the last jump is slow it may come much later, and has to be seen all the same.
+    beyond = 1.25 if attributes.get("complete", 1) else 1.5 if bool(staircase["slow"][-1]) else 1.1
     return last * (beyond - 2 / np.log(scale))
 
 

@@ -221,7 +221,7 @@ def _name(network: Any) -> str:
     return f"{name} with activation {network.activation.name}" if isinstance(network, TwoLayer) else name
 
 
-def _judged_by(theory: _Theory, staircase: Staircase, task: Task, scale: float) -> xr.Dataset:
+def _judged_by(theory: _Theory, staircase: Staircase, task: Any, scale: float) -> xr.Dataset:
     offset = max(theory.time_offset / -np.log(scale), theory.time_floor)
     return staircase_record(
         staircase,

@@ -137,7 +137,7 @@ class _Run:
             f"the network is a {name}" + (f" of degree {network.degree}" if hasattr(network, "degree") else ""),
             argument="network",
             value=name,
-            remedy="give a sum of neurons of degree two or more: TwoLayer, DiagonalLinear, LinearAttention or NeuronSum",
+            remedy="give a sum of neurons of degree two or more, such as TwoLayer, DiagonalLinear or NeuronSum",
         )
         self.task, self.scale, self.normalised = task, scale, normalised
         self.unit = time_unit(scale, degree=network.degree, normalised=normalised)
@@ -167,14 +167,15 @@ class _Run:
         self.warnings: list[str] = []
         residual = self._residual()
         self.initial_loss = float(self.average.loss(network.with_neurons(jnp.zeros_like(self.start))))
-        slopes = np.asarray(residual.slopes(self.start, self.waiting))
+        everyone = jnp.ones(len(rows), bool)
+        slopes = np.asarray(residual.slopes(self.start, everyone))
         self._check_start(residual, slopes, scale * norms.max())
-        self.least = least_growth * float(np.max(residual.steepest(self.start, jnp.asarray(self.waiting))))
+        self.least = least_growth * float(np.max(residual.steepest(self.start, everyone)))
         self.level_tolerance = level_tolerance
 
     def _check_start(self, residual: Residual, slopes: np.ndarray, largest: float) -> None:
-        degree = self.network.degree
-        doubled = np.asarray(residual.slopes(2 * self.start, self.waiting)) / 2 ** (degree - 1)
+        degree, everyone = self.network.degree, jnp.ones(len(slopes), bool)
+        doubled = np.asarray(residual.slopes(2 * self.start, everyone)) / 2 ** (degree - 1)
         require(
             bool(np.allclose(doubled, slopes, rtol=1e-6, atol=1e-6 * np.abs(slopes).max(initial=0))),
             f"the neurons are not homogeneous of degree {degree}",

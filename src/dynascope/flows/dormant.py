@@ -43,11 +43,11 @@ class Dormant(NamedTuple):
     spent: Array
 
     def fresh(self) -> Array:
-        """u without its part along the spent direction."""
+        """U without its part along the spent direction."""
         return self.directions - jnp.sum(self.directions * self.spent, axis=1, keepdims=True) * self.spent
 
     def log_sizes(self) -> Array:
-        """log ‖θ‖ without the part along the spent direction."""
+        """Log ‖θ‖ without the part along the spent direction."""
         return self.log_norms + jnp.log(jnp.maximum(jnp.linalg.norm(self.fresh(), axis=1), _TINY))
 
 
