@@ -209,7 +209,8 @@ def _merged(predicted, times, found, slow, time, loss) -> int:
 
 def _unpredicted(time: np.ndarray, loss: np.ndarray, levels: np.ndarray, slow: np.ndarray, complete: bool) -> int:
     """Observed plateaus at no predicted level, and a further descent below the last one, if that is to be the last."""
-    extra = 0
+    # A run that begins above the first level has something to learn that nobody predicted.
+    extra = int(loss[0] > levels[0] * (1 + _LEVEL_SHARE))
     if not complete:
         above = max(int(np.argmax(loss < levels[-1])), 1) if loss[-1] < levels[-1] else len(loss)
         time, loss = time[:above], loss[:above]

@@ -28,15 +28,16 @@ class ReluAlignment(Study):
     left out: training keeps them balanced only up to the size of its steps, which comes to matter once they are small.
 
     Attributes:
-        data: "plane" for Gaussian inputs and targets in the plane, "orthogonal" for orthogonal inputs, as many as
-            samples, with targets of both signs.
-        samples: Number of samples.
+        data: "plane" for Gaussian inputs and targets in the plane; "orthogonal" for orthogonal inputs, as many as
+            samples, with targets of both signs; "general" for Gaussian inputs in three dimensions and targets of two
+            teacher neurons of opposite sign, where only alternating gradient flow can tell the staircase.
+        samples: Number of samples; with general data ten times as many.
         width: Number of neurons.
         scale: Factor on the initial weights; with orthogonal data the slopes are measured between it and 1e-4 of it.
         seed: Seed of the data and of the initial weights.
     """
 
-    data: Literal["plane", "orthogonal"] = "plane"
+    data: Literal["plane", "orthogonal", "general"] = "plane"
     samples: int = 6
     width: int = 60
     scale: float = 1e-8
@@ -59,7 +60,7 @@ class ReluAlignment(Study):
 
         from dynascope import observe
 
-        if self.data == "orthogonal":
+        if self.data != "plane":
             return self._staircase_observed(self.scale)
         # An adaptive solver would shorten its steps without end where a neuron slides along a kink.
         run = observe(
@@ -76,21 +77,33 @@ class ReluAlignment(Study):
 
     def predict(self) -> xr.Dataset:
         """The exact path of each neuron under frozen residuals, or the staircase."""
+        if self.data == "general":
+            return self._alternation
         return self._staircase_predicted() if self.data == "orthogonal" else self._paths_predicted()
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Directions, growth and loss over time, or levels and times at one scale and slopes between two."""
         from dynascope import compare
 
-        other = self._staircase_observed(second_scale(self.scale)) if self.data == "orthogonal" else None
+        other = None if self.data == "plane" else self._staircase_observed(second_scale(self.scale))
         return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())
 
     def _staircase_observed(self, scale: float) -> xr.Dataset:
         from dynascope import observe
+        from dynascope.observation import training_time
 
-        duration = 1.25 * float(self._staircase(scale).times[-1])
+        if self.data == "general":
+            duration = training_time(self._alternation, scale)
+        else:
+            duration = 1.25 * float(self._staircase(scale).times[-1])
         # No neuron slides along a kink here, but all cross some, where the error of a step is of first order.
         return observe(self._task, self._network, scale=scale, duration=duration, save=2000, relative_tolerance=1e-6)
+
+    @functools.cached_property
+    def _alternation(self) -> xr.Dataset:
+        from dynascope import predict
+
+        return predict(self._task, self._network, scale=self.scale, jumps=2)
 
     def _staircase_predicted(self) -> xr.Dataset:
         import numpy as np
@@ -158,11 +171,11 @@ class ReluAlignment(Study):
         from dynascope.tasks import Task
 
         require(
-            self.data in ("plane", "orthogonal"),
+            self.data in ("plane", "orthogonal", "general"),
             f"data is {self.data!r}",
             argument="data",
             value=self.data,
-            remedy="choose plane or orthogonal",
+            remedy="choose plane, orthogonal or general",
         )
         require(
             self.samples >= 2,
@@ -182,6 +195,10 @@ class ReluAlignment(Study):
         draw = np.random.default_rng(self.seed)
         if self.data == "plane":
             inputs, targets = draw.normal(size=(self.samples, 2)), draw.normal(size=self.samples)
+        elif self.data == "general":
+            inputs = draw.normal(size=(10 * self.samples, 3))
+            teacher = np.linalg.qr(draw.normal(size=(3, 3)))[0][:, :2]
+            targets = np.maximum(inputs @ teacher, 0) @ [2.0, -1.0]
         else:
             turned, _ = np.linalg.qr(draw.normal(size=(self.samples, self.samples)))
             inputs = np.sqrt(self.samples) * draw.uniform(0.7, 1.4, self.samples)[:, None] * turned
