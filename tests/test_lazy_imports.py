@@ -9,8 +9,10 @@ import pytest
 
 import dynascope
 
-PACKAGES = [f"dynascope{part}" for part in ("", ".flows", ".networks", ".report", ".studies", ".tasks", ".theory")]
-NUMPY_ONLY = ["errors", "plot", "progress", "record", "report.page", "store", "studies.study", "tasks", "traces"]
+PARTS = ("", ".flows", ".networks", ".probes", ".report", ".studies", ".tasks", ".theory", ".theory.groups")
+PACKAGES = [f"dynascope{part}" for part in PARTS]
+NUMPY_ONLY = ["errors", "plot", "probes.utility", "progress", "record", "report.page", "store"]
+NUMPY_ONLY += ["studies.study", "tasks", "traces"]
 HEAVY = {"jax", "equinox", "diffrax", "numpy", "scipy", "xarray", "pandas", "sklearn", "matplotlib", "plotly"}
 
 

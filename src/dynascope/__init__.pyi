@@ -1,6 +1,7 @@
 from . import flows as flows
 from . import networks as networks
 from . import plot as plot
+from . import probes as probes
 from . import record as record
 from . import report as report
 from . import store as store

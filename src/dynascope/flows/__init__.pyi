@@ -1,6 +1,9 @@
+from .active_set import active_set_descent as active_set_descent
 from .alternating import alternating_flow as alternating_flow
 from .continuous import gradient_flow as gradient_flow
 from .deep_diagonal import deep_diagonal_flow as deep_diagonal_flow
 from .discrete import descend as descend
 from .neuron_bundles import linear_flow as linear_flow
+from .next_activation import NextActivation as NextActivation
+from .next_activation import predict_next_activation as predict_next_activation
 from .signed_phases import diagonal_flow as diagonal_flow

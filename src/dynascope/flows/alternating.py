@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 from dynascope.errors import require, require_positive
 from dynascope.flows.active import rest, settle
-from dynascope.flows.dormant import Dormant, Residual, grow
+from dynascope.flows.dormant import Dormant, Residual, grow, slopes_of, steepest
 from dynascope.flows.objective import Samples
 from dynascope.networks.neuron_sum import SumOfNeurons
 from dynascope.record import make_record
@@ -74,7 +74,7 @@ def alternating_flow(
         normalised: Whether to follow the homogeneity-normalised flow, in which neuron i has the rate ‖θ_i‖^(2−κ).
         threshold: Norm at which a dormant neuron becomes active.
         tie: Neurons that will reach the threshold within this many e-folds, and grow at the same rate, become active
-            together unless they compute the same function; and jumps nearer than this are one jump.
+            together unless they compute the same function; and what follows a jump within as many is part of it.
         jumps: Number of jumps after which to stop; None for all.
         duration: Gradient-flow time at which to stop; None for no limit.
         least_growth: Growth rates below this share of the largest at the start are none.
@@ -85,10 +85,10 @@ def alternating_flow(
     Returns:
         A staircase record: over `jump`, `jump_time` (gradient-flow time at this scale), `accelerated_time` (that over
         the unit of `theory.clock.time_unit`), `loss_before`, `loss_after`, `growth_rate` (κ times the utility at
-        activation), `learned`; `direction` (of the first neuron activated, over `weight`); over `neuron`, whether it
-        was `activated` and whether it `returned` to dormancy; `unstable_rate`, the fastest rate at which the active
-        neurons leave the plateau after the jump by themselves, zero at a minimum. The attribute `stopped` says why the
-        run ended, `warnings` what limits it.
+        activation), `learned`; `direction` (what is new in that of the first neuron activated, over `weight`); over
+        `neuron`, whether it was `activated` and whether it `returned` to dormancy; `unstable_rate`, the fastest rate at
+        which the active neurons leave the plateau after the jump by themselves, zero at a minimum. The attribute
+        `stopped` says why the run ended, `complete` whether nothing is left to learn, `warnings` what limits it.
 
     Diagnostics. Degree 2: all neurons at one maximum of the utility arrive together, and one stands for all, as the
     others then find no utility in that direction. Degree above 2: the direction at activation, and the time, depend on
@@ -168,14 +168,14 @@ class _Run:
         residual = self._residual()
         self.initial_loss = float(self.average.loss(network.with_neurons(jnp.zeros_like(self.start))))
         everyone = jnp.ones(len(rows), bool)
-        slopes = np.asarray(residual.slopes(self.start, everyone))
+        slopes = np.asarray(slopes_of(residual, self.start, everyone))
         self._check_start(residual, slopes, scale * norms.max())
-        self.least = least_growth * float(np.max(residual.steepest(self.start, everyone)))
+        self.least = least_growth * float(np.max(steepest(residual, self.start, everyone)))
         self.level_tolerance = level_tolerance
 
     def _check_start(self, residual: Residual, slopes: np.ndarray, largest: float) -> None:
         degree, everyone = self.network.degree, jnp.ones(len(slopes), bool)
-        doubled = np.asarray(residual.slopes(2 * self.start, everyone)) / 2 ** (degree - 1)
+        doubled = np.asarray(slopes_of(residual, 2 * self.start, everyone)) / 2 ** (degree - 1)
         require(
             bool(np.allclose(doubled, slopes, rtol=1e-6, atol=1e-6 * np.abs(slopes).max(initial=0))),
             f"the neurons are not homogeneous of degree {degree}",
@@ -241,12 +241,14 @@ class _Run:
         if len(rates):
             self.active += np.tensordot(np.expm1(rates * elapsed), deviations, 1)
         growth, directions = np.asarray(end["growth"]), np.asarray(self.dormant.directions)
+        fresh = np.asarray(self.dormant.fresh())
         chosen = self._chosen(growth) if end["reached"] else []
         log_norms = np.asarray(self.dormant.log_norms)
         self.active[chosen] = np.exp(log_norms[chosen, None]) * directions[chosen]
         self.waiting[chosen] = False
         if chosen:
-            return _Event(self.time, np.nan, growth[chosen[0]], chosen, [], directions[chosen[0]])
+            new = fresh[chosen[0]]
+            return _Event(self.time, np.nan, growth[chosen[0]], chosen, [], new / np.linalg.norm(new))
         moved = deviations[int(np.argmax(rates))]
         most = moved[int(np.argmax(np.linalg.norm(moved, axis=1)))]
         return _Event(self.time, np.nan, float(rates.max()), [], [], most / np.linalg.norm(most))
@@ -405,11 +407,11 @@ class _Run:
         return 0.0 if excess(0.0) >= 0 else float(brentq(excess, 0.0, latest * (1 + 1e-9)))
 
     def _jumps(self) -> list[list[_Event]]:
-        """The events that make a jump each: those nearer than a tie, and those without a drop, belong to the last."""
+        """The events that make a jump each: those that follow within a tie, or without a drop, belong to the last."""
         jumps: list[list[_Event]] = []
         loss = self.initial_loss
         for event in self.events:
-            if jumps and (event.time - jumps[-1][-1].time) * event.growth < self.tie:
+            if jumps and event.time - jumps[-1][0].time < self.tie * self._e_fold(event):
                 jumps[-1].append(event)
             elif loss - event.loss > _LEAST_DROP * self.initial_loss or not jumps:
                 jumps.append([event])
@@ -417,6 +419,11 @@ class _Run:
                 jumps[-1].append(event)
             loss = event.loss
         return jumps
+
+    def _e_fold(self, event: _Event) -> float:
+        """Time in which the neuron of an event grew by a factor e, at its last rate or over all the time before."""
+        last = 1 / event.growth
+        return last if self.power else min(last, event.time / self.unit)
 
     def record(self, stopped: str) -> xr.Dataset:
         """The staircase."""

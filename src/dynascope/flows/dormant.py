@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 
 from dynascope.flows.objective import Samples
 
-__all__ = ["Dormant", "Residual", "grow"]
+__all__ = ["Dormant", "Residual", "grow", "slopes_of", "steepest"]
 
 # A step turns no direction by more than this angle, unless that asks for less than the shortest step: a neuron that
 # slides along a kink of its activation turns to and fro for ever.
@@ -91,18 +91,26 @@ class Residual(eqx.Module):
         """∇U(θ_i) of each counted neuron, zero for the others; shape (neurons, weights)."""
         return jnp.where(counted[:, None], jax.grad(self.utility)(rows, counted), 0)
 
-    def steepest(self, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Array:
-        """For each counted neuron the largest ‖∇U‖ that it meets as it follows the utility up the sphere."""
 
-        def ascend(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            directions, largest = carry
-            slopes = self.slopes(directions, counted)
-            sizes = jnp.linalg.norm(slopes, axis=1)
-            moving = sizes > 0
-            ahead = slopes / jnp.where(moving, sizes, 1)[:, None]
-            return jnp.where(moving[:, None], ahead, directions), jnp.maximum(largest, sizes)
+@eqx.filter_jit
+def slopes_of(residual: Residual, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Array:
+    """`Residual.slopes`, compiled."""
+    return residual.slopes(rows, counted)
 
-        return jax.lax.fori_loop(0, _ASCENT, ascend, (rows, jnp.zeros(len(rows), rows.dtype)))[1]
+
+@eqx.filter_jit
+def steepest(residual: Residual, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Array:
+    """For each counted neuron the largest ‖∇U‖ that it meets as it follows the utility up the sphere."""
+
+    def ascend(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        directions, largest = carry
+        slopes = residual.slopes(directions, counted)
+        sizes = jnp.linalg.norm(slopes, axis=1)
+        moving = sizes > 0
+        ahead = slopes / jnp.where(moving, sizes, 1)[:, None]
+        return jnp.where(moving[:, None], ahead, directions), jnp.maximum(largest, sizes)
+
+    return jax.lax.fori_loop(0, _ASCENT, ascend, (rows, jnp.zeros(len(rows), rows.dtype)))[1]
 
 
 @eqx.filter_jit
@@ -134,8 +142,8 @@ def grow(
         `growth` (rate of `log_sizes` at the end, in the clock of the largest), `steps`.
     """
     best = jnp.maximum(
-        jnp.max(residual.steepest(start, waiting), initial=0.0),
-        jnp.max(residual.steepest(dormant.directions, waiting), initial=0.0),
+        jnp.max(steepest(residual, start, waiting), initial=0.0),
+        jnp.max(steepest(residual, dormant.directions, waiting), initial=0.0),
     )
 
     def rates(state: Dormant) -> tuple[Array, Array, Array]:

@@ -9,4 +9,6 @@ from .in_context import in_context_regression as in_context_regression
 from .modular import ModularAddition as ModularAddition
 from .modular import encoding_from_frequencies as encoding_from_frequencies
 from .modular import modular_addition as modular_addition
+from .multi_index import MultiIndex as MultiIndex
+from .multi_index import multi_index_regression as multi_index_regression
 from .task import Task as Task

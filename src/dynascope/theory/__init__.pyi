@@ -5,6 +5,7 @@ from . import linear_attention as linear_attention
 from . import modes as modes
 from . import modular_addition as modular_addition
 from . import modular_growth as modular_growth
+from . import multi_index as multi_index
 from . import passage_time as passage_time
 from . import relu_alignment as relu_alignment
 from . import stages as stages

@@ -1,0 +1,277 @@
+"""The utility of neurons: how fast each would grow by itself, and which dormant one becomes active next, and when."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+from dynascope.errors import InputError, require, require_positive
+
+__all__ = ["NeuronUtility", "output_utility", "two_layer_utility", "utility_spectrum"]
+
+
+@dataclasses.dataclass(frozen=True)
+class NeuronUtility:
+    """Normalised utilities Û_i = E⟨f_i(x; θ_i/‖θ_i‖), r(x)⟩ of neurons, summed over the samples seen so far.
+
+    Those of several batches add up: `functools.reduce(operator.add, batches)`.
+
+    Attributes:
+        total: Sum over samples of ⟨f_i(x; θ_i/‖θ_i‖), r(x)⟩, shape (h,); zero for a neuron without weights.
+        samples: Number of samples.
+        norms: ‖θ_i‖, shape (h,).
+        degree: κ, the degree of homogeneity of one neuron in all its weights.
+    """
+
+    total: Any
+    samples: int
+    norms: Any
+    degree: int
+
+    def __add__(self, other: NeuronUtility) -> NeuronUtility:
+        """The utility over both batches, of the same neurons."""
+        same = self.norms.shape == other.norms.shape and self.degree == other.degree
+        require(
+            same and _holds(_namespace(self.norms).all(self.norms == other.norms)),
+            "the two batches were measured on different neurons",
+            argument="other",
+            value=tuple(other.norms.shape),
+            remedy="add up batches of one checkpoint",
+        )
+        return dataclasses.replace(self, total=self.total + other.total, samples=self.samples + other.samples)
+
+    @property
+    def mean(self) -> Any:
+        """Û, shape (h,)."""
+        return self.total / self.samples
+
+
+def two_layer_utility(
+    inputs: Any, residuals: Any, first: Any, second: Any, *, activation: Callable[[Any], Any], degree: int
+) -> NeuronUtility:
+    """Utilities of the neurons of f(x) = σ(x W₁) W₂, Û_i = E[σ(x·w_i) ⟨v_i, r(x)⟩] at unit ‖(w_i, v_i)‖.
+
+    Cost: about 2nh(d + c) operations and memory for nh numbers.
+
+    Args:
+        inputs: x, shape (n, d). All arrays are of one library: NumPy, JAX or PyTorch.
+        residuals: r = y − f(x), shape (n, c).
+        first: W₁, shape (d, h).
+        second: W₂, shape (h, c).
+        activation: σ, positively homogeneous of degree κ − 1, on arrays of that library.
+        degree: κ ≥ 2, the degree of one neuron in all its weights: 2 for ReLU or linear, 3 for quadratic.
+
+    Raises:
+        InputError: Shapes that do not fit, an activation that is not homogeneous of degree κ − 1, values that are not
+            finite (these two are not seen while JAX traces), or a degree below two.
+
+    Example:
+        >>> import numpy as np
+        >>> relu = lambda z: np.maximum(z, 0)
+        >>> x, r = np.eye(2) * 2**0.5, np.array([[2.0], [-1.0]])
+        >>> utility = two_layer_utility(x, r, 1e-6 * np.eye(2), 1e-6 * np.ones((2, 1)), activation=relu, degree=2)
+        >>> utility.mean.round(4), utility.norms
+        (array([ 0.7071, -0.3536]), array([1.41421356e-06, 1.41421356e-06]))
+    """
+    (n, d), (d_first, h) = _shape("inputs", inputs, 2), _shape("first", first, 2)
+    (n_residuals, c), (h_second, c_second) = _shape("residuals", residuals, 2), _shape("second", second, 2)
+    require(
+        (d_first, h_second, n_residuals, c_second) == (d, h, n, c),
+        f"inputs {(n, d)}, residuals {(n_residuals, c)}, first {(d_first, h)} and second {(h_second, c_second)} "
+        "do not fit together",
+        argument="residuals",
+        value=(n_residuals, c),
+        remedy="give shapes (n, d), (n, c), (d, h) and (h, c)",
+    )
+    _check_degree(degree)
+    xp = _namespace(first)
+    one = xp.ones_like(first[:1, :1])
+    for z in (one, -one):
+        require(
+            _holds(xp.abs(activation(2 * z) - 2 ** (degree - 1) * activation(z)) <= 1e-5 * 2**degree),
+            f"the activation is not homogeneous of degree {degree - 1}",
+            argument="activation",
+            value=getattr(activation, "__name__", type(activation).__name__),
+            remedy="give a power or a rectified power, and its degree plus one",
+        )
+    norms = _norms(first, second)
+    units = _safe(norms)
+    sizes = activation(inputs @ (first / units)).T @ residuals
+    return _finite(NeuronUtility(_sum(sizes * (second / units[:, None]), 1), n, norms, degree))
+
+
+def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: int) -> NeuronUtility:
+    """Utilities of any homogeneous neurons from their outputs, Û_i = E⟨f_i(x), r(x)⟩ / ‖θ_i‖^κ.
+
+    Cost: 2nhc operations and memory for as many numbers as there are outputs. Outputs go with the power κ of the
+    norms, so neurons that are too small for the number format must be evaluated at ‖θ_i‖ = 1, with `norms` one.
+
+    Args:
+        outputs: f_i(x), shape (n, h, c). All arrays are of one library: NumPy, JAX or PyTorch.
+        residuals: r = y − Σ_i f_i(x), shape (n, c).
+        norms: ‖θ_i‖ over all weights of neuron i, shape (h,).
+        degree: κ ≥ 2, the degree of one neuron in all its weights.
+
+    Raises:
+        InputError: Shapes that do not fit, values that are not finite (not seen while JAX traces), or a degree below
+            two.
+
+    Example:
+        >>> import numpy as np
+        >>> output_utility(np.full((4, 1, 1), 0.5), np.ones((4, 1)), np.full(1, 0.1), degree=2).mean
+        array([50.])
+    """
+    n, h, c = _shape("outputs", outputs, 3)
+    require(
+        _shape("residuals", residuals, 2) == (n, c) and _shape("norms", norms, 1) == (h,),
+        f"outputs {(n, h, c)}, residuals {tuple(residuals.shape)} and norms {tuple(norms.shape)} do not fit together",
+        argument="outputs",
+        value=(n, h, c),
+        remedy="give shapes (n, h, c), (n, c) and (h,)",
+    )
+    _check_degree(degree)
+    total = _sum(_sum(outputs * residuals[:, None, :], 2), 0)
+    return _finite(NeuronUtility(total / _safe(norms) ** degree, n, norms, degree))
+
+
+def utility_spectrum(
+    utility: NeuronUtility, *, threshold: float = 0.1, normalised: bool = False
+) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """What the utilities at a checkpoint say about the growth of each neuron.
+
+    A neuron whose norm is below the threshold c is dormant: it does not change the residual, and if its direction
+    stays too, κÛ stays and its norm reaches c after the time
+
+        log(c/‖θ‖) / (κÛ)   for κ = 2 and in the normalised flow,      (‖θ‖^(2−κ) − c^(2−κ)) / ((κ − 2) κÛ)   else.
+
+    A direction that still turns towards a maximum of the utility makes it earlier, for degrees above two by far;
+    `flows.predict_next_activation` follows it. The real norm grows exactly as d‖θ‖/dt = ‖θ‖^(κ−1) κÛ at every
+    moment of gradient flow, whatever its size.
+
+    Args:
+        utility: From `two_layer_utility` or `output_utility`, over the samples that the loss averages.
+        threshold: c, a norm well below that at which a neuron matters.
+        normalised: Whether the run follows the homogeneity-normalised flow, in which neuron i has the rate ‖θ_i‖^(2−κ).
+
+    Returns:
+        Name → (dimension names, values), as `observe` takes it from a probe. Over `neuron`: `utility` Û, `growth_rate`
+        κÛ (= d log‖θ‖/dt for κ = 2 and in the normalised flow), `norm`, `dormant`, and `activation_time` from now:
+        zero for active neurons, infinite for those that do not grow or are too small for the number format. Without
+        dimension: `next_neuron`, the dormant neuron with the earliest time, −1 if none grows, and `next_time`, infinite
+        then.
+
+    Raises:
+        InputError: The threshold is not positive.
+
+    References:
+        Alternating Gradient Flows: A Theory of Feature Learning in Two-layer Neural Networks, arXiv:2506.06489.
+
+    Example:
+        >>> import numpy as np
+        >>> neurons = NeuronUtility(np.array([0.5, 1.0, 0.2]), 1, np.array([1e-3, 1e-6, 1.0]), 2)
+        >>> spectrum = utility_spectrum(neurons, threshold=0.1)
+        >>> spectrum["activation_time"][1].round(2), int(spectrum["next_neuron"][1])
+        (array([4.61, 5.76, 0.  ]), 0)
+    """
+    require_positive(threshold=threshold)
+    xp, norms, degree = _namespace(utility.total), utility.norms, utility.degree
+    growth = degree * utility.mean
+    if degree == 2 or normalised:
+        distance = math.log(threshold) - xp.log(_safe(norms))
+    else:
+        distance = (_safe(norms) ** (2 - degree) - threshold ** (2 - degree)) / (degree - 2)
+    dormant, growing = norms < threshold, (growth > 0) & (norms > 0)
+    never = xp.full_like(growth, math.inf)
+    dormant_times = xp.where(dormant & growing, distance / xp.where(growing, growth, xp.ones_like(growth)), never)
+    times = xp.where(dormant, dormant_times, xp.zeros_like(growth))
+    first = xp.argmin(dormant_times)
+    earliest = xp.min(dormant_times)
+    return {
+        "utility": (("neuron",), utility.mean),
+        "growth_rate": (("neuron",), growth),
+        "norm": (("neuron",), norms),
+        "dormant": (("neuron",), dormant),
+        "activation_time": (("neuron",), times),
+        "next_neuron": ((), xp.where(earliest < math.inf, first, xp.full_like(first, -1))),
+        "next_time": ((), earliest),
+    }
+
+
+def _namespace(array: Any) -> Any:
+    """The array-API functions for an array; PyTorch has them only through array-api-compat."""
+    if hasattr(array, "__array_namespace__"):
+        return array.__array_namespace__()
+    try:
+        from array_api_compat import array_namespace
+
+        return array_namespace(array)
+    except (ImportError, TypeError):
+        raise InputError(
+            f"arrays of type {type(array).__name__} are not understood",
+            argument="array",
+            value=type(array).__name__,
+            remedy="pass arrays of NumPy, JAX, or PyTorch (with dynascope[torch] installed)",
+        ) from None
+
+
+def _shape(name: str, array: Any, axes: int) -> tuple[int, ...]:
+    """The shape of an array with that number of axes, none of them empty."""
+    _namespace(array)
+    shape = tuple(array.shape)
+    require(
+        len(shape) == axes and min(shape, default=1) > 0,
+        f"{name} has shape {shape}",
+        argument=name,
+        value=shape,
+        remedy=f"pass an array with {axes} axes, none of them empty",
+    )
+    return shape
+
+
+def _check_degree(degree: int) -> None:
+    require(
+        isinstance(degree, int) and degree >= 2,
+        f"degree is {degree}",
+        argument="degree",
+        value=degree,
+        remedy="choose a whole number from two: the degree of the activation plus one",
+    )
+
+
+def _norms(first: Any, second: Any) -> Any:
+    """‖(w_i, v_i)‖, without squaring numbers that are too small for it."""
+    xp = _namespace(first)
+    largest = xp.maximum(xp.max(xp.abs(first), axis=0), xp.max(xp.abs(second), axis=1))
+    units = _safe(largest)
+    return largest * xp.sqrt(_sum((first / units) ** 2, 0) + _sum((second / units[:, None]) ** 2, 1))
+
+
+def _safe(norms: Any) -> Any:
+    """The norms with ones for zeros, to divide by."""
+    xp = _namespace(norms)
+    return xp.where(norms > 0, norms, xp.ones_like(norms))
+
+
+def _sum(values: Any, axis: int) -> Any:
+    return _namespace(values).sum(values, axis=axis)
+
+
+def _finite(utility: NeuronUtility) -> NeuronUtility:
+    xp = _namespace(utility.total)
+    require(
+        _holds(xp.all(xp.isfinite(utility.total)) & xp.all(xp.isfinite(utility.norms))),
+        "the utilities are not finite",
+        argument="residuals",
+        remedy="check the residuals and the weights for values that are not finite",
+    )
+    return utility
+
+
+def _holds(condition: Any) -> bool:
+    """Whether it holds, or is not known because JAX traces."""
+    try:
+        return bool(condition)
+    except TypeError:
+        return True

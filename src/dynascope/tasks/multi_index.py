@@ -1,0 +1,201 @@
+"""Multi-index models: targets that depend on a few directions of a Gaussian input, sampled or in expectation."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+from numpy.polynomial import hermite_e
+from numpy.typing import ArrayLike
+
+from dynascope.errors import require, require_array, require_seed
+from dynascope.tasks.task import Task
+
+__all__ = ["MultiIndex", "multi_index_regression"]
+
+_ROUNDING = 1e-10  # deviation from orthonormality that counts as rounding
+
+
+def multi_index_regression(*, samples: int, links: ArrayLike, directions: ArrayLike, seed: int = 0) -> Task:
+    """Gaussian inputs x ~ N(0, I) with the targets y = Σ_r g_r(⟨w_r, x⟩).
+
+    Args:
+        samples: Number of samples n.
+        links: Hermite coefficients of the link functions, shape (R, p + 1): g_r(z) = Σ_j links[r, j] He_j(z), with the
+            probabilists' polynomials He₀ = 1, He₁ = z, He₂ = z² − 1, ….
+        directions: w_r, orthonormal rows, shape (R, d). One row makes a single-index model.
+        seed: Seed of the draw.
+
+    Returns:
+        Task with inputs (n, d) and targets (n, 1).
+
+    Raises:
+        InputError: Fewer than two samples, directions that are not orthonormal, or another number of links.
+
+    Example:
+        >>> task = multi_index_regression(samples=5, links=[[1.0, 0.0, 1.0]], directions=[[0.0, 1.0]])
+        >>> bool(np.allclose(task.targets[:, 0], task.inputs[:, 1] ** 2))
+        True
+    """
+    links, directions = _checked(links, directions)
+    require(
+        samples >= 2,
+        f"samples is {samples}",
+        argument="samples",
+        value=samples,
+        remedy="choose at least two",
+    )
+    require_seed(seed)
+    inputs = np.random.default_rng(seed).normal(size=(samples, directions.shape[1]))
+    projections = inputs @ directions.T
+    targets = sum(hermite_e.hermeval(projections[:, r], link) for r, link in enumerate(links))
+    return Task(
+        inputs,
+        np.reshape(targets, (-1, 1)),
+        name="multi-index model",
+        description=(f"{samples} standard Gaussian samples.", _about(links, directions)),
+    )
+
+
+class MultiIndex(eqx.Module):
+    """A multi-index model in expectation over x ~ N(0, I), for two-layer networks with a power as activation.
+
+    The target is y = Σ_r g_r(⟨w_r, x⟩). With (w·x)^k = Σ_j h_j ‖w‖^(k−j) [‖w‖^j He_j(w·x/‖w‖)], in which
+    h_j = k!/(2^q q! j!), q = (k − j)/2 a whole number, and E[‖w‖^j He_j(ŵ·x) ‖v‖^j He_j(v̂·x)] = j! (w·v)^j, the loss
+    of f = Σ_i a_i (w_i·x)^k is exactly, in any dimension,
+
+        L = ½ E y² + Σ_j j! Σ_i c_ij [½ Σ_n c_nj ⟨w_i, w_n⟩^j − Σ_r g_rj ⟨w_i, w_r⟩^j],   c_ij = a_i h_j ‖w_i‖^(k−j).
+
+    Attributes:
+        links: Hermite coefficients of the link functions, shape (R, p + 1).
+        directions: w_r, orthonormal rows, shape (R, d).
+
+    Args:
+        links: As in `multi_index_regression`; orders above k, or of the other parity than k, cannot be learned.
+        directions: As there.
+
+    Raises:
+        InputError: Directions that are not orthonormal, or another number of links.
+
+    Example:
+        >>> from dynascope.networks import TwoLayer
+        >>> task = MultiIndex([[1.0, 0.0, 1.0]], [[0.0, 1.0]])
+        >>> network = TwoLayer(2, 1, 1, activation="quadratic")
+        >>> with jax.enable_x64(True):
+        ...     print(*(float(task.loss(network.with_neurons(np.array([[0.0, 1.0, a]])))) for a in (0.0, 1.0)))
+        1.5 0.0
+    """
+
+    links: Float[Array | np.ndarray, "index order"]
+    directions: Float[Array | np.ndarray, "index d"]
+
+    def __init__(self, links: ArrayLike, directions: ArrayLike):
+        self.links, self.directions = _checked(links, directions)
+
+    @property
+    def name(self) -> str:
+        """Short name, used in file names and titles."""
+        return "multi-index model"
+
+    @property
+    def description(self) -> tuple[str, ...]:
+        """What the expectation is over, one sentence each."""
+        return (_about(self.links, self.directions), "The loss is the exact expectation over standard Gaussian inputs.")
+
+    def loss(self, network: Any) -> Float[Array, ""]:
+        """L = ½ E(f − y)² of a `TwoLayer` with one output and an activation that is a multiple of z^k.
+
+        Raises:
+            InputError: The network is another one, or has another number of inputs.
+        """
+        degree, factor = _power(network)
+        inputs, coordinates = network.first.shape[0], self.directions.shape[1]
+        require(
+            inputs == coordinates,
+            f"the network has {inputs} inputs and the directions have {coordinates} coordinates",
+            argument="network",
+            value=inputs,
+            remedy="give both the same dimension",
+        )
+        return _loss(self.links, self.directions, network.first, factor * network.second[:, 0], degree)
+
+    def attributes(self) -> dict[str, Any]:
+        """What a record says of the task it belongs to."""
+        return {
+            "task": self.name,
+            "description": list(self.description),
+            "input_dimension": self.directions.shape[1],
+            "output_dimension": 1,
+            "image_shape": None,
+        }
+
+
+@functools.partial(jax.jit, static_argnames="degree")
+def _loss(links: Array, directions: Array, first: Array, second: Array, degree: int) -> Array:
+    """L for the activation z^degree."""
+    products, overlaps, squares = first.T @ first, first.T @ directions.T, jnp.sum(first**2, axis=0)
+    loss = jnp.sum(links[:, 0]) ** 2 / 2
+    for order in range(1, links.shape[1]):
+        loss += math.factorial(order) / 2 * jnp.sum(links[:, order] ** 2)
+    for order, coefficient in enumerate(hermite_e.poly2herme([0.0] * degree + [1.0])):
+        if coefficient:
+            scaled = coefficient * squares ** ((degree - order) // 2) * second
+            slope = products**order @ scaled / 2
+            if order < links.shape[1]:
+                slope -= overlaps**order @ links[:, order]
+            loss += math.factorial(order) * (scaled @ slope)
+    # The expectation of a square is not negative; rounding may be, which changes the value and not the derivatives.
+    return loss + jax.lax.stop_gradient(jnp.maximum(loss, 0) - loss)
+
+
+def _power(network: Any) -> tuple[int, float]:
+    """K and p of the activation p z^k."""
+    activation = getattr(network, "activation", None)
+    outputs = getattr(network, "second", np.zeros((0, 0))).shape[1]
+    require(
+        activation is not None and activation.negative == (-1) ** activation.degree * activation.positive,
+        f"the network is a {type(network).__name__} with activation {getattr(activation, 'name', None)}",
+        argument="network",
+        value=getattr(activation, "name", type(network).__name__),
+        remedy="give a TwoLayer with activation linear, quadratic or power-K, whose Hermite expansion is finite",
+    )
+    require(
+        outputs == 1,
+        f"the network has {outputs} outputs",
+        argument="network",
+        value=outputs,
+        remedy="give it one",
+    )
+    assert activation is not None
+    return activation.degree, activation.positive
+
+
+def _about(links: Any, directions: Any) -> str:
+    count, dimension = directions.shape
+    return (
+        f"The target depends on {count} of {dimension} directions, through polynomials of degree "
+        f"{links.shape[1] - 1} at most."
+    )
+
+
+def _checked(links: ArrayLike, directions: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    directions = require_array("directions", directions, (None, None))
+    require(directions.size > 0, "there are no directions", argument="directions", remedy="give at least one")
+    links = require_array("links", links, (len(directions), None))
+    require(links.size > 0, "the links have no coefficients", argument="links", remedy="give at least one each")
+    deviation = float(np.abs(directions @ directions.T - np.eye(len(directions))).max())
+    require(
+        deviation <= _ROUNDING,
+        f"the directions are not orthonormal, by {deviation:.2g}",
+        argument="directions",
+        value=deviation,
+        remedy="orthonormalise them first, for instance by numpy.linalg.qr",
+    )
+    return links, directions
