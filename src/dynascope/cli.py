@@ -169,7 +169,7 @@ class Predict:
         from dynascope.comparison import compare
         from dynascope.observation import observe, training_time
 
-        options = {"normalised": True} if self.normalised else {}
+        options: dict[str, Any] = {"normalised": True} if self.normalised else {}
 
         def trained(scale: float) -> xr.Dataset:
             with step(f"Training it from scale {scale:g}"):

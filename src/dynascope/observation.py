@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 import xarray as xr
 
@@ -27,7 +26,7 @@ Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 
 
 def observe(
-    task: Task | eqx.Module,
+    task: Task | Any,
     network: Any,
     *,
     scale: float | Sequence[float] | np.ndarray = 1.0,
@@ -155,7 +154,7 @@ def _duration(task: Any, network: Any, scale: Any, single: bool, normalised: boo
         ) from None
 
 
-def _described(record: xr.Dataset, task: Task, flow: str, scale: Any) -> xr.Dataset:
+def _described(record: xr.Dataset, task: Any, flow: str, scale: Any) -> xr.Dataset:
     attributes = {"flow": flow, "variables": "weights", **record.attrs, "task": task.name}
     if np.ndim(scale) == 0:
         attributes["scale"] = float(scale)

@@ -120,9 +120,12 @@ def settle(
 
     explicit, stabilised = (jnp.where(close, fine, rough) for fine, rough in zip(_CLOSE, _COARSE, strict=True))
     end = run(jnp.zeros_like(longest), rows.ravel(), diffrax.Tsit5(), explicit, _EXPLICIT_STEPS)
-    time, vector = jax.lax.cond(
-        stopped(*end), lambda end: end, lambda end: run(*end, RungeKuttaLegendre(), stabilised, _STABILISED_STEPS), end
-    )
+
+    def stiff_rest(end: tuple[Array, Array]) -> tuple[Array, Array]:
+        return run(*end, RungeKuttaLegendre(), stabilised, _STABILISED_STEPS)
+
+    done = stopped(*end)
+    time, vector = jax.lax.cond(done, lambda end: end, stiff_rest, end)
     finished = flat(0, vector, None) | (time >= longest)
     return Settled(vector.reshape(shape), loss(vector), descent(vector), finished, stopped(time, vector))
 

@@ -35,7 +35,7 @@ _ROUNDS = 4  # rounds for each neuron that may be held
 
 def active_set_descent(
     network: Any,
-    task: Task | eqx.Module,
+    task: Task | Any,
     *,
     max_neurons: int,
     starts: int = 64,

@@ -41,7 +41,7 @@ _PROBLEMS = tuple(_REMEDIES)
 
 def gradient_flow(
     network: Any,
-    task: Task | eqx.Module,
+    task: Task | Any,
     *,
     duration: float,
     scale: float | Sequence[float] | np.ndarray = 1.0,

@@ -25,7 +25,7 @@ _EXPLODED = 1e8
 
 def descend(
     network: Any,
-    task: Task | eqx.Module,
+    task: Task | Any,
     *,
     steps: int,
     learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float],
@@ -92,12 +92,15 @@ def descend(
         value=str(optimizer),
         remedy="choose sgd, or give a function from a learning rate to an optax transformation",
     )
+    samples = task.samples if isinstance(task, Task) else 0
     require(
-        batch_size is None or 1 <= batch_size <= task.samples,
+        batch_size is None or 1 <= batch_size <= samples,
         f"batch_size is {batch_size}",
         argument="batch_size",
         value=batch_size,
-        remedy=f"choose between 1 and the {task.samples} samples of the task",
+        remedy=f"choose between 1 and the {samples} samples of the task"
+        if samples
+        else "an expectation has no samples",
     )
     checked = check_statistics(statistics)
     recorded = _recorded(record_steps, steps)
@@ -183,7 +186,8 @@ def _train(
 def _raise_if_diverged(ensemble: Ensemble, result: dict[str, Any], recorded: np.ndarray, time: np.ndarray) -> None:
     loss = result["curves"]["loss"]
     with np.errstate(invalid="ignore"):
-        bad = ~(loss <= _EXPLODED * np.maximum(loss[..., :1], ensemble.task.target_power / 2))
+        power = ensemble.task.target_power if isinstance(ensemble.task, Task) else 0.0
+        bad = ~(loss <= _EXPLODED * np.maximum(loss[..., :1], power / 2))
     # A weight may leave the finite numbers after the last recorded step.
     bad[..., -1] |= ~result["finite"]
     failed = np.flatnonzero(bad.any(axis=-1))

@@ -41,7 +41,7 @@ class Ensemble:
         settings: The scale and the learning rate, whichever are common to all members.
     """
 
-    task: Task | eqx.Module
+    task: Task | Any
     objective: Objective
     weights: Any
     rates: Any
@@ -189,7 +189,7 @@ def _members(tree: Any, rows: Any) -> Any:
 
 def gather(
     network: Any,
-    task: Task | eqx.Module,
+    task: Task | Any,
     scale: float | Sequence[float] | np.ndarray,
     learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float],
 ) -> Ensemble:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,7 +41,7 @@ class NextActivation(NamedTuple):
 
 def predict_next_activation(
     network: Any,
-    task: Task | eqx.Module,
+    task: Task | Any,
     *,
     threshold: float = 0.1,
     duration: float = np.inf,

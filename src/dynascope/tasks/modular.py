@@ -116,8 +116,8 @@ class ModularAddition(eqx.Module):
     With a_i(g) = u_i·x_g and b_i(h) = v_i·x_h, both of zero mean because x is, the output Σ_i w_i (a_i + b_i)² has
 
         E⟨f, y⟩ = 2 Σ_i E[a_i(g) b_i(h) w_i·x_(g+h)],
-        E‖f‖² = Σ_ij (w_i·w_j) {E[a_i² a_j²] + E[b_i² b_j²] + E[a_i²] E[b_j²] + E[b_i²] E[a_j²]
-                                + 4 E[a_i a_j] E[b_i b_j]},
+        E‖f‖² = Σ_ij (w_i·w_j) {A_ij + 4 E[a_i a_j] E[b_i b_j]},
+        A_ij = E[a_i² a_j²] + E[b_i² b_j²] + E[a_i²] E[b_j²] + E[b_i²] E[a_j²],
 
     averages over one number each. They are taken in the real Fourier coordinates of the frequencies that x contains,
     which are all that a and b depend on. The loss costs 3 H² p multiplications for H neurons, where the samples cost

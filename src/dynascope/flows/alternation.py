@@ -1,0 +1,362 @@
+"""The two phases of alternating gradient flow, taken in turn."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.optimize import root_scalar
+
+from dynascope.errors import require
+from dynascope.flows.active import rest, settle
+from dynascope.flows.dormant import Dormant, Residual, grow, slopes_of, steepest
+from dynascope.flows.objective import Samples
+from dynascope.networks.neuron_sum import SumOfNeurons
+from dynascope.tasks.task import Task
+from dynascope.theory.clock import time_unit
+
+__all__ = ["Alternation", "Event", "listed"]
+
+_DENSE = 500  # weights of active neurons up to which they are followed closely, and their Hessian is computed
+_ALIKE = 0.99  # correlation of outputs above which two neurons compute the same function
+_LINEAR = 0.1  # share of the active weights up to which a deviation from a saddle grows as in the linear flow
+_RETURNED = 1e-2  # share of the largest active norm below which a neuron is dormant again
+_SIZES = (4, *(2 ** np.arange(4, 31)))  # numbers of active neurons for which programs are compiled
+_LEAST_DROP = 1e-6  # drops smaller than this share of the initial loss are no jumps
+_PAUSE = 2.0  # e-folds that active neurons need at least to leave a saddle, if they are to be taken to rest there
+_FOLLOWING = 0.3  # largest deviation of a neuron from the active ones with which it moves
+
+
+@dataclasses.dataclass
+class Event:
+    """One activation, or one departure of the active neurons from a saddle, with the cost phase that follows it."""
+
+    time: float
+    loss: float
+    growth: float
+    activated: list[int]
+    returned: list[int]
+    direction: np.ndarray
+    unstable_rate: float = 0.0
+
+
+class Alternation:
+    """The state of one run: dormant neurons in polar coordinates, active ones with their weights, and the clock."""
+
+    def __init__(self, network, task, scale, normalised, threshold, tie, least_growth, level_tolerance, max_steps):
+        name = type(network).__name__
+        require(
+            isinstance(network, SumOfNeurons) and network.degree >= 2,
+            f"the network is a {name}" + (f" of degree {network.degree}" if hasattr(network, "degree") else ""),
+            argument="network",
+            value=name,
+            remedy="give a sum of neurons of degree two or more, such as TwoLayer, DiagonalLinear or NeuronSum",
+        )
+        self.task, self.scale, self.normalised = task, scale, normalised
+        self.unit = time_unit(scale, degree=network.degree, normalised=normalised)
+        self.tie, self.threshold, self.max_steps = tie, threshold, max_steps
+        self.network = network
+        self.average = Samples(jnp.asarray(task.inputs), jnp.asarray(task.targets)) if isinstance(task, Task) else task
+        self.power = 0.0 if normalised else float(network.degree - 2)
+        rows = np.asarray(network.neurons, np.float64)
+        norms = np.linalg.norm(rows, axis=1)
+        require(
+            bool(np.all(norms > 0) and np.isfinite(norms).all()),
+            f"{int(np.sum(~(norms > 0)))} of {len(rows)} neurons have no finite weights other than zero",
+            argument="network",
+            value=float(norms.min(initial=0)),
+            remedy="start every neuron away from zero",
+        )
+        self.dormant = Dormant(
+            jnp.asarray(rows / norms[:, None]), jnp.log(norms) + np.log(scale), jnp.zeros(rows.shape)
+        )
+        self.leaders: list[set[int]] = [set() for _ in rows]
+        self.start = self.dormant.directions
+        self.active = np.zeros_like(rows)
+        self.waiting = np.ones(len(rows), bool)
+        self.rates, self.deviations = np.zeros(0), np.zeros((0, *rows.shape))
+        self.time = 0.0
+        self.events: list[Event] = []
+        self.warnings: list[str] = []
+        residual = self._residual()
+        self.initial_loss = float(self.average.loss(network.with_neurons(jnp.zeros_like(self.start))))
+        everyone = jnp.ones(len(rows), bool)
+        slopes = np.asarray(slopes_of(residual, self.start, everyone))
+        self._check_start(residual, slopes, scale * norms.max())
+        self.least = least_growth * float(np.max(steepest(residual, self.start, everyone)))
+        self.level_tolerance = level_tolerance
+
+    def _check_start(self, residual: Residual, slopes: np.ndarray, largest: float) -> None:
+        degree, everyone = self.network.degree, jnp.ones(len(slopes), bool)
+        doubled = np.asarray(slopes_of(residual, 2 * self.start, everyone)) / 2 ** (degree - 1)
+        require(
+            bool(np.allclose(doubled, slopes, rtol=1e-6, atol=1e-6 * np.abs(slopes).max(initial=0))),
+            f"the neurons are not homogeneous of degree {degree}",
+            argument="network",
+            value=type(self.network).__name__,
+            remedy="leave biases out (append a constant input instead), and check the degree",
+        )
+        idle = np.flatnonzero(~np.any(slopes, axis=1))
+        require(
+            len(idle) < len(slopes),
+            "no neuron has a drift: the utility has no slope at any of them",
+            argument="network",
+            remedy="start from other weights, or check that the targets vary with the inputs",
+        )
+        if len(idle):
+            self.warnings.append(f"{len(idle)} neurons have no drift and never move: {listed(idle)}.")
+        if largest >= self.threshold:
+            self.warnings.append(
+                f"The largest neuron starts at norm {largest:.2g}, not below the threshold {self.threshold:g}: "
+                "nothing is small, and the prediction is rough."
+            )
+
+    def _residual(self) -> Residual:
+        return Residual(self.network, self.average, jnp.asarray(self.active))
+
+    def alternate(self, jumps: int | None, duration: float | None) -> str:
+        """Run until there is nothing left to learn, and say what ended it."""
+        loss = self.initial_loss
+        while True:
+            if loss <= self.level_tolerance * self.initial_loss:
+                return "the loss is zero"
+            if not self.waiting.any():
+                return "no neuron is dormant any more"
+            if jumps is not None and len(self.jumps()) > jumps:
+                # The next jump has begun, so that no more events belong to the last one asked for.
+                return f"{jumps} jumps"
+            event = self._grow(duration)
+            if isinstance(event, str):
+                return event
+            self._settle(event)
+            self.events.append(event)
+            loss = event.loss
+
+    def _grow(self, duration: float | None) -> Event | str:
+        """Utility phase: until a neuron is activated, or the active ones leave a saddle."""
+        rates, deviations = self.rates, self.deviations
+        escape = self._escape_time()
+        left = np.inf if duration is None else duration - self.time
+        residual = self._residual()
+        numbers = self._numbers(min(escape, left), 1.0)
+        self.dormant, end = grow(
+            residual, self.dormant, jnp.asarray(self.waiting), self.start, numbers, jnp.asarray(self.power)
+        )
+        elapsed = float(end["elapsed"])
+        if not end["reached"] and escape > elapsed:
+            if elapsed >= left:
+                return "the duration is over"
+            if int(end["steps"]) >= self.max_steps:
+                self.warnings.append(f"No neuron was activated in {self.max_steps} steps; raise max_steps to go on.")
+                return "out of steps"
+            return "no dormant neuron has positive utility"
+        self.time += elapsed
+        if len(rates):
+            self.active += np.tensordot(np.expm1(rates * elapsed), deviations, 1)
+        growth, directions = np.asarray(end["growth"]), np.asarray(self.dormant.directions)
+        fresh = np.asarray(self.dormant.fresh())
+        chosen = self._chosen(growth) if end["reached"] else []
+        log_norms = np.asarray(self.dormant.log_norms)
+        self.active[chosen] = np.exp(log_norms[chosen, None]) * directions[chosen]
+        self.waiting[chosen] = False
+        if chosen:
+            new = fresh[chosen[0]]
+            return Event(self.time, np.nan, growth[chosen[0]], chosen, [], new / np.linalg.norm(new))
+        moved = deviations[int(np.argmax(rates))]
+        most = moved[int(np.argmax(np.linalg.norm(moved, axis=1)))]
+        return Event(self.time, np.nan, float(rates.max()), [], [], most / np.linalg.norm(most))
+
+    def _chosen(self, growth: np.ndarray) -> list[int]:
+        """The neurons to activate: the largest, and those that arrive with it and compute something else."""
+        log_sizes = np.where(self.waiting, np.asarray(self.dormant.log_sizes()), -np.inf)
+        order = np.argsort(-log_sizes, kind="stable")
+        chosen = [int(order[0])]
+        alike = np.asarray(_correlations(self.network, self.average, self.dormant.fresh())) > _ALIKE
+        if not self.power:
+            tied = (log_sizes >= log_sizes[chosen[0]] - self.tie) & (growth >= 0.9 * growth[chosen[0]])
+            for i in order:
+                if tied[i] and not alike[i, chosen].any():
+                    chosen.append(int(i))
+        directions, spent = np.asarray(self.dormant.directions), np.array(self.dormant.spent)
+        for i in chosen:
+            followers = np.flatnonzero(self.waiting & alike[i])
+            spent[followers] = directions[followers]
+            for j in followers:
+                self.leaders[j].add(i)
+        self.dormant = self.dormant._replace(spent=jnp.asarray(spent))
+        return chosen
+
+    def _settle(self, event: Event) -> None:
+        """Cost phase: the active neurons come to rest; those that shrink are dormant again."""
+        slowest = jnp.asarray(self.level_tolerance * self.initial_loss / self.time)
+        returned: dict[int, np.ndarray] = {}
+        before = self.active.copy()
+        # First the descent speeds up, then it slows down; if it speeds up again, a saddle may have been passed.
+        bend = -1.0
+        while True:
+            members = np.flatnonzero(~self.waiting)
+            dense = len(members) * self.active.shape[1] <= _DENSE
+            rows, places = self._gathered(members)
+            result = settle(
+                self.network,
+                self.average,
+                rows,
+                slowest,
+                jnp.asarray(_RETURNED),
+                jnp.asarray(bend if dense else 0.0),
+                jnp.asarray(self.time),
+                jnp.asarray(dense),
+                self.normalised,
+            )
+            self.active[members] = np.asarray(result.rows)[places]
+            event.loss = max(float(result.loss), 0.0)
+            norms = np.linalg.norm(self.active[members], axis=1)
+            shrunk = members[norms < _RETURNED * norms.max()]
+            if len(shrunk):
+                self.waiting[shrunk] = True
+                returned |= {int(neuron): self.active[neuron].copy() for neuron in shrunk}
+                self.active[shrunk] = 0.0
+            elif result.finished or not result.stopped or not dense:
+                break
+            elif bend < 0:
+                bend = 1.0
+            else:
+                flowing = self.active.copy()
+                self._rest(event, members)
+                if self._escape_time() * self.rates.max(initial=0.0) > _PAUSE:
+                    break
+                # It was passed on the way to the resting point, and the next one will not be far from that.
+                self.active, bend = flowing, 0.0
+        self._rest(event, members)
+        self._carry_along(before)
+        for neuron, weights in returned.items():
+            self._retire(neuron, weights)
+        event.returned = list(returned)
+        if not result.stopped:
+            self.warnings.append(
+                f"The active neurons were still descending at rate {float(result.descent):.2g} when the steps of the "
+                f"cost phase at time {self.time:.4g} ran out; the level after it is an upper bound."
+            )
+
+    def _carry_along(self, before: np.ndarray) -> None:
+        """Move the neurons that compute what active ones do along with those.
+
+        Such a neuron is a combination of active ones and a small deviation. Exact flow moves all of them together, and
+        it is the deviation that later decides when the neuron leaves.
+        """
+        directions, log_norms, spent = (np.array(each) for each in self.dormant)
+        for j in np.flatnonzero(self.waiting & np.any(spent, axis=1)):
+            self.leaders[j] = {i for i in self.leaders[j] if not self.waiting[i]}
+            leaders = sorted(self.leaders[j])
+            shares = np.linalg.lstsq(before[leaders].T, directions[j], rcond=None)[0] if leaders else np.zeros(0)
+            deviation = directions[j] - shares @ before[leaders]
+            if not leaders or np.linalg.norm(deviation) > _FOLLOWING:
+                self.leaders[j], spent[j] = set(), 0.0
+                continue
+            together = shares @ self.active[leaders]
+            moved = together + deviation
+            directions[j], log_norms[j] = moved / np.linalg.norm(moved), log_norms[j] + np.log(np.linalg.norm(moved))
+            spent[j] = together / np.linalg.norm(together)
+        self.dormant = Dormant(*(jnp.asarray(each) for each in (directions, log_norms, spent)))
+
+    def _retire(self, neuron: int, weights: np.ndarray) -> None:
+        """Carry a shrunk neuron back along its own path to the threshold, since the cost phase takes no time."""
+        size = np.linalg.norm(weights)
+        directions, log_norms, spent = (np.array(each) for each in self.dormant)
+        directions[neuron], log_norms[neuron], spent[neuron] = weights / size, np.log(size), 0.0
+        self.dormant = Dormant(*(jnp.asarray(each) for each in (directions, log_norms, spent)))
+        alone = jnp.zeros(len(directions), bool).at[neuron].set(True)
+        numbers = self._numbers(np.inf, -1.0)
+        # A little less than the threshold, which it has to pass again to be active.
+        numbers["threshold"] -= 1e-6
+        self.dormant, _ = grow(self._residual(), self.dormant, alone, self.start, numbers, jnp.asarray(self.power))
+
+    def _numbers(self, longest: float, sense: float) -> dict[str, Any]:
+        numbers = {"threshold": np.log(self.threshold), "longest": longest, "least": self.least, "sense": sense}
+        numbers = {name: jnp.asarray(value, float) for name, value in numbers.items()}
+        return {**numbers, "max_steps": jnp.asarray(self.max_steps)}
+
+    def _gathered(self, members: np.ndarray) -> tuple[Any, Any]:
+        """The active rows, filled up with zeros to one of a few sizes so that few programs are compiled."""
+        if not getattr(self.network, "exchangeable", True):
+            return jnp.asarray(self.active), members
+        size = next(size for size in _SIZES if size >= len(members))
+        rows = np.zeros((min(size, len(self.waiting)), self.active.shape[1]))
+        rows[: len(members)] = self.active[members]
+        return jnp.asarray(rows), np.arange(len(members))
+
+    def _rest(self, event: Event, members: np.ndarray) -> None:
+        """Complete the cost phase, and note how the active neurons would leave a saddle by themselves."""
+        self.rates, self.deviations = np.zeros(0), np.zeros((0, *self.active.shape))
+        if not 0 < len(members) * self.active.shape[1] <= _DENSE:
+            return
+        exchangeable = getattr(self.network, "exchangeable", True)
+        given = members if exchangeable else np.arange(len(self.waiting))
+        places = np.arange(len(members)) if exchangeable else members
+        rows, loss, rates, motions = rest(self.network, self.average, self.active[given], self.normalised)
+        event.loss = max(loss, 0.0)
+        self.active[members] = rows[places]
+        # A slower motion does nothing on a plateau of the usual length.
+        kept = rates * self.time > 0.1
+        self.rates, motions = rates[kept], motions[kept]
+        self.deviations = np.zeros((len(motions), *self.active.shape))
+        self.deviations[:, members] = motions[:, places]
+        event.unstable_rate = float(self.rates.max(initial=0.0))
+
+    def _escape_time(self) -> float:
+        """When the deviation from the saddle is no longer small; infinite if there is none above rounding."""
+        rates, deviations = self.rates, self.deviations
+        sizes = np.linalg.norm(deviations, axis=(1, 2))
+        size = np.linalg.norm(self.active)
+        seen = sizes > 1e-13 * size
+        if not seen.any():
+            return np.inf
+        rates, sizes, goal = rates[seen], sizes[seen], _LINEAR * size
+
+        def excess(time: float) -> float:
+            return float(np.logaddexp.reduce(2 * (rates * time + np.log(sizes))) / 2 - np.log(goal))
+
+        latest = float(np.min((np.log(goal) - np.log(sizes)) / rates))
+        return 0.0 if excess(0.0) >= 0 else root_scalar(excess, bracket=(0.0, latest * (1 + 1e-9))).root
+
+    def jumps(self) -> list[list[Event]]:
+        """The events that make a jump each: those that follow within a tie, or without a drop, belong to the last."""
+        jumps: list[list[Event]] = []
+        loss = self.initial_loss
+        for event in self.events:
+            if jumps and event.time - jumps[-1][0].time < self.tie * self._e_fold(event):
+                jumps[-1].append(event)
+            elif loss - event.loss > _LEAST_DROP * self.initial_loss or not jumps:
+                jumps.append([event])
+            else:
+                jumps[-1].append(event)
+            loss = event.loss
+        return jumps
+
+    def _e_fold(self, event: Event) -> float:
+        """Time in which the neuron of an event grew by a factor e, at its last rate or over all the time before."""
+        last = 1 / event.growth
+        return last if self.power else min(last, event.time / self.unit)
+
+
+@eqx.filter_jit
+def _correlations(network: Any, average: Any, rows: Any) -> Any:
+    """|E⟨f_i, f_j⟩| over the root mean squares of f_i and f_j, for all neurons.
+
+    The curvature of the squared loss in the coefficients of the neurons is E⟨f_i, f_j⟩.
+    """
+    lengths = jnp.maximum(jnp.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+    neurons = network.with_neurons(rows / lengths)
+    products = jax.hessian(lambda coefficients: average.loss(neurons.weighted(coefficients)))(jnp.zeros(len(rows)))
+    sizes = jnp.sqrt(jnp.maximum(jnp.diag(products), 1e-300))
+    return jnp.abs(products) / (sizes[:, None] * sizes)
+
+
+def listed(numbers: Any) -> str:
+    """The first eight numbers, and how many more."""
+    shown = ", ".join(str(int(i)) for i in numbers[:8])
+    return shown + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
