@@ -99,7 +99,7 @@ def test_paths_to_other_directions_are_refuted():
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_data_of_another_name_are_refused():
-    with pytest.raises(InputError, match="choose plane or orthogonal"):
+    with pytest.raises(InputError, match="choose plane, orthogonal or general"):
         ReluAlignment(data="digits").run()
 
 

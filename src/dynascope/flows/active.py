@@ -149,29 +149,34 @@ def rest(
     Returns:
         Θ at rest, its loss, the rates μ, shape (k,), and the present deviations, shape (k, neurons, weights).
     """
-    size = np.linalg.norm(rows)
+    size = float(np.linalg.norm(rows))
     loss, slope, values, vectors, root = _spectrum(network, average, rows, normalised)
     for _ in range(_NEWTON_STEPS):
-        curved = values > _CURVED * np.abs(values).max(initial=0.0)
-        step = root * (vectors[:, curved] @ ((vectors[:, curved].T @ (root * slope)) / values[curved]))
-        length = np.linalg.norm(step)
-        if not _PRECISE * size < length < _SHORT * size:
+        curved = values > _floor(values, root * slope, size)
+        shares = (vectors[:, curved].T @ (root * slope)) / values[curved]
+        # Along soft directions a long step would leave what the flow was heading for.
+        step = root * (vectors[:, curved] @ np.where(np.abs(shares) < _SHORT * size, shares, 0.0))
+        if np.linalg.norm(step) < _PRECISE * size:
             break
         trial = rows - step.reshape(rows.shape)
         found = _spectrum(network, average, trial, normalised)
         if not np.linalg.norm(root * found[1]) < np.linalg.norm(root * slope):
             break
         rows, (loss, slope, values, vectors, root) = trial, found
-    unstable = values < -_CURVED * np.abs(values).max(initial=0.0)
+    unstable = values < -_floor(values, root * slope, size)
     values, vectors = values[unstable], vectors[:, unstable]
     deviations = vectors * ((vectors.T @ (root * slope)) / values)
     return rows, loss, -values, (root[:, None] * deviations).T.reshape(-1, *rows.shape)
 
 
-# Curvatures smaller than this, relative to the largest, are not told from zero.
 _CURVED = 1e-6
 # Newton steps are taken while they are shorter than the first share of the weights, and longer than the second.
 _SHORT, _PRECISE, _NEWTON_STEPS = 0.1, 1e-13, 8
+
+
+def _floor(values: np.ndarray, slope: np.ndarray, size: float) -> float:
+    """Curvatures below are not told from zero: where the loss has a symmetry, its slope bends what is flat at rest."""
+    return max(_CURVED * float(np.abs(values).max(initial=0.0)), float(np.linalg.norm(slope)) / size)
 
 
 def _spectrum(network: Any, average: Any, rows: np.ndarray, normalised: bool) -> tuple[Any, ...]:

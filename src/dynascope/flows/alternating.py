@@ -80,7 +80,7 @@ def alternating_flow(
         >>> task = Task(np.eye(2) * 2**0.5, [[2.0 * 2**0.5], [0.5 * 2**0.5]])
         >>> staircase = alternating_flow(DiagonalLinear(2), task, scale=1e-3)
         >>> staircase["loss_after"].to_numpy().round(3), staircase["accelerated_time"].to_numpy().round(2)
-        (array([0.125, 0.   ]), array([0.55, 2.2 ]))
+        (array([0.125, 0.   ]), array([0.53, 2.1 ]))
     """
     require_positive(
         scale=scale,
@@ -96,14 +96,14 @@ def alternating_flow(
             network, task, scale, normalised, threshold, tie, least_growth, level_tolerance, int(max_steps)
         )
         stopped = run.alternate(jumps, duration)
-        return _record(run, stopped)
+        found = run.jumps()
+        if jumps is not None and len(found) > jumps:
+            found, stopped = found[:jumps], f"{jumps} jumps"
+        return _record(run, found, stopped)
 
 
-def _record(run: Alternation, stopped: str) -> xr.Dataset:
+def _record(run: Alternation, jumps: list[list[Event]], stopped: str) -> xr.Dataset:
     """The staircase."""
-    jumps = run.jumps()
-    if stopped.endswith(" jumps"):
-        jumps = jumps[: int(stopped.split()[0])]
     losses = np.array([run.initial_loss, *(jump[-1].loss for jump in jumps)])
     times = np.array([jump[0].time for jump in jumps])
     neurons = len(run.waiting)

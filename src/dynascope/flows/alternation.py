@@ -26,7 +26,7 @@ _ALIKE = 0.99  # correlation of outputs above which two neurons compute the same
 _LINEAR = 0.1  # share of the active weights up to which a deviation from a saddle grows as in the linear flow
 _RETURNED = 1e-2  # share of the largest active norm below which a neuron is dormant again
 _SIZES = (4, *(2 ** np.arange(4, 31)))  # numbers of active neurons for which programs are compiled
-_LEAST_DROP = 1e-6  # drops smaller than this share of the initial loss are no jumps
+_LEAST_DROP = 10.0  # drops smaller than this, in units of the tolerance of levels, are no jumps
 _PAUSE = 2.0  # e-folds that active neurons need at least to leave a saddle, if they are to be taken to rest there
 _FOLLOWING = 0.3  # largest deviation of a neuron from the active ones with which it moves
 
@@ -192,7 +192,8 @@ class Alternation:
 
     def _settle(self, event: Event) -> None:
         """Cost phase: the active neurons come to rest; those that shrink are dormant again."""
-        slowest = jnp.asarray(self.level_tolerance * self.initial_loss / self.time)
+        so_far = self.time + 1 / max(event.growth, self.least)
+        slowest = jnp.asarray(self.level_tolerance * self.initial_loss / so_far)
         returned: dict[int, np.ndarray] = {}
         before = self.active.copy()
         # First the descent speeds up, then it slows down; if it speeds up again, a saddle may have been passed.
@@ -208,7 +209,7 @@ class Alternation:
                 slowest,
                 jnp.asarray(_RETURNED),
                 jnp.asarray(bend if dense else 0.0),
-                jnp.asarray(self.time),
+                jnp.asarray(so_far),
                 jnp.asarray(dense),
                 self.normalised,
             )
@@ -227,11 +228,20 @@ class Alternation:
             else:
                 flowing = self.active.copy()
                 self._rest(event, members)
-                if self._escape_time() * self.rates.max(initial=0.0) > _PAUSE:
+                if len(self.rates) and self._escape_time() * self.rates.max() > _PAUSE:
                     break
                 # It was passed on the way to the resting point, and the next one will not be far from that.
                 self.active, bend = flowing, 0.0
+        flowing = self.active.copy()
         self._rest(event, members)
+        norms = np.linalg.norm(self.active, axis=1)
+        vanished = np.flatnonzero(~self.waiting & (norms < _RETURNED * norms.max()))
+        if len(vanished):
+            # Newton steps are ahead of the flow: these are on their way to zero.
+            self.waiting[vanished] = True
+            returned |= {int(neuron): flowing[neuron] for neuron in vanished}
+            self.active[vanished] = 0.0
+            self._rest(event, np.flatnonzero(~self.waiting))
         self._carry_along(before)
         for neuron, weights in returned.items():
             self._retire(neuron, weights)
@@ -330,7 +340,7 @@ class Alternation:
         for event in self.events:
             if jumps and event.time - jumps[-1][0].time < self.tie * self._e_fold(event):
                 jumps[-1].append(event)
-            elif loss - event.loss > _LEAST_DROP * self.initial_loss or not jumps:
+            elif loss - event.loss > _LEAST_DROP * self.level_tolerance * self.initial_loss or not jumps:
                 jumps.append([event])
             else:
                 jumps[-1].append(event)
@@ -339,7 +349,7 @@ class Alternation:
 
     def _e_fold(self, event: Event) -> float:
         """Time in which the neuron of an event grew by a factor e, at its last rate or over all the time before."""
-        last = 1 / event.growth
+        last = 1 / max(event.growth, self.least)
         return last if self.power else min(last, event.time / self.unit)
 
 

@@ -17,8 +17,9 @@ __all__ = ["Dormant", "Residual", "grow", "slopes_of", "steepest"]
 # A step turns no direction by more than this angle, unless that asks for less than the shortest step: a neuron that
 # slides along a kink of its activation turns to and fro for ever.
 _ANGLE = 0.1
-# The shortest and the longest step, in units of 1 / (largest slope of the utility on the sphere).
-_SHORTEST, _LONGEST = 0.03, 1.0
+# The shortest and the longest step, in units of 1 / (largest slope of the utility on the sphere); the longest is
+# shorter for high degrees, whose clock runs away.
+_SHORTEST, _LONGEST = 0.03, 0.5
 # Iterations in which a direction follows the slope of the utility, to learn how large that slope becomes.
 _ASCENT = 20
 _ROUND_OFF = 1e-14
@@ -165,7 +166,7 @@ def grow(
         turning, growth, _ = first
         scale = jnp.maximum(best, jnp.max(jnp.hypot(jnp.linalg.norm(turning, axis=1), growth)))
         turn = jnp.max(jnp.linalg.norm(turning, axis=1))
-        size = jnp.clip(_ANGLE / turn, _SHORTEST / scale, _LONGEST / scale)
+        size = jnp.clip(_ANGLE / turn, _SHORTEST / scale, _LONGEST / ((1 + power) * scale))
         swelling = growth + _spread(state, turning)
         missing = numbers["threshold"] - state.log_sizes()
         near = waiting & (swelling > 0) & (missing < _NEAR)

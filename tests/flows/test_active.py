@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dynascope.flows.active import rest, settle
+from dynascope.flows.objective import Samples
+from dynascope.networks import TwoLayer
+
+# Two independent inputs and outputs, with strengths 2 and 1.
+AVERAGE = Samples(np.eye(2) * 2**0.5, np.diag([2.0, 1.0]) * 2**0.5)
+NETWORK = TwoLayer(2, 1, 2)
+
+
+def settled(rows, *, bend=0.0, longest=1e3, slowest=1e-14):
+    options = (jnp.asarray(each) for each in (slowest, 1e-6, bend, longest))
+    return settle(NETWORK, AVERAGE, jnp.asarray(rows), *options, jnp.asarray(True), False)
+
+
+def test_one_neuron_settles_on_the_best_map_of_rank_one():
+    with jax.enable_x64(True):
+        end = settled([[0.5, 0.3, 0.4, 0.2]])
+        assert bool(end.finished)
+        assert float(end.loss) == pytest.approx(0.5, abs=1e-9)
+        # Gradient flow keeps the difference of the squares of the layers.
+        row = np.asarray(end.rows)[0]
+        assert np.sum(row[:2] ** 2) - np.sum(row[2:] ** 2) == pytest.approx(0.34 - 0.2, abs=1e-6)
+
+
+def test_it_stops_where_the_descent_bends():
+    with jax.enable_x64(True):
+        falling = settled([[0.1, 0.01, 0.1, 0.01]], bend=-1.0)
+        # The descent is fastest in the middle of the drop, of 2.5 to 0.5.
+        assert 0.5 < float(falling.loss) < 2.5
+        assert bool(falling.stopped)
+        assert not bool(falling.finished)
+
+
+def test_a_saddle_is_found_with_the_rate_and_the_size_of_the_motion_away():
+    # Near the map of the second mode, whose loss is 2: the first one grows at the rate 2 − 1 within this neuron.
+    deviation = 1e-4
+    rows = np.array([[deviation, 1.0, deviation, 1.0]]) + np.array([[0.0, 1e-3, 0.0, 1e-3]])
+    with jax.enable_x64(True):
+        found, loss, rates, motions = rest(NETWORK, AVERAGE, rows, False)
+    assert loss == pytest.approx(2.0, abs=1e-6)
+    assert rates == pytest.approx([1.0], rel=1e-4)
+    assert np.linalg.norm(motions[0]) == pytest.approx(deviation * 2**0.5, rel=1e-3)
+    # Newton completed what the flow would have done in the other directions.
+    assert found[0, 1] * found[0, 3] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_rows_of_zeros_stay_zero():
+    rows = np.array([[1.4, 0.1, 1.4, 0.1], [0.0, 0.0, 0.0, 0.0]])
+    with jax.enable_x64(True):
+        found, _, rates, _ = rest(NETWORK, AVERAGE, rows, False)
+    assert not np.any(found[1])
+    # Its own growth, at the rate 1 of the second mode, belongs to the dormant neurons.
+    assert len(rates) == 0

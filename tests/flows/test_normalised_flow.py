@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.flows import gradient_flow
+from dynascope.networks import DeepLinear, NeuronSum, TwoLayer
+from dynascope.tasks import Task
+
+ONE = Task([[1.0], [-1.0]], [[1.0], [1.0]])
+
+
+def square(weights, x):
+    return weights[0] * (x * weights[1]) ** 2
+
+
+def test_a_neuron_of_degree_three_grows_exponentially():
+    # f = θ₀ θ₁² and U = θ₀ θ₁², largest at θ₁ = √2 θ₀, where κ Û = 3·2/3^(3/2).
+    start = np.array([[1.0, 2**0.5]]) / 3**0.5
+    sizes = {"size": (lambda network: (network.neurons**2).sum() ** 0.5, ())}
+    run = gradient_flow(
+        NeuronSum(start, square, degree=3), ONE, scale=1e-6, duration=5.0, save=3, normalised=True, statistics=sizes
+    )
+    growth = np.log(run["size"].to_numpy() / 1e-6)
+    # The residual is frozen up to the loss that is explained, of order 1e-15.
+    np.testing.assert_allclose(growth, run["time"] * 2 / 3**0.5, rtol=1e-6, atol=1e-12)
+
+
+def test_degree_two_is_the_plain_flow():
+    task = Task(np.eye(2), np.diag([2.0, 1.0]))
+    network = TwoLayer(2, 4, 2, seed=1)
+    plain, normalised = (gradient_flow(network, task, scale=0.1, duration=9.0, normalised=n) for n in (False, True))
+    np.testing.assert_allclose(plain["loss"], normalised["loss"], rtol=1e-9)
+    assert normalised.attrs["flow"] == "homogeneity-normalised gradient flow"
+
+
+def test_members_of_an_ensemble_have_their_own_rates():
+    networks = [TwoLayer(1, 3, 1, activation="quadratic", seed=seed) for seed in range(2)]
+    together = gradient_flow(networks, ONE, scale=[1e-2, 1e-3], duration=9.0, save=4, normalised=True)
+    alone = gradient_flow(networks[1], ONE, scale=1e-3, duration=9.0, save=4, normalised=True)
+    np.testing.assert_allclose(together["loss"][1, 1], alone["loss"], rtol=1e-6)
+
+
+def test_networks_without_neurons_are_refused():
+    with pytest.raises(InputError, match="a DeepLinear does not say what its neurons are"):
+        gradient_flow(DeepLinear((1, 2, 2, 1)), ONE, duration=1.0, normalised=True)
+    with pytest.raises(InputError, match="a neuron has no weights other than zero"):
+        gradient_flow(NeuronSum(np.zeros((1, 2)), square, degree=3), ONE, duration=1.0, normalised=True)
