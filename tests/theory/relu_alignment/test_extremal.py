@@ -15,7 +15,7 @@ def drawn(seed: int, dimension: int):
     return draw.normal(size=(samples, dimension)), draw.normal(size=samples)
 
 
-# The same examples each time: of some thousand, one (1803) has a path that slides without end and is refused as such.
+# The same examples each time: another one (1803) has a path that slides without end, and is refused as such.
 @settings(max_examples=10, derandomize=True)
 @given(st.integers(0, 10**6))
 def test_data_in_a_plane_of_space_have_the_growing_directions_of_that_plane(seed):
