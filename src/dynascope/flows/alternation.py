@@ -27,6 +27,7 @@ _LINEAR = 0.1  # share of the active weights up to which a deviation from a sadd
 _RETURNED = 1e-2  # share of the largest active norm below which a neuron is dormant again
 _SIZES = (4, *(2 ** np.arange(4, 31)))  # numbers of active neurons for which programs are compiled
 _LEAST_DROP = 10.0  # drops smaller than this, in units of the tolerance of levels, are no jumps
+_MOST_EVENTS = 10  # activations for each neuron after which to give up
 _PAUSE = 2.0  # e-folds that active neurons need at least to leave a saddle, if they are to be taken to rest there
 _FOLLOWING = 0.3  # largest deviation of a neuron from the active ones with which it moves
 
@@ -129,6 +130,9 @@ class Alternation:
             if jumps is not None and len(self.jumps()) > jumps:
                 # The next jump has begun, so that no more events belong to the last one asked for.
                 return f"{jumps} jumps"
+            if len(self.events) > _MOST_EVENTS * len(self.waiting):
+                self.warnings.append(f"After {len(self.events)} activations neurons still come and go without end.")
+                return "out of steps"
             event = self._grow(duration)
             if isinstance(event, str):
                 return event
