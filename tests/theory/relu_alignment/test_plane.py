@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
@@ -80,6 +80,7 @@ def test_basins_part_the_circle(seed):
 @given(st.integers(0, 10**6), st.floats(0, 6.28), st.sampled_from([1, -1]))
 def test_a_path_ends_in_the_attractor_of_its_basin(seed, angle, sign):
     x, r = drawn(seed)
+    assume(np.any(r @ x) or len(np.unique(x, axis=0)) == len(x))  # else the residuals of equal inputs may all cancel
     found = extremal_directions(x, r)
     begin, end = found.basins.T
     if np.min(np.abs(np.sin((angle - np.append(begin, end)) / 2))) < 1e-6:

@@ -82,6 +82,13 @@ def attractors_in_plane(field: FrozenDrift) -> list[PlaneAttractor]:
     The circle is cut at the 2n boundaries arg x_j ± π/2 and at the zeros of the velocity between them. On each piece
     the angle moves one way. A basin ends where the motion parts.
     """
+    require(
+        len(field.inputs) > 0,
+        "the residuals of equal inputs cancel, so that no neuron moves",
+        argument="residuals",
+        value=0.0,
+        remedy="pass residuals that vary with the inputs",
+    )
     towards = np.arctan2(field.inputs[:, 1], field.inputs[:, 0])
 
     def drift_at(angle: float) -> np.ndarray:
