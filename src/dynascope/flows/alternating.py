@@ -96,10 +96,7 @@ def alternating_flow(
             network, task, scale, normalised, threshold, tie, least_growth, level_tolerance, int(max_steps)
         )
         stopped = run.alternate(jumps, duration)
-        found = run.jumps()
-        if jumps is not None and len(found) > jumps:
-            found, stopped = found[:jumps], f"{jumps} jumps"
-        return _record(run, found, stopped)
+        return _record(run, run.jumps(), stopped)
 
 
 def _record(run: Alternation, jumps: list[list[Event]], stopped: str) -> xr.Dataset:

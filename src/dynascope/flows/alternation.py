@@ -127,15 +127,15 @@ class Alternation:
                 return "the loss is zero"
             if not self.waiting.any():
                 return "no neuron is dormant any more"
-            if jumps is not None and len(self.jumps()) > jumps:
-                # The next jump has begun, so that no more events belong to the last one asked for.
-                return f"{jumps} jumps"
             if len(self.events) > _MOST_EVENTS * len(self.waiting):
                 self.warnings.append(f"After {len(self.events)} activations neurons still come and go without end.")
                 return "out of steps"
             event = self._grow(duration)
             if isinstance(event, str):
                 return event
+            found = self.jumps()
+            if jumps is not None and len(found) == jumps and not self._belongs(event, found[-1]):
+                return f"{jumps} jumps"
             self._settle(event)
             self.events.append(event)
             loss = event.loss
@@ -197,7 +197,8 @@ class Alternation:
     def _settle(self, event: Event) -> None:
         """Cost phase: the active neurons come to rest; those that shrink are dormant again."""
         so_far = self.time + 1 / max(event.growth, self.least)
-        slowest = jnp.asarray(self.level_tolerance * self.initial_loss / so_far)
+        # With a type of their own, since numbers of weak and of strong type ask for two programs.
+        slowest = jnp.asarray(self.level_tolerance * self.initial_loss / so_far, float)
         returned: dict[int, np.ndarray] = {}
         before = self.active.copy()
         # First the descent speeds up, then it slows down; if it speeds up again, a saddle may have been passed.
@@ -211,10 +212,10 @@ class Alternation:
                 self.average,
                 rows,
                 slowest,
-                jnp.asarray(_RETURNED),
-                jnp.asarray(bend if dense else 0.0),
-                jnp.asarray(so_far),
-                jnp.asarray(dense),
+                jnp.asarray(_RETURNED, float),
+                jnp.asarray(bend, float),
+                jnp.asarray(so_far, float),
+                dense,
                 self.normalised,
             )
             self.active[members] = np.asarray(result.rows)[places]
@@ -342,7 +343,7 @@ class Alternation:
         jumps: list[list[Event]] = []
         loss = self.initial_loss
         for event in self.events:
-            if jumps and event.time - jumps[-1][0].time < self.tie * self._e_fold(event):
+            if jumps and self._belongs(event, jumps[-1]):
                 jumps[-1].append(event)
             elif loss - event.loss > _LEAST_DROP * self.level_tolerance * self.initial_loss or not jumps:
                 jumps.append([event])
@@ -351,10 +352,11 @@ class Alternation:
             loss = event.loss
         return jumps
 
-    def _e_fold(self, event: Event) -> float:
-        """Time in which the neuron of an event grew by a factor e, at its last rate or over all the time before."""
-        last = 1 / max(event.growth, self.least)
-        return last if self.power else min(last, event.time / self.unit)
+    def _belongs(self, event: Event, jump: list[Event]) -> bool:
+        """Whether it follows within the tie, in e-folds of its neuron at its last rate or over all the time before."""
+        e_fold = 1 / max(event.growth, self.least)
+        last = e_fold if self.power else min(e_fold, event.time / self.unit)
+        return bool(event.time - jump[0].time < self.tie * last)
 
 
 @eqx.filter_jit
