@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dynascope.flows.active import rest, settle
+from dynascope.flows.active import settle
 from dynascope.flows.objective import Samples
 from dynascope.networks import TwoLayer
 
@@ -36,25 +36,3 @@ def test_it_stops_where_the_descent_bends():
         assert 0.5 < float(falling.loss) < 2.5
         assert bool(falling.stopped)
         assert not bool(falling.finished)
-
-
-def test_a_saddle_is_found_with_the_rate_and_the_size_of_the_motion_away():
-    # Near the map of the second mode, whose loss is 2: the first one grows at the rate 2 − 1 within this neuron.
-    deviation = 1e-4
-    rows = np.array([[deviation, 1.0, deviation, 1.0]]) + np.array([[0.0, 1e-3, 0.0, 1e-3]])
-    with jax.enable_x64(True):
-        found, loss, rates, motions = rest(NETWORK, AVERAGE, rows, False)
-    assert loss == pytest.approx(2.0, abs=1e-6)
-    assert rates == pytest.approx([1.0], rel=1e-4)
-    assert np.linalg.norm(motions[0]) == pytest.approx(deviation * 2**0.5, rel=1e-3)
-    # Newton completed what the flow would have done in the other directions.
-    assert found[0, 1] * found[0, 3] == pytest.approx(1.0, abs=1e-6)
-
-
-def test_rows_of_zeros_stay_zero():
-    rows = np.array([[1.4, 0.1, 1.4, 0.1], [0.0, 0.0, 0.0, 0.0]])
-    with jax.enable_x64(True):
-        found, _, rates, _ = rest(NETWORK, AVERAGE, rows, False)
-    assert not np.any(found[1])
-    # Its own growth, at the rate 1 of the second mode, belongs to the dormant neurons.
-    assert len(rates) == 0

@@ -275,3 +275,54 @@ def test_bad_arguments_are_named(network, options, argument, message):
     with pytest.raises(InputError, match=message) as caught:
         alternating_flow(network, ORTHOGONAL, **{"scale": 1e-5, **options})
     assert caught.value.argument == argument
+
+
+def ensemble_case():
+    draw = np.random.default_rng(3)
+    inputs = draw.normal(size=(30, 3))
+    task = Task(inputs, inputs @ np.diag([2.0, 1.0, 0.3])[:, :2])
+    return task, [TwoLayer(3, 6, 2, seed=seed) for seed in range(3)]
+
+
+@pytest.mark.parametrize("together", [1, 4])
+def test_an_ensemble_holds_what_each_member_does_alone(together, monkeypatch):
+    monkeypatch.setattr("dynascope.flows.alternating._together", lambda *_: together)
+    task, networks = ensemble_case()
+    both = alternating_flow(networks, task, scale=[1e-3, 1e-6])
+    assert dict(both.sizes) | {"seed": 3, "scale": 2} == dict(both.sizes)
+    for seed, network in enumerate(networks):
+        for scale in (1e-3, 1e-6):
+            member, alone = both.sel(seed=seed, scale=scale), alternating_flow(network, task, scale=scale)
+            count = alone.sizes["jump"]
+            assert int(member["jumps"]) == count
+            # Batches may round otherwise.
+            np.testing.assert_allclose(member["jump_time"][:count], alone["jump_time"], rtol=1e-9)
+            np.testing.assert_allclose(member["loss_after"][:count], alone["loss_after"], rtol=1e-6, atol=1e-9)
+            assert member["jump_time"][count:].isnull().all()
+            assert member["learned"].values[:count].tolist() == alone["learned"].values.tolist()
+            assert str(member["stopped"].values) == alone.attrs["stopped"]
+
+
+def test_a_list_of_one_keeps_its_dimension():
+    task, networks = ensemble_case()
+    record = alternating_flow(networks[:1], task, scale=1e-3)
+    assert record["jump_time"].dims == ("seed", "jump")
+    assert record.attrs["scale"] == 1e-3
+
+
+@pytest.mark.parametrize(
+    ("change", "argument"),
+    [
+        ({"network": []}, "network"),
+        ({"scale": []}, "scale"),
+        ({"scale": [1e-3, -1.0]}, "scale"),
+        ({"network": [TwoLayer(3, 6, 2), TwoLayer(3, 7, 2)]}, "network"),
+        ({"network": [TwoLayer(3, 6, 2), TwoLayer(3, 6, 2, activation="relu")]}, "network"),
+    ],
+)
+def test_an_ensemble_that_is_none_is_refused(change, argument):
+    task, networks = ensemble_case()
+    arguments = {"network": networks, "scale": [1e-3, 1e-6], **change}
+    with pytest.raises(InputError) as caught:
+        alternating_flow(arguments["network"], task, scale=arguments["scale"])
+    assert caught.value.argument == argument

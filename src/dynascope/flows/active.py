@@ -9,13 +9,12 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jaxtyping import Float
 
 from dynascope.flows.stabilised import RungeKuttaLegendre
 
-__all__ = ["Settled", "rest", "settle"]
+__all__ = ["Settled", "settle"]
 
 # Steps of the explicit solver, which follows the transient, and of the stabilised one, which takes over if the rest is
 # stiff, or does it all where a coarse path is enough.
@@ -99,12 +98,12 @@ def settle(
 
     stops = [flat, lost, bent] if close else [flat, lost]
 
-    def run(begin: Array, start: Array, solver: Any, tolerance: float, steps: int) -> tuple[Array, Array]:
+    def run(begin: Array, start: Array, end: Array, solver: Any, tolerance: float, steps: int) -> tuple[Array, Array]:
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(velocity),
             solver,
             begin,
-            longest,
+            end,
             None,
             start,
             stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance * jnp.sqrt(jnp.mean(start**2))),
@@ -120,84 +119,13 @@ def settle(
     def stopped(time: Array, vector: Array) -> Array:
         return functools.reduce(jnp.logical_or, [stop(0, vector, None) for stop in stops], time >= longest)
 
-    end = jnp.zeros_like(longest), rows.ravel()
+    start = jnp.zeros_like(longest), rows.ravel()
     if close:
-        end = run(*end, diffrax.Tsit5(), _CLOSE[0], _EXPLICIT_STEPS)
-        time, vector = jax.lax.cond(
-            stopped(*end),
-            lambda *end: end,
-            lambda *end: run(*end, RungeKuttaLegendre(), _CLOSE[1], _STABILISED_STEPS),
-            *end,
-        )
+        end = run(*start, longest, diffrax.Tsit5(), _CLOSE[0], _EXPLICIT_STEPS)
+        # No time is left to those that have stopped.
+        left = jnp.where(stopped(*end), end[0], longest)
+        time, vector = run(*end, left, RungeKuttaLegendre(), _CLOSE[1], _STABILISED_STEPS)
     else:
-        time, vector = run(*end, RungeKuttaLegendre(), _COARSE, _STABILISED_STEPS)
+        time, vector = run(*start, longest, RungeKuttaLegendre(), _COARSE, _STABILISED_STEPS)
     finished = flat(0, vector, None) | (time >= longest)
     return Settled(vector.reshape(shape), loss(vector), descent(vector), finished, stopped(time, vector))
-
-
-def rest(
-    network: Any, average: Any, rows: np.ndarray, normalised: bool
-) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
-    """The resting point near which active neurons are, and the motions that leave it if it is a saddle.
-
-    Newton steps within the directions of positive curvature complete what the flow began: its last stretch, were it
-    left out, would push the dormant neurons for the whole of the plateau. Near a saddle θ* the flow is linear: the
-    deviation along an eigenvector of the Hessian with the eigenvalue −μ < 0 grows as exp(μ t), and its present size
-    follows from the gradient, ⟨v, ∇L⟩ = −μ ⟨v, θ − θ*⟩.
-
-    Args:
-        network: Gives the neurons their function.
-        average: What the loss averages over.
-        rows: Θ, shape (neurons, weights); rows of zeros are kept at zero.
-        normalised: Whether each neuron has the rate ‖θ‖^(2−κ).
-
-    Returns:
-        Θ at rest, its loss, the rates μ, shape (k,), and the present deviations, shape (k, neurons, weights).
-    """
-    size = float(np.linalg.norm(rows))
-    loss, slope, values, vectors, root = _spectrum(network, average, rows, normalised)
-    for _ in range(_NEWTON_STEPS):
-        curved = values > _floor(values, root * slope, size)
-        shares = (vectors[:, curved].T @ (root * slope)) / values[curved]
-        # Along soft directions a long step would leave what the flow was heading for.
-        step = root * (vectors[:, curved] @ np.where(np.abs(shares) < _SHORT * size, shares, 0.0))
-        if np.linalg.norm(step) < _PRECISE * size:
-            break
-        trial = rows - step.reshape(rows.shape)
-        found = _spectrum(network, average, trial, normalised)
-        if not np.linalg.norm(root * found[1]) < np.linalg.norm(root * slope):
-            break
-        rows, (loss, slope, values, vectors, root) = trial, found
-    unstable = values < -_floor(values, root * slope, size)
-    values, vectors = values[unstable], vectors[:, unstable]
-    deviations = vectors * ((vectors.T @ (root * slope)) / values)
-    return rows, loss, -values, (root[:, None] * deviations).T.reshape(-1, *rows.shape)
-
-
-_CURVED = 1e-6
-# Newton steps are taken while they are shorter than the first share of the weights, and longer than the second.
-_SHORT, _PRECISE, _NEWTON_STEPS = 0.1, 1e-13, 8
-
-
-def _floor(values: np.ndarray, slope: np.ndarray, size: float) -> float:
-    """Curvatures below are not told from zero: where the loss has a symmetry, its slope bends what is flat at rest."""
-    return max(_CURVED * float(np.abs(values).max(initial=0.0)), float(np.linalg.norm(slope)) / size)
-
-
-def _spectrum(network: Any, average: Any, rows: np.ndarray, normalised: bool) -> tuple[Any, ...]:
-    """Loss, gradient, and the eigenvalues and eigenvectors of R H R, where R² are the rates of the weights."""
-    loss, slope, curvature = (np.asarray(each) for each in _derivatives(network, average, jnp.asarray(rows)))
-    norms = np.linalg.norm(rows, axis=1)
-    pace = np.where(norms > 0, np.where(norms > 0, norms, 1) ** (2 - network.degree if normalised else 0), 0)
-    root = np.repeat(np.sqrt(pace), rows.shape[1])
-    values, vectors = np.linalg.eigh(root[:, None] * curvature * root)
-    return float(loss), slope, values, vectors, root
-
-
-@eqx.filter_jit
-def _derivatives(network: Any, average: Any, rows: Array) -> tuple[Array, Array, Array]:
-    def loss(vector: Array) -> Array:
-        return average.loss(network.with_neurons(vector.reshape(rows.shape)))
-
-    vector = rows.ravel()
-    return *jax.value_and_grad(loss)(vector), jax.hessian(loss)(vector)

@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Generator
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import root_scalar
 
 from dynascope.errors import require
-from dynascope.flows.active import rest, settle
+from dynascope.flows.active import settle
 from dynascope.flows.dormant import Dormant, Residual, grow, slopes_of, steepest
+from dynascope.flows.events import Event, Jumps, listed
+from dynascope.flows.lockstep import Call
 from dynascope.flows.objective import Samples
+from dynascope.flows.saddle import Departure, rest
 from dynascope.networks.neuron_sum import SumOfNeurons
 from dynascope.tasks.task import Task
 from dynascope.theory.clock import time_unit
 
-__all__ = ["Alternation", "Event", "listed"]
+__all__ = ["Alternation"]
 
 _DENSE = 500  # weights of active neurons up to which they are followed closely, and their Hessian is computed
 _ALIKE = 0.99  # correlation of outputs above which two neurons compute the same function
-_LINEAR = 0.1  # share of the active weights up to which a deviation from a saddle grows as in the linear flow
 _RETURNED = 1e-2  # share of the largest active norm below which a neuron is dormant again
 _SIZES = (4, *(2 ** np.arange(4, 31)))  # numbers of active neurons for which programs are compiled
 _LEAST_DROP = 10.0  # drops smaller than this, in units of the tolerance of levels, are no jumps
 _MOST_EVENTS = 10  # activations for each neuron after which to give up
 _PAUSE = 2.0  # e-folds that active neurons need at least to leave a saddle, if they are to be taken to rest there
 _FOLLOWING = 0.3  # largest deviation of a neuron from the active ones with which it moves
-
-
-@dataclasses.dataclass
-class Event:
-    """One activation, or one departure of the active neurons from a saddle, with the cost phase that follows it."""
-
-    time: float
-    loss: float
-    growth: float
-    activated: list[int]
-    returned: list[int]
-    direction: np.ndarray
-    unstable_rate: float = 0.0
 
 
 class Alternation:
@@ -72,28 +60,27 @@ class Alternation:
             value=float(norms.min(initial=0)),
             remedy="start every neuron away from zero",
         )
-        self.dormant = Dormant(
-            jnp.asarray(rows / norms[:, None]), jnp.log(norms) + np.log(scale), jnp.zeros(rows.shape)
-        )
+        self.dormant = Dormant(rows / norms[:, None], np.log(norms) + np.log(scale), np.zeros(rows.shape))
         self.leaders: list[set[int]] = [set() for _ in rows]
         self.start = self.dormant.directions
         self.active = np.zeros_like(rows)
         self.waiting = np.ones(len(rows), bool)
-        self.rates, self.deviations = np.zeros(0), np.zeros((0, *rows.shape))
+        self.departure = Departure(np.zeros(0), np.zeros((0, *rows.shape)))
         self.time = 0.0
-        self.events: list[Event] = []
         self.warnings: list[str] = []
         residual = self._residual()
         self.initial_loss = float(self.average.loss(network.with_neurons(jnp.zeros_like(self.start))))
         everyone = jnp.ones(len(rows), bool)
-        slopes = np.asarray(slopes_of(residual, self.start, everyone))
+        slopes = np.asarray(slopes_of(residual, jnp.asarray(self.start), everyone))
         self._check_start(residual, slopes, scale * norms.max())
-        self.least = least_growth * float(np.max(steepest(residual, self.start, everyone)))
+        self.least = least_growth * float(np.max(steepest(residual, jnp.asarray(self.start), everyone)))
         self.level_tolerance = level_tolerance
+        smallest_drop = _LEAST_DROP * level_tolerance * self.initial_loss
+        self.jumps = Jumps(tie, smallest_drop, self.least, None if self.power else self.unit)
 
     def _check_start(self, residual: Residual, slopes: np.ndarray, largest: float) -> None:
         degree, everyone = self.network.degree, jnp.ones(len(slopes), bool)
-        doubled = np.asarray(slopes_of(residual, 2 * self.start, everyone)) / 2 ** (degree - 1)
+        doubled = np.asarray(slopes_of(residual, jnp.asarray(2 * self.start), everyone)) / 2 ** (degree - 1)
         require(
             bool(np.allclose(doubled, slopes, rtol=1e-6, atol=1e-6 * np.abs(slopes).max(initial=0))),
             f"the neurons are not homogeneous of degree {degree}",
@@ -119,37 +106,32 @@ class Alternation:
     def _residual(self) -> Residual:
         return Residual(self.network, self.average, jnp.asarray(self.active))
 
-    def alternate(self, jumps: int | None, duration: float | None) -> str:
+    def alternate(self, jumps: int | None, duration: float | None) -> Generator[Call, Any, str]:
         """Run until there is nothing left to learn, and say what ended it."""
-        loss = self.initial_loss
+        loss, events = self.initial_loss, 0
         while True:
             if loss <= self.level_tolerance * self.initial_loss:
                 return "the loss is zero"
             if not self.waiting.any():
                 return "no neuron is dormant any more"
-            if len(self.events) > _MOST_EVENTS * len(self.waiting):
-                self.warnings.append(f"After {len(self.events)} activations neurons still come and go without end.")
+            if events > _MOST_EVENTS * len(self.waiting):
+                self.warnings.append(f"After {events} activations neurons still come and go without end.")
                 return "out of steps"
-            event = self._grow(duration)
+            event = yield from self._grow(duration)
             if isinstance(event, str):
                 return event
-            found = self.jumps()
-            if jumps is not None and len(found) == jumps and not self._belongs(event, found[-1]):
+            if len(self.jumps) == jumps and not self.jumps.follows(event):
                 return f"{jumps} jumps"
-            self._settle(event)
-            self.events.append(event)
-            loss = event.loss
+            yield from self._settle(event)
+            self.jumps.append(event, loss)
+            loss, events = event.loss, events + 1
 
-    def _grow(self, duration: float | None) -> Event | str:
+    def _grow(self, duration: float | None) -> Generator[Call, Any, Event | str]:
         """Utility phase: until a neuron is activated, or the active ones leave a saddle."""
-        rates, deviations = self.rates, self.deviations
-        escape = self._escape_time()
+        departure = self.departure
+        escape = departure.time(float(np.linalg.norm(self.active)))
         left = np.inf if duration is None else duration - self.time
-        residual = self._residual()
-        numbers = self._numbers(min(escape, left), 1.0)
-        self.dormant, end = grow(
-            residual, self.dormant, jnp.asarray(self.waiting), self.start, numbers, jnp.asarray(self.power)
-        )
+        self.dormant, end = yield self._growing(self.dormant, self.waiting, min(escape, left))
         elapsed = float(end["elapsed"])
         if not end["reached"] and escape > elapsed:
             if elapsed >= left:
@@ -159,8 +141,7 @@ class Alternation:
                 return "out of steps"
             return "no dormant neuron has positive utility"
         self.time += elapsed
-        if len(rates):
-            self.active += np.tensordot(np.expm1(rates * elapsed), deviations, 1)
+        self.active += departure.growth(elapsed)
         growth, directions = np.asarray(end["growth"]), np.asarray(self.dormant.directions)
         fresh = np.asarray(self.dormant.fresh())
         chosen = self._chosen(growth) if end["reached"] else []
@@ -170,9 +151,9 @@ class Alternation:
         if chosen:
             new = fresh[chosen[0]]
             return Event(self.time, np.nan, growth[chosen[0]], chosen, [], new / np.linalg.norm(new))
-        moved = deviations[int(np.argmax(rates))]
+        moved = departure.deviations[int(np.argmax(departure.rates))]
         most = moved[int(np.argmax(np.linalg.norm(moved, axis=1)))]
-        return Event(self.time, np.nan, float(rates.max()), [], [], most / np.linalg.norm(most))
+        return Event(self.time, np.nan, float(departure.rates.max()), [], [], most / np.linalg.norm(most))
 
     def _chosen(self, growth: np.ndarray) -> list[int]:
         """The neurons to activate: the largest, and those that arrive with it and compute something else."""
@@ -191,14 +172,13 @@ class Alternation:
             spent[followers] = directions[followers]
             for j in followers:
                 self.leaders[j].add(i)
-        self.dormant = self.dormant._replace(spent=jnp.asarray(spent))
+        self.dormant = self.dormant._replace(spent=spent)
         return chosen
 
-    def _settle(self, event: Event) -> None:
+    def _settle(self, event: Event) -> Generator[Call, Any, None]:
         """Cost phase: the active neurons come to rest; those that shrink are dormant again."""
         so_far = self.time + 1 / max(event.growth, self.least)
-        # With a type of their own, since numbers of weak and of strong type ask for two programs.
-        slowest = jnp.asarray(self.level_tolerance * self.initial_loss / so_far, float)
+        slowest = self.level_tolerance * self.initial_loss / so_far
         returned: dict[int, np.ndarray] = {}
         before = self.active.copy()
         # First the descent speeds up, then it slows down; if it speeds up again, a saddle may have been passed.
@@ -207,17 +187,8 @@ class Alternation:
             members = np.flatnonzero(~self.waiting)
             dense = len(members) * self.active.shape[1] <= _DENSE
             rows, places = self._gathered(members)
-            result = settle(
-                self.network,
-                self.average,
-                rows,
-                slowest,
-                jnp.asarray(_RETURNED, float),
-                jnp.asarray(bend, float),
-                jnp.asarray(so_far, float),
-                dense,
-                self.normalised,
-            )
+            numbers = (np.asarray(each, float) for each in (slowest, _RETURNED, bend, so_far))
+            result = yield Call(_settled, (rows, *numbers), (dense, self.normalised))
             self.active[members] = np.asarray(result.rows)[places]
             event.loss = max(float(result.loss), 0.0)
             norms = np.linalg.norm(self.active[members], axis=1)
@@ -233,7 +204,8 @@ class Alternation:
             else:
                 flowing = self.active.copy()
                 self._rest(event, members)
-                if len(self.rates) and self._escape_time() * self.rates.max() > _PAUSE:
+                rates = self.departure.rates
+                if len(rates) and self.departure.time(float(np.linalg.norm(self.active))) * rates.max() > _PAUSE:
                     break
                 # It was passed on the way to the resting point, and the next one will not be far from that.
                 self.active, bend = flowing, 0.0
@@ -249,7 +221,7 @@ class Alternation:
             self._rest(event, np.flatnonzero(~self.waiting))
         self._carry_along(before)
         for neuron, weights in returned.items():
-            self._retire(neuron, weights)
+            yield from self._retire(neuron, weights)
         event.returned = list(returned)
         if not result.stopped:
             self.warnings.append(
@@ -276,87 +248,66 @@ class Alternation:
             moved = together + deviation
             directions[j], log_norms[j] = moved / np.linalg.norm(moved), log_norms[j] + np.log(np.linalg.norm(moved))
             spent[j] = together / np.linalg.norm(together)
-        self.dormant = Dormant(*(jnp.asarray(each) for each in (directions, log_norms, spent)))
+        self.dormant = Dormant(directions, log_norms, spent)
 
-    def _retire(self, neuron: int, weights: np.ndarray) -> None:
+    def _retire(self, neuron: int, weights: np.ndarray) -> Generator[Call, Any, None]:
         """Carry a shrunk neuron back along its own path to the threshold, since the cost phase takes no time."""
         size = np.linalg.norm(weights)
         directions, log_norms, spent = (np.array(each) for each in self.dormant)
         directions[neuron], log_norms[neuron], spent[neuron] = weights / size, np.log(size), 0.0
-        self.dormant = Dormant(*(jnp.asarray(each) for each in (directions, log_norms, spent)))
-        alone = jnp.zeros(len(directions), bool).at[neuron].set(True)
-        numbers = self._numbers(np.inf, -1.0)
         # A little less than the threshold, which it has to pass again to be active.
-        numbers["threshold"] -= 1e-6
-        self.dormant, _ = grow(self._residual(), self.dormant, alone, self.start, numbers, jnp.asarray(self.power))
+        start = Dormant(directions, log_norms, spent)
+        alone = np.arange(len(directions)) == neuron
+        self.dormant, _ = yield self._growing(start, alone, np.inf, back=True)
 
-    def _numbers(self, longest: float, sense: float) -> dict[str, Any]:
-        numbers = {"threshold": np.log(self.threshold), "longest": longest, "least": self.least, "sense": sense}
-        numbers = {name: jnp.asarray(value, float) for name, value in numbers.items()}
-        return {**numbers, "max_steps": jnp.asarray(self.max_steps)}
+    def _growing(self, dormant: Dormant, waiting: np.ndarray, longest: float, *, back: bool = False) -> Call:
+        numbers = {
+            "threshold": np.log(self.threshold) - (1e-6 if back else 0.0),
+            "longest": longest,
+            "least": self.least,
+            "sense": -1.0 if back else 1.0,
+        }
+        numbers = {name: np.asarray(value, float) for name, value in numbers.items()}
+        numbers["max_steps"] = np.asarray(self.max_steps)
+        # Copies, because what is handed over may be read later than it is changed here.
+        own = self.active.copy(), dormant, waiting.copy(), self.start, numbers, np.asarray(self.power, float)
+        return Call(_grown, own)
 
     def _gathered(self, members: np.ndarray) -> tuple[Any, Any]:
         """The active rows, filled up with zeros to one of a few sizes so that few programs are compiled."""
         if not getattr(self.network, "exchangeable", True):
-            return jnp.asarray(self.active), members
+            return self.active.copy(), members
         size = next(size for size in _SIZES if size >= len(members))
         rows = np.zeros((min(size, len(self.waiting)), self.active.shape[1]))
         rows[: len(members)] = self.active[members]
-        return jnp.asarray(rows), np.arange(len(members))
+        return rows, np.arange(len(members))
 
     def _rest(self, event: Event, members: np.ndarray) -> None:
         """Complete the cost phase, and note how the active neurons would leave a saddle by themselves."""
-        self.rates, self.deviations = np.zeros(0), np.zeros((0, *self.active.shape))
+        self.departure = Departure(np.zeros(0), np.zeros((0, *self.active.shape)))
         if not 0 < len(members) * self.active.shape[1] <= _DENSE:
             return
         exchangeable = getattr(self.network, "exchangeable", True)
         given = members if exchangeable else np.arange(len(self.waiting))
         places = np.arange(len(members)) if exchangeable else members
-        rows, loss, rates, motions = rest(self.network, self.average, self.active[given], self.normalised)
+        rows, loss, (rates, motions) = rest(self.network, self.average, self.active[given], self.normalised)
         event.loss = max(loss, 0.0)
         self.active[members] = rows[places]
         # A slower motion does nothing on a plateau of the usual length.
         kept = rates * self.time > 0.1
-        self.rates, motions = rates[kept], motions[kept]
-        self.deviations = np.zeros((len(motions), *self.active.shape))
-        self.deviations[:, members] = motions[:, places]
-        event.unstable_rate = float(self.rates.max(initial=0.0))
+        rates, motions = rates[kept], motions[kept]
+        deviations = np.zeros((len(motions), *self.active.shape))
+        deviations[:, members] = motions[:, places]
+        self.departure = Departure(rates, deviations)
+        event.unstable_rate = float(rates.max(initial=0.0))
 
-    def _escape_time(self) -> float:
-        """When the deviation from the saddle is no longer small; infinite if there is none above rounding."""
-        rates, deviations = self.rates, self.deviations
-        sizes = np.linalg.norm(deviations, axis=(1, 2))
-        size = np.linalg.norm(self.active)
-        seen = sizes > 1e-13 * size
-        if not seen.any():
-            return np.inf
-        rates, sizes, goal = rates[seen], sizes[seen], _LINEAR * size
 
-        def excess(time: float) -> float:
-            return float(np.logaddexp.reduce(2 * (rates * time + np.log(sizes))) / 2 - np.log(goal))
+def _grown(common: tuple[Any, Any], active: Any, *state: Any) -> Any:
+    return grow(Residual(*common, active), *state)
 
-        latest = float(np.min((np.log(goal) - np.log(sizes)) / rates))
-        return 0.0 if excess(0.0) >= 0 else root_scalar(excess, bracket=(0.0, latest * (1 + 1e-9))).root
 
-    def jumps(self) -> list[list[Event]]:
-        """The events that make a jump each: those that follow within a tie, or without a drop, belong to the last."""
-        jumps: list[list[Event]] = []
-        loss = self.initial_loss
-        for event in self.events:
-            if jumps and self._belongs(event, jumps[-1]):
-                jumps[-1].append(event)
-            elif loss - event.loss > _LEAST_DROP * self.level_tolerance * self.initial_loss or not jumps:
-                jumps.append([event])
-            else:
-                jumps[-1].append(event)
-            loss = event.loss
-        return jumps
-
-    def _belongs(self, event: Event, jump: list[Event]) -> bool:
-        """Whether it follows within the tie, in e-folds of its neuron at its last rate or over all the time before."""
-        e_fold = 1 / max(event.growth, self.least)
-        last = e_fold if self.power else min(e_fold, event.time / self.unit)
-        return bool(event.time - jump[0].time < self.tie * last)
+def _settled(common: tuple[Any, Any], *state: Any) -> Any:
+    return settle(*common, *state)
 
 
 @eqx.filter_jit
@@ -370,9 +321,3 @@ def _correlations(network: Any, average: Any, rows: Any) -> Any:
     products = jax.hessian(lambda coefficients: average.loss(neurons.weighted(coefficients)))(jnp.zeros(len(rows)))
     sizes = jnp.sqrt(jnp.maximum(jnp.diag(products), 1e-300))
     return jnp.abs(products) / (sizes[:, None] * sizes)
-
-
-def listed(numbers: Any) -> str:
-    """The first eight numbers, and how many more."""
-    shown = ", ".join(str(int(i)) for i in numbers[:8])
-    return shown + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")

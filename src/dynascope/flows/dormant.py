@@ -39,9 +39,9 @@ class Dormant(NamedTuple):
             that only its part in other directions counts as its size.
     """
 
-    directions: Array
-    log_norms: Array
-    spent: Array
+    directions: Any
+    log_norms: Any
+    spent: Any
 
     def fresh(self) -> Array:
         """U without its part along the spent direction."""
