@@ -209,7 +209,7 @@ def _joined(records: list[xr.Dataset], dimensions: dict[str, np.ndarray]) -> xr.
     lead, shape = tuple(dimensions), tuple(len(labels) for labels in dimensions.values())
     counts = [record.sizes["jump"] for record in records]
     variables = {
-        str(name): ((*lead, *first.dims), _filled([record[name].to_numpy() for record in records], shape))
+        str(name): ((*lead, *map(str, first.dims)), _filled([record[name].to_numpy() for record in records], shape))
         for name, first in records[0].data_vars.items()
     }
     members = {"jumps": counts} | {name: [record.attrs[name] for record in records] for name in _OF_EACH}
