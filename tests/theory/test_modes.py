@@ -79,10 +79,10 @@ def test_difference_of_squares_is_conserved(target, power, a, b, time):
 @given(targets, powers, weights, weights, st.floats(0, 1e6))
 def test_flipping_a_layer_and_the_target_flips_the_strength(target, power, a, b, time):
     mode, flipped = mode_strength(time, target, power, a, b), mode_strength(time, -target, power, a, -b)
-    # Where it vanishes, up to the rounding of the squares whose difference it is.
-    rounding = 1e-15 * (a**2 + b**2)
-    np.testing.assert_allclose(flipped.strength, -mode.strength, rtol=1e-12, atol=1e-300 + rounding)
-    np.testing.assert_allclose(flipped.input_weight, -mode.input_weight, rtol=1e-12, atol=1e-300 + rounding)
+    # Where they vanish, up to the rounding of what they are the differences of.
+    size = float(np.sqrt(a**2 + b**2 + mode.output_weight**2 + mode.input_weight**2))
+    np.testing.assert_allclose(flipped.strength, -mode.strength, rtol=1e-12, atol=1e-300 + 1e-15 * size**2)
+    np.testing.assert_allclose(flipped.input_weight, -mode.input_weight, rtol=1e-12, atol=1e-300 + 1e-15 * size)
 
 
 @settings(max_examples=30, deadline=None)

@@ -12,6 +12,7 @@ from dynascope.errors import require, require_positive
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.theory.attention_modes import AttentionModes, attention_modes, split_heads
 from dynascope.theory.clock import time_unit
+from dynascope.theory.domain import covers
 from dynascope.theory.dormant_heads import Activation, activations
 from dynascope.theory.staircase.steps import Staircase
 
@@ -30,6 +31,14 @@ _NO_HEADS = "the initial heads are not given"
 _BOUND = "The initial heads are not given: the first time is a lower bound, the others are rough values."
 
 
+@covers(
+    network="linear attention, rank-one heads",
+    data="in-context regression, population",
+    start="small",
+    gives="times, levels and features of all jumps",
+    reference="arXiv:2501.16265",
+    exact=False,
+)
 def linear_attention_staircase(
     covariance: ArrayLike,
     context_length: float,

@@ -11,6 +11,7 @@ from dynascope.errors import require, require_array
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.theory.attention_modes import AttentionModes, attention_modes
 from dynascope.theory.clock import time_unit
+from dynascope.theory.domain import covers
 from dynascope.theory.staircase.steps import Staircase
 
 __all__ = ["merged_attention_staircase"]
@@ -24,6 +25,14 @@ _REFERENCE = (
 _SMALL = 1e-6
 
 
+@covers(
+    network="linear attention, merged key and query",
+    data="in-context regression, population",
+    start="small",
+    gives="time and levels of the one drop",
+    reference="arXiv:2501.16265",
+    exact=False,
+)
 def merged_attention_staircase(
     covariance: ArrayLike,
     context_length: float,

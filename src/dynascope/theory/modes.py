@@ -17,6 +17,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.errors import require
+from dynascope.theory.domain import covers
 from dynascope.theory.growth_factor import growth_factor, real_array
 from dynascope.theory.passage_time import time_to_reach
 
@@ -39,6 +40,13 @@ class ModeStrength(NamedTuple):
     residual: Float[Array, ...]
 
 
+@covers(
+    network="two-layer diagonal, or linear with aligned layers",
+    data="uncorrelated inputs (linear: whitened)",
+    start="any",
+    gives="weights and strength of each mode at any time",
+    reference="arXiv:1312.6120",
+)
 def mode_strength(
     times: Real[ArrayLike, ...],
     target: Real[ArrayLike, ...],
@@ -83,6 +91,13 @@ def mode_strength(
     return ModeStrength(*growth.layers(sum_part, difference_part), growth.strength, growth.residual)
 
 
+@covers(
+    network="one-layer linear",
+    data="uncorrelated inputs",
+    start="zero",
+    gives="strength of each mode at any time",
+    reference="Nam, DPhil thesis (2024), 3.10",
+)
 def linear_mode_strength(
     times: Real[ArrayLike, ...],
     target: Real[ArrayLike, ...],
@@ -108,6 +123,13 @@ def linear_mode_strength(
     return -real_array("target", target) * jnp.expm1(-rate * real_array("times", times, minimum=0))
 
 
+@covers(
+    network="two-layer diagonal, or linear with aligned layers",
+    data="uncorrelated inputs (linear: whitened)",
+    start="any",
+    gives="when a mode has reached a fraction of its target",
+    reference="Nam, DPhil thesis (2024), 3.12",
+)
 def emergence_time(
     target: Real[ArrayLike, ...],
     input_power: Real[ArrayLike, ...],
@@ -169,6 +191,13 @@ def emergence_time(
     return jnp.where(present, 0, time)
 
 
+@covers(
+    network="two-layer diagonal, or linear with aligned layers",
+    data="uncorrelated inputs (linear: whitened)",
+    start="any",
+    gives="how long a mode takes from emergence to saturation",
+    reference="Nam, DPhil thesis (2024), 3.12",
+)
 def saturation_time(
     target: Real[ArrayLike, ...],
     input_power: Real[ArrayLike, ...],

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.errors import require, require_array
 from dynascope.theory.clock import time_unit
+from dynascope.theory.domain import covers
 from dynascope.theory.modular_growth import Spectrum, Starts
 from dynascope.theory.modular_jumps import (
     HARMONIC,
@@ -141,6 +142,14 @@ def unexplained_fraction(neurons: int) -> float:
     return (1.0, 8 / 9, 5 / 9, 0.325635, 1 / 6)[neurons] if neurons < 5 else 0.0
 
 
+@covers(
+    network="two-layer quadratic",
+    data="modular addition, any encoding without mean",
+    start="small, random directions",
+    gives="times, levels and frequencies of all jumps",
+    reference="arXiv:2506.06489",
+    exact=False,
+)
 def modular_addition_staircase(
     encoding: ArrayLike, *, scale: float, neurons: ArrayLike | None = None, normalised: bool = True
 ) -> Staircase:

@@ -12,6 +12,7 @@ from scipy.integrate import quad
 
 from dynascope.errors import require, require_array
 from dynascope.theory.clock import time_unit
+from dynascope.theory.domain import covers
 from dynascope.theory.staircase.steps import Staircase
 
 __all__ = ["information_exponent", "overlap_time", "quadratic_index_staircase", "utility_polynomial"]
@@ -117,6 +118,14 @@ def overlap_time(utility: ArrayLike, initial: float, final: float) -> float:
     return quad(integrand, *bounds, epsabs=0, epsrel=1e-10, limit=500)[0]
 
 
+@covers(
+    network="two-layer quadratic",
+    data="Gaussian inputs, quadratic index model",
+    start="small",
+    gives="times and levels of all jumps",
+    reference="arXiv:2506.06489",
+    exact=False,
+)
 def quadratic_index_staircase(strengths: ArrayLike, *, scale: float) -> Staircase:
     """Predict the staircase of a quadratic two-layer network on y = Σ_r g_r ⟨w_r, x⟩², with g_r > 0.
 

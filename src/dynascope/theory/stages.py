@@ -12,12 +12,20 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
 from dynascope.errors import require, require_positive
+from dynascope.theory.domain import covers
 from dynascope.theory.growth_factor import real_array
 from dynascope.theory.modes import emergence_time, saturation_time
 
 __all__ = ["clean_stages", "is_stage_like", "stage_threshold"]
 
 
+@covers(
+    network="two-layer diagonal",
+    data="uncorrelated inputs, neighbouring powers",
+    start="equal layers",
+    gives="whether modes are learned one after the other",
+    reference="Nam, DPhil thesis (2024), 3.14",
+)
 def stage_threshold(
     target: Real[ArrayLike, ...],
     initial_strength: Real[ArrayLike, ...],

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from dynascope.errors import require
 from dynascope.theory.clock import time_unit
+from dynascope.theory.domain import covers
 from dynascope.theory.groups.composition_utility import maximal_utility, valid_encoding, valid_length
 from dynascope.theory.groups.representations import Irrep, real_irreducible_representations
 from dynascope.theory.groups.tables import Group
@@ -32,6 +33,14 @@ _RECYCLED = "neurons that hold an earlier part of the irrep {} are recycled: the
 _COUPLED = "the active neurons of the irrep {} acquire weight in {}: it may come earlier"
 
 
+@covers(
+    network="two-layer, activation z^k",
+    data="composition of k elements of a finite group",
+    start="small, random directions",
+    gives="order, levels and times of the irreps",
+    reference="arXiv:2602.03655",
+    exact=False,
+)
 def composition_staircase(
     group: Group, encoding: Float[np.ndarray, " n"], sequence_length: int, *, scale: float
 ) -> Staircase:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.errors import require, require_positive, require_seed
+from dynascope.theory.domain import covers
 from dynascope.theory.relu_alignment.path import FrozenDrift, checked_data, follow
 from dynascope.theory.relu_alignment.plane import attractors_in_plane
 
@@ -53,6 +54,14 @@ class ExtremalDirections:
         return np.arctan2(self.directions[:, 1], self.directions[:, 0]) % (2 * np.pi)
 
 
+@covers(
+    network="two-layer ReLU, one output",
+    data="any (exact in the plane)",
+    start="small",
+    gives="the directions to which neurons align, and their basins",
+    reference="arXiv:1803.08367",
+    exact=False,
+)
 def extremal_directions(
     inputs: Float[np.ndarray, "n d"],
     residuals: Float[np.ndarray, " n"] | Float[np.ndarray, "n 1"],

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.errors import require, require_array, require_positive
+from dynascope.theory.domain import covers
 from dynascope.theory.relu_alignment.path import checked_data
 from dynascope.theory.staircase.steps import Staircase
 
@@ -22,6 +23,14 @@ _ORTHOGONAL = 1e-9
 _SEPARATE_E_FOLDS = 4.0
 
 
+@covers(
+    network="two-layer ReLU, one output",
+    data="orthogonal inputs",
+    start="small",
+    gives="times and levels of the two jumps",
+    reference="arXiv:2206.00939",
+    exact=False,
+)
 def orthogonal_staircase(
     inputs: Float[np.ndarray, "n d"],
     targets: Float[np.ndarray, " n"] | Float[np.ndarray, "n 1"],

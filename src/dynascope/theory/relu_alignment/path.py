@@ -9,6 +9,7 @@ from jaxtyping import Float
 from scipy.optimize import lsq_linear
 
 from dynascope.errors import require, require_array
+from dynascope.theory.domain import covers
 
 __all__ = ["AlignmentPath", "FrozenDrift", "alignment_path", "checked_data", "follow"]
 
@@ -78,6 +79,14 @@ class AlignmentPath:
         return direction, self.growths[piece] + growth
 
 
+@covers(
+    network="two-layer ReLU, one output",
+    data="any",
+    start="small",
+    gives="the direction of each neuron before anything is learned",
+    reference="arXiv:1803.08367",
+    exact=False,
+)
 def alignment_path(
     inputs: Float[np.ndarray, "n d"],
     residuals: Float[np.ndarray, " n"] | Float[np.ndarray, "n 1"],

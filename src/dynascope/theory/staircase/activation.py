@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from dynascope.theory.domain import covers
 from dynascope.theory.staircase.deep_diagonal import deep_activation_phase, deep_diagonal_staircase
 from dynascope.theory.staircase.diagonal import diagonal_staircase
 from dynascope.theory.staircase.log_cosh import activation_phase
@@ -18,6 +19,14 @@ __all__ = ["activation_staircase"]
 _THEORY = "Alternating Gradient Flows of diagonal networks"
 
 
+@covers(
+    network="diagonal linear of any depth",
+    data="any",
+    start="all weights of one small size",
+    gives="activation times and levels of all jumps",
+    reference="arXiv:2506.06489",
+    exact=False,
+)
 def activation_staircase(
     inputs: Float[np.ndarray, "n d"],
     targets: Float[np.ndarray, " n"],

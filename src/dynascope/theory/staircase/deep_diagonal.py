@@ -11,6 +11,7 @@ from scipy.optimize import root_scalar
 
 from dynascope.errors import require, require_positive
 from dynascope.theory.clock import time_unit
+from dynascope.theory.domain import covers
 from dynascope.theory.staircase.coefficient_growth import growth_of_powers
 from dynascope.theory.staircase.diagonal import diagonal_problem, path_staircase
 from dynascope.theory.staircase.log_cosh import activation_phase
@@ -22,6 +23,14 @@ __all__ = ["deep_activation_phase", "deep_diagonal_staircase"]
 _THEORY = "successive saddles of deep diagonal networks"
 
 
+@covers(
+    network="diagonal linear, depth above two",
+    data="any",
+    start="all weights of one small size",
+    gives="times and levels of all jumps",
+    reference="arXiv:2506.06489",
+    exact=False,
+)
 def deep_diagonal_staircase(
     inputs: Float[np.ndarray, "n d"],
     targets: Float[np.ndarray, " n"],

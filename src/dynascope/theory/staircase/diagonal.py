@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.errors import require, require_array, require_positive
+from dynascope.theory.domain import covers
 from dynascope.theory.staircase.coefficient_growth import CoefficientGrowth, growth_of_products
 from dynascope.theory.staircase.saddle_path import SaddlePath, successive_saddles
 from dynascope.theory.staircase.saddle_times import jump_phrases, slow_reasons, times_at_scale
@@ -22,6 +23,14 @@ _REFERENCE = (
 )
 
 
+@covers(
+    network="diagonal linear u ⊙ v",
+    data="any",
+    start="u = scale, v = 0",
+    gives="times, levels and coefficients of all jumps",
+    reference="arXiv:2304.00488",
+    exact=False,
+)
 def diagonal_staircase(
     inputs: Float[np.ndarray, "n d"],
     targets: Float[np.ndarray, " n"],

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.errors import require, require_array, require_positive
+from dynascope.theory.domain import covers
 from dynascope.theory.staircase.bundles import Bundles
 from dynascope.theory.staircase.settling import settling_times
 from dynascope.theory.staircase.steps import Staircase
@@ -32,6 +33,14 @@ _SMALL_START = 0.1
 _LARGEST_SHARE = 0.95
 
 
+@covers(
+    network="two-layer linear, any widths",
+    data="any",
+    start="small, Gaussian or any other",
+    gives="times, levels and features of all jumps",
+    reference="arXiv:2506.06489",
+    exact=False,
+)
 def linear_staircase(
     cross_moment: Float[np.ndarray, "c d"],
     input_moment: Float[np.ndarray, "d d"],
