@@ -76,11 +76,16 @@ def predict_by_alternation(
 
 
 def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:
-    """Mark the jumps before which the next neuron grows too little for the one before to come to rest."""
+    """Mark the jumps before which the active neurons have no time to come to rest, and those that follow such a one."""
     gaps = np.diff(record["jump_time"].to_numpy())
     e_folds = np.append(np.inf, gaps * record["growth_rate"].to_numpy()[1:])
-    reasons = [f"the plateau before it lasts {each:.1f} e-folds only" if each < _REST else "" for each in e_folds]
-    return record.assign(slow=("jump", e_folds < _REST), reason=("jump", np.array(reasons, dtype=str)))
+    short = e_folds < _REST
+    reasons = np.where(
+        short,
+        [f"the plateau before it lasts {each:.1f} e-folds only" for each in e_folds],
+        np.where(np.cumsum(short) > 0, "an earlier plateau was too short, and the path may differ from there on", ""),
+    )
+    return record.assign(slow=("jump", np.cumsum(short) > 0), reason=("jump", reasons))
 
 
 def _with_features(record: xr.Dataset, network: TwoLayer, task: Any) -> xr.Dataset:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.flows import alternating_flow
+from dynascope.flows import alternating_flow, gradient_flow
 from dynascope.networks import DeepLinear, DiagonalLinear, LinearAttention, NeuronSum, TwoLayer
 from dynascope.tasks import (
     Expectation,
@@ -326,3 +326,18 @@ def test_an_ensemble_that_is_none_is_refused(change, argument):
     with pytest.raises(InputError) as caught:
         alternating_flow(arguments["network"], task, scale=arguments["scale"])
     assert caught.value.argument == argument
+
+
+def test_cost_phases_get_past_the_kinks_of_relu():
+    # Neurons that slide along kinks, where small steps lead nowhere.
+    draw = np.random.default_rng(103)
+    inputs, teacher = draw.normal(size=(38, 3)), TwoLayer(3, 2, 2, activation="relu", seed=103)
+    targets = 4 * np.maximum(inputs @ teacher.first, 0) @ teacher.second + 0.1 * draw.normal(size=(38, 2))
+    task, network = Task(inputs, targets), TwoLayer(3, 8, 2, activation="relu", seed=103)
+    staircase = alternating_flow(network, task, scale=1e-6, duration=100.0)
+    assert json.loads(staircase.attrs["warnings"]) == []
+    trained = gradient_flow(network, task, scale=1e-6, duration=30.0, relative_tolerance=1e-5, save=[8.0, 30.0])
+    # The plateau after the first jump, and that after the second, on which kinks keep the flow from rest.
+    ratios = staircase["loss_after"].to_numpy() / trained["loss"].to_numpy()
+    assert ratios[0] == pytest.approx(1, abs=1e-3)
+    assert ratios[1] == pytest.approx(1, abs=0.15)

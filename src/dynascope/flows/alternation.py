@@ -182,10 +182,10 @@ class Alternation:
         returned: dict[int, np.ndarray] = {}
         before = self.active.copy()
         # First the descent speeds up, then it slows down; if it speeds up again, a saddle may have been passed.
-        bend = -1.0
+        bend, tracked = -1.0, True
         while True:
             members = np.flatnonzero(~self.waiting)
-            dense = len(members) * self.active.shape[1] <= _DENSE
+            dense = tracked and len(members) * self.active.shape[1] <= _DENSE
             rows, places = self._gathered(members)
             numbers = (np.asarray(each, float) for each in (slowest, _RETURNED, bend, so_far))
             result = yield Call(_settled, (rows, *numbers), (dense, self.normalised))
@@ -197,7 +197,10 @@ class Alternation:
                 self.waiting[shrunk] = True
                 returned |= {int(neuron): self.active[neuron].copy() for neuron in shrunk}
                 self.active[shrunk] = 0.0
-            elif result.finished or not result.stopped or not dense:
+            elif dense and not result.stopped:
+                # At a kink small steps lead nowhere.
+                tracked = False
+            elif result.finished or not dense:
                 break
             elif bend < 0:
                 bend = 1.0
