@@ -107,3 +107,24 @@ def test_different_members_are_refused():
         assert error.argument == "predicted"
         assert "give both the same members" in str(error)
     assert compare_curves(ensemble, ensemble)[1]["loss"] == 0
+
+
+def over_lengths(lengths, values):
+    return make_record({"width": (["length"], values)}, {"length": lengths})
+
+
+def test_other_dimensions_are_compared_label_by_label():
+    observed, predicted = over_lengths([2, 3], [1.0, 2.2]), over_lengths([2, 3], [1.0, 2.0])
+    residual, errors = compare_curves(observed, predicted, ("length",))
+    np.testing.assert_allclose(residual["width_residual"], [0, 0.2])
+    assert errors["width_maximum"] == pytest.approx(0.1)
+    with pytest.raises(InputError, match="labels"):
+        compare_curves(observed, over_lengths([2, 4], [1.0, 2.0]), ("length",))
+
+
+def test_several_dimensions_may_be_named():
+    both = [curve(TIME, loss=each * np.exp(-TIME)).merge(over_lengths([2, 3], [each, 2.0])) for each in (1.0, 1.1)]
+    _, errors = compare_curves(*both, ("time", "length"))
+    assert errors["loss"] == pytest.approx(0.1 / 1.1)
+    assert errors["width_maximum"] == pytest.approx(0.05)
+    assert set(compare_curves(*both)[1]) == {"loss", "loss_maximum"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +41,7 @@ def compare(
     predicted: xr.Dataset,
     *,
     at_other_scale: xr.Dataset | None = None,
+    along: str | Sequence[str] = "time",
     tolerance: Mapping[str, float] | None = None,
     attributes: Mapping[str, Any] | None = None,
 ) -> xr.DataTree:
@@ -53,7 +54,7 @@ def compare(
     extra.
 
     Curves: every variable over `time` that both records hold is compared on the times they share, in relative L2 norm
-    and in largest error over the largest predicted value.
+    and in largest error over the largest predicted value. Other dimensions than time may be named by `along`.
 
     Args:
         observed: Record of a run, with `loss` over `time`, or over `step` with the times of the steps.
@@ -61,6 +62,8 @@ def compare(
             `<quantity>_tolerance_reason`.
         at_other_scale: The run again from another initialisation scale; adds the slopes of the jump
             times against the unit of accelerated time (dt/dlog(1/scale) for degree 2).
+        along: For curves, the dimension, or dimensions, along which they run; variables that have none of them are not
+            compared.
         tolerance: Tolerances by quantity that replace those of the theory.
         attributes: Further attributes of the tree, such as the title, claim and parameters of a study.
 
@@ -87,7 +90,7 @@ def compare(
     if "jump_time" in predicted:
         residual, errors = compare_staircases(observed, predicted, at_other_scale)
     else:
-        residual, errors = compare_curves(observed, predicted)
+        residual, errors = compare_curves(observed, predicted, (along,) if isinstance(along, str) else tuple(along))
     chosen = dict(tolerance or {})
     unknown = sorted(set(chosen) - set(errors))
     require(

@@ -1,6 +1,8 @@
-"""Curves: the distance between an observed and a predicted quantity over time."""
+"""Curves: the distance between an observed and a predicted quantity over time, or along another dimension."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
@@ -10,32 +12,74 @@ from dynascope.errors import require
 __all__ = ["compare_curves"]
 
 
-def compare_curves(observed: xr.Dataset, predicted: xr.Dataset) -> tuple[xr.Dataset, dict[str, float]]:
-    """Residuals of all shared variables over time, and their errors.
+def compare_curves(
+    observed: xr.Dataset, predicted: xr.Dataset, along: Sequence[str] = ("time",)
+) -> tuple[xr.Dataset, dict[str, float]]:
+    """Residuals of all shared variables along a dimension, and their errors.
 
-    The prediction is interpolated linearly at the observed times inside the range of both.
+    Over time the prediction is interpolated linearly at the observed times inside the range of both; along any other
+    dimension both must have the same labels.
+
+    Args:
+        observed: Record of a run.
+        predicted: Record of a theory.
+        along: Dimensions; a variable is compared if it has one of them, over all its dimensions.
 
     Returns:
         The residuals `<name>_residual` (observed − predicted), and for each variable two errors: `<name>`, the relative
         L2 norm √(Σ residual² / Σ predicted²), and `<name>_maximum`, the largest residual over the largest prediction.
 
     Raises:
-        InputError: No variable over time is shared, the times do not overlap, or the other dimensions differ.
+        InputError: No such variable is shared, the times hardly overlap, or the other dimensions differ.
     """
     shared = [
         str(name)
         for name, values in predicted.data_vars.items()
-        if "time" in values.dims and values.dtype.kind in "fiu" and name in observed and "time" in observed[name].dims
+        if set(along) & set(values.dims)
+        and values.dtype.kind in "fiu"
+        and name in observed
+        and set(along) & set(observed[name].dims)
     ]
     require(
         bool(shared),
-        "the two records share no variable over time",
+        f"the two records share no variable over {' or '.join(along)}",
         argument="predicted",
         value=sorted(map(str, predicted.data_vars)),
         remedy=f"predict one of {', '.join(sorted(map(str, observed.data_vars)))}",
     )
-    times = observed["time"].to_numpy()
-    known = predicted["time"].to_numpy()
+    if any("time" in predicted[name].dims for name in shared):
+        times = _shared_times(observed, predicted)
+        observed, predicted = observed.sel(time=times), predicted[shared].interp(time=times)
+    residuals, errors = {}, {}
+    for name in shared:
+        seen, expected = observed[name], predicted[name]
+        require(
+            dict(seen.sizes) == dict(expected.sizes),
+            f"{name} has dimensions {dict(seen.sizes)} observed and {dict(expected.sizes)} predicted",
+            argument="predicted",
+            value=dict(expected.sizes),
+            remedy="give both the same members",
+        )
+        for dimension in set(along) & set(seen.dims):
+            require(
+                bool(np.all(seen[dimension].to_numpy() == expected[dimension].to_numpy())),
+                f"{name} has other labels along {dimension!r} observed than predicted",
+                argument="predicted",
+                value=expected[dimension].to_numpy().tolist(),
+                remedy="observe and predict at the same labels",
+            )
+        expected = expected.transpose(*seen.dims).to_numpy()
+        difference = seen.to_numpy() - expected
+        residuals[f"{name}_residual"] = (seen.dims, difference)
+        errors[name] = _ratio(float(np.linalg.norm(difference)), float(np.linalg.norm(expected)))
+        errors[f"{name}_maximum"] = _ratio(float(np.abs(difference).max()), float(np.abs(expected).max()))
+    coordinates = {name: observed[name] for name in {d for dims, _ in residuals.values() for d in dims}}
+    return xr.Dataset(residuals, coords=coordinates), errors
+
+
+def _shared_times(observed: xr.Dataset, predicted: xr.Dataset) -> np.ndarray:
+    """The observed times inside the range of both."""
+    times, known = observed["time"].to_numpy(), predicted["time"].to_numpy()
     inside = times[(times >= known[0]) & (times <= known[-1])]
     require(
         len(inside) >= 2,
@@ -45,23 +89,7 @@ def compare_curves(observed: xr.Dataset, predicted: xr.Dataset) -> tuple[xr.Data
         value=len(inside),
         remedy="observe and predict over the same span",
     )
-    residuals, errors = {}, {}
-    for name in shared:
-        seen, expected = observed[name].sel(time=inside), predicted[name].interp(time=inside)
-        require(
-            dict(seen.sizes) == dict(expected.sizes),
-            f"{name} has dimensions {dict(seen.sizes)} observed and {dict(expected.sizes)} predicted",
-            argument="predicted",
-            value=dict(expected.sizes),
-            remedy="give both the same members",
-        )
-        expected = expected.transpose(*seen.dims).to_numpy()
-        difference = seen.to_numpy() - expected
-        residuals[f"{name}_residual"] = (seen.dims, difference)
-        errors[name] = _ratio(float(np.linalg.norm(difference)), float(np.linalg.norm(expected)))
-        errors[f"{name}_maximum"] = _ratio(np.abs(difference).max(), np.abs(expected).max())
-    coordinates = {name: observed[name] for name in {d for dims, _ in residuals.values() for d in dims} - {"time"}}
-    return xr.Dataset(residuals, coords={"time": inside, **coordinates}), errors
+    return inside
 
 
 def _ratio(error: float, size: float) -> float:

@@ -39,9 +39,14 @@ DIMENSIONS = {
     "target": "output coordinate",
     "length": "number of elements composed",
     "architecture": "kind of network",
+    "start": "initial weights",
+    "scaling_parameter": "scaling parameter (the width, or what else grows)",
+    "knob": "what is scaled",
     "skill": "skill of a multitask problem",
     "class": "class label",
     "charge": "conserved quantity",
+    "imbalance": "imbalance δ of the layers",
+    "balance": "balance λ of the layers",
 }
 
 _NEVER_NEGATIVE = ("loss", "test_loss", "loss_before", "loss_after", "kernel_distance", "jump_time")

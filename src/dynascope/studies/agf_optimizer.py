@@ -66,6 +66,7 @@ class AgfOptimizer(Study):
         "feature: linear neurons through the best map of each rank, ReLU neurons by no less than their utility "
         "guarantees.",
     )
+    along: ClassVar = "neuron"
     minutes: ClassVar[float] = 0.4
     tolerance: ClassVar = {
         **dict.fromkeys(
@@ -136,15 +137,6 @@ class AgfOptimizer(Study):
             {"neuron": self._widths()},
             attributes={"theory": "greedy low-rank learning", "reference": ranks.reference, **self._about(task)},
         )
-
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
-        """Compare over the number of neurons what is usually compared over time."""
-        from dynascope.comparison import compare
-
-        tree = compare(observed.rename(neuron="time"), predicted.rename(neuron="time"), attributes=self.attributes())
-        for side in ("observed", "predicted", "residual"):
-            tree[side].dataset = tree[side].to_dataset().rename(time="neuron")
-        return tree
 
     def _widths(self) -> np.ndarray:
         import numpy as np

@@ -59,6 +59,7 @@ class CompositionDepth(Study):
         "width exponential in k, a recurrent network does so at constant width in k − 1 steps, and a tree at constant "
         "width on ⌈log₂ k⌉ levels.",
     )
+    along: ClassVar = "length"
     minutes: ClassVar[float] = 1.5
     tolerance: ClassVar = {
         **dict.fromkeys(("width", "width_maximum"), (0.0, "the neurons are counted")),
@@ -106,15 +107,6 @@ class CompositionDepth(Study):
             self._coordinates(),
             attributes={"theory": "polarised representations", "reference": self.reference.paper, **self._about()},
         )
-
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
-        """Compare over the length of the sequence what is usually compared over time."""
-        from dynascope.comparison import compare
-
-        tree = compare(observed.rename(length="time"), predicted.rename(length="time"), attributes=self.attributes())
-        for side in ("observed", "predicted", "residual"):
-            tree[side].dataset = tree[side].to_dataset().rename(time="length")
-        return tree
 
     def _coordinates(self) -> dict[str, Any]:
         return {"length": self._lengths(), "architecture": _ARCHITECTURES}

@@ -46,6 +46,7 @@ class Study:
         minutes: How long `run` takes on two cores, compilation included.
         tolerance: For each compared quantity, the error below which theory and experiment agree, and the reason for
             that number. Quantities that are not named keep the tolerance of their theory.
+        along: Dimension, or dimensions, along which curves are compared.
         tiny: Fields that make the study small enough to run in seconds, with the same claim.
     """
 
@@ -53,6 +54,7 @@ class Study:
     reference: ClassVar[Reference]
     minutes: ClassVar[float]
     tolerance: ClassVar[Mapping[str, tuple[float, str]]] = {}
+    along: ClassVar[str | tuple[str, ...]] = "time"
     tiny: ClassVar[Mapping[str, Any]] = {}
 
     def observe(self) -> xr.Dataset:
@@ -67,7 +69,7 @@ class Study:
         """Put both side by side; a study with more than one run adds the others here."""
         from dynascope.comparison import compare
 
-        return compare(observed, predicted, attributes=self.attributes())
+        return compare(observed, predicted, along=self.along, attributes=self.attributes())
 
     def run(self) -> xr.DataTree:
         """Predict, observe and compare; the prediction is made before there is anything to fit it to.
