@@ -1,0 +1,65 @@
+"""Two-layer linear networks whose layers are λ-balanced."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import numpy as np
+
+from dynascope.errors import require, require_positive, require_seed
+from dynascope.networks.two_layer import TwoLayer
+
+__all__ = ["balanced_linear"]
+
+
+def balanced_linear(
+    inputs: int, width: int, outputs: int, *, balance: float = 0.0, scale: float = 1.0, seed: int = 0
+) -> TwoLayer:
+    """A random linear network f(x) = x W₁ W₂ with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
+
+    The smaller layer is drawn, with Gaussian entries of standard deviation scale/√width; the other follows from it up
+    to a random rotation of its outer side.
+
+    Args:
+        inputs: d.
+        width: h; at most c for λ > 0 and at most d for λ < 0.
+        outputs: c.
+        balance: λ, positive for a second layer that is larger than the first.
+        scale: Size of the smaller layer; the other is then of size √(scale² + |λ|). Multiplying the weights of the
+            network by s later multiplies λ by s².
+        seed: Seed of the draw.
+
+    Raises:
+        InputError: A width that is not positive, or a λ that the widths do not allow.
+
+    Example:
+        >>> network = balanced_linear(4, 2, 3, balance=1.5, seed=1)
+        >>> (network.second @ network.second.T - network.first.T @ network.first).round(12) + 0.0
+        array([[1.5, 0. ],
+               [0. , 1.5]])
+    """
+    require_positive(inputs=inputs, width=width, outputs=outputs, scale=scale)
+    require_seed(seed)
+    require(np.isfinite(balance), f"balance is {balance}", argument="balance", value=balance, remedy="choose a number")
+    outer = outputs if balance > 0 else inputs
+    require(
+        balance == 0 or width <= outer,
+        f"a balance of {balance:g} is not possible with {width} hidden neurons, {inputs} inputs and {outputs} outputs",
+        argument="width",
+        value=width,
+        remedy=f"choose at most {outer} hidden neurons, or a balance of zero",
+    )
+    draw = np.random.default_rng(seed)
+    small, large = (inputs, outputs) if balance >= 0 else (outputs, inputs)
+    rank = min(width, small, large) if balance == 0 else min(width, small)
+    left, sizes, right = np.linalg.svd(draw.normal(size=(small, width)) * scale / np.sqrt(width), full_matrices=False)
+    one = (left[:, :rank] * sizes[:rank]) @ right[:rank]
+    # The square of the other layer, diagonal in the same basis of hidden neurons.
+    squares = np.zeros(width)
+    squares[:rank] = sizes[:rank] ** 2
+    basis = np.linalg.svd(one, full_matrices=True)[2]
+    kept = min(width, large)
+    turned = np.linalg.qr(draw.normal(size=(large, kept)))[0]
+    other = (basis[:kept].T * np.sqrt(squares[:kept] + abs(balance))) @ turned.T
+    first, second = (one, other) if balance >= 0 else (other.T, one.T)
+    network = TwoLayer(inputs, width, outputs, activation="linear")
+    return eqx.tree_at(lambda each: (each.first, each.second), network, (first, second))

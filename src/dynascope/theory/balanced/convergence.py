@@ -1,0 +1,175 @@
+"""Where a λ-balanced network ends, how fast it gets there, and how large a step it bears there."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.theory.balanced.balance import layer_balance
+from dynascope.theory.balanced.solution import drift_matrix, gram, unit_rate_layers
+from dynascope.theory.domain import covers
+
+__all__ = ["BalancedLimit", "balanced_limit"]
+
+_ABSENT = 1e-10  # share of the initial weights below which a direction is missing from the start
+
+
+class BalancedLimit(NamedTuple):
+    """The end of training.
+
+    Attributes:
+        first: W₁ W₁ᵀ, shape (d, d).
+        product: W₁ W₂, shape (d, c).
+        second: W₂ᵀ W₂, shape (c, c).
+        loss: ½‖W₁W₂ − Σ‖².
+        status: "converges" to the best map of the network's rank, exponentially; "power law" if modes without target
+            vanish as 1/t; "saddle" if the start lacks a direction that it needs; "static" if the start is at rest.
+        reachability: Size of the smallest part of the start along a direction that is learned, over the size of the
+            start. Below 1e-10 counts as missing; in training, finite steps and rounding find the direction in the end.
+        decay_rates: Rates at which errors of the map decay near the end, where it is reached: the eigenvalues of the
+            kernel, ascending, shape (d·c,).
+        sharpness: Largest eigenvalue of the Hessian, in the metric of the rates.
+        largest_stable_step: 2/sharpness, the learning rate (as a factor on η₁ and η₂) above which descent leaves the
+            end. With equal rates, 1/ω₁ = 1/√(λ²/4 + s₁²) where the map is reached.
+    """
+
+    first: Float[np.ndarray, "inputs inputs"]
+    product: Float[np.ndarray, "inputs outputs"]
+    second: Float[np.ndarray, "outputs outputs"]
+    loss: float
+    status: str
+    reachability: float
+    decay_rates: Float[np.ndarray, " modes"]
+    sharpness: float
+    largest_stable_step: float
+
+
+@covers(
+    network="two-layer linear, any widths",
+    data="whitened inputs, any targets",
+    start="λ-balanced (W₂ W₂ᵀ − W₁ᵀ W₁ = λ I)",
+    gives="the end of training, its rates, sharpness and largest stable step",
+    reference="arXiv:2409.14623",
+)
+def balanced_limit(
+    first: ArrayLike,
+    second: ArrayLike,
+    target_map: ArrayLike,
+    *,
+    first_rate: float = 1.0,
+    second_rate: float = 1.0,
+    approximate: bool = False,
+) -> BalancedLimit:
+    """The limit of `gram` as t → ∞, from any start.
+
+    P∞ = Σ 2 f vvᵀ over eigenvectors v of F with eigenvalues f > 0: of all directions, largest f first, those that the
+    columns of Q₀ still reach when the ones before are taken away. From a generic start these are the h largest, and
+    W₁W₂ is the best map of rank h. A start that lacks one ends at a saddle: with λ = 0, square layers and a full map,
+    whenever the determinants of W₁W₂ and Σ differ in sign.
+
+    Args:
+        first: W₁ at the start, shape (d, h).
+        second: W₂ at the start, shape (h, c).
+        target_map: Σ = E[x yᵀ], shape (d, c); inputs have E[x xᵀ] = I.
+        first_rate: η₁ > 0.
+        second_rate: η₂ > 0.
+        approximate: As in `gram`.
+
+    Raises:
+        InputError: As `gram`.
+
+    References:
+        Dominé et al., arXiv:2409.14623; the limit from starts that lack a direction, and the sharpness, are ours.
+
+    Example:
+        >>> end = balanced_limit([[0.1], [0.0]], [[0.1]], [[2.0], [0.0]])
+        >>> end.product[:, 0].round(3).tolist(), end.status, round(end.largest_stable_step, 3)
+        ([2.0, 0.0], 'converges', 0.5)
+        >>> balanced_limit([[0.1]], [[-0.1]], [[2.0]]).status
+        'saddle'
+    """
+    with jax.enable_x64(True):
+        options = {"first_rate": first_rate, "second_rate": second_rate}
+        arrays = [np.asarray(each, np.float64) for each in (first, second, target_map)]
+        weights = arrays[0], arrays[1]
+        start = jax.device_get(gram(*weights, arrays[2], np.zeros(1), approximate=approximate, **options))
+        balance = layer_balance(*weights, **options)
+        drift = np.asarray(drift_matrix(jnp.asarray(arrays[2]), balance.value))
+        rates = jnp.asarray(first_rate, float), jnp.asarray(second_rate, float)
+        inner, outer = (
+            np.asarray(each) for each in unit_rate_layers(jnp.asarray(arrays[0]), jnp.asarray(arrays[1]), *rates)
+        )
+    factor, reachability, marginal = _last_factor(drift, np.concatenate([inner, outer.T]))
+    target, inputs = arrays[2], len(arrays[0])
+    inner, outer = factor[:inputs], factor[inputs:].T
+    found = inner @ outer
+    excess = float(np.sum((found - target) ** 2)) / 2
+    width = arrays[0].shape[1]
+    best = float(np.sum(np.linalg.svd(target, compute_uv=False)[width:] ** 2)) / 2
+    power = max(float(np.sum(target**2)), float(np.sum(factor**2)) ** 2, 1e-300)
+    moved = np.abs(inner @ inner.T * np.sqrt(first_rate / second_rate) - start.first[0]).max()
+    moved = max(moved, np.abs(found - start.product[0]).max())
+    if moved < _ABSENT * np.sqrt(power):
+        status = "static"
+    elif excess > best + _ABSENT * power:
+        status = "saddle"
+    else:
+        status = "power law" if marginal else "converges"
+    clock = float(np.sqrt(first_rate * second_rate))
+    ratio = float(np.sqrt(first_rate / second_rate))
+    kernel = clock * np.add.outer(np.linalg.eigvalsh(inner @ inner.T), np.linalg.eigvalsh(outer.T @ outer)).ravel()
+    sharpness = clock * _sharpness(inner, outer, target)
+    return BalancedLimit(
+        inner @ inner.T * ratio,
+        found,
+        outer.T @ outer / ratio,
+        excess,
+        status,
+        reachability,
+        np.sort(kernel),
+        sharpness,
+        2 / sharpness if sharpness > 0 else np.inf,
+    )
+
+
+def _last_factor(drift: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float, bool]:
+    """A factor of P∞, the reachability, and whether a direction without growth or decay takes part."""
+    values, vectors = np.linalg.eigh(drift)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    size = float(np.linalg.norm(start))
+    left = np.eye(start.shape[1])  # combinations of hidden neurons that are not bound yet
+    same = 1e-9 * max(float(np.abs(values).max(initial=0.0)), 1e-300)
+    groups = np.split(np.arange(len(values)), np.flatnonzero(-np.diff(values) > same) + 1)
+    columns, smallest, marginal = [], np.inf, False
+    for group in groups:
+        parts, sizes, turned = np.linalg.svd(vectors[:, group].T @ start @ left)
+        present = int(np.sum(sizes > _ABSENT * size)) if size > 0 else 0
+        value = float(values[group].mean())
+        if value > same:
+            columns.append(np.sqrt(2 * value) * vectors[:, group] @ parts[:, :present])
+            wanted = sizes[: min(len(group), left.shape[1])]
+            smallest = min(smallest, float(wanted.min(initial=np.inf)) / size if size > 0 else 0.0)
+        elif value > -same:
+            marginal = marginal or present > 0
+        left = left @ turned[present:].T
+    # Padded, so that the factor has as many columns as there are hidden neurons.
+    factor = np.concatenate(columns, axis=1) if columns else np.zeros((len(start), 0))
+    missing = start.shape[1] - factor.shape[1]
+    factor = np.pad(factor, ((0, 0), (0, max(missing, 0))))
+    return factor, smallest if np.isfinite(smallest) else 1.0, marginal
+
+
+def _sharpness(inner: np.ndarray, outer: np.ndarray, target: np.ndarray) -> float:
+    """Largest eigenvalue of the Hessian of ½‖U₁U₂ − Σ‖², which no rotation of the hidden layer changes."""
+    residual = inner @ outer - target
+    width = inner.shape[1]
+    blocks = np.kron(np.eye(len(inner)), outer @ outer.T), np.kron(inner.T @ inner, np.eye(outer.shape[1]))
+    # ∂²L/∂U₁[i,k]∂U₂[l,j] = U₁[i,l] U₂[k,j] + δ_kl residual[i,j].
+    mixed = np.einsum("il,kj->iklj", inner, outer) + np.einsum("kl,ij->iklj", np.eye(width), residual)
+    mixed = mixed.reshape(inner.size, outer.size)
+    return float(np.linalg.eigvalsh(np.block([[blocks[0], mixed], [mixed.T, blocks[1]]]))[-1])

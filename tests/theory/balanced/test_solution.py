@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+
+from dynascope.errors import InputError
+from dynascope.networks.balanced_linear import balanced_linear
+from dynascope.theory.balanced import gram, loss, ntk, product
+
+TURN = np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
+FIRST = np.array([[1.0, 0, 0], [0, 0.5, 0]]).T
+SECOND = (TURN @ np.diag([2**0.5, 1.25**0.5])).T
+MAP = np.array([[1, 0.5, -0.25], [0, -1, 0.5]]).T
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _float64():
+    with jax.enable_x64(True):
+        yield
+
+
+def trained(first, second, target, times, rates=(1.0, 1.0)):
+    """W₁ and W₂ by direct integration of gradient flow."""
+    split = first.size
+
+    def velocity(_, weights):
+        w1, w2 = weights[:split].reshape(first.shape), weights[split:].reshape(second.shape)
+        error = w1 @ w2 - target
+        return -np.concatenate([(rates[0] * error @ w2.T).ravel(), (rates[1] * w1.T @ error).ravel()])
+
+    start = np.concatenate([first.ravel(), second.ravel()])
+    path = solve_ivp(velocity, (0, times[-1]), start, "DOP853", times, rtol=1e-12, atol=1e-14).y.T
+    return path[:, :split].reshape(-1, *first.shape), path[:, split:].reshape(-1, *second.shape)
+
+
+def test_golden_numbers():
+    # Given with 12 digits.
+    found = gram(FIRST, SECOND, MAP, np.array([0.7]))
+    expected = [[1.065107920545, 0.275973593029, -0.16731375483], [0.070512197397, -0.30974377057, 0.27822780045]]
+    np.testing.assert_allclose(found.product[0].T, expected, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(np.diag(found.first[0]), [0.666598925796, 0.124882577074, 0.081984924168], atol=1e-11)
+    np.testing.assert_allclose(
+        found.second[0], [[1.719707677693, -0.030387168144], [-0.030387168144, 1.153758749344]], atol=1e-11
+    )
+    assert float(found.balance.value) == pytest.approx(1.0, abs=1e-14)
+    assert float(loss(FIRST, SECOND, MAP, np.array([0.7]))[0]) == pytest.approx(0.29593621411, abs=1e-10)
+    kernel = ntk(FIRST, SECOND, MAP, np.array([0.7]), np.eye(3))[0]
+    assert float(np.trace(kernel)) == pytest.approx(10.3673321352, abs=1e-9)
+    end = ntk(FIRST, SECOND, MAP, np.array([0.0, 60.0]), np.eye(3))
+    cosine = np.sum(end[0] * end[1]) / np.linalg.norm(end[0]) / np.linalg.norm(end[1])
+    assert 1 - cosine == pytest.approx(0.0571701084851, abs=1e-11)
+
+
+# Unequal widths, a bottleneck, wide layers (λ = 0), both signs, and a map without full rank.
+@pytest.mark.parametrize(
+    ("shape", "balance", "rank"),
+    [((3, 2, 4), 0.8, 3), ((4, 2, 2), -1.5, 2), ((3, 6, 2), 0.0, 2), ((4, 1, 3), 0.3, 3), ((3, 3, 3), -0.4, 1)],
+)
+@pytest.mark.parametrize("rates", [(1.0, 1.0), (0.4, 2.5)])
+def test_agrees_with_direct_integration(shape, balance, rank, rates):
+    draw = np.random.default_rng(7)
+    network = balanced_linear(*shape, balance=balance, scale=0.6, seed=1)
+    ratio = (rates[0] / rates[1]) ** 0.25
+    first, second = network.first * ratio, network.second / ratio
+    target = draw.normal(size=(shape[0], rank)) @ draw.normal(size=(rank, shape[2]))
+    times = np.array([0.0, 0.3, 1.0, 2.5, 4.0])
+    found = gram(first, second, target, times, first_rate=rates[0], second_rate=rates[1])
+    w1, w2 = trained(first, second, target, times, rates)
+    for mine, theirs in zip(found, (w1 @ np.swapaxes(w1, 1, 2), w1 @ w2, np.swapaxes(w2, 1, 2) @ w2), strict=False):
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.floats(-2, 2), st.floats(0.05, 1.5))
+def test_any_start_and_map_follow_the_flow(seed, balance, scale):
+    network = balanced_linear(3, 2, 3, balance=balance, scale=scale, seed=seed)
+    target = np.random.default_rng(seed).normal(size=(3, 3))
+    times = np.array([0.0, 0.5, 3.0])
+    w1, w2 = trained(network.first, network.second, target, times)
+    found = gram(network.first, network.second, target, times)
+    np.testing.assert_allclose(found.product, w1 @ w2, rtol=0, atol=1e-7)
+    # The equation is invariant under rotations of inputs and outputs.
+    turn, other = np.linalg.qr(np.random.default_rng(seed + 1).normal(size=(2, 3, 3)))[0]
+    turned = gram(turn @ network.first, network.second @ other, turn @ target @ other, times)
+    np.testing.assert_allclose(turned.product, turn @ found.product @ other, rtol=0, atol=1e-9)
+
+
+def test_a_staircase_from_a_tiny_start():
+    network = balanced_linear(3, 3, 3, scale=1e-3, seed=2)
+    target = np.diag([3.0, 1.5, 0.7])
+    times = np.linspace(0, 25, 26)
+    w1, w2 = trained(network.first, network.second, target, times)
+    found = product(network.first, network.second, target, times)
+    # Direct integration keeps relative errors of 1e-12, which grow on each plateau.
+    np.testing.assert_allclose(found, w1 @ w2, rtol=0, atol=1e-7)
+    assert np.all(np.diff(loss(network.first, network.second, target, times)) <= 1e-12)
+
+
+def test_times_may_come_in_any_order_and_be_huge():
+    times = np.array([3.0, 0.0, 1e4, 0.7])
+    found = product(FIRST, SECOND, MAP, times)
+    np.testing.assert_allclose(found[3], product(FIRST, SECOND, MAP, np.array([0.7]))[0], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(found[1], FIRST @ SECOND, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(found[2], MAP, rtol=0, atol=1e-12)
+    with pytest.raises(InputError, match="times"):
+        product(FIRST, SECOND, MAP, np.array([1e9]))
+
+
+def test_bottlenecks_keep_their_rank():
+    network = balanced_linear(4, 2, 4, balance=0.5, scale=0.5, seed=3)
+    target = np.diag([2.0, 1.0, 0.9, 0.1])
+    found = np.asarray(product(network.first, network.second, target, np.array([400.0]))[0])
+    np.testing.assert_allclose(found, np.diag([2.0, 1.0, 0, 0]), atol=1e-9)
+
+
+def test_many_members_are_those_one_by_one():
+    networks = [balanced_linear(3, 2, 2, balance=b, scale=0.5, seed=s) for s, b in enumerate((-1.0, 0.0, 2.0))]
+    first, second = (np.stack([getattr(each, name) for each in networks]) for name in ("first", "second"))
+    times = np.array([0.2, 1.7])
+    together = gram(first, second, MAP, times)
+    assert together.product.shape == (3, 2, 3, 2)
+    for place, network in enumerate(networks):
+        alone = gram(network.first, network.second, MAP, times)
+        np.testing.assert_allclose(together.first[place], alone.first, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(together.balance.value[place], alone.balance.value, atol=1e-14)
+
+
+def test_it_has_derivatives_where_eigenvalues_coincide():
+    # Four inputs and one output: the eigenvalue −λ/2 of F is threefold.
+    network = balanced_linear(4, 1, 1, balance=0.5, scale=0.5, seed=4)
+    target = np.random.default_rng(0).normal(size=(4, 1))
+
+    def error(first, target):
+        return jnp.sum(product(first, network.second, target, np.array([1.3]), approximate=True, steps=3) ** 2)
+
+    slopes = jax.grad(error, (0, 1))(jnp.asarray(network.first), jnp.asarray(target))
+    for place, slope in enumerate(slopes):
+        arguments = [np.array(network.first), target]
+        for i in range(4):
+            ends = []
+            for sign in (1, -1):
+                moved = [each.copy() for each in arguments]
+                moved[place][i, 0] += sign * 1e-6
+                ends.append(float(error(*map(jnp.asarray, moved))))
+            # Central differences leave 1e-12 from the third derivative and 1e-10 from rounding.
+            assert slope[i, 0] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-8)
+
+
+def test_the_kernel_is_that_of_the_layers():
+    x = np.random.default_rng(5).normal(size=(4, 3))
+    kernel = ntk(FIRST, SECOND, MAP, np.array([0.0]), x)[0]
+
+    def outputs(layers):
+        return (x @ layers[0] @ layers[1]).T.ravel()
+
+    jacobians = jax.jacobian(outputs)((jnp.asarray(FIRST), jnp.asarray(SECOND)))
+    flat = [each.reshape(8, -1) for each in jacobians]
+    np.testing.assert_allclose(kernel, sum(each @ each.T for each in flat), atol=1e-12)
+
+
+def test_the_rest_of_the_loss_is_what_no_map_explains():
+    power = float(np.sum(MAP**2)) + 0.6
+    rest = loss(FIRST, SECOND, MAP, np.array([0.5]), target_power=power) - loss(FIRST, SECOND, MAP, np.array([0.5]))
+    np.testing.assert_allclose(rest, 0.3, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "argument"),
+    [
+        ({"first": FIRST * 1.1}, "second"),
+        ({"first": FIRST[:, :1]}, "second"),
+        ({"first": FIRST[:, 0]}, "first"),
+        ({"target_map": MAP.T}, "target_map"),
+        ({"times": np.array([-1.0])}, "times"),
+        ({"times": np.ones((2, 2))}, "times"),
+        ({"second": SECOND * np.nan}, "second"),
+        ({"first_rate": 0.0}, "first_rate"),
+        ({"target_power": 0.1}, "target_power"),
+    ],
+)
+def test_bad_input_is_named(change, argument):
+    arguments = {"first": FIRST, "second": SECOND, "target_map": MAP, "times": np.array([1.0]), **change}
+    with pytest.raises(InputError) as caught:
+        loss(**arguments)
+    assert caught.value.argument == argument
+
+
+def test_unbalanced_weights_are_taken_only_when_asked_for():
+    draw = np.random.default_rng(0)
+    first, second = draw.normal(size=(3, 2)), draw.normal(size=(2, 2))
+    with pytest.raises(InputError, match="approximate"):
+        gram(first, second, MAP, np.array([1.0]))
+    rough = gram(first, second, MAP, np.array([1.0]), approximate=True)
+    assert float(rough.balance.error) > 0.01
