@@ -1,0 +1,12 @@
+from .continual import Forgetting as Forgetting
+from .continual import converged_layers as converged_layers
+from .continual import forgetting as forgetting
+from .continual import lazy_forgetting as lazy_forgetting
+from .fine_tuning import JointTransfer as JointTransfer
+from .fine_tuning import joint_transfer as joint_transfer
+from .readout import TransferError as TransferError
+from .readout import transfer_error as transfer_error
+from .readout import transfer_speed as transfer_speed
+from .reversal import Reversal as Reversal
+from .reversal import reversal_time as reversal_time
+from .reversal import reversal_trajectory as reversal_trajectory

@@ -1,0 +1,233 @@
+"""Continual learning: what a two-layer linear network forgets of one task while it learns the next."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.errors import require, require_positive
+from dynascope.theory.balanced import product
+from dynascope.theory.domain import covers
+from dynascope.theory.growth_factor import real_array
+from dynascope.theory.transfer.readout import transfer_speed
+
+__all__ = ["Forgetting", "converged_layers", "forgetting", "lazy_forgetting"]
+
+_DATA = "whitened inputs, any old and new targets"
+
+
+class Forgetting(NamedTuple):
+    """Both tasks while a network trains on the second.
+
+    Attributes:
+        old_error: F(t) = ½‖W₁W₂ − A‖², the error on the old map, shape (*members, times).
+        new_error: ½‖W₁W₂ − B‖², the error on the new map, shape (*members, times).
+        end: ½‖B − A‖², where F ends if the new map is reached, a number.
+    """
+
+    old_error: Float[Array, "*members times"]
+    new_error: Float[Array, "*members times"]
+    end: Float[Array, ""]
+
+
+@covers(
+    network="two-layer linear, any widths",
+    data=_DATA,
+    start="λ-balanced, such as converged on the old targets",
+    gives="the error on the old targets while the new ones are learned",
+    reference="arXiv:2409.14623",
+)
+def forgetting(
+    first: Real[ArrayLike, "*members inputs width"],
+    second: Real[ArrayLike, "*members width outputs"],
+    old_map: Real[ArrayLike, "inputs outputs"],
+    new_map: Real[ArrayLike, "inputs outputs"],
+    times: Real[ArrayLike, " times"],
+    **options: Any,
+) -> Forgetting:
+    """What a λ-balanced network forgets of the map A while it trains on the map B: F(t) = ½‖W₁W₂(t) − A‖².
+
+    The product follows the exact solution of `balanced.product` from the given weights, which `converged_layers` gives
+    for a network that has learned A. Where B is reached, F ends at ½‖B − A‖² whatever λ is: the balance of the layers
+    decides how forgetting goes, not how much is forgotten in the end. (B is not reached by a bottleneck of lower rank,
+    nor by a square network with λ = 0 if the determinants of A and B differ in sign; see `balanced.balanced_limit`.)
+
+    Args:
+        first: W₁ at the switch of tasks, shape (*members, d, h), for f(x) = x W₁ W₂.
+        second: W₂ at the switch, shape (*members, h, c), with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I for some λ of each member.
+        old_map: A = E[x yᵀ] of the old task, shape (d, c); inputs have E[x xᵀ] = I.
+        new_map: B of the new task, shape (d, c).
+        times: Gradient-flow times t ≥ 0 since the switch.
+        options: Further arguments of `balanced.gram`: rates of the layers, `approximate`, `steps`.
+
+    Raises:
+        InputError: Maps of different shapes, or as `balanced.product`.
+
+    References:
+        Dominé, Anguita, Proca, Braun, Kunin, Mediano & Saxe, arXiv:2409.14623.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> old, new = np.diag([2.0, 1.0]), np.diag([1.0, 2.0])
+        >>> with jax.enable_x64(True):
+        ...     solution = forgetting(*converged_layers(old, balance=0.5, width=2), old, new, np.array([0.0, 9.0]))
+        ...     print(solution.old_error.round(6), solution.end)
+        [0. 1.] 1.0
+    """
+    old_map, new_map = real_array("old_map", old_map), real_array("new_map", new_map)
+    _require_alike(old_map, new_map)
+    path = product(first, second, new_map, times, **options)
+    return Forgetting(_half_square(path - old_map), _half_square(path - new_map), _half_square(new_map - old_map))
+
+
+@covers(
+    network="two-layer linear, width = outputs for λ > 0, = inputs for λ < 0",
+    data=_DATA,
+    start="λ-balanced with |λ| → ∞, converged on the old targets",
+    gives="the error on the old targets while the new ones are learned",
+    reference="arXiv:2409.14623",
+    exact=False,
+)
+def lazy_forgetting(
+    old_map: Real[ArrayLike, "inputs outputs"],
+    new_map: Real[ArrayLike, "inputs outputs"],
+    times: Real[ArrayLike, " times"],
+    balance: Real[ArrayLike, ""],
+) -> Float[Array, " times"]:
+    """The lazy limit of `forgetting`, ½‖B − A‖² (1 − e^(−|λ|t))², for |λ| far above the singular values of both maps.
+
+    Args:
+        old_map: A, shape (d, c).
+        new_map: B, shape (d, c).
+        times: Gradient-flow times t ≥ 0 since the switch.
+        balance: λ, of a network as wide as it has outputs for λ > 0, or inputs for λ < 0.
+
+    Raises:
+        InputError: Maps of different shapes, values that are not finite, or t < 0.
+
+    References:
+        Dominé et al., arXiv:2409.14623.
+
+    Example:
+        >>> import numpy as np
+        >>> lazy_forgetting(np.eye(2), -np.eye(2), np.array([0.0, 9.0]), balance=-40.0).tolist()
+        [0.0, 4.0]
+    """
+    old_map, new_map = real_array("old_map", old_map), real_array("new_map", new_map)
+    _require_alike(old_map, new_map)
+    learned = -jnp.expm1(-jnp.abs(real_array("balance", balance)) * real_array("times", times, minimum=0))
+    return _half_square(new_map - old_map) * learned**2
+
+
+@covers(
+    network="two-layer linear, any widths",
+    data="whitened inputs, any targets",
+    start="λ-balanced, generic",
+    gives="the layers after convergence, up to a rotation of the hidden neurons",
+    reference="arXiv:2409.14623",
+)
+def converged_layers(
+    target_map: Real[ArrayLike, "inputs outputs"], balance: Real[ArrayLike, ""], width: int
+) -> tuple[Float[Array, "inputs width"], Float[Array, "width outputs"]]:
+    """The layers of a λ-balanced network that has learned a map, whatever its generic start.
+
+    With the singular value decomposition Σ = U diag(s) Vᵀ and ω = √(s² + λ²/4), mode i has the first weights
+    u √(ω − λ/2) and the second weights √(ω + λ/2) vᵀ, for the h strongest modes; a network wider than there are modes
+    has |λ| left in directions that the map does not use. A rotation of the hidden neurons is free, and changes neither
+    the function nor how it learns further.
+
+    Args:
+        target_map: Σ, shape (d, c).
+        balance: λ in W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
+        width: h; at most c for λ > 0, at most d for λ < 0, any for λ = 0.
+
+    Returns:
+        W₁, shape (d, h), and W₂, shape (h, c).
+
+    Raises:
+        InputError: A width that the balance does not allow, or at which the limit depends on the start, because the
+            last direction kept is as strong as the first one left out (not checked on values traced by JAX).
+
+    References:
+        Limit t → ∞ of the solution in Dominé et al., arXiv:2409.14623.
+
+    Example:
+        >>> import numpy as np
+        >>> first, second = converged_layers(np.diag([2.0, 0.0]), balance=-3.0, width=2)
+        >>> (first.T @ first).tolist(), (first @ second).tolist()
+        ([[4.0, 0.0], [0.0, 3.0]], [[2.0, 0.0], [0.0, 0.0]])
+    """
+    target_map, balance = real_array("target_map", target_map), real_array("balance", balance)
+    require_positive(width=width)
+    require(
+        target_map.ndim == 2,
+        f"target_map has shape {target_map.shape}",
+        argument="target_map",
+        value=target_map.shape,
+        remedy="give a matrix with a row for each input and a column for each output",
+    )
+    first, second, strengths = _layers(target_map, balance, width)
+    if not any(isinstance(value, Tracer) for value in (strengths, balance)):
+        _require_unique(np.asarray(strengths), float(balance), width, target_map.shape)
+    return first, second
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _layers(target_map: Array, balance: Array, width: int) -> tuple[Array, Array, Array]:
+    left, strengths, right = jnp.linalg.svd(target_map, full_matrices=True)
+    kept = _resized(strengths, width, axis=0)
+    first = _resized(left, width, axis=1) * jnp.sqrt(transfer_speed(kept, balance))
+    second = jnp.sqrt(transfer_speed(kept, -balance))[:, None] * _resized(right, width, axis=0)
+    return first, second, strengths
+
+
+def _resized(values: Array, length: int, *, axis: int) -> Array:
+    """Cut off, or filled up with zeros."""
+    kept = jnp.moveaxis(values, axis, 0)[:length]
+    filled = jnp.zeros((length, *kept.shape[1:]), kept.dtype).at[: len(kept)].set(kept)
+    return jnp.moveaxis(filled, 0, axis)
+
+
+def _require_unique(strengths: np.ndarray, balance: float, width: int, shape: tuple[int, ...]) -> None:
+    inputs, outputs = shape
+    widest = outputs if balance > 0 else inputs
+    require(
+        balance == 0 or width <= widest,
+        f"width is {width} at a balance of {balance:.6g}",
+        argument="width",
+        value=width,
+        remedy=f"choose at most {widest}, the number of {'outputs' if balance > 0 else 'inputs'}",
+    )
+    unused = widest - len(strengths) if balance else 0
+    growth = [*np.hypot(strengths, balance / 2), *([abs(balance) / 2] * unused)]
+    rounding = 100 * float(np.finfo(strengths.dtype).eps) * growth[0]
+    unique = width >= len(growth) or growth[width - 1] <= rounding or growth[width - 1] - growth[width] > rounding
+    require(
+        unique,
+        f"at width {width} the limit depends on the start",
+        argument="width",
+        value=width,
+        remedy="choose a width between modes of different strengths, or take the weights of a trained network",
+    )
+
+
+def _require_alike(old_map: Array, new_map: Array) -> None:
+    require(
+        old_map.ndim == 2 and old_map.shape == new_map.shape,
+        f"new_map has shape {new_map.shape} and old_map {old_map.shape}",
+        argument="new_map",
+        value=new_map.shape,
+        remedy="give two matrices of the same shape",
+    )
+
+
+def _half_square(matrices: Array) -> Array:
+    return jnp.sum(matrices**2, axis=(-2, -1)) / 2

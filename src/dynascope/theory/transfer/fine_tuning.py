@@ -1,0 +1,99 @@
+"""Transfer with all layers trained: a new output next to the old ones, started at zero."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.errors import require
+from dynascope.theory.balanced import product
+from dynascope.theory.domain import covers
+from dynascope.theory.growth_factor import real_array
+
+__all__ = ["JointTransfer", "joint_transfer"]
+
+
+class JointTransfer(NamedTuple):
+    """Old and new outputs while both are trained.
+
+    Attributes:
+        product: W₁W₂ with the new outputs last, shape (*members, times, d, c + k).
+        old_error: ½‖W₁W₂ − A‖² on the old outputs, shape (*members, times).
+        new_error: The same on the new outputs, shape (*members, times).
+    """
+
+    product: Float[Array, "*members times inputs outputs"]
+    old_error: Float[Array, "*members times"]
+    new_error: Float[Array, "*members times"]
+
+
+@covers(
+    network="two-layer linear, any widths",
+    data="whitened inputs, any old and new targets",
+    start="λ-balanced, such as converged on the old targets; new outputs from zero",
+    gives="the outputs on old and new targets over time",
+    reference="arXiv:2409.14623",
+)
+def joint_transfer(
+    first: Real[ArrayLike, "*members inputs width"],
+    second: Real[ArrayLike, "*members width old"],
+    old_map: Real[ArrayLike, "inputs old"],
+    new_map: Real[ArrayLike, "inputs new"],
+    times: Real[ArrayLike, " times"],
+    **options: Any,
+) -> JointTransfer:
+    """A λ-balanced network that gets new outputs, with weights zero, and trains on old and new targets together.
+
+    Columns of zeros do not change W₂ W₂ᵀ, so the enlarged network is λ-balanced with the same λ, and follows the exact
+    solution of `balanced.product` with the enlarged map (A, C).
+
+    Args:
+        first: W₁, shape (*members, d, h), for f(x) = x W₁ W₂.
+        second: W₂ of the old outputs, shape (*members, h, c), with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
+        old_map: A = E[x yᵀ] of the old targets, shape (d, c); inputs have E[x xᵀ] = I.
+        new_map: C of the new targets, shape (d, k).
+        times: Gradient-flow times t ≥ 0 since the new outputs were added.
+        options: Further arguments of `balanced.gram`: rates of the layers, `approximate`, `steps`.
+
+    Raises:
+        InputError: Shapes that do not fit, or as `balanced.product`.
+
+    References:
+        The exact solution is that of Dominé et al., arXiv:2409.14623; its use for new outputs is ours.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> from dynascope.theory.transfer import converged_layers
+        >>> old, new = np.diag([2.0, 1.0]), np.ones((2, 1))
+        >>> with jax.enable_x64(True):
+        ...     solution = joint_transfer(*converged_layers(old, balance=0.5, width=2), old, new, np.array([0.0, 20.0]))
+        ...     print(abs(solution.new_error).round(6))
+        [1. 0.]
+    """
+    second, old_map, new_map = (
+        real_array(name, value) for name, value in (("second", second), ("old_map", old_map), ("new_map", new_map))
+    )
+    require(
+        old_map.ndim == 2 and new_map.ndim == 2 and len(old_map) == len(new_map),
+        f"new_map has shape {new_map.shape} and old_map {old_map.shape}",
+        argument="new_map",
+        value=new_map.shape,
+        remedy="give both a row for each input",
+    )
+    require(
+        second.ndim >= 2 and second.shape[-1] == old_map.shape[1],
+        f"second has shape {second.shape} and old_map {old_map.shape}",
+        argument="second",
+        value=second.shape,
+        remedy="give both a column for each old output",
+    )
+    enlarged = jnp.concatenate([second, jnp.zeros((*second.shape[:-1], new_map.shape[1]), second.dtype)], axis=-1)
+    target_map = jnp.concatenate([old_map, new_map], axis=1)
+    path = product(first, enlarged, target_map, times, **options)
+    errors = jnp.sum((path - target_map) ** 2, axis=-2) / 2
+    old = old_map.shape[1]
+    return JointTransfer(path, jnp.sum(errors[..., :old], axis=-1), jnp.sum(errors[..., old:], axis=-1))

@@ -1,0 +1,140 @@
+"""Transfer with a frozen first layer: how fast a new readout learns from the features of an old task, and how far."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.errors import require
+from dynascope.theory.domain import covers
+from dynascope.theory.growth_factor import real_array
+
+__all__ = ["TransferError", "transfer_error", "transfer_speed"]
+
+
+class TransferError(NamedTuple):
+    """The loss of a new readout on frozen features.
+
+    Attributes:
+        error: ½ E‖f(x) − x c‖² at each time, shape (times,).
+        floor: Its limit, what the features cannot express, shape ().
+    """
+
+    error: Float[Array, " times"]
+    floor: Float[Array, ""]
+
+
+@covers(
+    network="two-layer linear, any widths",
+    data="whitened inputs, any old targets",
+    start="λ-balanced, converged on the old targets",
+    gives="the speed at which a new readout learns along each input direction",
+    reference="arXiv:2409.14623",
+)
+def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]) -> Float[Array, ...]:
+    """The speed at which a new readout learns along an input direction of the old task: √(s² + λ²/4) − λ/2.
+
+    It is the eigenvalue of W₁ W₁ᵀ along a left singular vector of the old target map (d, c), where W₁ (d, h) is the
+    frozen first layer of f(x) = x W₁ W₂ after convergence; the error along it falls as exp(−speed · t). Strongly
+    negative λ gives task-agnostic features, with the speed |λ| in all directions; λ = 0 the speed s; strongly positive
+    λ the speed s²/λ.
+
+    Both arguments broadcast; the result can be compiled and differentiated, and nothing cancels in it.
+
+    Args:
+        strength: s, singular value of the old target map; 0 for a direction that the old task did not use, if the
+            network is as wide as it has inputs.
+        balance: λ in W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
+
+    Raises:
+        InputError: A value that is not finite (not checked on values traced by JAX).
+
+    References:
+        Dominé et al., arXiv:2409.14623, for the features; the protocol of a frozen first layer is ours.
+
+    Example:
+        >>> import numpy as np
+        >>> transfer_speed(np.array([2.0, 0.0]), -3.0).tolist(), transfer_speed(np.array([2.0, 0.0]), 3.0).tolist()
+        ([4.0, 3.0], [1.0, 0.0])
+    """
+    return _speed(real_array("strength", strength), real_array("balance", balance))
+
+
+@covers(
+    network="linear readout of fixed linear features",
+    data="whitened inputs, any new targets",
+    start="any features, readout from zero",
+    gives="the loss on the new targets over time, and its floor",
+    reference="arXiv:2409.14623",
+)
+def transfer_error(
+    first: Real[ArrayLike, "inputs width"],
+    new_map: Real[ArrayLike, "inputs outputs"],
+    times: Real[ArrayLike, " times"],
+    *,
+    second_rate: Real[ArrayLike, ""] = 1.0,
+) -> TransferError:
+    """The loss of a new readout that starts at zero on top of a frozen first layer: ½‖exp(−W₁ W₁ᵀ η t) c‖².
+
+    The readout v of f(x) = x W₁ v follows v' = −η W₁ᵀ (W₁ v − c). Along a left singular vector of W₁ the error falls
+    at the squared singular value; what is orthogonal to the columns of W₁ remains, floor = ½‖(I − Π) c‖².
+
+    Args:
+        first: W₁, shape (d, h), such as that of a network that has converged on another task.
+        new_map: c, shape (d, k): the new targets are y = x c, for inputs with E[x xᵀ] = I.
+        times: Gradient-flow times t ≥ 0.
+        second_rate: η > 0, learning rate of the readout.
+
+    Returns:
+        `TransferError`; singular values up to rounding count as zero in its floor.
+
+    Raises:
+        InputError: A value that is not finite, t < 0, shapes that do not fit, or a rate that is not positive.
+
+    References:
+        The setting is that of Dominé et al., arXiv:2409.14623; the protocol and the solution are ours.
+
+    Example:
+        >>> import numpy as np
+        >>> solution = transfer_error(np.diag([2.0, 1.0, 0.0]), np.ones((3, 1)), np.array([0.0, 100.0]))
+        >>> solution.error.tolist(), float(solution.floor)
+        ([1.5, 0.5], 0.5)
+    """
+    first, new_map = real_array("first", first), real_array("new_map", new_map)
+    require(
+        first.ndim == 2 and new_map.ndim == 2 and len(first) == len(new_map),
+        f"new_map has shape {new_map.shape} and first {first.shape}",
+        argument="new_map",
+        value=new_map.shape,
+        remedy="give both a row for each input",
+    )
+    times = jnp.ravel(real_array("times", times, minimum=0))
+    rate = real_array("second_rate", second_rate, above=0)
+    return _readout_error(first, new_map, rate * times)
+
+
+@jax.jit
+def _speed(strength: Array, balance: Array) -> Array:
+    half = balance / 2
+    # The square root has no derivative where both vanish, and its subtraction would cancel where λ is positive.
+    nothing = (strength == 0) & (half == 0)
+    omega = jnp.hypot(jnp.where(nothing, 1, strength), half)
+    # Divided before multiplied, so that the square of s does not leave the floating-point range.
+    speed = jnp.where(half > 0, strength * (strength / (omega + jnp.maximum(half, 0))), omega - jnp.minimum(half, 0))
+    return jnp.where(nothing, jnp.abs(strength), speed)
+
+
+@jax.jit
+def _readout_error(first: Array, new_map: Array, times: Array) -> TransferError:
+    directions, sizes, _ = jnp.linalg.svd(first, full_matrices=False)
+    used = sizes > max(first.shape) * jnp.finfo(sizes.dtype).eps * jnp.max(sizes, initial=0)
+    along = directions.T @ new_map
+    floor = jnp.sum((new_map - directions @ (used[:, None] * along)) ** 2) / 2
+    remaining = jnp.exp(-times[:, None] * jnp.where(used, sizes, 0) ** 2)
+    learnable = jnp.sum(jnp.where(used[:, None], along, 0) ** 2, axis=1)
+    return TransferError(floor + remaining**2 @ learnable / 2, floor)

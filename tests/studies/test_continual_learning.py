@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies import find_study
+
+ContinualLearning = find_study("continual-learning")
+
+
+def drawn(seed: int):
+    draw = np.random.default_rng(seed)
+    weakest = float(draw.uniform(0.7, 1.2))
+    inputs, outputs = ((3, 3), (3, 2), (2, 3))[seed % 3]
+    return ContinualLearning(
+        inputs=inputs,
+        outputs=outputs,
+        weakest=weakest,
+        strongest=weakest * float(draw.uniform(1.2, 2)),
+        largest_balance=float(draw.uniform(0.3, 2)),
+        balances=3,
+        times=40,
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_theory_and_experiment_agree_at_random_fields(seed):
+    tree = drawn(seed).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    # The old task was learned before, and something of it is forgotten; otherwise agreement would be cheap.
+    old_loss = tree["observed"]["old_loss"]
+    assert np.all(old_loss[:, 0] < 1e-9)
+    assert np.all(old_loss[:, -1] > 0.1 * tree["predicted"]["old_loss_at_the_end"])
+
+
+def test_as_much_is_forgotten_in_the_end_whatever_the_balance():
+    predicted = ContinualLearning(inputs=3, outputs=3, times=10).predict()
+    # At the last time e⁻⁴ of the slowest network's error is left.
+    end = float(predicted["old_loss_at_the_end"])
+    np.testing.assert_allclose(predicted["old_loss"][:, -1], end, rtol=0.1)
+
+
+def test_a_large_first_layer_forgets_late_where_there_are_more_inputs():
+    loss = ContinualLearning(balances=2, largest_balance=2.0, times=40).predict()["loss"].to_numpy()
+    negative, positive = loss
+    assert np.all(negative[1:] > positive[1:])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("weakest", bad) for bad in (0.0, -1.0, 5.0, np.nan)),
+        *(("times", bad) for bad in (1, 0)),
+        *(("balances", bad) for bad in (1, 0)),
+        *(("largest_balance", bad) for bad in (0.0, np.inf)),
+        *(("inputs", bad) for bad in (0, -2)),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, field, value):
+    monkeypatch.setattr("dynascope.flows.gradient_flow", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        ContinualLearning(**ContinualLearning.tiny | {field: value}).run()
+    assert refusal.value.argument == field

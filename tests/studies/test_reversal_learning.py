@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies import find_study
+
+ReversalLearning = find_study("reversal-learning")
+
+
+def drawn(seed: int):
+    draw = np.random.default_rng(seed)
+    weakest = float(draw.uniform(0.7, 1.2))
+    inputs, outputs = ((3, 3), (3, 2), (2, 3))[seed % 3]
+    return ReversalLearning(
+        inputs=inputs,
+        outputs=outputs,
+        weakest=weakest,
+        strongest=weakest * float(draw.uniform(1.0, 2)),
+        smallest_balance=10 ** float(draw.uniform(-2, -1)),
+        largest_balance=float(draw.uniform(0.3, 2)),
+        balances=2,
+        sign=int(draw.choice([-1, 1])),
+        times=300,
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_theory_and_experiment_agree_at_random_fields(seed):
+    tree = drawn(seed).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    # Every mode was learned and then reversed; otherwise agreement would be cheap.
+    strength = tree["observed"]["mode_strength"]
+    assert np.all(strength[:, 0] > 0.5)
+    assert np.all(strength[:, -1] < -0.3)
+    assert np.all(np.isfinite(tree["observed"]["reversal_time"]))
+
+
+def test_modes_pass_zero_at_the_predicted_time_later_the_smaller_the_balance():
+    predicted = ReversalLearning(times=10).predict()
+    strength, times = predicted["reversal_time"], predicted["time"]
+    assert np.all(np.diff(strength, axis=0) < 0)
+    assert float(strength.max()) < float(times[-1]) / 2
+    # λ = 1e-3 and s = 1: ln(1 + 2ω/λ)/(2ω).
+    np.testing.assert_allclose(strength[0, 1], np.log(2001) / 2, rtol=1e-6)
+
+
+def test_the_sign_of_the_balance_mirrors_the_prediction():
+    positive, negative = (ReversalLearning(sign=sign, times=10).predict() for sign in (1, -1))
+    np.testing.assert_allclose(negative["balance"][::-1], -positive["balance"], rtol=1e-14)
+    for name in ("loss", "mode_strength", "reversal_time"):
+        np.testing.assert_allclose(negative[name][::-1], positive[name], rtol=1e-9, atol=1e-12)
+
+
+def test_a_mode_that_is_not_seen_to_reverse_is_a_disagreement():
+    study = ReversalLearning(**ReversalLearning.tiny)
+    predicted = study.judged(study.predict())
+    observed = predicted.assign(reversal_time=np.inf * predicted["reversal_time"])
+    tree = study.compare(observed, predicted)
+    assert tree.attrs["verdict"] == "disagree"
+    assert tree.attrs["verdict_sentence"].startswith("Theory and experiment disagree: reversal time inf")
+    assert not json.loads(tree.attrs["agreement"])["reversal_time"]["agrees"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("weakest", bad) for bad in (0.0, -1.0, 5.0, np.nan)),
+        *(("times", bad) for bad in (9, 0)),
+        *(("balances", bad) for bad in (1, 0)),
+        *(("smallest_balance", bad) for bad in (0.0, -1.0, 2.0)),
+        *(("sign", bad) for bad in (0, 2)),
+        *(("outputs", bad) for bad in (0, -2)),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, field, value):
+    monkeypatch.setattr("dynascope.flows.gradient_flow", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        ReversalLearning(**ReversalLearning.tiny | {field: value}).run()
+    assert refusal.value.argument == field

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies import find_study
+
+TransferLearning = find_study("transfer-learning")
+
+
+def drawn(seed: int):
+    draw = np.random.default_rng(seed)
+    weakest = float(draw.uniform(0.7, 1.2))
+    dimension, rank = ((2, 1), (3, 2), (2, 2))[seed % 3]
+    return TransferLearning(
+        dimension=dimension,
+        rank=rank,
+        weakest=weakest,
+        strongest=weakest * float(draw.uniform(1.0, 2)),
+        largest_balance=float(draw.uniform(0.5, 2)),
+        balances=2,
+        times=40,
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_theory_and_experiment_agree_at_random_fields(seed):
+    tree = drawn(seed).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    # The new target was not known before, and most of what can be learned of it is; otherwise it would be cheap.
+    strength = tree["observed"]["mode_strength"]
+    np.testing.assert_allclose(strength[:, 0], 0, atol=1e-12)
+    assert np.all(strength[..., 0][:, -1] > 0.9)
+
+
+def test_unused_directions_are_learned_from_a_large_first_layer_only():
+    predicted = TransferLearning(dimension=3, rank=1, times=10).predict()
+    # Each of the two unused directions has half of a squared target of one.
+    np.testing.assert_allclose(predicted["floor"], [0, 0, 1, 1], atol=1e-12)
+    np.testing.assert_allclose(predicted["speed"][:, 1:], np.array([[3.0], [1.0], [0.0], [0.0]]) * [1, 1], atol=1e-12)
+    assert np.all(np.diff(predicted["speed"], axis=0) <= 0)
+
+
+def test_the_loss_of_the_readout_is_what_its_modes_leave():
+    predicted = TransferLearning(times=20).predict()
+    left = np.sum((1 - predicted["mode_strength"].to_numpy()) ** 2, axis=-1) / 2
+    np.testing.assert_allclose(predicted["loss"], left, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("weakest", bad) for bad in (0.0, -1.0, 5.0, np.nan)),
+        *(("times", bad) for bad in (1, 0)),
+        *(("balances", bad) for bad in (1, 3, 0)),
+        *(("largest_balance", bad) for bad in (0.0, np.inf)),
+        *(("rank", bad) for bad in (0, 3)),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, field, value):
+    monkeypatch.setattr("dynascope.flows.gradient_flow", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        TransferLearning(**TransferLearning.tiny | {field: value}).run()
+    assert refusal.value.argument == field
