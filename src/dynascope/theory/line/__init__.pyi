@@ -1,0 +1,16 @@
+from .cosine import AlignmentChange as AlignmentChange
+from .cosine import alignment as alignment
+from .cosine import alignment_change as alignment_change
+from .data import LineData as LineData
+from .data import line_data as line_data
+from .kernel import tangent_kernel as tangent_kernel
+from .motion import Limit as Limit
+from .motion import TimeScale as TimeScale
+from .motion import Trajectory as Trajectory
+from .motion import limit as limit
+from .motion import time_scale as time_scale
+from .motion import trajectory as trajectory
+from .norms import LayerNorms as LayerNorms
+from .norms import Rescaling as Rescaling
+from .norms import layer_norms as layer_norms
+from .norms import rescaling as rescaling

@@ -1,0 +1,80 @@
+"""What a network sees of data whose inputs lie on a line through the origin."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jax import Array
+from jaxtyping import Real
+from numpy.typing import ArrayLike
+
+from dynascope.errors import require, require_array
+
+__all__ = ["LineData", "line_data"]
+
+_ROUNDING = 1e-8  # relative size of a second singular value that counts as rounding
+
+
+class LineData(NamedTuple):
+    """Inputs x = a n on a line, with targets y: ½ E(f − y)² depends on them through these numbers only.
+
+    Attributes:
+        direction: n, of norm one, shape (d,).
+        power: E[a²] > 0, the mean squared length of the inputs.
+        target: S = E[a y]/E[a²], the slope of the best linear fit y ≈ S a.
+        unexplained: E[(y − S a)²] ≥ 0, what no linear network can learn.
+    """
+
+    direction: Real[Array | np.ndarray, " inputs"]
+    power: Real[Array | np.ndarray, ...] | float
+    target: Real[Array | np.ndarray, ...] | float
+    unexplained: Real[Array | np.ndarray, ...] | float = 0.0
+
+
+def line_data(inputs: ArrayLike, targets: ArrayLike) -> LineData:
+    """Read the line, and what there is to learn along it, off samples.
+
+    Args:
+        inputs: Samples in rows, shape (n, d), all on one line through the origin; such as `task.inputs`.
+        targets: One target for each sample, shape (n, 1) or (n,); such as `task.targets`.
+
+    Returns:
+        `LineData` of NumPy float64 numbers. Of the two directions of the line, that with the largest component of n
+        positive.
+
+    Raises:
+        InputError: Inputs that are all zero or not on a line, targets of another shape, or values that are not finite.
+
+    References:
+        Xu & Ziyin, arXiv:2401.07085, section 2.
+
+    Example:
+        >>> data = line_data([[3.0, 4.0], [-1.5, -2.0], [6.0, 8.0]], [1.0, -0.5, 2.0])
+        >>> data.direction.round(12).tolist(), round(data.power, 12), round(data.target, 12)
+        ([0.6, 0.8], 43.75, 0.2)
+    """
+    x = require_array("inputs", inputs, (None, None))
+    require(
+        x.size > 0 and bool(np.any(x)),
+        "inputs are all zero",
+        argument="inputs",
+        value=x.shape,
+        remedy="give samples of which at least one is not",
+    )
+    y = require_array("targets", targets, (len(x), 1) if np.ndim(targets) == 2 else (len(x),)).reshape(-1)
+    # In the unit of the largest, squares neither overflow nor underflow.
+    unit = np.abs(x).max()
+    _, sizes, right = np.linalg.svd(x / unit, full_matrices=False)
+    second = float(sizes[1] / sizes[0]) if len(sizes) > 1 else 0.0
+    require(
+        second <= _ROUNDING,
+        f"inputs are not on a line through the origin (second singular value {second:.3g} of the first)",
+        argument="inputs",
+        value=second,
+        remedy="project them on one direction, or use the theory of whitened inputs",
+    )
+    direction = right[0] * np.sign(right[0, np.argmax(np.abs(right[0]))])
+    along = x @ direction
+    target = float(np.mean(along / unit * y) / np.mean((along / unit) ** 2) / unit)
+    return LineData(direction, float(np.mean(along**2)), target, float(np.mean((y - target * along) ** 2)))

@@ -1,0 +1,80 @@
+"""The neural tangent kernel of a two-layer linear network with learning rates by layer."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.errors import require
+from dynascope.theory.domain import covers
+from dynascope.theory.growth_factor import real_array
+
+__all__ = ["tangent_kernel"]
+
+
+@covers(
+    network="two-layer linear, one output, any width, rates by layer",
+    data="any",
+    start="any",
+    gives="the neural tangent kernel of given weights",
+    reference="arXiv:2401.07085",
+)
+def tangent_kernel(
+    first: Real[ArrayLike, "... inputs width"],
+    second: Real[ArrayLike, "... width"],
+    inputs: Real[ArrayLike, "samples inputs"],
+    other_inputs: Real[ArrayLike, "others inputs"] | None = None,
+    *,
+    multiplier: Real[ArrayLike, ...] = 1.0,
+    first_rate: Real[ArrayLike, ...] = 1.0,
+    second_rate: Real[ArrayLike, ...] = 1.0,
+) -> Float[Array, "... samples others"]:
+    """The tangent kernel K(x, x') = γ² [η₂ Σ (x·wᵢ)(x'·wᵢ) + η₁ ‖u‖² x·x'], learning rates included.
+
+    Under gradient flow on p E(f − y)² the output moves as df(x)/dt = −2 p E_x'[K(x, x') (f(x') − y')].
+
+    Args:
+        first: W, shape (..., d, h), such as `Trajectory.first` at all times.
+        second: u, shape (..., h).
+        inputs: x, shape (n, d); they need not lie on a line.
+        other_inputs: x', shape (m, d); by default the same.
+        multiplier: γ > 0.
+        first_rate: η₁ > 0.
+        second_rate: η₂ > 0.
+
+    Returns:
+        Kernel of shape (..., n, m).
+
+    Raises:
+        InputError: Shapes that do not fit, or values that are not finite or not positive.
+
+    References:
+        Xu & Ziyin, arXiv:2401.07085, equation 18.
+
+    Example:
+        >>> tangent_kernel(jnp.diag(jnp.array([1.0, 2.0])), jnp.ones(2), jnp.eye(2)).tolist()
+        [[3.0, 0.0], [0.0, 6.0]]
+    """
+    w, u = real_array("first", first), real_array("second", second)
+    x = real_array("inputs", inputs)
+    other = x if other_inputs is None else real_array("other_inputs", other_inputs)
+    require(
+        w.ndim >= 2 and u.ndim >= 1 and w.shape[:-2] == u.shape[:-1] and w.shape[-1] == u.shape[-1],
+        f"first has shape {w.shape} and second {u.shape}",
+        argument="second",
+        value=u.shape,
+        remedy="pass W of shape (..., d, h) and u of shape (..., h)",
+    )
+    for name, each in (("inputs", x), ("other_inputs", other)):
+        require(
+            each.ndim == 2 and each.shape[1] == w.shape[-2],
+            f"{name} has shape {each.shape} for weights of {w.shape[-2]} inputs",
+            argument=name,
+            value=each.shape,
+            remedy="pass samples in rows",
+        )
+    outer = real_array("second_rate", second_rate, above=0) * (x @ w) @ jnp.swapaxes(other @ w, -1, -2)
+    inner = real_array("first_rate", first_rate, above=0) * jnp.sum(u**2, axis=-1)[..., None, None] * (x @ other.T)
+    return real_array("multiplier", multiplier, above=0) ** 2 * (outer + inner)
