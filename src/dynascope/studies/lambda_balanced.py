@@ -100,9 +100,11 @@ class LambdaBalanced(Study):
 
         target = self._task.cross_moment.T
         first, second = (np.stack([getattr(each, name) for each in self._networks]) for name in ("first", "second"))
-        rates = {"first_rate": self.first_rate, "second_rate": self.second_rate}
         with jax.enable_x64(True):
-            found = jax.device_get(gram(first, second, target, self._times, **rates))
+            solution = gram(
+                first, second, target, self._times, first_rate=self.first_rate, second_rate=self.second_rate
+            )
+            found = jax.device_get(solution)
         variables, coordinates = self._measured(found.first, found.second)
         variables["loss"] = (("balance", "time"), np.sum((found.product - target) ** 2, axis=(-2, -1)) / 2)
         return make_record(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -94,7 +94,7 @@ def balanced_limit(
         'saddle'
     """
     with jax.enable_x64(True):
-        options = {"first_rate": first_rate, "second_rate": second_rate}
+        options: dict[str, Any] = {"first_rate": first_rate, "second_rate": second_rate}
         arrays = [np.asarray(each, np.float64) for each in (first, second, target_map)]
         weights = arrays[0], arrays[1]
         start = jax.device_get(gram(*weights, arrays[2], np.zeros(1), approximate=approximate, **options))
