@@ -1,0 +1,16 @@
+from .function_space import FunctionSpacePath as FunctionSpacePath
+from .function_space import function_space_flow as function_space_flow
+from .function_space import preconditioner as preconditioner
+from .interpolation import Interpolator as Interpolator
+from .interpolation import implicit_bias_objective as implicit_bias_objective
+from .interpolation import interpolator as interpolator
+from .kernel import KernelChange as KernelChange
+from .kernel import kernel_change as kernel_change
+from .regimes import Regime as Regime
+from .regimes import escape_time as escape_time
+from .regimes import regime as regime
+from .whitened import Trajectory as Trajectory
+from .whitened import TrajectoryLimit as TrajectoryLimit
+from .whitened import imbalance as imbalance
+from .whitened import trajectory as trajectory
+from .whitened import trajectory_limit as trajectory_limit

@@ -1,0 +1,135 @@
+"""How far the tangent kernel of a neuron moves: by direction and by size."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.errors import require
+from dynascope.theory.domain import covers
+from dynascope.theory.growth_factor import real_array
+from dynascope.theory.neuron.decomposition import broadcast
+from dynascope.theory.neuron.function_space import polar, require_vector
+
+__all__ = ["KernelChange", "kernel_change"]
+
+
+class KernelChange(NamedTuple):
+    """How the tangent kernel K of one state differs from K₀ of another, each of the broadcast shape.
+
+    Attributes:
+        distance: S = 1 − ⟨K₀, K⟩/(‖K₀‖ ‖K‖) in the Frobenius inner product, between 0 and 1. It is blind to scale: a
+            balanced neuron has S = sin²∠(w₀, w)/(d + 3), which vanishes in high dimension however much it learns.
+        relative_change: ρ = ‖K − K₀‖/‖K₀‖, which sees the scale.
+    """
+
+    distance: Float[Array, ...]
+    relative_change: Float[Array, ...]
+
+
+@covers(
+    network="single linear neuron f(x) = a wᵀx, rates by layer",
+    data="whitened inputs, any targets",
+    start="any",
+    gives="how far the tangent kernel turns and moves between two states",
+    reference="arXiv:2406.06158",
+)
+def kernel_change(
+    initial_output: Real[ArrayLike, ...],
+    initial_weights: Real[ArrayLike, "... d"],
+    output: Real[ArrayLike, ...],
+    weights: Real[ArrayLike, "... d"],
+    *,
+    output_rate: Real[ArrayLike, ...] = 1.0,
+    weight_rate: Real[ArrayLike, ...] = 1.0,
+) -> KernelChange:
+    """The change of the tangent kernel K = X (η_w a² I + η_a w wᵀ) Xᵀ from one state to another, on whitened inputs.
+
+    With P = η_w a², Q = η_a ‖w‖² and c the cosine between the weights, ⟨K₁, K₂⟩ = d P₁ P₂ + P₁ Q₂ + Q₁ P₂ + Q₁ Q₂ c².
+    Both measures come from ‖K₁ − K₂‖² = (d−1) (P₁−P₂)² + (P₁−P₂+Q₁−Q₂)² + 2 Q₁ Q₂ (1−c²), a sum of squares, the
+    distance as half of it for kernels of norm one, so that small changes keep their digits.
+
+    Args:
+        initial_output: a of the first state, shape (...).
+        initial_weights: w of the first state, shape (..., d). Against a `trajectory` give it a dimension for the
+            times, such as `initial_weights[..., None, :]` with `initial_output[..., None]`.
+        output: a of the second state.
+        weights: w of the second state, shape (..., d).
+        output_rate: η_a > 0.
+        weight_rate: η_w > 0.
+
+    Returns:
+        `KernelChange`. Can be compiled and differentiated.
+
+    Raises:
+        InputError: A value that is not finite, shapes that do not fit, a rate that is not positive, or a state with
+            a = 0 and w = 0, which has no kernel (not checked on values traced by JAX).
+
+    References:
+        Fort et al., arXiv:2010.15110, for S, as used by Kunin et al., arXiv:2406.06158; the closed form is ours.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     change = kernel_change(1.0, np.array([1.0, 0.0]), 2.0, np.array([0.0, 2.0]))
+        ...     print(f"{change.distance:.6f} {change.relative_change:.6f}")
+        0.200000 3.255764
+    """
+    states = {
+        "initial_output": real_array("initial_output", initial_output),
+        "initial_weights": require_vector("initial_weights", initial_weights),
+        "output": real_array("output", output),
+    }
+    states["weights"] = require_vector("weights", weights, states["initial_weights"].shape[-1])
+    rates = {
+        "output_rate": real_array("output_rate", output_rate, above=0),
+        "weight_rate": real_array("weight_rate", weight_rate, above=0),
+    }
+    vectors = ("initial_weights", "weights")
+    broadcast(**{name: value.shape[: value.ndim - (name in vectors)] for name, value in (states | rates).items()})
+    for one, other in (("initial_output", "initial_weights"), ("output", "weights")):
+        a, w = states[one], states[other]
+        if not (isinstance(a, Tracer) or isinstance(w, Tracer)):
+            require(
+                not np.any((np.asarray(a) == 0) & (np.asarray(w) == 0).all(axis=-1)),
+                f"{one} and {other} are both zero",
+                argument=one,
+                value=0.0,
+                remedy="give a state with a tangent kernel",
+            )
+    return _change(*states.values(), *rates.values())
+
+
+@jax.jit
+def _change(first_a: Array, first_w: Array, second_a: Array, second_w: Array, eta_a: Array, eta_w: Array):
+    dimension = first_w.shape[-1]
+    (first_size, first_direction), (second_size, second_direction) = polar(first_w), polar(second_w)
+    sum_square = jnp.sum((first_direction + second_direction) ** 2, axis=-1)
+    sine_square = sum_square * jnp.sum((first_direction - second_direction) ** 2, axis=-1) / 4
+
+    def parts(a: Array, size: Array) -> tuple[Array, Array, Array, Array]:
+        """P, Q and ‖K‖ in the unit that is also returned, in which their squares do not underflow."""
+        out, along = jnp.sqrt(eta_w) * jnp.abs(a), jnp.sqrt(eta_a) * size
+        unit = jax.lax.stop_gradient(jnp.maximum(out, along))
+        p, q = (out / unit) ** 2, (along / unit) ** 2
+        return p, q, jnp.sqrt((dimension - 1) * p**2 + (p + q) ** 2), unit
+
+    def difference(p1: Array, q1: Array, p2: Array, q2: Array) -> Array:
+        alone, both = p1 - p2, (p1 - p2) + (q1 - q2)
+        return (dimension - 1) * alone**2 + both**2 + 2 * q1 * q2 * sine_square
+
+    p1, q1, norm1, unit1 = parts(first_a, first_size)
+    p2, q2, norm2, unit2 = parts(second_a, second_size)
+    shrunk, grown = jnp.minimum(1, unit2 / unit1) ** 2, jnp.minimum(1, unit1 / unit2) ** 2
+    moved = difference(grown * p1, grown * q1, shrunk * p2, shrunk * q2)
+    still = moved == 0
+    return KernelChange(
+        distance=difference(p1 / norm1, q1 / norm1, p2 / norm2, q2 / norm2) / 2,
+        relative_change=jnp.where(still, 0, jnp.sqrt(jnp.where(still, 1, moved))) / (norm1 * grown),
+    )

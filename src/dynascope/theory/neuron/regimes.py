@@ -1,0 +1,196 @@
+"""Whether a neuron learns lazily, richly, or richly after a delay, told from its start."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.errors import InputError, require, require_positive
+from dynascope.theory.domain import covers
+from dynascope.theory.neuron.decomposition import Decomposition, decompose
+from dynascope.theory.neuron.kernel import kernel_change
+from dynascope.theory.neuron.whitened import trajectory_limit
+
+__all__ = ["Regime", "escape_time", "regime"]
+
+_NETWORK = "single linear neuron f(x) = a wᵀx, rates by layer"
+_DATA = "whitened inputs, any targets but zero"
+_REFERENCE = "arXiv:2406.06158"
+
+
+class Regime(NamedTuple):
+    """The regime of a start, with the numbers that decide it, in NumPy arrays of shape (...).
+
+    Attributes:
+        regime: "lazy" (the tangent kernel hardly moves), "rich" or "delayed rich" (the norm fits at once, with the
+            direction of the start, and the direction turns much later).
+        relative_change: ρ(∞) = ‖K∞ − K₀‖/‖K₀‖ of the tangent kernel.
+        relative_imbalance: λ/s = δ/(κ ‖β*‖).
+        fit_time: 1/|δ|, the time in which the norm fits where λ/s is large; ∞ for a balanced start.
+        escape_time: When the direction turns, as `escape_time`.
+        status: How training ends, as `TrajectoryLimit.status`; "saddle" and "static" starts learn nothing more.
+    """
+
+    regime: np.ndarray
+    relative_change: np.ndarray
+    relative_imbalance: np.ndarray
+    fit_time: np.ndarray
+    escape_time: np.ndarray
+    status: np.ndarray
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="downstream: input weights larger than the output weight",
+    gives="when the plateau of delayed rich learning ends",
+    reference=_REFERENCE,
+    exact=False,
+)
+def escape_time(
+    initial_output: Real[ArrayLike, ...],
+    initial_weights: Real[ArrayLike, "... d"],
+    target: Real[ArrayLike, "... d"],
+    *,
+    output_rate: Real[ArrayLike, ...] = 1.0,
+    weight_rate: Real[ArrayLike, ...] = 1.0,
+) -> Float[Array, ...]:
+    """The time at which a downstream neuron (δ < 0) has learned half of β*, along β*.
+
+    t = ln[2ω ‖W⊥‖²/(|λ| c₊²)]/(κ Γ) in the notation of `trajectory`, with Γ ≈ 2 ‖β*‖²/|λ| for |λ| ≫ ‖β*‖. Until then
+    the excess loss rests at about ½ ‖β*‖² sin²∠(w₀, β*). It is exact up to a relative exp(−|δ| t), so not meaningful
+    for a nearly balanced start.
+
+    Args:
+        initial_output: a(0), shape (...).
+        initial_weights: w(0), shape (..., d).
+        target: β*, shape (d,) or (..., d).
+        output_rate: η_a > 0.
+        weight_rate: η_w > 0.
+
+    Returns:
+        Times of the broadcast shape. 0 marks a start without delay: upstream, balanced, or already aligned; ∞ one
+        that never leaves the saddle.
+
+    Raises:
+        InputError: A target of zero, or as `trajectory`.
+
+    References:
+        Kunin et al., arXiv:2406.06158, describe the delay; the time is ours.
+
+    Example:
+        >>> start, target = (0.1, np.array([0.5, 1.5, -1.0])), np.array([1.0, -0.5, 0.25])
+        >>> with jax.enable_x64(True):
+        ...     time = escape_time(*start, target, output_rate=0.5, weight_rate=2.0)
+        ...     print(f"{time:.6f}")
+        3.594258
+    """
+    start = decompose(initial_output, initial_weights, target, output_rate, weight_rate)
+    if not isinstance(start.strength, Tracer):
+        require(
+            bool(np.all(np.asarray(start.strength) > 0)),
+            "a target is zero",
+            argument="target",
+            value=0.0,
+            remedy="give a direction to learn",
+        )
+    return _escape_time(start)
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any but zero",
+    gives="lazy, rich or delayed rich learning",
+    reference=_REFERENCE,
+    exact=False,
+)
+def regime(
+    initial_output: Real[ArrayLike, ...],
+    initial_weights: Real[ArrayLike, "... d"],
+    target: Real[ArrayLike, "... d"],
+    *,
+    output_rate: Real[ArrayLike, ...] = 1.0,
+    weight_rate: Real[ArrayLike, ...] = 1.0,
+    change_threshold: float = 0.1,
+    delay_threshold: float = 0.1,
+    imbalance_threshold: float = 4.0,
+) -> Regime:
+    """Tell from the start whether the neuron learns lazily, richly or richly after a delay.
+
+    "lazy" if its tangent kernel changes by less than `change_threshold` in all, ρ(∞) < 0.1. Otherwise "delayed rich"
+    if λ < −4 ‖β*‖ and the norm fits in less than `delay_threshold` of the escape time, 1/|δ| < 0.1 t. Otherwise
+    "rich". Expect lazy far upstream, and far downstream if w₀ is aligned with β*; delayed rich far downstream if it is
+    nearly orthogonal; rich near balance from a small start.
+
+    Args:
+        initial_output: a(0), shape (...).
+        initial_weights: w(0), shape (..., d).
+        target: β*, shape (d,) or (..., d).
+        output_rate: η_a > 0.
+        weight_rate: η_w > 0.
+        change_threshold: Largest relative change of the kernel that still counts as lazy.
+        delay_threshold: Largest ratio of the fit time to the escape time that counts as a delay.
+        imbalance_threshold: Smallest −λ/‖β*‖ that counts as far downstream.
+
+    Returns:
+        `Regime`.
+
+    Raises:
+        InputError: A start at zero, a target of zero, a threshold that is not positive, or as `trajectory`.
+
+    References:
+        The regimes are those of Kunin et al., arXiv:2406.06158; the thresholds are ours.
+
+    Example:
+        >>> outputs, weights = np.array([20.0, 0.1, 0.1]), np.array([[0.0, 0.1], [0.0, 0.1], [0.0, 5.0]])
+        >>> regime(outputs, weights, np.array([1.0, 0.1])).regime.tolist()
+        ['lazy', 'rich', 'delayed rich']
+    """
+    require_positive(
+        change_threshold=change_threshold, delay_threshold=delay_threshold, imbalance_threshold=imbalance_threshold
+    )
+    rates = {"output_rate": output_rate, "weight_rate": weight_rate}
+    escape = np.asarray(escape_time(initial_output, initial_weights, target, **rates))
+    start: Decomposition = jax.device_get(decompose(initial_output, initial_weights, target, output_rate, weight_rate))
+    limit = trajectory_limit(initial_output, initial_weights, target, **rates)
+    # A kernel that vanishes in the saddle at zero has changed by one, but has no direction to compare.
+    vanished = (limit.output_weight == 0) & (limit.weights == 0).all(axis=-1)
+    if np.any(vanished & (limit.status == "static")):
+        raise InputError(
+            "the neuron is at zero, where it stays",
+            argument="initial_output",
+            value=0.0,
+            remedy="give it a nonzero output or input weight",
+        )
+    output = np.where(vanished, 1, limit.output_weight)
+    change = kernel_change(initial_output, initial_weights, output, limit.weights, **rates).relative_change
+    change = np.where(vanished, 1, change)
+
+    delta = start.rate * start.imbalance
+    fit = np.where(delta == 0, np.inf, 1 / np.abs(np.where(delta == 0, 1, delta)))
+    relative = np.asarray(start.imbalance / start.strength)
+    delayed = (relative < -imbalance_threshold) & (fit < delay_threshold * escape)
+    name = np.select([change < change_threshold, delayed], ["lazy", "delayed rich"], "rich")
+    return Regime(name, change, relative, fit, escape, limit.status)
+
+
+@jax.jit
+def _escape_time(start: Decomposition) -> Array:
+    trapped = start.growing == 0
+    at_once = (start.imbalance >= 0) | (start.across_square == 0)
+    late = ~(trapped | at_once)
+    lag = jnp.where(late, -start.imbalance, 1)
+    rate = jnp.where(late & (start.turning_rate > 0), start.turning_rate, 1)
+    amount = jnp.log(jnp.where(late, 2 * start.omega, 1) / lag) + jnp.log(jnp.where(late, start.across_square, 1))
+    amount = amount - 2 * jnp.log(jnp.where(late, jnp.abs(start.growing), 1))
+    time = jnp.maximum(amount, 0) / (start.rate * rate)
+    never = trapped | (late & (start.turning_rate == 0))
+    return jnp.where(never, jnp.inf, jnp.where(at_once, 0, time))

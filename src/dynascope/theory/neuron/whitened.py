@@ -1,0 +1,313 @@
+"""The neuron on whitened inputs: its weights at any time, in closed form, from any start."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.errors import require
+from dynascope.theory.domain import covers
+from dynascope.theory.growth_factor import real_array
+from dynascope.theory.neuron.decomposition import Decomposition, broadcast, decompose
+from dynascope.theory.neuron.function_space import polar, require_vector
+
+__all__ = ["Trajectory", "TrajectoryLimit", "imbalance", "trajectory", "trajectory_limit"]
+
+_NETWORK = "single linear neuron f(x) = a wᵀx, rates by layer"
+_DATA = "whitened inputs, any targets"
+_REFERENCE = "arXiv:2406.06158"
+_BLOCK = 50_000  # neurons times times that are followed at once, so that what lies between fits into the cache
+_AT_REST = 1e-12  # relative size of the gradient below which a start counts as a fixed point
+
+
+class Trajectory(NamedTuple):
+    """The neuron at some times.
+
+    Attributes:
+        output_weight: a(t), shape (..., times).
+        weights: w(t), shape (..., times, d).
+        excess_loss: ½ ‖β − β*‖², the loss above that of the best linear map, computed without cancellation, shape
+            (..., times).
+    """
+
+    output_weight: Float[Array, ...]
+    weights: Float[Array, "... d"]
+    excess_loss: Float[Array, ...]
+
+    @property
+    def coefficients(self) -> Float[Array | np.ndarray, "... d"]:
+        """The linear map β(t) = a w, shape (..., times, d)."""
+        return self.output_weight[..., None] * self.weights
+
+
+class TrajectoryLimit(NamedTuple):
+    """Where the neuron goes as t → ∞, in NumPy arrays.
+
+    Attributes:
+        output_weight: a∞, shape (...).
+        weights: w∞, shape (..., d).
+        coefficients: β∞, equal to β* unless the flow is trapped, shape (..., d).
+        excess_loss: ½ ‖β∞ − β*‖², shape (...).
+        status: "converges" (exponentially, to β*), "power law" (a balanced start with a zero target: β → 0 as 1/t),
+            "saddle" (trapped at a = 0, w ⊥ β*) or "static" (the start is a fixed point), shape (...).
+    """
+
+    output_weight: np.ndarray
+    weights: np.ndarray
+    coefficients: np.ndarray
+    excess_loss: np.ndarray
+    status: np.ndarray
+
+
+@covers(
+    network=_NETWORK,
+    data="any",
+    start="any",
+    gives="the conserved imbalance between the layers",
+    reference=_REFERENCE,
+)
+def imbalance(
+    output: Real[ArrayLike, ...],
+    weights: Real[ArrayLike, "... d"],
+    *,
+    output_rate: Real[ArrayLike, ...] = 1.0,
+    weight_rate: Real[ArrayLike, ...] = 1.0,
+) -> Float[Array, ...]:
+    """The imbalance δ = η_w a² − η_a ‖w‖² of a neuron f(x) = a wᵀx, which gradient flow conserves.
+
+    δ > 0 is upstream (the output weight is large, and the weights below it learn fast), δ < 0 downstream.
+
+    Args:
+        output: a, shape (...).
+        weights: w, shape (..., d).
+        output_rate: η_a > 0, learning rate of a.
+        weight_rate: η_w > 0, learning rate of w.
+
+    Returns:
+        δ of the broadcast shape, accurate to the rounding of the weights also where it is small.
+
+    Raises:
+        InputError: A value that is not finite, shapes that do not fit, or a rate that is not positive.
+
+    References:
+        Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 3, with learning rates.
+
+    Example:
+        >>> print(f"{imbalance(0.3, np.array([0.2, -0.1, 0.4])):.2f}")
+        -0.12
+    """
+    a, w = real_array("output", output), require_vector("weights", weights)
+    eta_a, eta_w = real_array("output_rate", output_rate, above=0), real_array("weight_rate", weight_rate, above=0)
+    broadcast(weights=w.shape[:-1], output=a.shape, output_rate=eta_a.shape, weight_rate=eta_w.shape)
+    above, below = jnp.sqrt(eta_w) * a, jnp.sqrt(eta_a) * polar(w)[0]
+    return (above - below) * (above + below)
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="weights, linear map and loss at any time",
+    reference=_REFERENCE,
+)
+def trajectory(
+    initial_output: Real[ArrayLike, ...],
+    initial_weights: Real[ArrayLike, "... d"],
+    target: Real[ArrayLike, "... d"],
+    times: Real[ArrayLike, ...],
+    *,
+    output_rate: Real[ArrayLike, ...] = 1.0,
+    weight_rate: Real[ArrayLike, ...] = 1.0,
+) -> Trajectory:
+    """The neuron f(x) = a wᵀx under gradient flow on whitened inputs, E[x xᵀ] = I, from any start.
+
+    Solves da/dt = −η_a w·(β − β*), dw/dt = −η_w a (β − β*) with β = a w, which conserves `imbalance`. With
+    κ = √(η_a η_w), T = κt, A = (η_w/η_a)^¼ a, W = (η_a/η_w)^¼ w, λ = A² − ‖W‖², s = ‖β*‖ and ω = √(λ²/4 + s²), let
+    (e_p, e_A) be the unit eigenvector of ((−λ/2, s), (s, λ/2)) for +ω, and c₊ = e_p p₀ + e_A A₀, c₋ = e_p A₀ − e_A p₀
+    the components of the start (p₀ = β̂*·W₀, A₀). Then with m = exp(−2ωT), Γ = 2ω + λ
+
+        A = (e_A c₊ + e_p c₋ m)/√D,  β̂*·W = (e_p c₊ − e_A c₋ m)/√D,  W⊥ = exp(−ΓT/2) W⊥(0)/√D,
+        D = m + (c₊² + c₋² m)(1 − m)/(2ω) + ‖W⊥(0)‖² m (1 − exp(−λT))/λ,
+        s − β̂*·β = [m (s − A₀ p₀) + s ‖W⊥(0)‖² m (1 − exp(−λT))/λ]/D,
+
+    where D and the growing exponentials are scaled such that nothing cancels, overflows or underflows: starts down to
+    1e-300 and times up to 1e300 are fine. A start with c₊ = 0 (to a relative 1e-12) runs into the saddle a = 0,
+    w ⊥ β*; `trajectory_limit` says so.
+
+    The paper sums the loss over samples; here it is the mean, L = ½ E(y − xᵀβ)², and its whitened XᵀX = I reads
+    XᵀX/n = I. Both give β* = E[x y] and the same time.
+
+    Args:
+        initial_output: a(0), shape (...), of any sign, or zero.
+        initial_weights: w(0), shape (..., d).
+        target: β* = E[x y], shape (d,) or (..., d), also zero.
+        times: Gradient-flow times t ≥ 0, shape (times,), in any order, or a single one.
+        output_rate: η_a > 0, learning rate of a; it and η_w broadcast with the leading dimensions.
+        weight_rate: η_w > 0, learning rate of w.
+
+    Returns:
+        `Trajectory`; the dimension of times follows those of the batch, and is missing for a single time. It has the
+        dtype of the arguments, can be compiled and mapped, and is differentiable in all of them (where the target is
+        zero, only in the others).
+
+    Raises:
+        InputError: A value that is not finite, shapes that do not fit, t < 0, or a rate that is not positive (values
+            are not checked where JAX traces them).
+
+    References:
+        Kunin et al., arXiv:2406.06158, section 3 and appendix A; the form for every imbalance is ours.
+
+    Example:
+        >>> start, target = (0.3, np.array([0.2, -0.1, 0.4])), np.array([1.0, -0.5, 0.25])
+        >>> with jax.enable_x64(True):
+        ...     run = jax.device_get(trajectory(*start, target, np.array([1.0, 3.0])))
+        >>> run.output_weight.round(6).tolist(), run.excess_loss.round(6).tolist()
+        ([0.686133, 1.033857], [0.228938, 0.001315])
+        >>> run.coefficients[1].round(6).tolist()
+        [0.973817, -0.486909, 0.292105]
+    """
+    t = real_array("times", times, minimum=0)
+    require(t.ndim <= 1, f"times has shape {t.shape}", argument="times", value=t.shape, remedy="give a row of times")
+    start = decompose(initial_output, initial_weights, target, output_rate, weight_rate)
+    dtype = jnp.result_type(t, start.output)
+    path = _follow(jax.tree.map(lambda value: value.astype(dtype), start), jnp.atleast_1d(t).astype(dtype))
+    return path if t.ndim else Trajectory(path.output_weight[..., 0], path.weights[..., 0, :], path.excess_loss[..., 0])
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="where training ends, and how it gets there",
+    reference=_REFERENCE,
+)
+def trajectory_limit(
+    initial_output: Real[ArrayLike, ...],
+    initial_weights: Real[ArrayLike, "... d"],
+    target: Real[ArrayLike, "... d"],
+    *,
+    output_rate: Real[ArrayLike, ...] = 1.0,
+    weight_rate: Real[ArrayLike, ...] = 1.0,
+) -> TrajectoryLimit:
+    """The limit of `trajectory` as t → ∞, and how it is approached.
+
+    From c₊ ≠ 0 the flow converges to A = ±√(ω + λ/2), W = ±√(ω − λ/2) β̂*, with the sign of c₊, so that β = β*. From
+    c₊ = 0 it ends in the saddle A = 0, W = √−λ W⊥/‖W⊥‖. A zero target leaves only the larger of the layers.
+
+    Args:
+        initial_output: a(0), shape (...).
+        initial_weights: w(0), shape (..., d).
+        target: β*, shape (d,) or (..., d).
+        output_rate: η_a > 0.
+        weight_rate: η_w > 0.
+
+    Returns:
+        `TrajectoryLimit`.
+
+    Raises:
+        InputError: As `trajectory`.
+
+    Example:
+        >>> outputs, weights = np.array([1.0, 0.0]), np.array([[0.0, 0.0], [0.0, 2.0]])
+        >>> limit = trajectory_limit(outputs, weights, np.array([0.5, 0.0]))
+        >>> limit.status.tolist(), limit.excess_loss.round(3).tolist()
+        (['converges', 'static'], [0.0, 0.125])
+    """
+    start: Decomposition = jax.device_get(decompose(initial_output, initial_weights, target, output_rate, weight_rate))
+    half, sign = start.imbalance / 2, np.sign(start.growing)
+    no_target, size = start.strength == 0, np.sqrt(start.across_square)
+    learned = (start.growing != 0) & ~no_target
+    grown = np.sqrt(start.omega + np.abs(half))
+    other = start.strength / np.where(grown == 0, 1, grown)
+    upstream = half >= 0
+
+    # Without a target the larger layer keeps what the imbalance forces it to; so do weights caught by the saddle.
+    kept = np.where(no_target & upstream, np.sign(start.output) * np.sqrt(np.maximum(2 * half, 0)), 0)
+    output = np.where(learned, sign * np.where(upstream, grown, other), kept)
+    aligned = np.where(learned, sign * np.where(upstream, other, grown), 0)
+    shrink = np.where(learned | upstream, 0, np.sqrt(np.maximum(-2 * half, 0)) / np.where(size == 0, 1, size))
+    weights = aligned[..., None] * start.direction + shrink[..., None] * start.across
+
+    initial = start.aligned[..., None] * start.direction + start.across
+    wanted = start.strength[..., None] * start.direction
+    missing = start.output[..., None] * initial - wanted
+    rounding = max(_AT_REST, 8 * float(np.finfo(start.output.dtype).eps))
+    forces = np.abs(start.output) * np.linalg.norm(initial, axis=-1) + start.strength
+    unlifted = np.abs(start.aligned) <= rounding * np.sum(np.abs(start.direction * initial), axis=-1)
+    at_rest = np.where(start.output == 0, unlifted, np.linalg.norm(missing, axis=-1) <= rounding * forces)
+
+    output = np.where(at_rest, start.output, output)
+    weights = np.where(at_rest[..., None], initial, weights)
+    fitted = at_rest & (start.output != 0) | learned | no_target
+    return TrajectoryLimit(
+        output_weight=output / start.ratio,
+        weights=weights * start.ratio[..., None],
+        coefficients=np.where(fitted[..., None], wanted, 0),
+        excess_loss=np.where(fitted, 0, start.strength**2 / 2),
+        status=np.select(
+            [at_rest, ~learned & ~no_target, no_target & (half == 0)], ["static", "saddle", "power law"], "converges"
+        ),
+    )
+
+
+@jax.jit
+def _follow(start: Decomposition, times: Array) -> Trajectory:
+    batch = start.output.shape
+    flat = jax.tree.map(lambda value: value.reshape(-1, *value.shape[len(batch) :]), start)
+    block = max(1, _BLOCK // max(1, times.size))
+    if flat.output.size <= block:
+        path = _follow_block(flat, times)
+    else:
+        path = jax.lax.map(lambda one: _follow_block(one, times), flat, batch_size=block)
+    return jax.tree.map(lambda value: value.reshape(*batch, *value.shape[1:]), path)
+
+
+def _follow_block(start: Decomposition, times: Array) -> Trajectory:
+    s = Decomposition(*(value if value.ndim > start.output.ndim else value[..., None] for value in start))
+    upstream = s.imbalance >= 0
+    lag = jnp.where(upstream, s.imbalance, -s.imbalance)
+    slower = jnp.where(upstream, 2 * s.omega, s.turning_rate)
+    trapped = s.growing == 0
+    log_growing = jnp.log(jnp.where(trapped, 1, jnp.abs(s.growing)))
+    sign = jnp.where(trapped, s.growing, jnp.sign(s.growing))
+    excess = s.output * s.aligned - s.strength
+    shrinking_square = s.shrinking**2
+
+    # With q = exp(−slower T), D = c₊² E + q N. Both are divided by the larger of q and c₊², the phase being half the
+    # logarithm of their ratio, and what remains of c₊ and √q is `grown` and `shrunk`.
+    clock = s.rate * times
+    half = slower * clock / 2
+    phase = half + log_growing
+    dwelling = trapped | (phase < 0)
+    ceiling = 0.4 * jnp.log(jnp.finfo(clock.dtype).max)
+    ratio = jnp.exp(jnp.where(trapped, jnp.minimum(half, ceiling), -jnp.abs(phase)))
+    grown = sign * jnp.where(dwelling, ratio, 1)
+    shrunk = jnp.where(dwelling, 1, ratio)
+    root_lag = jnp.exp(-lag * clock / 2)
+    faded = jnp.where(upstream, 1, root_lag**2)
+    spent = _elapsed(2 * s.omega, clock)
+    spent_across = s.across_square * _elapsed(lag, clock)
+    scale = jax.lax.rsqrt(grown**2 * spent + shrunk**2 * (faded * (1 + shrinking_square * spent) + spent_across))
+
+    decayed = s.shrinking * jnp.exp(-half) * faded * shrunk
+    output = (s.out * grown + s.along * decayed) * scale
+    aligned = (s.along * grown - s.out * decayed) * scale
+    across = jnp.where(upstream, root_lag, 1) * shrunk * scale
+    missing = (shrunk * scale) ** 2 * (faded * excess - s.strength * spent_across)
+    loss = (missing**2 + (output * across) ** 2 * s.across_square) / 2
+    aligned, across = aligned * s.ratio, across * s.ratio
+    weights = aligned[..., None] * s.direction[..., None, :] + across[..., None] * s.across[..., None, :]
+    return Trajectory(output / s.ratio, weights, loss)
+
+
+def _elapsed(rate: Array, time: Array) -> Array:
+    """(1 − exp(−rate·time))/rate; the time itself where the rate is zero."""
+    x = rate * time
+    early = x < jnp.sqrt(jnp.finfo(x.dtype).eps)
+    return jnp.where(early, time * (1 - jnp.where(early, x, 0) / 2), -jnp.expm1(-x) / jnp.where(rate == 0, 1, rate))

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynascope.errors import InputError
+from dynascope.theory.neuron.kernel import kernel_change
+from dynascope.theory.neuron.regimes import escape_time, regime
+from dynascope.theory.neuron.whitened import trajectory
+
+TARGET = np.array([1.0, -0.5, 0.25])
+EAST = np.array([1.0, 0.0])
+
+
+@pytest.fixture(autouse=True)
+def _double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+def test_escape_time_golden():
+    time = escape_time(0.1, np.array([0.5, 1.5, -1.0]), TARGET, output_rate=0.5, weight_rate=2.0)
+    # Stored with eleven digits.
+    np.testing.assert_allclose(time, 3.5942575174, rtol=0, atol=1e-10)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    size=st.floats(3, 30),
+    output=st.floats(-0.3, 0.3),
+    angle=st.floats(0.001, 0.3),
+    output_rate=st.floats(0.3, 3),
+    weight_rate=st.floats(0.3, 3),
+)
+def test_half_of_the_target_is_learned_at_the_escape_time(size, output, angle, output_rate, weight_rate):
+    rates = {"output_rate": output_rate, "weight_rate": weight_rate}
+    start = output, size * np.array([np.sin(angle), np.cos(angle)])
+    told = regime(*start, EAST, **rates)
+    at_escape = trajectory(*start, EAST, told.escape_time, **rates)
+    # What the formula leaves out is exponentially small in the delay.
+    missed = 10 * np.exp(-told.escape_time / told.fit_time) + 1e-10
+    if told.escape_time > told.fit_time:
+        np.testing.assert_allclose(at_escape.coefficients[0], 0.5, rtol=0, atol=missed)
+
+
+def test_plateau_height_and_long_delay():
+    # δ = −100: the leading order in 1/|λ| is off by 2e-4.
+    angle = 1.4
+    start = 0.0, 10 * np.array([np.cos(angle), np.sin(angle)])
+    plateau = trajectory(*start, EAST, 0.2).excess_loss
+    np.testing.assert_allclose(plateau, np.sin(angle) ** 2 / 2, rtol=1e-2)
+    told = regime(*start, EAST)
+    assert told.regime == "delayed rich"
+    np.testing.assert_allclose(told.fit_time, 0.01, rtol=1e-12)
+
+
+def test_starts_without_delay_take_no_time_and_those_in_the_saddle_for_ever():
+    outputs = np.array([2.0, 1.0, 0.1, 0.0, -1.0])
+    weights = np.array([[0.5, 0.5], [1.0, 0.0], [3.0, 0.1], [0.0, 2.0], [1.0, 0.0]])
+    assert escape_time(outputs, weights, EAST).tolist() == [0, 0, 0, np.inf, np.inf]
+
+
+def test_each_regime_is_told_with_the_numbers_that_decide():
+    outputs = np.array([20.0, 0.1, 0.1, 0.1])
+    weights = np.array([[0.0, 0.1], [0.0, 0.1], [0.0, 5.0], [5.0, 0.1]])
+    told = regime(outputs, weights, EAST)
+    assert told.regime.tolist() == ["lazy", "rich", "delayed rich", "lazy"]
+    assert told.status.tolist() == ["converges"] * 4
+    assert told.fit_time[1] == np.inf
+    late = trajectory(outputs, weights, EAST, 1e6)
+    change = kernel_change(outputs, weights, late.output_weight, late.weights)
+    # The same limit, by two ways.
+    np.testing.assert_allclose(told.relative_change, change.relative_change, rtol=1e-10)
+    np.testing.assert_allclose(told.relative_imbalance, outputs**2 - (weights**2).sum(axis=1), rtol=0, atol=1e-12)
+
+
+def test_the_thresholds_decide():
+    start = 0.1, np.array([0.0, 5.0])
+    told = regime(*start, EAST)
+    assert regime(*start, EAST, change_threshold=1.01 * float(told.relative_change)).regime == "lazy"
+    assert regime(*start, EAST, imbalance_threshold=-1.01 * float(told.relative_imbalance)).regime == "rich"
+    assert regime(*start, EAST, delay_threshold=0.99 * float(told.fit_time / told.escape_time)).regime == "rich"
+
+
+def test_starts_that_never_learn_are_told_by_their_status():
+    told = regime(np.array([0.0, -1.0, 1.0]), np.array([[0.0, 3.0], [1.0, 0.0], [1.0, 0.0]]), EAST)
+    assert told.status.tolist() == ["static", "saddle", "static"]
+    assert told.relative_change.tolist() == [0, 1, 0]
+
+
+def test_escape_time_compiles_and_has_finite_derivatives():
+    def time(a, w):
+        return escape_time(a, w, EAST)
+
+    starts = [(0.1, [0.0, 5.0]), (0.0, [0.0, 2.0]), (2.0, [0.1, 0.1]), (0.1, [3.0, 0.0])]
+    gradient_at = jax.jit(jax.grad(time, (0, 1)))
+    for a, w in starts:
+        gradient = gradient_at(a, np.array(w))
+        assert all(np.isfinite(value).all() for value in gradient)
+    step, south = 1e-6, np.array([0.0, 5.0])
+    numerical = (time(0.1 + step, south) - time(0.1 - step, south)) / (2 * step)
+    # Second-order differences.
+    np.testing.assert_allclose(gradient_at(0.1, south)[0], numerical, rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "name"),
+    [
+        ((0.0, [0.0, 0.0], EAST), {}, "initial_output"),
+        ((1.0, [1.0, 0.0], [0.0, 0.0]), {}, "target"),
+        ((1.0, [1.0, 0.0], [1.0]), {}, "target"),
+        ((1.0, [np.inf, 0.0], EAST), {}, "initial_weights"),
+        ((1.0, [1.0, 0.0], EAST), {"output_rate": 0.0}, "output_rate"),
+        ((1.0, [1.0, 0.0], EAST), {"change_threshold": 0.0}, "change_threshold"),
+        ((1.0, [1.0, 0.0], EAST), {"delay_threshold": np.nan}, "delay_threshold"),
+        ((1.0, [1.0, 0.0], EAST), {"imbalance_threshold": -1.0}, "imbalance_threshold"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked_types")
+def test_bad_input_is_refused_by_name(arguments, options, name):
+    with pytest.raises(InputError) as failure:
+        regime(*arguments, **options)
+    assert failure.value.argument == name

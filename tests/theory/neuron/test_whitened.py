@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+
+from dynascope.errors import InputError
+from dynascope.theory.neuron.whitened import imbalance, trajectory, trajectory_limit
+
+# Golden numbers are stored with about twelve digits.
+GOLDEN = {"rtol": 0, "atol": 1e-11}
+TARGET = np.array([1.0, -0.5, 0.25])
+START = (0.3, np.array([0.2, -0.1, 0.4]))
+FLIPPING = (0.1, np.array([0.5, 1.5, -1.0]))
+EAST = np.array([1.0, 0.0])
+RATES = {"output_rate": 0.5, "weight_rate": 2.0}
+TIMES = np.array([0.0, 0.1, 0.5, 1.5, 4.0])
+# √(η_w/η_a) ‖w‖ for w = β* or −β*, with which a neuron is balanced.
+BALANCED = float(np.sqrt(RATES["output_rate"] / RATES["weight_rate"]) * np.linalg.norm(TARGET))
+
+# Output weight, weights, target: every special case of the formula.
+CASES = {
+    "upstream": (2.0, np.array([0.3, 0.2, -0.5]), TARGET),
+    "downstream": (-0.2, np.array([0.5, 1.5, 1.0]), TARGET),
+    "balanced": (1.0, np.array([2.0, 0.0, 0.0]), TARGET),
+    "no output weight": (0.0, np.array([0.4, 1.0, 0.3]), TARGET),
+    "no input weights": (0.7, np.array([0.0, 0.0, 0.0]), TARGET),
+    "sign flip": (*FLIPPING, TARGET),
+    "aligned": (0.3, np.array([2.0, -1.0, 0.5]), TARGET),
+    "opposite": (0.3, np.array([-2.0, 1.0, -0.5]), TARGET),
+    "balanced and opposite": (BALANCED, -TARGET, TARGET),
+    "orthogonal": (0.0, np.array([0.5, 1.0, 0.0]), TARGET),
+    "fitted": (0.5, 2 * TARGET, TARGET),
+    "at zero": (0.0, np.array([0.0, 0.0, 0.0]), TARGET),
+    "no target, upstream": (1.5, np.array([0.3, 0.1, 0.0]), np.zeros(3)),
+    "no target, downstream": (0.2, np.array([0.3, 1.1, 0.0]), np.zeros(3)),
+    "no target, balanced": (1.0, np.array([1.2, 1.6, 0.0]), np.zeros(3)),
+    "nothing at all": (0.0, np.array([0.0, 0.0, 0.0]), np.zeros(3)),
+}
+STATUS = dict.fromkeys(CASES, "converges") | {
+    "balanced and opposite": "saddle",
+    "orthogonal": "static",
+    "fitted": "static",
+    "at zero": "static",
+    "no target, balanced": "power law",
+    "nothing at all": "static",
+}
+
+seeds = st.integers(0, 10**6)
+
+
+@pytest.fixture(autouse=True)
+def _double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+def trained(a, w, target, times=TIMES, *, output_rate=1.0, weight_rate=1.0):
+    def velocity(_, theta):
+        missing = theta[0] * theta[1:] - target
+        return np.append(-output_rate * theta[1:] @ missing, -weight_rate * theta[0] * missing)
+
+    path = solve_ivp(
+        velocity, (0, times[-1]), np.append(a, w), method="DOP853", t_eval=times, rtol=1e-12, atol=1e-14
+    ).y.T
+    return path[:, 0], path[:, 1:]
+
+
+def drawn(seed, kind, dimension=3):
+    draw = np.random.default_rng(seed)
+    target, w = draw.normal(size=(2, dimension))
+    rates = dict(zip(RATES, np.exp(0.5 * draw.normal(size=2)), strict=True))
+    even = np.sqrt(rates["output_rate"] / rates["weight_rate"]) * np.linalg.norm(w)
+    a = draw.choice([-1, 1]) * {"upstream": 2 * even, "balanced": even, "downstream": 0.3 * even, "zero": 0.0}[kind]
+    return a, w, target, rates
+
+
+def test_upstream_and_downstream_golden():
+    run = trajectory(*START, TARGET, np.array([1.0, 3.0]))
+    np.testing.assert_allclose(run.output_weight, [0.686133339873, 1.03385687299], **GOLDEN)
+    np.testing.assert_allclose(run.weights[0], [0.576684221554, -0.288342110777, 0.418417370396], **GOLDEN)
+    np.testing.assert_allclose(run.weights[1], [0.941926387012, -0.470963193506, 0.282539175421], **GOLDEN)
+    np.testing.assert_allclose(run.excess_loss, [0.228937786548, 0.0013148845626], **GOLDEN)
+    np.testing.assert_allclose(trajectory_limit(*START, TARGET).output_weight, 1.04269555319, **GOLDEN)
+    np.testing.assert_allclose(imbalance(*START), -0.12, **GOLDEN)
+
+
+def test_sign_flip_golden():
+    run = trajectory(*FLIPPING, TARGET, np.array([1.0, 10.0]), **RATES)
+    np.testing.assert_allclose(run.output_weight, [-0.101383680291, -0.533919911346], **GOLDEN)
+    np.testing.assert_allclose(run.weights[0], [0.446240232388, 1.513870745369, -1.005076924336], **GOLDEN)
+    np.testing.assert_allclose(run.weights[1], [-1.848391335351, 0.970472807502, -0.491847423726], **GOLDEN)
+    np.testing.assert_allclose(run.excess_loss, [0.617269350743, 3.30165008854e-4], **GOLDEN)
+    np.testing.assert_allclose(imbalance(*FLIPPING, **RATES), -1.73, **GOLDEN)
+
+
+@pytest.mark.parametrize("kind", ["upstream", "balanced", "downstream", "zero"])
+@settings(max_examples=6, deadline=None)
+@given(seed=seeds)
+def test_any_start_agrees_with_direct_integration(kind, seed):
+    a, w, target, rates = drawn(seed, kind)
+    run = trajectory(a, w, target, TIMES, **rates)
+    outputs, weights = trained(a, w, target, **rates)
+    # The integrator is good to about 1e-10 after four units of time.
+    np.testing.assert_allclose(run.output_weight, outputs, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(run.weights, weights, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(run.coefficients, outputs[:, None] * weights, rtol=0, atol=1e-7)
+    loss = ((outputs[:, None] * weights - target) ** 2).sum(axis=1) / 2
+    np.testing.assert_allclose(run.excess_loss, loss, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_special_starts_agree_with_direct_integration_and_their_limit(case):
+    start = CASES[case]
+    run, limit = trajectory(*start, TIMES, **RATES), trajectory_limit(*start, **RATES)
+    outputs, weights = trained(*start, **RATES)
+    # The integrator is good to about 1e-10 after four units of time.
+    np.testing.assert_allclose(run.output_weight, outputs, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(run.weights, weights, rtol=0, atol=1e-9)
+    assert limit.status == STATUS[case]
+    # At 1e300 also the power law 1/√t is below rounding.
+    late = trajectory(*start, np.array([1e300]), **RATES)
+    np.testing.assert_allclose(late.output_weight[0], limit.output_weight, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(late.weights[0], limit.weights, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(late.excess_loss[0], limit.excess_loss, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(late.coefficients[0], limit.coefficients, rtol=0, atol=1e-14)
+
+
+@jax.jit
+def derivatives(*arguments):
+    """Of all that `trajectory` returns, over seven times of which the first two are TIMES[2] and TIMES[4]."""
+    times = np.array([0.5, 4.0, 0.0, 1e-300, 40.0, 1e3, 1e12])
+
+    def run(a, w, target, output_rate, weight_rate):
+        return trajectory(a, w, target, times, output_rate=output_rate, weight_rate=weight_rate)
+
+    return jax.jacrev(run, range(5))(*arguments)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_derivatives_are_those_of_the_integrated_flow_and_finite_at_all_scales_of_time(case):
+    a, w, target = CASES[case]
+    found = derivatives(a, w, target, 0.5, 2.0)
+    assert all(np.isfinite(value).all() for value in jax.tree.leaves(found))
+    step = 1e-5
+
+    def moved(direction):
+        outputs, weights = trained(a + direction[0], w + direction[1:], target, **RATES)
+        return np.column_stack([outputs, weights])[[2, 4]]
+
+    numerical = np.stack([(moved(step * e) - moved(-step * e)) / (2 * step) for e in np.eye(4)], axis=-1)
+    # Central differences with steps of 1e-5 of a flow that amplifies them up to a hundred times.
+    near = {"rtol": 0, "atol": 1e-6 * (1 + np.abs(numerical).max())}
+    np.testing.assert_allclose(found.output_weight[0][:2], numerical[:, 0, 0], **near)
+    np.testing.assert_allclose(found.output_weight[1][:2], numerical[:, 0, 1:], **near)
+    np.testing.assert_allclose(found.weights[0][:2], numerical[:, 1:, 0], **near)
+    np.testing.assert_allclose(found.weights[1][:2], numerical[:, 1:, 1:], **near)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds, size=st.integers(-300, -20))
+def test_tiny_starts_grow_as_their_linearisation_and_then_learn(seed, size):
+    a, w, target, _ = drawn(seed, "downstream")
+    s = np.linalg.norm(target)
+    growing = (a + w @ target / s) / 2
+    early = (-np.log(10.0) * size - 30) / s
+    run = trajectory(10.0**size * a, 10.0**size * w, target, np.array([early, early + 60 / s]))
+    # A start of 1e-300 waits for seven hundred units of phase, whose rounding is amplified.
+    np.testing.assert_allclose(run.output_weight[0], growing * np.exp(-30), rtol=1e-11)
+    np.testing.assert_allclose(run.coefficients[1], target, rtol=0, atol=1e-10)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds, kind=st.sampled_from(["upstream", "balanced", "downstream", "zero"]))
+def test_imbalance_is_conserved_and_loss_never_increases(seed, kind):
+    a, w, target, rates = drawn(seed, kind)
+    run = trajectory(a, w, target, TIMES, **rates)
+    scale = (a**2 + w @ w) * 10
+    np.testing.assert_allclose(
+        imbalance(run.output_weight, run.weights, **rates), imbalance(a, w, **rates), rtol=0, atol=1e-13 * scale
+    )
+    assert np.all(np.diff(run.excess_loss) <= 1e-14 * run.excess_loss[0])
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds, kind=st.sampled_from(["upstream", "downstream", "zero"]))
+def test_rotations_reflections_and_restarts_change_nothing(seed, kind):
+    a, w, target, rates = drawn(seed, kind)
+    rotation, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))
+    run = trajectory(a, w, target, TIMES, **rates)
+    turned = trajectory(a, rotation @ w, rotation @ target, TIMES, **rates)
+    mirrored = trajectory(-a, -w, target, TIMES, **rates)
+    restarted = trajectory(run.output_weight[2], run.weights[2], target, TIMES[2:] - TIMES[2], **rates)
+    # Roundings amplified by escape from near the saddle, at worst by a few thousand within four units of time.
+    near = {"rtol": 0, "atol": 1e-9}
+    np.testing.assert_allclose(turned.weights, run.weights @ rotation.T, **near)
+    np.testing.assert_allclose(mirrored.output_weight, -run.output_weight, **near)
+    np.testing.assert_allclose(restarted.weights, run.weights[2:], **near)
+
+
+def test_late_loss_keeps_its_relative_precision():
+    s = np.linalg.norm(TARGET)
+    # Balanced and aligned: β = σ β̂* with logistic σ.
+    size = 0.1
+    run = trajectory(np.sqrt(size), np.sqrt(size) * TARGET / s, TARGET, np.array([1.0, 20.0, 150.0]))
+    decay = (s / size - 1) * np.exp(-2 * s * np.array([1.0, 20.0, 150.0]))
+    np.testing.assert_allclose(run.excess_loss, (s * decay / (1 + decay)) ** 2 / 2, rtol=1e-12)
+
+
+def test_whitened_samples_are_learned_along_the_same_path():
+    draw = np.random.default_rng(3)
+    x = np.linalg.qr(draw.normal(size=(7, 3)))[0] * np.sqrt(7)
+    y = draw.normal(size=7)
+
+    def velocity(_, theta):
+        error = x @ theta[1:] * theta[0] - y
+        return -np.append((x @ theta[1:]) @ error, theta[0] * x.T @ error) / 7
+
+    path = solve_ivp(velocity, (0, 2), np.append(*START), method="DOP853", t_eval=[0.5, 2], rtol=1e-12, atol=1e-14).y.T
+    run = trajectory(*START, x.T @ y / 7, np.array([0.5, 2.0]))
+    # The integrator's tolerance with room to spare.
+    np.testing.assert_allclose(run.weights, path[:, 1:], rtol=0, atol=1e-9)
+    loss = np.mean((path[:, :1] * path[:, 1:] @ x.T - y) ** 2, axis=1) / 2
+    best = (np.mean(y**2) - np.sum((x.T @ y / 7) ** 2)) / 2
+    np.testing.assert_allclose(run.excess_loss, loss - best, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("dimension", "batch"), [(1, ()), (2, (4,)), (5, (2, 3))])
+def test_batches_agree_with_single_neurons_whatever_their_shape(dimension, batch):
+    draw = np.random.default_rng(0)
+    a, w = draw.normal(size=batch), draw.normal(size=(*batch, dimension))
+    target, rate = draw.normal(size=dimension), np.exp(draw.normal(size=batch[-1:]))
+    run = trajectory(a, w, target, TIMES, weight_rate=rate)
+    assert run.output_weight.shape == run.excess_loss.shape == (*batch, 5)
+    assert run.weights.shape == run.coefficients.shape == (*batch, 5, dimension)
+    last = (-1,) * len(batch)
+    outputs, weights = trained(a[last], w[last], target, weight_rate=rate[last[-1:]])
+    np.testing.assert_allclose(run.output_weight[last], outputs, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(run.weights[last], weights, rtol=0, atol=1e-9)
+    single = trajectory(a, w, target, TIMES[3], weight_rate=rate)
+    np.testing.assert_allclose(single.weights, run.weights[..., 3, :], rtol=0, atol=1e-14)
+    assert single.output_weight.shape == batch
+
+
+def test_many_neurons_are_followed_in_blocks_to_the_same_end():
+    draw = np.random.default_rng(0)
+    a, w, times = draw.normal(size=70), draw.normal(size=(70, 3)), np.linspace(0, 3, 1000)
+    run = trajectory(a, w, TARGET, times)
+    for neuron in (0, 49, 50, 69):
+        alone = trajectory(a[neuron], w[neuron], TARGET, times)
+        np.testing.assert_allclose(run.weights[neuron], alone.weights, rtol=0, atol=1e-14)
+
+
+def test_it_compiles_maps_and_follows_the_dtype():
+    batch = np.array([0.3, -0.3]), np.array([[0.2, -0.1, 0.4], [1.0, 2.0, 3.0]])
+    mapped = jax.jit(jax.vmap(lambda a, w: trajectory(a, w, TARGET, TIMES)))(*batch)
+    direct = trajectory(*batch, TARGET, TIMES)
+    np.testing.assert_allclose(mapped.weights, direct.weights, rtol=0, atol=1e-14)
+    single = trajectory(*(np.float32(value) for value in (*batch, TARGET, TIMES)))
+    assert single.weights.dtype == np.float32
+    # A few hundred roundings of single precision.
+    np.testing.assert_allclose(single.weights, direct.weights, rtol=0, atol=3e-5)
+
+
+def test_a_neuron_caught_by_the_saddle_keeps_the_norm_that_imbalance_asks_for():
+    # c₊ = 0 with weights across the target: A = −(e_p/e_A) p.
+    w = np.array([0.6, 1.0])
+    a = -0.35
+    for _ in range(100):
+        half = (a**2 - w @ w) / 2
+        omega = np.hypot(half, 1)
+        a = -(omega - half) * w[0]
+        a, w = a / np.hypot(a, w[0]) * 0.7, np.array([w[0] / np.hypot(a, w[0]) * 0.7, 1.0])
+    limit = trajectory_limit(a, w, EAST)
+    assert limit.status == "saddle"
+    # c₊ vanishes to rounding only.
+    np.testing.assert_allclose(limit.weights, [0, np.sqrt(w @ w - a**2)], rtol=0, atol=1e-9)
+    assert limit.excess_loss == 0.5
+    late = trajectory(a, w, EAST, 1e6)
+    np.testing.assert_allclose(late.weights, limit.weights, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rates", "name"),
+    [
+        ((np.nan, np.ones(3), TARGET, TIMES), {}, "initial_output"),
+        ((1.0, 1.0, TARGET, TIMES), {}, "initial_weights"),
+        ((1.0, np.array([1.0, np.inf, 0.0]), TARGET, TIMES), {}, "initial_weights"),
+        ((1.0, np.ones(2), TARGET, TIMES), {}, "target"),
+        ((1.0, np.ones(3), "east", TIMES), {}, "target"),
+        ((1.0, np.ones(3), TARGET, -TIMES), {}, "times"),
+        ((1.0, np.ones(3), TARGET, TIMES[None]), {}, "times"),
+        ((1.0, np.ones(3), TARGET, np.array([np.inf])), {}, "times"),
+        ((np.ones(2), np.ones((3, 3)), TARGET, TIMES), {}, "initial_output"),
+        ((1.0, np.ones(3), TARGET, TIMES), {"output_rate": 0.0}, "output_rate"),
+        ((1.0, np.ones(3), TARGET, TIMES), {"weight_rate": -1.0}, "weight_rate"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked_types")
+def test_bad_input_is_refused_by_name(arguments, rates, name):
+    with pytest.raises(InputError, match=name) as failure:
+        trajectory(*arguments, **rates)
+    assert failure.value.argument == name
+    assert failure.value.remedy
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_imbalance_is_accurate_where_it_is_small_and_refuses_bad_input():
+    np.testing.assert_allclose(imbalance(1.0 + 1e-12, EAST), 2e-12, rtol=1e-3)
+    assert imbalance(np.ones(4), np.ones((4, 2)), weight_rate=np.full(4, 3.0)).tolist() == pytest.approx([1.0] * 4)
+    with pytest.raises(InputError, match="weights"):
+        imbalance(1.0, 2.0)
+    with pytest.raises(InputError, match="output_rate"):
+        imbalance(1.0, np.ones(1), output_rate=-2.0)
+    with pytest.raises(InputError, match="output"):
+        imbalance(np.ones(2), np.ones((3, 2)))
