@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dynascope.errors import InputError
 from dynascope.networks.balanced_linear import balanced_linear
 from dynascope.theory.balanced import balanced_limit, gram
 
@@ -108,6 +109,18 @@ def test_modes_without_a_target_decay_as_a_power():
     late = gram(network.first, network.second, target, np.array([200.0, 400.0])).product
     errors = [np.linalg.norm(each - end.product) for each in late]
     assert errors[0] / errors[1] == pytest.approx(2.0, rel=0.02)
+
+
+def test_the_imbalance_of_an_approximate_limit_is_shown():
+    first, second = np.array([[1.0, 0.2], [0.0, 0.7]]), np.array([[1.1, 0.0], [0.4, 0.5]])
+    with pytest.raises(InputError, match="approximate"):
+        balanced_limit(first, second, np.eye(2))
+    found = balanced_limit(first, second, np.eye(2), approximate=True).balance
+    difference = second @ second.T - first.T @ first
+    mean = np.trace(difference) / 2
+    size = np.sum(first**2) + np.sum(second**2)
+    assert found.value == pytest.approx(mean, abs=1e-14)
+    assert found.error == pytest.approx(np.linalg.norm(difference - mean * np.eye(2)) / size, rel=1e-12)
 
 
 def test_a_start_at_rest_stays():

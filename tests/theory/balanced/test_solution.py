@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
+from scipy.linalg import qr
 
 from dynascope.errors import InputError
 from dynascope.networks.balanced_linear import balanced_linear
@@ -75,6 +76,37 @@ def test_agrees_with_direct_integration(shape, balance, rank, rates):
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-9)
 
 
+def by_orthogonal_factors(first, second, target, balance, time):
+    """Q Qᵀ in one step: G (I + Gᵀ G)⁻¹ Gᵀ = Q₁ Q₁ᵀ for the upper block of the QR factor of (G; I)."""
+    inputs, outputs = target.shape
+    drift = np.block([[-balance / 2 * np.eye(inputs), target], [target.T, balance / 2 * np.eye(outputs)]])
+    values, vectors = np.linalg.eigh(drift)
+    left, sizes, _ = np.linalg.svd(vectors.T @ np.concatenate([first, second.T]), full_matrices=False)
+    start = left * sizes
+    decay = -np.expm1(-2 * np.abs(values) * time) / (2 * np.abs(values))
+    growth = np.maximum(values, 0) * time + np.log(decay) / 2
+    shift = max(0.0, growth.max())
+    stacked = np.concatenate([np.exp(growth - shift)[:, None] * start, np.exp(-shift) * np.eye(start.shape[1])])
+    order = np.argsort(-np.abs(stacked).max(axis=1))
+    turned = np.empty_like(stacked)
+    turned[order] = qr(stacked[order], mode="economic", pivoting=True)[0]
+    factor = vectors @ (np.exp(values * time - growth)[:, None] * turned[: len(values)])
+    return factor @ factor.T
+
+
+@pytest.mark.parametrize("scale", [0.6, 1e-3])
+def test_agrees_with_orthogonal_factors_in_one_step(scale):
+    network = balanced_linear(3, 2, 4, balance=0.8, scale=scale, seed=1)
+    target = np.random.default_rng(7).normal(size=(3, 4))
+    times = np.array([0.3, 4.0, 60.0])
+    found = gram(network.first, network.second, target, times)
+    for place, time in enumerate(times):
+        expected = by_orthogonal_factors(network.first, network.second, target, 0.8, time)
+        mine = np.block([[found.first[place], found.product[place]], [found.product[place].T, found.second[place]]])
+        # Both lose a few digits to growth by exp(Ft).
+        np.testing.assert_allclose(mine, expected, rtol=0, atol=1e-11)
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.floats(-2, 2), st.floats(0.05, 1.5))
 def test_any_start_and_map_follow_the_flow(seed, balance, scale):
@@ -135,6 +167,7 @@ def test_it_has_derivatives_where_eigenvalues_coincide():
     network = balanced_linear(4, 1, 1, balance=0.5, scale=0.5, seed=4)
     target = np.random.default_rng(0).normal(size=(4, 1))
 
+    @jax.jit
     def error(first, target):
         return jnp.sum(product(first, network.second, target, np.array([1.3]), approximate=True, steps=3) ** 2)
 
@@ -151,16 +184,20 @@ def test_it_has_derivatives_where_eigenvalues_coincide():
             assert slope[i, 0] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-8)
 
 
-def test_the_kernel_is_that_of_the_layers():
+@pytest.mark.parametrize("rates", [(1.0, 1.0), (0.4, 2.5)])
+def test_the_kernel_is_that_of_the_layers(rates):
     x = np.random.default_rng(5).normal(size=(4, 3))
-    kernel = ntk(FIRST, SECOND, MAP, np.array([0.0]), x)[0]
+    ratio = (rates[0] / rates[1]) ** 0.25
+    first, second = FIRST * ratio, SECOND / ratio
+    kernel = ntk(first, second, MAP, np.array([0.0]), x, first_rate=rates[0], second_rate=rates[1])[0]
 
     def outputs(layers):
         return (x @ layers[0] @ layers[1]).T.ravel()
 
-    jacobians = jax.jacobian(outputs)((jnp.asarray(FIRST), jnp.asarray(SECOND)))
+    jacobians = jax.jacobian(outputs)((jnp.asarray(first), jnp.asarray(second)))
     flat = [each.reshape(8, -1) for each in jacobians]
-    np.testing.assert_allclose(kernel, sum(each @ each.T for each in flat), atol=1e-12)
+    expected = sum(rate * each @ each.T for rate, each in zip(rates, flat, strict=True))
+    np.testing.assert_allclose(kernel, expected, rtol=0, atol=1e-12)
 
 
 def test_the_rest_of_the_loss_is_what_no_map_explains():
@@ -178,6 +215,9 @@ def test_the_rest_of_the_loss_is_what_no_map_explains():
         ({"target_map": MAP.T}, "target_map"),
         ({"times": np.array([-1.0])}, "times"),
         ({"times": np.ones((2, 2))}, "times"),
+        ({"times": np.array([])}, "times"),
+        # λ > 0 needs as many outputs as hidden neurons: here three, and two.
+        ({"first": np.zeros((3, 3)), "second": np.eye(3, 2)}, "second"),
         ({"second": SECOND * np.nan}, "second"),
         ({"first_rate": 0.0}, "first_rate"),
         ({"target_power": 0.1}, "target_power"),

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.theory.balanced.balance import layer_balance
+from dynascope.theory.balanced.balance import Balance, layer_balance
 from dynascope.theory.balanced.solution import drift_matrix, gram, unit_rate_layers
 from dynascope.theory.domain import covers
 
@@ -36,6 +36,7 @@ class BalancedLimit(NamedTuple):
         sharpness: Largest eigenvalue of the Hessian, in the metric of the rates.
         largest_stable_step: 2/sharpness, the learning rate (as a factor on η₁ and η₂) above which descent leaves the
             end. With equal rates, 1/ω₁ = 1/√(λ²/4 + s₁²) where the map is reached.
+        balance: λ and how far the start is from balance; the limit is exact where that is zero.
     """
 
     first: Float[np.ndarray, "inputs inputs"]
@@ -47,6 +48,7 @@ class BalancedLimit(NamedTuple):
     decay_rates: Float[np.ndarray, " modes"]
     sharpness: float
     largest_stable_step: float
+    balance: Balance
 
 
 @covers(
@@ -134,6 +136,7 @@ def balanced_limit(
         np.sort(kernel),
         sharpness,
         2 / sharpness if sharpness > 0 else np.inf,
+        jax.device_get(balance),
     )
 
 

@@ -103,7 +103,11 @@ def gram(
     target_map = _map(target_map, first, second)
     times = real_array("times", times, minimum=0)
     require(
-        times.ndim == 1, f"times has shape {times.shape}", argument="times", value=times.shape, remedy="give a list"
+        times.ndim == 1 and times.size > 0,
+        f"times has shape {times.shape}",
+        argument="times",
+        value=times.shape,
+        remedy="give a list of one time or more",
     )
     rates = real_array("first_rate", first_rate, above=0), real_array("second_rate", second_rate, above=0)
     balance = layer_balance(first, second, first_rate=rates[0], second_rate=rates[1])
@@ -143,6 +147,8 @@ def product(
     **options: Any,
 ) -> Float[Array, "*members times inputs outputs"]:
     """W₁ W₂ over time: `gram(...).product`, with its arguments.
+
+    With `approximate=True`, `layer_balance` says how far the start is from balance; so it does for `loss` and `ntk`.
 
     Example:
         >>> with jax.enable_x64(True):

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies import find_study
+
+SingleNeuron = find_study("single-neuron")
+
+
+def drawn(seed: int):
+    draw = np.random.default_rng(seed)
+    return SingleNeuron(
+        imbalance=float(draw.choice([-1, 1]) * draw.uniform(0.2, 6)),
+        initial_strength=float(10 ** draw.uniform(-3, 0)),
+        alignment=float(draw.uniform(-0.5, 1)),
+        output_rate=float(np.exp(0.5 * draw.normal())),
+        weight_rate=float(np.exp(0.5 * draw.normal())),
+        inputs="whitened" if seed % 2 else "low-rank",
+        dimension=int(draw.integers(2, 6)),
+        samples=int(draw.integers(6, 30)),
+        times=50,
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
+def test_theory_and_experiment_agree_at_random_fields(seed):
+    tree = drawn(seed).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    # By then all three have learned; otherwise agreement would be cheap.
+    loss = tree["observed"]["loss"]
+    assert float((loss[:, -1] / loss[:, 0]).max()) < 1e-9
+
+
+def test_the_direction_that_is_never_seen_is_left_alone_upstream_and_rescaled_downstream():
+    study = SingleNeuron(imbalance=20.0, inputs="low-rank", dimension=3, samples=6, times=40)
+    _, _, right = np.linalg.svd(study._task.inputs)
+    unseen = study.predict()["coefficients"].to_numpy() @ right[-1]
+    # In the kernel limit the map moves along the data only; the others grow as their output weight does.
+    upstream, balanced, downstream = unseen[:, -1] / unseen[:, 0]
+    assert abs(upstream - 1) < 0.01
+    assert min(abs(balanced), abs(downstream)) > 2
+
+
+def test_the_regime_of_each_imbalance_is_recorded_and_that_of_the_asked_one_first():
+    predicted = SingleNeuron(imbalance=-20.0, alignment=0.02, times=40).predict()
+    assert predicted["imbalance"].to_numpy().tolist() == [-20.0, 0.0, 20.0]
+    assert predicted["regime"].to_numpy().tolist() == ["delayed rich", "rich", "lazy"]
+    assert predicted.attrs["regime"] == "delayed rich"
+    # The kernel of the lazy neuron hardly moves, and that of the others does.
+    moved = predicted["kernel_change"][:, -1]
+    assert float(moved[2]) < 0.1 < float(moved[:2].min())
+
+
+def test_all_three_start_from_the_same_function_with_the_imbalance_that_is_asked_for():
+    study = SingleNeuron(imbalance=2.5, output_rate=0.5, weight_rate=3.0)
+    a, w = study._start()
+    np.testing.assert_allclose(3.0 * a**2 - 0.5 * np.sum(w**2, axis=1), [2.5, 0.0, -2.5], atol=1e-14)
+    np.testing.assert_allclose(a[:, None] * w, np.broadcast_to(a[0] * w[0], w.shape), atol=1e-15)
+
+
+def test_an_imbalance_of_zero_is_shown_alone():
+    assert SingleNeuron(imbalance=-0.0).predict()["imbalance"].to_numpy().tolist() == [0.0]
+
+
+def test_a_wrong_limit_refutes_it():
+    study = SingleNeuron(**SingleNeuron.tiny)
+    predicted, observed = study.judged(study.predict()), study.observe()
+    tree = study.compare(observed, predicted.assign(interpolator=1.001 * predicted["interpolator"]))
+    assert tree.attrs["verdict"] == "disagree"
+    assert tree.attrs["verdict_sentence"].startswith("Theory and experiment disagree: interpolator 0.001")
+    assert "interpolator_residual" in tree["residual"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("imbalance", bad) for bad in (np.nan, np.inf)),
+        *(("initial_strength", bad) for bad in (0.0, -1.0, np.nan)),
+        *(("alignment", bad) for bad in (-1.0, 1.1, np.nan)),
+        ("initial_strength", 1e-150),
+        ("output_rate", 0.0),
+        ("weight_rate", -1.0),
+        ("inputs", "white"),
+        ("dimension", 1),
+        ("samples", 1),
+        ("times", 5),
+        ("seed", -1),
+    ],
+)
+@pytest.mark.usefixtures("unchecked_types")
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, field, value):
+    monkeypatch.setattr("dynascope.observe", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        SingleNeuron(**SingleNeuron.tiny | {field: value}).run()
+    assert refusal.value.argument == field
