@@ -1,0 +1,397 @@
+"""Modes of deep linear networks: how long a direction of the data waits at a saddle, and how it is then learned.
+
+In a linear network of depth L with balanced layers that are aligned with the singular vectors of whitened data, every
+layer holds a mode with the weight a, and its strength s = a^L learns the singular value σ along
+ds/dt = L s^(2−2/L) (σ − s). Without alignment it is a model: the order of the jumps and how long the plateaus are.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.errors import InputError, require
+from dynascope.theory.deep_time_map import deep_strength, deep_time
+from dynascope.theory.domain import covers
+from dynascope.theory.growth_factor import growth_factor, real_array
+from dynascope.theory.passage_time import time_to_reach
+
+__all__ = [
+    "DeepModeLimit",
+    "DeepModeStrength",
+    "InitialisationExponents",
+    "escape_time",
+    "initialisation_exponents",
+    "limit",
+    "strength_at",
+    "time_to_strength",
+]
+
+_NETWORK = "deep linear with aligned layers, any depth"
+_DATA = "whitened inputs, any targets"
+_START = "balanced"
+_REFERENCE = "arXiv:1312.6120"
+
+
+class DeepModeStrength(NamedTuple):
+    """A mode at some times.
+
+    Attributes:
+        strength: s.
+        residual: σ − s, computed without cancellation near the end; the loss of the mode is residual²/2.
+    """
+
+    strength: Float[Array, ...]
+    residual: Float[Array, ...]
+
+
+class DeepModeLimit(NamedTuple):
+    """Where a mode goes as t → ∞, in NumPy arrays.
+
+    Attributes:
+        strength: σ, or 0 where it is trapped.
+        status: "converges" (exponentially, to σ), "power law" (to σ = 0), "saddle" (trapped at 0 ≠ σ, which it comes to
+            exponentially for L = 2 and as t^−L/(L−2) beyond) or "static" (nothing moves).
+    """
+
+    strength: np.ndarray
+    status: np.ndarray
+
+
+class InitialisationExponents(NamedTuple):
+    """How a deep linear network of width w scales at the start, each quantity as a power of w, in NumPy arrays.
+
+    Attributes:
+        output_variance: Of the variance of an output, L − 1 − γL.
+        kernel: Of the tangent kernel, (1 − γ)(L − 1).
+        parameter_motion: Of the distance that the weights have to move to a minimum, −(1 − γ)(L − 1)/2 (heuristic).
+        saddle_distance: Of their distance to the saddle at the origin, (1 − γ)/2 (heuristic).
+        regime: "exploding" (γ < 1 − 1/L: the output diverges), "lazy" (γ < 1), "critical" (γ = 1: features are learned
+            at order one) or "saddle-to-saddle" (γ > 1, conjectured to visit the ranks 0, 1, 2, …).
+    """
+
+    output_variance: np.ndarray
+    kernel: np.ndarray
+    parameter_motion: np.ndarray
+    saddle_distance: np.ndarray
+    regime: np.ndarray
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start=_START,
+    gives="when a mode has a given strength",
+    reference=_REFERENCE,
+)
+def time_to_strength(
+    strength: Real[ArrayLike, ...],
+    target: Real[ArrayLike, ...],
+    initial_strength: Real[ArrayLike, ...],
+    *,
+    depth: int,
+    unreachable: str = "raise",
+) -> Float[Array, ...]:
+    """The time that a mode takes from s₀ to s: ds/dt = L s^(2−2/L) (σ − s) inverted in closed form.
+
+    For L = 1 it is t = ln[(σ − s₀)/(σ − s)], for L = 2 t = ln[s (σ − s₀)/(s₀ (σ − s))]/(2σ), and for L ≥ 3 and s < σ
+
+        t = (1/σ) [(a₀^(2−L) − a^(2−L))/(L − 2) + c^(2−L) (I(a/c) − I(a₀/c))],  I(x) = ∫₀ˣ z dz/(1 − z^L),
+
+    with a = s^(1/L), c = σ^(1/L). The integral is a sum of logarithms over the roots of unity, or a power series where
+    x^L is small; those for s₀ > σ and for σ of the other sign are of the same kind. The result can be compiled and
+    differentiated with respect to all strengths. A mode with s₀ < 0 (L ≥ 2) is the mirror image of one with −s₀ and −σ.
+
+    Args:
+        strength: s, between s₀ and its limit.
+        target: σ.
+        initial_strength: s₀.
+        depth: L ≥ 1, the number of layers.
+        unreachable: "raise", or "infinity" to return ∞ for a strength that is never visited. For values traced by JAX,
+            which are not known, it is always "infinity".
+
+    Returns:
+        Times of the broadcast shape: 0 at s₀, ∞ at the limit.
+
+    Raises:
+        InputError: A strength that is never visited (from s₀ = 0 with L ≥ 2 any other), values that are not finite, or
+            a depth that is no whole number from one.
+
+    References:
+        Saxe, McClelland & Ganguli, arXiv:1312.6120, equation 12 for L = 2; beyond, the ledger's derivation.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     print([round(float(time_to_strength(1.0, 2.0, 0.01, depth=L)), 6) for L in (2, 3, 4)])
+        [1.323326, 1.977559, 2.393285]
+    """
+    require(
+        unreachable in ("raise", "infinity"),
+        f"unreachable is {unreachable!r}",
+        argument="unreachable",
+        value=unreachable,
+        remedy="choose 'raise' or 'infinity'",
+    )
+    layers = _checked_depth(depth)
+    arguments = _floats(strength=strength, target=target, initial_strength=initial_strength)
+    if unreachable == "raise" and not any(isinstance(argument, Tracer) for argument in arguments):
+        missed = np.asarray(arguments[0])[~np.asarray(_visited(layers, *arguments))]
+        if missed.size:
+            raise InputError(
+                f"the mode never has strength {missed[0]:.6g}",
+                argument="strength",
+                value=float(missed[0]),
+                remedy="ask for one between the start and the limit",
+            )
+    return _time(layers, *arguments)
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start=_START,
+    gives="strength of each mode at any time",
+    reference=_REFERENCE,
+)
+def strength_at(
+    times: Real[ArrayLike, ...],
+    target: Real[ArrayLike, ...],
+    initial_strength: Real[ArrayLike, ...],
+    *,
+    depth: int,
+) -> DeepModeStrength:
+    """The strength of a mode at some times: the inverse of `time_to_strength`.
+
+    Closed for L ≤ 2 and for σ = 0; else found by bracketing and Newton's method in logit ln[s/(σ − s)] (or in what
+    replaces it for s > σ and σ < 0), in which both ends of the curve are straight and Newton's method cannot overshoot.
+
+    All arguments broadcast; the result can be compiled and differentiated.
+
+    Args:
+        times: Gradient-flow times t ≥ 0.
+        target: σ; below 1e-77 (in double precision) it counts as zero.
+        initial_strength: s₀; for L ≥ 2 zero stays zero.
+        depth: L ≥ 1.
+
+    Raises:
+        InputError: t < 0, values that are not finite, or a depth that is no whole number from one.
+
+    References:
+        Saxe, McClelland & Ganguli, arXiv:1312.6120; Jacot et al., arXiv:2106.15933, for depth and saddles.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     print(strength_at(np.arange(3.0), 2.0, 0.01, depth=3).strength.round(6))
+        [0.01     0.052802 1.067969]
+    """
+    layers = _checked_depth(depth)
+    times, *known = _floats(
+        times=real_array("times", times, minimum=0), target=target, initial_strength=initial_strength
+    )
+    return DeepModeStrength(*_strength(layers, times, *known))
+
+
+def limit(target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int) -> DeepModeLimit:
+    """Where a mode goes: to σ, unless zero is between, where it is trapped for L ≥ 2.
+
+    Args:
+        target: σ.
+        initial_strength: s₀.
+        depth: L ≥ 1.
+
+    Raises:
+        InputError: Values that are not finite, or a depth that is no whole number from one.
+
+    Example:
+        >>> limit([2.0, -2.0, 0.0, 2.0], [0.1, 0.1, 0.1, 0.0], depth=3).status.tolist()
+        ['converges', 'saddle', 'power law', 'static']
+    """
+    layers = _checked_depth(depth)
+    sigma, start = map(np.asarray, _floats(target=target, initial_strength=initial_strength))
+    static = (sigma == start) | ((layers > 1) & (start == 0))
+    trapped = (layers > 1) & (sigma * start < 0)
+    power_law = (layers > 1) & (sigma == 0)
+    return DeepModeLimit(
+        np.where(static, start, np.where(trapped, 0.0, sigma)),
+        np.select([static, trapped, power_law], ["static", "saddle", "power law"], "converges"),
+    )
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="balanced, small",
+    gives="how long a mode waits at the saddle before it is learned",
+    reference="arXiv:2106.15933",
+    exact=False,
+)
+def escape_time(
+    target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int
+) -> Float[Array, ...]:
+    """The leading order of the time to leave the saddle at zero, for s₀ ≪ σ.
+
+    It is ln(σ/s₀)/(2σ) for L = 2 and s₀^−(1−2/L)/((L − 2) σ) for L ≥ 3. With layers of scale ε, s₀ = ε^L: plateaus of
+    two layers are logarithmically long, those of more layers ε^(2−L), and stronger modes are learned first.
+
+    Args:
+        target: σ ≠ 0.
+        initial_strength: s₀, of the sign of σ and smaller.
+        depth: L ≥ 2; a single layer has no saddle.
+
+    Raises:
+        InputError: A start that is not between zero and its target, or a depth that is no whole number from two.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     print([round(float(escape_time(2.0, 1e-6, depth=L)), 3) for L in (2, 3, 4)])
+        [3.627, 50.0, 250.0]
+    """
+    layers = _checked_depth(depth, least=2)
+    sigma, start = _floats(target=target, initial_strength=initial_strength)
+    ratio = start / jnp.where(sigma == 0, 1, sigma)
+    require(
+        isinstance(ratio, Tracer) or bool(jnp.all((sigma != 0) & (ratio > 0) & (ratio < 1))),
+        "a mode does not start between zero and its target",
+        argument="initial_strength",
+        value=str(initial_strength),
+        remedy="give it the sign of the target and a smaller size",
+    )
+    sigma, start = jnp.abs(sigma), jnp.abs(start)
+    if layers == 2:
+        return (jnp.log(sigma) - jnp.log(start)) / (2 * sigma)
+    return start ** -(1 - 2 / layers) / ((layers - 2) * sigma)
+
+
+@covers(
+    network="deep linear, any depth, wide hidden layers",
+    data="any",
+    start="Gaussian, variance width^−γ",
+    gives="whether training will be lazy or go from saddle to saddle",
+    reference="arXiv:2106.15933",
+    exact=False,
+)
+def initialisation_exponents(depth: int, gamma: Real[ArrayLike, ...]) -> InitialisationExponents:
+    """How outputs and tangent kernel of a deep linear network scale with its width w, for weights of variance w^−γ.
+
+    With weights of variance v the output variance is ‖x‖² v (v w)^(L−1) and the tangent kernel L ‖x‖² (v w)^(L−1) in
+    expectation, for fixed numbers of inputs and outputs. The output stays finite for γ ≥ 1 − 1/L. Up to γ = 1 the
+    kernel diverges, and the weights find a minimum nearby; beyond it vanishes, and they start near the origin's saddle.
+
+    Args:
+        depth: L ≥ 2.
+        gamma: γ.
+
+    Raises:
+        InputError: γ that is not finite, or a depth that is no whole number from two.
+
+    References:
+        Jacot, Ged, Şimşek, Hongler & Gabriel, arXiv:2106.15933.
+
+    Example:
+        >>> exponents = initialisation_exponents(4, [0.5, 0.75, 1.0, 1.5])
+        >>> exponents.regime.tolist(), exponents.kernel.tolist()
+        (['exploding', 'lazy', 'critical', 'saddle-to-saddle'], [1.5, 0.75, 0.0, -1.5])
+    """
+    layers = _checked_depth(depth, least=2)
+    real_array("gamma", gamma)
+    power = np.asarray(gamma, np.float64)
+    # 1 − 1/L is rarely a floating-point number: a γ that was meant to be it may lie just below.
+    exploding = power < (1 - 1 / layers) * (1 - 4 * np.finfo(float).eps)
+    return InitialisationExponents(
+        output_variance=layers - 1 - power * layers,
+        kernel=(1 - power) * (layers - 1),
+        parameter_motion=-(1 - power) * (layers - 1) / 2,
+        saddle_distance=(1 - power) / 2,
+        regime=np.select(
+            [exploding, power < 1, power == 1], ["exploding", "lazy", "critical"], default="saddle-to-saddle"
+        ),
+    )
+
+
+def _checked_depth(depth: Any, *, least: int = 1) -> int:
+    whole = not isinstance(depth, Tracer) and np.ndim(depth) == 0 and depth == np.floor(depth) and depth >= least
+    require(
+        whole and math.isfinite(depth),
+        f"depth is {depth}",
+        argument="depth",
+        value=str(depth),
+        remedy=f"choose a whole number of layers from {least}",
+    )
+    return int(depth)
+
+
+def _floats(**arguments: Any) -> list[Array]:
+    arrays = [real_array(name, value) for name, value in arguments.items()]
+    dtype = jnp.result_type(*arrays)
+    try:
+        return list(jnp.broadcast_arrays(*(array.astype(dtype) for array in arrays)))
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(arguments, arrays, strict=True))
+        raise InputError(
+            f"the shapes do not broadcast ({shapes})",
+            argument=next(iter(arguments)),
+            remedy="give shapes that fit together",
+        ) from None
+
+
+def _mirrored(start: Array, *others: Array) -> tuple[Array, ...]:
+    """The same mode with s₀ ≥ 0, by flipping the sign of one layer."""
+    sign = jnp.where(start < 0, -1, 1)
+    return tuple(sign * each for each in (start, *others))
+
+
+def _target(target: Array) -> Array:
+    """The target, or zero where its powers would underflow; with the derivative of the target everywhere."""
+    negligible = jnp.abs(target) < jnp.finfo(target.dtype).tiny ** 0.25
+    return jnp.where(negligible, target - jax.lax.stop_gradient(target), target)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _visited(layers: int, strength: Array, target: Array, start: Array) -> Array:
+    """Whether a strength lies between the start and the limit; both ends count."""
+    if layers > 1:
+        start, target, strength = _mirrored(start, target, strength)
+        target = jnp.where(start == 0, 0, jnp.maximum(target, 0))
+    return (strength - start) * (target - strength) >= 0
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _time(layers: int, strength: Array, target: Array, start: Array) -> Array:
+    visited = _visited(layers, strength, target, start)
+    if layers > 1:
+        start, target, strength = _mirrored(start, _target(target), strength)
+    resting, limit = strength == start, target if layers == 1 else jnp.maximum(target, 0)
+    underway = visited & ~resting & (strength != limit)
+    strength, target, start = (
+        jnp.where(underway, each, harmless) for each, harmless in ((strength, 0.75), (target, 1.0), (start, 0.5))
+    )
+    if layers == 1:
+        time = jnp.log((target - start) / (target - strength))
+    elif layers == 2:
+        time = time_to_reach(strength, target, start, 0.0, 2.0, unreachable="infinity")
+    else:
+        time = deep_time(layers, strength, target, start)
+    return jnp.where(underway, time, jnp.where(resting, 0, jnp.inf))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _strength(layers: int, times: Array, target: Array, start: Array) -> tuple[Array, Array]:
+    if layers == 1:
+        left = jnp.exp(-times)
+        return start * left - target * jnp.expm1(-times), (target - start) * left
+    sign = jnp.where(start < 0, -1, 1)
+    start, target = _mirrored(start, _target(target))
+    if layers == 2:
+        path = growth_factor(times, target, start, 0.0, 2.0)
+        return sign * path.strength, sign * path.residual
+    strength, residual = deep_strength(layers, times, target, start)
+    return sign * strength, sign * residual

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+from scipy.special import hyp2f1
+
+from dynascope.errors import InputError
+from dynascope.theory.deep_modes import escape_time, initialisation_exponents, limit, strength_at, time_to_strength
+from dynascope.theory.modes import mode_strength
+
+TIMES = np.array([0.0, 0.1, 0.5, 1.0, 3.0])
+
+every_depth = pytest.mark.parametrize("depth", [1, 2, 3])
+targets = st.one_of(st.just(0.0), st.floats(-2, 2), st.floats(-1e-7, 1e-7))
+starts = st.one_of(st.just(0.0), st.floats(1e-3, 3), st.floats(-3, -1e-3))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _float64():
+    with jax.enable_x64(True):
+        yield
+
+
+def integrated(times, target, start, depth):
+    def velocity(_, s):
+        return depth * np.abs(s) ** (2 - 2 / depth) * (target - s)
+
+    path = solve_ivp(velocity, (0, times[-1]), [start], "DOP853", times, rtol=1e-12, atol=1e-14)
+    return path.y[0]
+
+
+def test_times_golden():
+    times = [float(time_to_strength(1.0, 2.0, 0.01, depth=depth)) for depth in (2, 3, 4)]
+    # Golden numbers are stored with 12 digits behind the point.
+    np.testing.assert_allclose(times, [1.323326206181, 1.977558579612, 2.393285413978], rtol=0, atol=1e-11)
+
+
+def test_strengths_golden():
+    known = {3: [0.0528021181796, 1.06796860509], 2: [0.430587920503, 1.87484111374]}
+    for depth, strengths in known.items():
+        found = strength_at(np.array([1.0, 2.0]), 2.0, 0.01, depth=depth)
+        # Golden numbers are stored with 12 digits.
+        np.testing.assert_allclose(found.strength, strengths, rtol=1e-11)
+        np.testing.assert_allclose(found.residual, 2 - np.array(strengths), rtol=1e-10)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 6])
+@settings(max_examples=10, deadline=None)
+@given(targets, starts)
+def test_strength_agrees_with_direct_integration(depth, target, start):
+    found = strength_at(TIMES, target, start, depth=depth)
+    # The integrator is good to about 1e-10.
+    expected = integrated(TIMES, target, start, depth)
+    np.testing.assert_allclose(found.strength, expected, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(found.residual, target - expected, rtol=0, atol=1e-8)
+
+
+@every_depth
+@settings(max_examples=10, deadline=None)
+@given(targets, starts.filter(bool), st.floats(0.01, 0.99))
+def test_time_and_strength_are_inverse(depth, target, start, part):
+    end = float(limit(target, start, depth=depth).strength)
+    strength = start + part * (end - start)
+    time = time_to_strength(strength, target, start, depth=depth)
+    # Where a mode hardly moves, its strength has the digits of the start.
+    np.testing.assert_allclose(strength_at(time, target, start, depth=depth).strength, strength, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("depth", [3, 6, 9])
+def test_the_closed_form_is_that_of_the_hypergeometric_function(depth):
+    sigma, start = 1.7, 1e-4
+    strength = np.array([2e-4, 0.01, 0.3, 0.9, 1.5, 1.69])
+    a, c = strength ** (1 / depth), sigma ** (1 / depth)
+
+    def integral(x):
+        return x**2 / 2 * hyp2f1(1, 2 / depth, 1 + 2 / depth, x**depth)
+
+    waiting = ((start ** (1 / depth)) ** (2 - depth) - a ** (2 - depth)) / (depth - 2)
+    rising = c ** (2 - depth) * (integral(a / c) - integral(start ** (1 / depth) / c))
+    times = time_to_strength(strength, sigma, start, depth=depth)
+    # A difference of waiting times, with the rounding of the longer one.
+    np.testing.assert_allclose(times, (waiting + rising) / sigma, rtol=1e-11)
+
+
+def test_two_layers_are_a_balanced_mode():
+    start = np.sqrt(1e-3)
+    mode = mode_strength(TIMES, 1.5, 1.0, start, start)
+    np.testing.assert_allclose(strength_at(TIMES, 1.5, 1e-3, depth=2).strength, mode.strength, rtol=1e-12)
+
+
+@pytest.mark.parametrize("depth", [3, 6])
+def test_tiny_starts_and_endless_times_keep_their_digits(depth):
+    start = 1e-12
+    escape = float(escape_time(1.0, start, depth=depth))
+    before, after = (strength_at(share * escape, 1.0, start, depth=depth) for share in (0.5, 1.001))
+    # On the plateau s^(2/L−1) falls linearly, to half of it at half of the time.
+    np.testing.assert_allclose(before.strength, start * 0.5 ** (-depth / (depth - 2)), rtol=1e-6)
+    assert 0 <= float(after.residual) < 1e-3
+    late = strength_at(np.array([1e3, 1e6, 1e12]) + 2 * escape, 1.0, start, depth=depth)
+    np.testing.assert_array_equal(late.strength, 1.0)
+    np.testing.assert_array_equal(late.residual[1:], 0.0)
+    # Close to the end the residual falls as e^(−L t), long after σ − s has no digits left.
+    fine = strength_at(np.array([30.0, 50.0]), 1.0, 0.5, depth=depth).residual
+    np.testing.assert_allclose(fine[1] / fine[0], np.exp(-20 * depth), rtol=1e-10)
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_escape_time_is_the_leading_order(depth):
+    starts = np.array([1e-6, 1e-12, 1e-18])
+    half = time_to_strength(1.0, 2.0, starts, depth=depth)
+    error = np.asarray(half / escape_time(2.0, starts, depth=depth) - 1)
+    assert np.all(np.diff(np.abs(error)) <= 1e-12)
+    # What is left out is of order one over a time of 1e4 or, for two layers, exactly nothing at s = σ/2.
+    assert abs(error[-1]) < 1e-4
+    np.testing.assert_allclose(escape_time(-2.0, -starts, depth=depth), escape_time(2.0, starts, depth=depth))
+
+
+def test_a_trapped_mode_decays_as_a_power_of_time():
+    times = np.array([1e8, 1e9])
+    for depth in (3, 6):
+        strength = strength_at(times, -1.0, 0.5, depth=depth).strength
+        # s ~ t^(−L/(L−2)), with corrections of the order of s.
+        np.testing.assert_allclose(np.log10(strength[1] / strength[0]), -depth / (depth - 2), rtol=1e-3)
+
+
+def test_limits_name_what_happens():
+    end = limit([2.0, -2.0, 0.0, 2.0, 2.0, -1.0], [0.1, 0.1, 0.1, 0.0, 2.0, -3.0], depth=4)
+    assert end.status.tolist() == ["converges", "saddle", "power law", "static", "static", "converges"]
+    np.testing.assert_array_equal(end.strength, [2, 0, 0, 0, 2, -1])
+    assert limit([-2.0, 0.0], 0.1, depth=1).status.tolist() == ["converges", "converges"]
+
+
+@every_depth
+def test_times_end_where_the_mode_rests(depth):
+    np.testing.assert_array_equal(
+        time_to_strength([0.5, 1.0, 2.0], [1.0, 1.0, 2.0], [0.5, 0.2, 2.0], depth=depth)[:2], [0, np.inf]
+    )
+    assert float(time_to_strength(2.0, 2.0, 2.0, depth=depth)) == 0
+    missed = [(0.1, 1.0, 0.2), (1.5, 1.0, 0.2), (0.5, 1.0, 2.0)] + [(0.1, 1.0, 0.0), (-0.1, -1.0, 0.1)] * (depth > 1)
+    for strength, target, start in missed:
+        assert float(time_to_strength(strength, target, start, depth=depth, unreachable="infinity")) == np.inf
+        with pytest.raises(InputError, match="never has strength"):
+            time_to_strength(strength, target, start, depth=depth)
+    if depth > 1:
+        np.testing.assert_array_equal(strength_at(TIMES, 1.0, 0.0, depth=depth).strength, 0)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_derivatives_agree_with_finite_differences(depth):
+    cases = np.array([[0.7, 1.2, 0.1], [0.4, 1.0, 2.0], [0.6, -0.8, 0.9], [0.6, 0.0, 0.9], [0.5, -1.0, -0.2]])
+
+    def strength(values):
+        return strength_at(values[..., 0], values[..., 1], values[..., 2], depth=depth).strength
+
+    steps = 1e-5 * np.eye(3)
+    gradient = jax.jit(jax.vmap(jax.grad(strength)))(cases)
+    differences = np.stack([(strength(cases + step) - strength(cases - step)) / 2e-5 for step in steps], axis=-1)
+    # Central differences: the square of the step.
+    np.testing.assert_allclose(gradient, differences, rtol=1e-6, atol=1e-9)
+
+    reached = np.concatenate([np.asarray(strength(cases))[:, None], cases[:, 1:]], axis=1)
+
+    def time(values):
+        return time_to_strength(*values.T, depth=depth, unreachable="infinity")
+
+    gradient = jax.jit(jax.vmap(jax.grad(time)))(reached)
+    differences = np.stack([(time(reached + step) - time(reached - step)) / 2e-5 for step in steps], axis=-1)
+    np.testing.assert_allclose(gradient, differences, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_derivatives_are_finite_at_fixed_points(depth):
+    def strength(values):
+        return strength_at(2.0, *values, depth=depth).strength
+
+    values = jnp.array([[1.0, 1.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]])
+    by_target, by_start = jax.vmap(jax.grad(strength))(values).T
+    comes_back = np.exp(-2 * depth)
+    np.testing.assert_allclose(by_start[0], comes_back, rtol=1e-12)
+    np.testing.assert_allclose(by_target[0], 1 - comes_back, rtol=1e-12)
+    # Away from zero a mode grows as e^(2σt) for two layers, and by a power above.
+    np.testing.assert_allclose(by_start[1:], np.exp([4, -4, 0]) if depth == 2 else 1, rtol=1e-12)
+    np.testing.assert_array_equal(by_target[1:], 0)
+
+
+def test_arguments_broadcast_and_compile():
+    times, modes = np.linspace(0, 4, 5)[:, None], np.array([3.0, 2.0, -1.0])
+    together = jax.jit(lambda t, s: strength_at(t, s, 0.01, depth=3).strength)(times, modes)
+    assert together.shape == (5, 3)
+    alone = [[float(strength_at(t[0], s, 0.01, depth=3).strength) for s in modes] for t in times]
+    np.testing.assert_allclose(together, alone, rtol=1e-13)
+
+
+def test_initial_exponents_are_those_of_gaussian_products():
+    draw = np.random.default_rng(0)
+    for depth, gamma in ((2, 0.7), (3, 1.4)):
+        exponents = initialisation_exponents(depth, gamma)
+        found = []
+        for width in (10, 1000):
+            sizes = [1, *[width] * (depth - 1), 1]
+            hidden = np.ones((4000, 1, 1))
+            for columns in sizes[1:]:
+                # A sum of Gaussians is Gaussian, given the vector before.
+                norm = np.linalg.norm(hidden, axis=2, keepdims=True)
+                hidden = norm * width ** (-gamma / 2) * draw.normal(size=(4000, 1, columns))
+            found.append(np.mean(hidden**2))
+        # Variances of 4000 draws of products, to a few percent of a factor of a hundred.
+        slope = np.log(found[1] / found[0]) / np.log(100)
+        assert slope == pytest.approx(float(exponents.output_variance), abs=0.04)
+
+
+def test_regimes_meet_where_they_should():
+    exponents = initialisation_exponents(3, [0.6, 1 - 1 / 3, 0.9, 1.0, 1.1])
+    assert exponents.regime.tolist() == ["exploding", "lazy", "lazy", "critical", "saddle-to-saddle"]
+    np.testing.assert_allclose(exponents.output_variance[[1, 3]], [0, -1], atol=1e-15)
+    np.testing.assert_allclose(exponents.kernel, [0.8, 2 / 3, 0.2, 0, -0.2], atol=1e-15)
+    np.testing.assert_allclose(exponents.parameter_motion, -exponents.kernel / 2)
+    np.testing.assert_allclose(exponents.saddle_distance, [0.2, 1 / 6, 0.05, 0, -0.05], atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("argument", "call"),
+    [
+        ("depth", lambda: strength_at(1.0, 1.0, 0.1, depth=0)),
+        ("depth", lambda: strength_at(1.0, 1.0, 0.1, depth=-2)),
+        ("depth", lambda: escape_time(1.0, 0.1, depth=1)),
+        ("depth", lambda: initialisation_exponents(1, 1.0)),
+        ("times", lambda: strength_at(-1.0, 1.0, 0.1, depth=3)),
+        ("target", lambda: strength_at(1.0, np.nan, 0.1, depth=3)),
+        ("initial_strength", lambda: limit(1.0, np.inf, depth=3)),
+        ("initial_strength", lambda: escape_time(1.0, -0.1, depth=3)),
+        ("initial_strength", lambda: escape_time(0.0, 0.1, depth=3)),
+        ("gamma", lambda: initialisation_exponents(2, np.nan)),
+        ("unreachable", lambda: time_to_strength(0.5, 1.0, 0.1, depth=3, unreachable="zero")),
+        ("strength", lambda: time_to_strength(np.ones(2), np.ones(3), 0.1, depth=3)),
+    ],
+)
+def test_bad_input_is_refused_by_name(argument, call):
+    with pytest.raises(InputError) as refusal:
+        call()
+    assert refusal.value.argument == argument
