@@ -1,0 +1,10 @@
+from .conserved import conserved_matrices as conserved_matrices
+from .conserved import conserved_matrix as conserved_matrix
+from .conserved import preconditioner_matrix as preconditioner_matrix
+from .conserved import single_output_preconditioner as single_output_preconditioner
+from .deep import deep_isotropic_flow as deep_isotropic_flow
+from .deep import deep_isotropic_rate as deep_isotropic_rate
+from .deep import layer_spectra as layer_spectra
+from .isotropic import MapPath as MapPath
+from .isotropic import isotropic_flow as isotropic_flow
+from .isotropic import isotropic_preconditioner as isotropic_preconditioner

@@ -1,0 +1,195 @@
+"""What gradient flow conserves in linear networks of any widths, and how their function moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.errors import require
+from dynascope.theory.balanced.balance import layers
+from dynascope.theory.domain import covers
+from dynascope.theory.growth_factor import real_array
+from dynascope.theory.neuron import preconditioner
+
+__all__ = ["conserved_matrices", "conserved_matrix", "preconditioner_matrix", "single_output_preconditioner"]
+
+_REFERENCE = "arXiv:2406.06158"
+
+
+@covers(
+    network="two-layer linear, any widths",
+    data="any",
+    start="any",
+    gives="the matrix that gradient flow conserves",
+    reference=_REFERENCE,
+)
+def conserved_matrix(
+    first: ArrayLike, second: ArrayLike, *, first_rate: ArrayLike = 1.0, second_rate: ArrayLike = 1.0
+) -> Float[Array, "*members width width"]:
+    """Δ = η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁ of f(x) = x W₁ W₂, which gradient flow on any loss of f conserves.
+
+    The function does not change when W₁ → W₁ G⁻¹, W₂ → G W₂, so that W₂ ∂L/∂W₂ᵀ = ∂L/∂W₁ᵀ W₁. Steps of finite size
+    break the conservation in first order of the learning rate.
+
+    Args:
+        first: W₁, shape (*members, d, h).
+        second: W₂, shape (*members, h, c).
+        first_rate: η₁ > 0.
+        second_rate: η₂ > 0.
+
+    Raises:
+        InputError: Layers that do not fit together, values that are not finite, or a rate that is not positive.
+
+    References:
+        Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 4.
+
+    Example:
+        >>> conserved_matrix([[1.0, 0.0]], [[2.0], [1.0]]).tolist()
+        [[3.0, 2.0], [2.0, 1.0]]
+    """
+    first, second = layers(first, second)
+    rates = (real_array("first_rate", first_rate, above=0), real_array("second_rate", second_rate, above=0))
+    one, other = (rate[..., None, None] for rate in rates)
+    return one * second @ jnp.swapaxes(second, -1, -2) - other * jnp.swapaxes(first, -1, -2) @ first
+
+
+@covers(
+    network="deep linear, any widths",
+    data="any",
+    start="any",
+    gives="the matrices that gradient flow conserves, one for each pair of layers",
+    reference=_REFERENCE,
+)
+def conserved_matrices(weights: Sequence[ArrayLike], rates: Sequence[float] | None = None) -> list[Float[Array, "_ _"]]:
+    """Δ_ℓ = η_ℓ W_ℓ₊₁ W_ℓ₊₁ᵀ − η_ℓ₊₁ W_ℓᵀ W_ℓ of f(x) = x W₁ ⋯ W_L, for ℓ = 1 … L − 1.
+
+    Args:
+        weights: W₁, …, W_L, each of shape (width in, width out).
+        rates: η₁, …, η_L, all one if not given.
+
+    Raises:
+        InputError: Fewer than two layers, another number of rates, or as `conserved_matrix`.
+
+    References:
+        Kunin et al., arXiv:2406.06158, section 4.
+
+    Example:
+        >>> [matrix.tolist() for matrix in conserved_matrices([[[1.0]], [[2.0]], [[2.0]]])]
+        [[[3.0]], [[0.0]]]
+    """
+    require(
+        len(weights) >= 2,
+        f"there are {len(weights)} layers",
+        argument="weights",
+        value=len(weights),
+        remedy="give two or more",
+    )
+    chosen = [1.0] * len(weights) if rates is None else list(rates)
+    require(
+        len(chosen) == len(weights),
+        f"there are {len(chosen)} rates for {len(weights)} layers",
+        argument="rates",
+        value=len(chosen),
+        remedy="give one for each layer",
+    )
+    return [
+        conserved_matrix(weights[i], weights[i + 1], first_rate=chosen[i], second_rate=chosen[i + 1])
+        for i in range(len(weights) - 1)
+    ]
+
+
+@covers(
+    network="two-layer linear, any widths",
+    data="any",
+    start="any",
+    gives="the matrix of the flow in function space, at given weights",
+    reference=_REFERENCE,
+)
+def preconditioner_matrix(
+    first: ArrayLike, second: ArrayLike, *, first_rate: ArrayLike = 1.0, second_rate: ArrayLike = 1.0
+) -> Float[Array, "*members dc dc"]:
+    """M of the flow vec(β)' = −M vec(∂L/∂β) of the map β = W₁ W₂: M = η₁ W₂ᵀW₂ ⊗ I + η₂ I ⊗ W₁W₁ᵀ.
+
+    The tangent kernel at inputs X (n, d) is (I ⊗ X) M (I ⊗ Xᵀ).
+
+    Args:
+        first: W₁, shape (*members, d, h).
+        second: W₂, shape (*members, h, c).
+        first_rate: η₁ > 0.
+        second_rate: η₂ > 0.
+
+    Returns:
+        M; row o·d + i belongs to β[i, o], so that vec stacks the columns of β.
+
+    Raises:
+        InputError: As `conserved_matrix`.
+
+    References:
+        Kunin et al., arXiv:2406.06158, section 4.
+
+    Example:
+        >>> preconditioner_matrix([[1.0], [2.0]], [[3.0]]).tolist()
+        [[10.0, 2.0], [2.0, 13.0]]
+    """
+    first, second = layers(first, second)
+    rates = (real_array("first_rate", first_rate, above=0), real_array("second_rate", second_rate, above=0))
+    one, other = (rate[..., None, None] for rate in rates)
+    outer = one * jnp.swapaxes(second, -1, -2) @ second
+    inner = other * first @ jnp.swapaxes(first, -1, -2)
+    return kronecker_sum(outer, inner)
+
+
+@covers(
+    network="two-layer linear, one output",
+    data="any",
+    start="any, no neuron at zero unless its imbalance is positive",
+    gives="the matrix of the flow in function space, from the maps of the neurons",
+    reference=_REFERENCE,
+)
+def single_output_preconditioner(
+    coefficients: ArrayLike, imbalances: ArrayLike, *, first_rate: float = 1.0, second_rate: float = 1.0
+) -> Float[Array, "*members d d"]:
+    """M = Σ_i M_{δ_i}(β_i) of a network with one output, whose flow closes on the maps β_i = w_i a_i of its neurons.
+
+    Each neuron conserves its own δ_i = η₁ a_i² − η₂ ‖w_i‖²; one with β_i = 0 and δ_i = 0 is dead. The flow does not
+    close on β = Σ β_i.
+
+    Args:
+        coefficients: β_i, shape (*members, h, d).
+        imbalances: δ_i, shape (*members, h).
+        first_rate: η₁ > 0, of the weights w_i.
+        second_rate: η₂ > 0, of the output weights a_i.
+
+    Raises:
+        InputError: As `neuron.preconditioner`.
+
+    References:
+        Kunin et al., arXiv:2406.06158, section 4.
+
+    Example:
+        >>> single_output_preconditioner([[1.0, 0.0], [0.0, 1.0]], [1.5, -1.5]).round().tolist()
+        [[3.0, 0.0], [0.0, 4.0]]
+    """
+    beta, delta = real_array("coefficients", coefficients), real_array("imbalances", imbalances)
+    require(
+        beta.ndim >= 2 and delta.shape == beta.shape[:-1],
+        f"coefficients has shape {beta.shape} and imbalances {delta.shape}",
+        argument="imbalances",
+        value=delta.shape,
+        remedy="give one imbalance for each row of coefficients",
+    )
+    dead = jnp.all(beta == 0, axis=-1) & (delta == 0)
+    each = preconditioner(beta, jnp.where(dead, 1, delta), output_rate=second_rate, weight_rate=first_rate)
+    return jnp.sum(jnp.where(dead[..., None, None], 0, each), axis=-3)
+
+
+def kronecker_sum(outer: Array, inner: Array) -> Array:
+    """A ⊗ I + I ⊗ B."""
+    outputs, inputs = outer.shape[-1], inner.shape[-1]
+    total = jnp.einsum("...ab,ij->...aibj", outer, jnp.eye(inputs, dtype=inner.dtype))
+    total += jnp.einsum("ab,...ij->...aibj", jnp.eye(outputs, dtype=outer.dtype), inner)
+    return total.reshape(*total.shape[:-4], outputs * inputs, outputs * inputs)

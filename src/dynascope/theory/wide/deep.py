@@ -1,0 +1,179 @@
+"""Deep linear networks with isotropic gaps between neighbouring layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.core import Tracer
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.errors import require
+from dynascope.theory.domain import covers
+from dynascope.theory.growth_factor import real_array
+from dynascope.theory.wide.isotropic import MapPath, integrated, rank, sampled
+
+__all__ = ["deep_isotropic_flow", "deep_isotropic_rate", "layer_spectra"]
+
+_HALVINGS = 80
+_COVERED: dict[str, Any] = {
+    "network": "deep linear, all widths equal",
+    "start": "isotropic gaps W_ℓ₊₁ W_ℓ₊₁ᵀ − W_ℓᵀ W_ℓ = γ_ℓ I",
+    "reference": "arXiv:2406.06158",
+}
+
+
+@covers(data="any", gives="the singular values of all layers, from those of the map", **_COVERED)
+def layer_spectra(singular_value: ArrayLike, gaps: ArrayLike) -> Float[Array, "*values layers"]:
+    """x_ℓ, the squares of the singular values of the layers W_ℓ for one singular value s of W₁ ⋯ W_L.
+
+    With gaps W_ℓ₊₁ W_ℓ₊₁ᵀ − W_ℓᵀ W_ℓ = γ_ℓ I the singular vectors of neighbouring layers are aligned, and
+    x_ℓ = x₁ + Σ_{k<ℓ} γ_k ≥ 0 with Π x_ℓ = s² has one solution. Without gaps x_ℓ = s^(2/L).
+
+    Args:
+        singular_value: s ≥ 0, any shape.
+        gaps: γ₁, …, γ_{L−1}, shape (L − 1,).
+
+    Raises:
+        InputError: s < 0, values that are not finite, or gaps that are no list.
+
+    References:
+        Kunin et al., arXiv:2406.06158, section 4.
+
+    Example:
+        >>> [f"{x:.3f}" for x in layer_spectra(0.8, [0.5, -0.2])]
+        ['0.621', '1.121', '0.921']
+    """
+    sizes, gaps = real_array("singular_value", singular_value, minimum=0), _gaps(gaps)
+    return _spectra(sizes, gaps.astype(sizes.dtype))
+
+
+@covers(data="any", gives="how fast one aligned mode moves", **_COVERED)
+def deep_isotropic_rate(singular_value: ArrayLike, gaps: ArrayLike) -> Float[Array, ...]:
+    """Σ_ℓ Π_{k≠ℓ} x_k, the rate of an aligned mode: ds/dt = (σ − s) Σ_ℓ Π_{k≠ℓ} x_k for whitened inputs.
+
+    Args:
+        singular_value: s ≥ 0.
+        gaps: γ₁, …, γ_{L−1}.
+
+    Raises:
+        InputError: As `layer_spectra`.
+
+    References:
+        Kunin et al., arXiv:2406.06158, section 4.
+
+    Example:
+        >>> f"{deep_isotropic_rate(0.8, [0.5, -0.2]):.4f}"
+        '2.2979'
+    """
+    spectra = layer_spectra(singular_value, gaps)
+    before, after = _products(spectra)
+    return jnp.sum(before * after, axis=-1)
+
+
+@covers(data="any inputs and targets", gives="the function over time", **_COVERED)
+def deep_isotropic_flow(
+    times: ArrayLike, inputs: ArrayLike, targets: ArrayLike, coefficients: ArrayLike, gaps: ArrayLike
+) -> MapPath:
+    """Follow W = W₁ ⋯ W_L = P diag(s) Qᵀ at unit rates, integrated to 1e-10.
+
+    It moves by
+
+        W' = −P [K ∘ (Pᵀ G Q)] Qᵀ,  K_ij = Σ_ℓ Π_{k<ℓ} x_k(s_i) Π_{k>ℓ} x_k(s_j),  G = E[x xᵀ] W − E[x yᵀ].
+
+    Args:
+        times: Gradient-flow times t ≥ 0, increasing.
+        inputs: X, shape (n, h).
+        targets: Y, shape (n, h).
+        coefficients: W(0), square, shape (h, h).
+        gaps: γ₁, …, γ_{L−1}.
+
+    Raises:
+        InputError: A map that is not square, shapes that do not fit, values that are not finite, times that do not
+            increase, or an equation too stiff to be integrated.
+
+    References:
+        Kunin et al., arXiv:2406.06158, section 4; without gaps Arora, Cohen, Hazan, arXiv:1802.06509.
+
+    Example:
+        >>> import numpy as np
+        >>> with jax.enable_x64(True):
+        ...     path = deep_isotropic_flow(np.array([0.0, 9.0]), np.ones((1, 1)), np.ones((1, 1)), [[0.5]], [0.0, 0.0])
+        ...     print(path.coefficients.ravel().round(4))
+        [0.5 1. ]
+    """
+    start, gaps = real_array("coefficients", coefficients), _gaps(gaps)
+    require(
+        start.ndim == 2 and start.shape[0] == start.shape[1],
+        f"coefficients has shape {start.shape}",
+        argument="coefficients",
+        value=start.shape,
+        remedy="give a square matrix: all widths must be equal",
+    )
+    moments, times = sampled(inputs, targets, times, start.shape)
+    gaps = gaps.astype(start.dtype)
+    offsets = _offsets(gaps)
+    # Where two layers or more would vanish with a singular value, it stays zero, and rounding must not let it grow.
+    kept = jnp.where(jnp.sum(offsets == 0) > 1, rank(start), len(start))
+    size = jnp.sqrt(jnp.mean(start**2))
+    size = jnp.where(size > 0, size, jnp.sqrt(jnp.mean(moments[1] ** 2)))
+    return integrated(_velocity, start, times, (*moments, gaps, kept), size)
+
+
+def _velocity(t: Any, w: Array, arguments: tuple[Array, ...]) -> Array:
+    inner, cross, _, gaps, kept = arguments
+    left, sizes, right = jnp.linalg.svd(w)
+    sizes = jnp.where(jnp.arange(len(sizes)) < kept, sizes, 0)
+    before, after = _products(_spectra(sizes, gaps))
+    turned = left.T @ (inner @ w - cross) @ right.T
+    return -left @ ((before @ after.T) * turned) @ right
+
+
+def _products(spectra: Array) -> tuple[Array, Array]:
+    """Π_{k<ℓ} x_k and Π_{k>ℓ} x_k for every ℓ."""
+    ones = jnp.ones_like(spectra[..., :1])
+    before = jnp.cumprod(jnp.concatenate([ones, spectra[..., :-1]], axis=-1), axis=-1)
+    after = jnp.cumprod(jnp.concatenate([ones, spectra[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    return before, after
+
+
+@jax.jit
+def _spectra(sizes: Array, gaps: Array) -> Array:
+    """By bisection in the logarithm of the smallest x, from bounds that hold for any gaps."""
+    offsets = _offsets(gaps)
+    depth = len(offsets)
+    present = sizes > 0
+    goal = 2 * jnp.log(jnp.where(present, sizes, 1.0))
+    upper = goal / depth
+    lower = goal - (depth - 1) * jnp.log(jnp.exp(upper) + jnp.max(offsets))
+
+    def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = (low + high) / 2
+        above = jnp.sum(jnp.log(jnp.exp(middle)[..., None] + offsets), axis=-1) > goal
+        return jnp.where(above, low, middle), jnp.where(above, middle, high)
+
+    low, high = jax.lax.fori_loop(0, _HALVINGS, halve, (lower, upper))
+    smallest = jnp.where(present, jnp.exp((low + high) / 2), 0.0)
+    return smallest[..., None] + offsets
+
+
+def _offsets(gaps: Array) -> Array:
+    """x_ℓ − min x."""
+    offsets = jnp.concatenate([jnp.zeros(1, gaps.dtype), jnp.cumsum(gaps)])
+    return offsets - jnp.min(offsets)
+
+
+def _gaps(gaps: ArrayLike) -> Array:
+    array = real_array("gaps", gaps)
+    require(
+        array.ndim == 1 and (isinstance(array, Tracer) or array.size > 0),
+        f"gaps has shape {array.shape}",
+        argument="gaps",
+        value=array.shape,
+        remedy="give one gap for each pair of neighbouring layers",
+    )
+    return array
