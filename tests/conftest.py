@@ -1,6 +1,8 @@
 """Tests run with dynascope's annotations checked: beartype the types, jaxtyping the shapes."""
 
 import os
+import sys
+from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -23,3 +25,12 @@ def unchecked_types():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_programs():
+    """Forget compiled programs in time: Linux grants a process 65 530 memory maps, and each program takes some."""
+    yield
+    maps = Path("/proc/self/maps")
+    if "jax" in sys.modules and maps.exists() and maps.read_bytes().count(b"\n") > 25_000:
+        sys.modules["jax"].clear_caches()

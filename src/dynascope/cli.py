@@ -221,7 +221,8 @@ def _runner(study_type: type[Study]) -> Callable:
     def runner(study: Study, out: Path = Path(), json: bool = False) -> Callable[[], int]:
         return functools.partial(_run, study, out, json)
 
-    runner.__annotations__["study"] = study_type
+    # Truth values are given like all other fields, as in `--whitened True`.
+    runner.__annotations__["study"] = Annotated[study_type, tyro.conf.FlagConversionOff]
     runner.__doc__ = f"""{study_type.reference.claim}
 
     Args:
