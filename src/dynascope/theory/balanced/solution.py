@@ -35,9 +35,9 @@ class BalancedGram(NamedTuple):
     """What the weights of a network are up to a rotation of its hidden layer, over time.
 
     Attributes:
-        first: W₁ W₁ᵀ, the representation of the inputs, shape (*members, times, d, d).
-        product: W₁ W₂, the function, shape (*members, times, d, c).
-        second: W₂ᵀ W₂, the representation of the outputs, shape (*members, times, c, c).
+        first: W₁ W₁ᵀ, the representation of the inputs, shape (..., times, d, d).
+        product: W₁ W₂, the function, shape (..., times, d, c).
+        second: W₂ᵀ W₂, the representation of the outputs, shape (..., times, c, c).
         balance: λ and how far the start is from balance; the solution is exact where that is zero.
     """
 
@@ -71,8 +71,8 @@ def gram(
     full rank, singular F. The result can be differentiated in all arguments.
 
     Args:
-        first: W₁ at the start, shape (*members, d, h).
-        second: W₂ at the start, shape (*members, h, c).
+        first: W₁ at the start, shape (..., d, h).
+        second: W₂ at the start, shape (..., h, c).
         target_map: Σ, shape (d, c), or one for each member.
         times: Gradient-flow times t ≥ 0, shape (times,), common to all members.
         first_rate: η₁ > 0, or one for each member.

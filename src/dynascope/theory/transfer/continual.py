@@ -28,8 +28,8 @@ class Forgetting(NamedTuple):
     """Both tasks while a network trains on the second.
 
     Attributes:
-        old_error: F(t) = ½‖W₁W₂ − A‖², the error on the old map, shape (*members, times).
-        new_error: ½‖W₁W₂ − B‖², the error on the new map, shape (*members, times).
+        old_error: F(t) = ½‖W₁W₂ − A‖², the error on the old map, shape (..., times).
+        new_error: ½‖W₁W₂ − B‖², the error on the new map, shape (..., times).
         end: ½‖B − A‖², where F ends if the new map is reached, a number.
     """
 
@@ -61,8 +61,8 @@ def forgetting(
     nor by a square network with λ = 0 if the determinants of A and B differ in sign; see `balanced.balanced_limit`.)
 
     Args:
-        first: W₁ at the switch of tasks, shape (*members, d, h), for f(x) = x W₁ W₂.
-        second: W₂ at the switch, shape (*members, h, c), with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I for some λ of each member.
+        first: W₁ at the switch of tasks, shape (..., d, h), for f(x) = x W₁ W₂.
+        second: W₂ at the switch, shape (..., h, c), with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I for some λ of each member.
         old_map: A = E[x yᵀ] of the old task, shape (d, c); inputs have E[x xᵀ] = I.
         new_map: B of the new task, shape (d, c).
         times: Gradient-flow times t ≥ 0 since the switch.

@@ -21,9 +21,9 @@ class JointTransfer(NamedTuple):
     """Old and new outputs while both are trained.
 
     Attributes:
-        product: W₁W₂ with the new outputs last, shape (*members, times, d, c + k).
-        old_error: ½‖W₁W₂ − A‖² on the old outputs, shape (*members, times).
-        new_error: The same on the new outputs, shape (*members, times).
+        product: W₁W₂ with the new outputs last, shape (..., times, d, c + k).
+        old_error: ½‖W₁W₂ − A‖² on the old outputs, shape (..., times).
+        new_error: The same on the new outputs, shape (..., times).
     """
 
     product: Float[Array, "*members times inputs outputs"]
@@ -52,8 +52,8 @@ def joint_transfer(
     solution of `balanced.product` with the enlarged map (A, C).
 
     Args:
-        first: W₁, shape (*members, d, h), for f(x) = x W₁ W₂.
-        second: W₂ of the old outputs, shape (*members, h, c), with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
+        first: W₁, shape (..., d, h), for f(x) = x W₁ W₂.
+        second: W₂ of the old outputs, shape (..., h, c), with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
         old_map: A = E[x yᵀ] of the old targets, shape (d, c); inputs have E[x xᵀ] = I.
         new_map: C of the new targets, shape (d, k).
         times: Gradient-flow times t ≥ 0 since the new outputs were added.

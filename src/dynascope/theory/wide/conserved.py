@@ -36,8 +36,8 @@ def conserved_matrix(
     break the conservation in first order of the learning rate.
 
     Args:
-        first: W₁, shape (*members, d, h).
-        second: W₂, shape (*members, h, c).
+        first: W₁, shape (..., d, h).
+        second: W₂, shape (..., h, c).
         first_rate: η₁ > 0.
         second_rate: η₂ > 0.
 
@@ -117,8 +117,8 @@ def preconditioner_matrix(
     The tangent kernel at inputs X (n, d) is (I ⊗ X) M (I ⊗ Xᵀ).
 
     Args:
-        first: W₁, shape (*members, d, h).
-        second: W₂, shape (*members, h, c).
+        first: W₁, shape (..., d, h).
+        second: W₂, shape (..., h, c).
         first_rate: η₁ > 0.
         second_rate: η₂ > 0.
 
@@ -159,8 +159,8 @@ def single_output_preconditioner(
     close on β = Σ β_i.
 
     Args:
-        coefficients: β_i, shape (*members, h, d).
-        imbalances: δ_i, shape (*members, h).
+        coefficients: β_i, shape (..., h, d).
+        imbalances: δ_i, shape (..., h).
         first_rate: η₁ > 0, of the weights w_i.
         second_rate: η₂ > 0, of the output weights a_i.
 

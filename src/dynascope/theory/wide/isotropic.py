@@ -51,7 +51,7 @@ def isotropic_preconditioner(
     are taken through the singular values of β, so that no digits are lost.
 
     Args:
-        coefficients: β, shape (*members, d, c).
+        coefficients: β, shape (..., d, c).
         imbalance: δ.
         width: h, the number of hidden neurons.
         rate: κ = √(η₁ η₂) > 0.
