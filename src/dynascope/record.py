@@ -30,6 +30,8 @@ DIMENSIONS = {
     "level": "number of the plateau in a staircase, from 0",
     "layer": "layer, from the input",
     "mode": "mode of the data, strongest first",
+    "sample": "sample of the data",
+    "samples": "number of training samples",
     "neuron": "hidden neuron",
     "weight": "weight of a neuron",
     "head": "attention head",
@@ -47,6 +49,8 @@ DIMENSIONS = {
     "charge": "conserved quantity",
     "imbalance": "imbalance δ of the layers",
     "balance": "balance λ of the layers",
+    "hypothesis": "hypothesis",
+    "run": "training run",
 }
 
 _NEVER_NEGATIVE = ("loss", "test_loss", "loss_before", "loss_after", "kernel_distance", "jump_time")

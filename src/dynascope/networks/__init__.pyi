@@ -2,12 +2,14 @@ from .balanced_linear import balanced_linear as balanced_linear
 from .constructions import recurrent_composition as recurrent_composition
 from .constructions import tree_composition as tree_composition
 from .constructions import two_layer_composition as two_layer_composition
+from .convolutional import Convolutional as Convolutional
 from .deep_diagonal import DeepDiagonal as DeepDiagonal
 from .deep_linear import DeepLinear as DeepLinear
 from .diagonal_linear import DiagonalLinear as DiagonalLinear
 from .kinds import network_for as network_for
 from .linear_attention import LinearAttention as LinearAttention
 from .linear_attention import MergedAttention as MergedAttention
+from .mlp import MLP as MLP
 from .neuron_sum import NeuronSum as NeuronSum
 from .neuron_sum import SumOfNeurons as SumOfNeurons
 from .recurrent import Recurrent as Recurrent

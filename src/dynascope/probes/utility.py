@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dynascope.errors import InputError, require, require_positive
+from dynascope.errors import require, require_positive
+from dynascope.probes.array_namespace import array_namespace, holds
 
 __all__ = ["NeuronUtility", "output_utility", "two_layer_utility", "utility_spectrum"]
 
@@ -34,7 +35,7 @@ class NeuronUtility:
         """The utility over both batches, of the same neurons."""
         same = self.norms.shape == other.norms.shape and self.degree == other.degree
         require(
-            same and _holds(_namespace(self.norms).all(self.norms == other.norms)),
+            same and holds(array_namespace(self.norms).all(self.norms == other.norms)),
             "the two batches were measured on different neurons",
             argument="other",
             value=tuple(other.norms.shape),
@@ -86,11 +87,11 @@ def two_layer_utility(
         remedy="give shapes (n, d), (n, c), (d, h) and (h, c)",
     )
     _check_degree(degree)
-    xp = _namespace(first)
+    xp = array_namespace(first)
     one = xp.ones_like(first[:1, :1])
     for z in (one, -one):
         require(
-            _holds(xp.abs(activation(2 * z) - 2 ** (degree - 1) * activation(z)) <= 1e-5 * 2**degree),
+            holds(xp.abs(activation(2 * z) - 2 ** (degree - 1) * activation(z)) <= 1e-5 * 2**degree),
             f"the activation is not homogeneous of degree {degree - 1}",
             argument="activation",
             value=getattr(activation, "__name__", type(activation).__name__),
@@ -176,7 +177,7 @@ def utility_spectrum(
         (array([4.61, 5.76, 0.  ]), 0)
     """
     require_positive(threshold=threshold)
-    xp, norms, degree = _namespace(utility.total), utility.norms, utility.degree
+    xp, norms, degree = array_namespace(utility.total), utility.norms, utility.degree
     growth = degree * utility.mean
     if degree == 2 or normalised:
         distance = math.log(threshold) - xp.log(_safe(norms))
@@ -199,26 +200,9 @@ def utility_spectrum(
     }
 
 
-def _namespace(array: Any) -> Any:
-    """The array-API functions for an array; PyTorch has them only through array-api-compat."""
-    if hasattr(array, "__array_namespace__"):
-        return array.__array_namespace__()
-    try:
-        from array_api_compat import array_namespace
-
-        return array_namespace(array)
-    except (ImportError, TypeError):
-        raise InputError(
-            f"arrays of type {type(array).__name__} are not understood",
-            argument="array",
-            value=type(array).__name__,
-            remedy="pass arrays of NumPy, JAX, or PyTorch (with dynascope[torch] installed)",
-        ) from None
-
-
 def _shape(name: str, array: Any, axes: int) -> tuple[int, ...]:
     """The shape of an array with that number of axes, none of them empty."""
-    _namespace(array)
+    array_namespace(array)
     shape = tuple(array.shape)
     require(
         len(shape) == axes and min(shape, default=1) > 0,
@@ -242,7 +226,7 @@ def _check_degree(degree: int) -> None:
 
 def _norms(first: Any, second: Any) -> Any:
     """‖(w_i, v_i)‖, without squaring numbers that are too small for it."""
-    xp = _namespace(first)
+    xp = array_namespace(first)
     largest = xp.maximum(xp.max(xp.abs(first), axis=0), xp.max(xp.abs(second), axis=1))
     units = _safe(largest)
     return largest * xp.sqrt(_sum((first / units) ** 2, 0) + _sum((second / units[:, None]) ** 2, 1))
@@ -250,28 +234,20 @@ def _norms(first: Any, second: Any) -> Any:
 
 def _safe(norms: Any) -> Any:
     """The norms with ones for zeros, to divide by."""
-    xp = _namespace(norms)
+    xp = array_namespace(norms)
     return xp.where(norms > 0, norms, xp.ones_like(norms))
 
 
 def _sum(values: Any, axis: int) -> Any:
-    return _namespace(values).sum(values, axis=axis)
+    return array_namespace(values).sum(values, axis=axis)
 
 
 def _finite(utility: NeuronUtility) -> NeuronUtility:
-    xp = _namespace(utility.total)
+    xp = array_namespace(utility.total)
     require(
-        _holds(xp.all(xp.isfinite(utility.total)) & xp.all(xp.isfinite(utility.norms))),
+        holds(xp.all(xp.isfinite(utility.total)) & xp.all(xp.isfinite(utility.norms))),
         "the utilities are not finite",
         argument="residuals",
         remedy="check the residuals and the weights for values that are not finite",
     )
     return utility
-
-
-def _holds(condition: Any) -> bool:
-    """Whether it holds, or is not known because JAX traces."""
-    try:
-        return bool(condition)
-    except TypeError:
-        return True

@@ -95,7 +95,7 @@ class SingleNeuron(Study):
         distance, change = self._kernel_motion(layers)
         members = ("imbalance", "time")
         return record.assign(
-            coefficients=((..., "feature"), a * w),
+            coefficients=((*members, "feature"), a * w),
             kernel_distance=(members, distance),
             kernel_change=(members, change),
             interpolator=(("imbalance", "feature"), a[:, -1] * w[:, -1]),

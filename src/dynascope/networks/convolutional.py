@@ -1,0 +1,142 @@
+"""A small convolutional network for images of one channel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.errors import require, require_positive, require_seed
+from dynascope.networks.mlp import ACTIVATIONS
+
+__all__ = ["Convolutional"]
+
+_KERNEL = 3
+_POOLED = 2
+
+
+class Convolutional(eqx.Module):
+    """Convolutions of 3 × 3 pixels, each followed by the activation and 2 × 2 mean pooling, then two dense layers.
+
+    Images are padded with zeros, so that a convolution keeps their size; pooling halves it, rounded down. The entries
+    of each weight are Gaussian with variance 1/(the numbers that enter an output), times `scale`; biases start at zero.
+
+    Attributes:
+        kernels: One array for each convolution, shape (3, 3, channels in, channels out).
+        kernel_biases: One array for each convolution, shape (channels out,).
+        hidden: Weights of the dense layer whose activations are the features, shape (pixels · channels, width).
+        hidden_bias: Its bias, shape (width,).
+        classifier: Weights of the last layer, shape (width, c): outputs = features @ classifier + classifier_bias.
+        classifier_bias: Its bias, shape (c,).
+        image_shape: (height, width) of an image.
+        activation: Name of the activation.
+
+    Args:
+        image_shape: (height, width) of an image; a row of inputs holds its pixels, row by row.
+        outputs: c, the number of outputs.
+        channels: Channels of each convolution.
+        width: p, the number of features.
+        activation: "relu", "tanh", "erf", "gelu" or "linear".
+        scale: Factor on every weight.
+        seed: Seed of the draw.
+
+    Raises:
+        InputError: A size is not positive, the image is too small for that many convolutions, or the activation is not
+            known.
+
+    Example:
+        >>> network = Convolutional((8, 8), 10, channels=(4, 8), width=32)
+        >>> images = np.ones((5, 64))
+        >>> network(images).shape, network.features(images).shape
+        ((5, 10), (5, 32))
+    """
+
+    kernels: tuple[Float[Array | np.ndarray, "3 3 _ _"], ...]
+    kernel_biases: tuple[Float[Array | np.ndarray, " _"], ...]
+    hidden: Float[Array | np.ndarray, "pixels p"]
+    hidden_bias: Float[Array | np.ndarray, " p"]
+    classifier: Float[Array | np.ndarray, "p c"]
+    classifier_bias: Float[Array | np.ndarray, " c"]
+    image_shape: tuple[int, int] = eqx.field(static=True)
+    activation: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        image_shape: Sequence[int],
+        outputs: int,
+        *,
+        channels: Sequence[int] = (8, 16),
+        width: int = 64,
+        activation: str = "relu",
+        scale: float = 1.0,
+        seed: int = 0,
+    ):
+        require_positive(outputs=outputs, width=width, scale=scale)
+        require_seed(seed)
+        require(
+            len(channels) > 0 and all(each > 0 for each in channels),
+            f"channels is {tuple(channels)}",
+            argument="channels",
+            value=tuple(channels),
+            remedy="give the number of channels of each convolution",
+        )
+        shrunk = [side // _POOLED ** len(channels) for side in image_shape]
+        require(
+            len(shrunk) == 2 and min(shrunk) > 0,
+            f"image_shape is {tuple(image_shape)} and is halved {len(channels)} times",
+            argument="image_shape",
+            value=tuple(image_shape),
+            remedy="give a height and a width of at least 2 to the number of convolutions, or fewer convolutions",
+        )
+        require(
+            activation in ACTIVATIONS,
+            f"activation is {activation!r}",
+            argument="activation",
+            value=activation,
+            remedy=f"choose one of {', '.join(ACTIVATIONS)}",
+        )
+        draw = np.random.default_rng(seed)
+
+        def weights(*shape: int) -> np.ndarray:
+            return scale / math.sqrt(math.prod(shape[:-1])) * draw.normal(size=shape)
+
+        entering = (1, *channels[:-1])
+        self.kernels = tuple(weights(_KERNEL, _KERNEL, i, o) for i, o in zip(entering, channels, strict=True))
+        self.kernel_biases = tuple(np.zeros(each) for each in channels)
+        self.hidden = weights(math.prod(shrunk) * channels[-1], width)
+        self.hidden_bias = np.zeros(width)
+        self.classifier = weights(width, outputs)
+        self.classifier_bias = np.zeros(outputs)
+        self.image_shape = (int(image_shape[0]), int(image_shape[1]))
+        self.activation = activation
+
+    def __call__(self, x: Float[Array | np.ndarray, "n d"]) -> Float[Array, "n c"]:
+        """Outputs for a batch of images."""
+        return self.features(x) @ self.classifier + self.classifier_bias
+
+    def features(self, x: Float[Array | np.ndarray, "n d"]) -> Float[Array, "n p"]:
+        """The inputs of the last layer, for a batch of images."""
+        activation = ACTIVATIONS[self.activation]
+        images = jnp.asarray(x).reshape(len(x), *self.image_shape, 1)
+        for kernel, bias in zip(self.kernels, self.kernel_biases, strict=True):
+            images = _pooled(activation(_convolved(images, jnp.asarray(kernel)) + bias))
+        return activation(images.reshape(len(x), -1) @ self.hidden + self.hidden_bias)
+
+
+def _convolved(images: Array, kernel: Array) -> Array:
+    return jax.lax.conv_general_dilated(
+        images, kernel.astype(images.dtype), (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+
+
+def _pooled(images: Array) -> Array:
+    n, height, width, channels = images.shape
+    rows, columns = height // _POOLED, width // _POOLED
+    blocks = images[:, : rows * _POOLED, : columns * _POOLED]
+    return blocks.reshape(n, rows, _POOLED, columns, _POOLED, channels).mean(axis=(2, 4))

@@ -1,0 +1,137 @@
+"""The multilayer perceptron: dense layers with an activation between them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.errors import require, require_positive, require_seed
+
+__all__ = ["ACTIVATIONS", "MLP"]
+
+ACTIVATIONS = {
+    "relu": jax.nn.relu,
+    "tanh": jnp.tanh,
+    "erf": jax.scipy.special.erf,
+    "gelu": jax.nn.gelu,
+    "linear": lambda z: z,
+}
+
+
+class MLP(eqx.Module):
+    """f(x) = h_L W_L + b_L with h_1 = x and h_{l+1} = σ(h_l W_l + b_l).
+
+    In the standard parametrisation the entries of W_l are Gaussian with variance 1/(its input width); in the "ntk"
+    parametrisation they have variance one, and the layer computes h W_l / √(its input width) + b_l. Both start from
+    the same functions and move at different rates. All weights are then multiplied by `scale`. Biases start at zero.
+
+    Attributes:
+        weights: (W_1, …, W_L), each of shape (input width, output width).
+        biases: (b_1, …, b_L), or () without biases.
+        activation: Name of σ.
+        parametrisation: "standard" or "ntk".
+
+    Args:
+        widths: (d, hidden widths …, c).
+        activation: "relu", "tanh", "erf", "gelu" or "linear".
+        bias: Whether layers have biases.
+        parametrisation: "standard" or "ntk".
+        scale: Factor on every weight.
+        seed: Seed of the draw.
+
+    Raises:
+        InputError: Fewer than two widths, one that is not positive, or a name that is not known.
+
+    Example:
+        >>> network = MLP((3, 16, 8, 2), activation="tanh")
+        >>> network(np.ones((4, 3))).shape, network.features(np.ones((4, 3))).shape, network.classifier.shape
+        ((4, 2), (4, 8), (8, 2))
+    """
+
+    weights: tuple[Float[Array | np.ndarray, "_ _"], ...]
+    biases: tuple[Float[Array | np.ndarray, " _"], ...]
+    activation: str = eqx.field(static=True)
+    parametrisation: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        *,
+        activation: str = "relu",
+        bias: bool = True,
+        parametrisation: str = "standard",
+        scale: float = 1.0,
+        seed: int = 0,
+    ):
+        require(
+            len(widths) >= 2 and all(width > 0 for width in widths),
+            f"widths is {tuple(widths)}",
+            argument="widths",
+            value=tuple(widths),
+            remedy="give the input, hidden and output widths, all positive",
+        )
+        for name, value, known in (
+            ("activation", activation, tuple(ACTIVATIONS)),
+            ("parametrisation", parametrisation, ("standard", "ntk")),
+        ):
+            require(
+                value in known,
+                f"{name} is {value!r}",
+                argument=name,
+                value=value,
+                remedy=f"choose one of {', '.join(known)}",
+            )
+        require_positive(scale=scale)
+        require_seed(seed)
+        draw = np.random.default_rng(seed)
+        deviations = [scale / (math.sqrt(rows) if parametrisation == "standard" else 1.0) for rows in widths[:-1]]
+        self.weights = tuple(
+            deviation * draw.normal(size=shape)
+            for deviation, shape in zip(deviations, itertools.pairwise(widths), strict=True)
+        )
+        self.biases = tuple(np.zeros(width) for width in widths[1:]) if bias else ()
+        self.activation = activation
+        self.parametrisation = parametrisation
+
+    def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... c"]:
+        """Outputs for one sample or a batch."""
+        return self._layer(len(self.weights) - 1, self.features(x))
+
+    def features(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... p"]:
+        """The inputs of the last layer, for one sample or a batch."""
+        for layer in range(len(self.weights) - 1):
+            x = ACTIVATIONS[self.activation](self._layer(layer, x))
+        return x
+
+    def preactivations(self, x: Float[Array | np.ndarray, "... d"]) -> tuple[Float[Array | np.ndarray, "... _"], ...]:
+        """h_l W_l + b_l of every layer, the outputs last."""
+        found = []
+        for layer in range(len(self.weights)):
+            found.append(self._layer(layer, x))
+            x = ACTIVATIONS[self.activation](found[-1])
+        return tuple(found)
+
+    @property
+    def classifier(self) -> Float[Array | np.ndarray, "p c"]:
+        """The matrix by which features become outputs: outputs = features @ classifier + classifier_bias."""
+        return self.weights[-1] * self._gain(len(self.weights) - 1)
+
+    @property
+    def classifier_bias(self) -> Float[Array | np.ndarray, " c"]:
+        """The bias of the outputs, zeros without biases."""
+        return self.biases[-1] if self.biases else np.zeros(self.weights[-1].shape[1])
+
+    def _layer(self, layer: int, h: Array | np.ndarray) -> Array | np.ndarray:
+        z = h @ self.weights[layer] * self._gain(layer)
+        return z + self.biases[layer] if self.biases else z
+
+    def _gain(self, layer: int) -> float:
+        return 1.0 if self.parametrisation == "standard" else 1 / math.sqrt(self.weights[layer].shape[0])
