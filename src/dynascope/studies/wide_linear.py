@@ -123,18 +123,20 @@ class WideLinear(Study):
         from dynascope.theory.wide import isotropic_flow, isotropic_preconditioner
 
         task, widths, rate = self._task, (self.outputs, self.inputs), (self.first_rate * self.second_rate) ** 0.5
-        fine = np.linspace(0.0, self._times[-1], 2001)
+        end = self._times[-1]
+        between = -(-2000 // (self.times - 1))  # the drift is an integral over finer times than those of the record
+        fine = np.linspace(0.0, end, (self.times - 1) * between + 1)
         found: dict[str, list[Any]] = {"loss": [], "coefficients": [], "kernel_trace": [], "kernel_change": []}
         drifts = []
         with jax.enable_x64(True):
             for imbalance, width in zip(self._imbalances, widths, strict=True):
                 start = self._start, imbalance, width
-                path = jax.device_get(isotropic_flow(self._times, task.inputs, task.targets, *start, rate=rate))
-                kernel = isotropic_preconditioner(path.coefficients, imbalance, width, rate=rate)
-                measured = {name: value for name, (_, value) in self._kernel(np.asarray(kernel), ("time",)).items()}
-                for name, value in {"loss": path.loss, "coefficients": path.coefficients, **measured}.items():
-                    found[name].append(value)
                 path = jax.device_get(isotropic_flow(fine, task.inputs, task.targets, *start, rate=rate))
+                loss, coefficients = path.loss[::between], path.coefficients[::between]
+                kernel = isotropic_preconditioner(coefficients, imbalance, width, rate=rate)
+                measured = {name: value for name, (_, value) in self._kernel(np.asarray(kernel), ("time",)).items()}
+                for name, value in {"loss": loss, "coefficients": coefficients, **measured}.items():
+                    found[name].append(value)
                 gradient = task.input_moment @ path.coefficients - task.cross_moment.T
                 speed = rate**2 * _drift_speed(path.coefficients, gradient, imbalance, rate)
                 drifts.append(self._steps * simpson(speed, x=fine))
