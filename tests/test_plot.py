@@ -169,3 +169,14 @@ print(sorted({"matplotlib.pyplot", "jax", "tkinter"} & set(sys.modules)))
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_a_plane_shows_each_path_from_its_beginning():
+    record = make_record(
+        {"a": (["time"], [2.0, 0.0, 1.0]), "b": (["time"], [3.0, 1.0, 1.0])}, {"time": [0.0, 1.0, 2.0]}
+    )
+    axes = plot.plane(record, "a", "b")
+    path, dot = axes.lines
+    assert (path.get_xdata().tolist(), path.get_ydata().tolist()) == ([2.0, 0.0, 1.0], [3.0, 1.0, 1.0])
+    assert (dot.get_xdata().tolist(), dot.get_ydata().tolist()) == ([2.0], [3.0])
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("a", "b")

@@ -145,3 +145,38 @@ def test_asking_for_what_is_not_there_is_bad_input(ask):
     with pytest.raises(InputError) as caught:
         ask(record)
     assert caught.value.remedy
+
+
+def test_planes_are_drawn_only_where_a_side_has_both_variables():
+    record = make_record(
+        {"a": (["seed", "time"], [[0.0, 1.0], [2.0, 3.0]]), "b": (["seed", "time"], [[5.0, 6.0], [7.0, 8.0]])},
+        {"seed": [0, 1], "time": [0.0, 1.0]},
+    )
+    tree = xr.DataTree.from_dict({"observed": record, "predicted": record.drop_vars("b").assign_attrs(theory="none")})
+    tree.attrs["planes"] = '[["a", "b"], ["a", "c"]]'
+    assert traces.planes(tree) == [("a", "b")]
+    tree.attrs["planes"] = "[]"
+    assert traces.planes(tree) == []
+
+
+def test_a_plane_pairs_the_values_of_the_same_member():
+    record = make_record(
+        {
+            "a": (["imbalance", "time"], [[0.0, 1.0], [2.0, 3.0]]),
+            "b": (["time", "imbalance"], [[5.0, 7.0], [6.0, 8.0]]),
+        },
+        {"imbalance": [-1.0, 1.0], "time": [0.0, 1.0]},
+    )
+    lines = traces.plane(record, "a", "b")
+    assert [(line.label, line.axis, line.x.tolist(), line.y.tolist()) for line in lines] == [
+        ("imbalance -1", "a", [0.0, 1.0], [5.0, 6.0]),
+        ("imbalance 1", "a", [2.0, 3.0], [7.0, 8.0]),
+    ]
+
+
+def test_variables_over_other_dimensions_make_no_plane():
+    record = make_record(
+        {"a": (["time"], [0.0, 1.0]), "b": (["mode", "time"], [[5.0, 7.0]])}, {"mode": [1], "time": [0.0, 1.0]}
+    )
+    with pytest.raises(InputError, match="same dimensions"):
+        traces.plane(record, "a", "b")

@@ -22,7 +22,7 @@ from dynascope import traces
 from dynascope.errors import require
 from dynascope.store import written_beside
 
-__all__ = ["curves", "features", "figure", "save_figure", "staircase"]
+__all__ = ["curves", "features", "figure", "plane", "save_figure", "staircase"]
 
 _FAINT = "#777777"
 _PICTURES_IN_A_ROW = 8
@@ -100,6 +100,35 @@ def curves(
     return axes
 
 
+def plane(tree: xr.DataTree | xr.Dataset, horizontal: str, vertical: str, axes: Axes | None = None) -> Axes:
+    """Draw one variable against another, as paths that begin at a dot.
+
+    Args:
+        tree: What `compare` returns, or a record of one side alone.
+        horizontal: Name of a variable over time.
+        vertical: Name of another over the same dimensions.
+        axes: Where to draw; by default a new figure.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputError: Neither side has both over the same dimensions.
+
+    Example:
+        >>> from dynascope.record import make_record
+        >>> values = {"first_weight": (["time"], [0.0, 1.0]), "output": (["time"], [0.5, 2.0])}
+        >>> plane(make_record(values, {"time": [0.0, 1.0]}), "first_weight", "output").get_xlabel()
+        'first weight'
+    """
+    lines = traces.plane(tree, horizontal, vertical)
+    axes = axes or _new_axes()
+    _draw(axes, lines, vertical, False, False)
+    for line in lines:
+        axes.plot(line.x[:1], line.y[:1], "o", color=line.colour, markersize=4)
+    return axes
+
+
 def features(tree: xr.DataTree | xr.Dataset, axes: Axes | None = None) -> Axes:
     """Show what is learned at each jump: pictures where the inputs are images, else a heat map.
 
@@ -150,7 +179,7 @@ def features(tree: xr.DataTree | xr.Dataset, axes: Axes | None = None) -> Axes:
 
 
 def figure(tree: xr.DataTree | xr.Dataset) -> Figure:
-    """Draw all that a tree holds: the staircase, the other curves of either side, and the features.
+    """Draw all that a tree holds: the staircase, planes, the other curves of either side, and the features.
 
     Raises:
         InputError: The tree holds nothing that can be drawn.
@@ -160,6 +189,7 @@ def figure(tree: xr.DataTree | xr.Dataset) -> Figure:
     if traces.has_staircase(tree):
         panels.append((3.4, lambda axes: staircase(tree, axes)))
         names = [name for name in names if name != "loss"]
+    panels += [(3.6, lambda axes, pair=pair: plane(tree, *pair, axes)) for pair in traces.planes(tree)]
     panels += [(3.0, lambda axes, name=name: curves(tree, name, axes)) for name in names]
     if traces.has_features(tree):
         panels.append((_features_height(tree), lambda axes: features(tree, axes)))

@@ -17,7 +17,18 @@ from jaxtyping import Float
 from dynascope.errors import require
 from dynascope.record import DIMENSIONS
 
-__all__ = ["Trace", "curve_names", "curves", "has_features", "has_staircase", "learned_features", "side", "staircase"]
+__all__ = [
+    "Trace",
+    "curve_names",
+    "curves",
+    "has_features",
+    "has_staircase",
+    "learned_features",
+    "plane",
+    "planes",
+    "side",
+    "staircase",
+]
 
 # The colours of Okabe and Ito, which the colour-blind can tell apart; those that stand out on white come first.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999999")
@@ -35,8 +46,8 @@ class Trace(NamedTuple):
         label: What the line is, such as "mode 1"; empty when its variable has no members.
         colour: The same for the same label on both sides.
         alone: False for one of several lines of the same label, drawn thin.
-        axis: Name of the dimension that x runs over.
-        x: Time, or another axis, shape (n,).
+        axis: Name of the dimension that x runs over, or of the other variable in a plane.
+        x: Time, another axis, or the other variable, shape (n,).
         y: Values, shape (n,).
     """
 
@@ -98,6 +109,46 @@ def curves(tree: xr.DataTree | xr.Dataset, variable: str) -> list[Trace]:
             colour = colours[label] if len(labels) > 1 else {"observed": OBSERVED, "predicted": PREDICTED}[name]
             traces.append(Trace(name, label, colour, [line[0] for line in each].count(label) == 1, axis, x, y))
     return traces
+
+
+def planes(tree: xr.DataTree | xr.Dataset) -> list[tuple[str, str]]:
+    """The pairs of variables that the tree asks to be drawn against each other, if a side has both."""
+    asked = json.loads(tree.attrs.get("planes", "[]"))
+    return [(x, y) for x, y in asked if any(True for _ in _sides_with(tree, x, y))]
+
+
+def plane(tree: xr.DataTree | xr.Dataset, horizontal: str, vertical: str) -> list[Trace]:
+    """The paths that two variables over the same dimensions draw together, one colour for each member.
+
+    Raises:
+        InputError: Neither side has both as curves over the same dimensions.
+    """
+    pairs = list(_sides_with(tree, horizontal, vertical))
+    require(
+        bool(pairs),
+        f"no side of the tree has curves {horizontal!r} and {vertical!r} over the same dimensions",
+        argument="horizontal",
+        value=horizontal,
+        remedy=f"choose two of {', '.join(curve_names(tree))}",
+    )
+    found = curves(tree, vertical)
+    other = {(line.side, line.label): line.y for line in curves(tree, horizontal)}
+    sides = {name for name, _ in pairs}
+    return [
+        line._replace(axis=horizontal, x=other[line.side, line.label])
+        for line in found
+        if line.side in sides and line.alone
+    ]
+
+
+def _sides_with(tree: xr.DataTree | xr.Dataset, *names: str) -> Iterator[tuple[str, xr.Dataset]]:
+    """The sides that have all these variables as curves over the same dimensions."""
+    for name in ("observed", "predicted"):
+        record = side(tree, name)
+        if record is None or not all(each in record and _is_curve(record[each]) for each in names):
+            continue
+        if len({frozenset(record[each].dims) for each in names}) == 1:
+            yield name, record
 
 
 def _is_curve(values: xr.DataArray) -> bool:

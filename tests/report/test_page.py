@@ -344,3 +344,14 @@ def test_an_attribute_that_is_not_json_is_bad_input():
     tree.attrs["agreement"] = "all good"
     with pytest.raises(InputError, match="'agreement' is not a JSON object"):
         render_page(tree)
+
+
+def test_planes_are_on_the_page_though_their_paths_turn_back():
+    record = make_record(
+        {"a": (["time"], [2.0, 0.0, 1.0]), "b": (["time"], [3.0, 1.0, 1.0])}, {"time": [0.0, 1.0, 2.0]}
+    )
+    tree = xr.DataTree.from_dict({"observed": record})
+    tree.attrs["planes"] = '[["a", "b"]]'
+    page = render_page(tree)
+    assert "b against a" in page.lower()
+    assert '"x":[2.0,0.0,1.0],"y":[3.0,1.0,1.0]' in page.replace(" ", "")

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from dynascope import traces
 
-__all__ = ["curves_figure", "kept_points", "staircase_figure"]
+__all__ = ["curves_figure", "kept_points", "plane_figure", "staircase_figure"]
 
 _MOST_POINTS = 2000
 _MOST_POINTS_TOGETHER = 40_000
@@ -62,6 +62,15 @@ def curves_figure(tree: xr.DataTree | xr.Dataset, variable: str) -> go.Figure:
     return _figure(traces.curves(tree, variable), variable)
 
 
+def plane_figure(tree: xr.DataTree | xr.Dataset, horizontal: str, vertical: str) -> go.Figure:
+    """One variable against another on both sides, one colour for each member.
+
+    Raises:
+        InputError: Neither side has both as curves over the same dimensions.
+    """
+    return _figure(traces.plane(tree, horizontal, vertical), vertical)
+
+
 def kept_points(x: Float[np.ndarray, " n"], most: int) -> Int[np.ndarray, " m"]:
     """Which points of a curve to keep: half of them even in x, half even in its logarithm, and both ends.
 
@@ -93,7 +102,9 @@ def _figure(lines: Sequence[traces.Trace], name: str) -> go.Figure:
     most = int(np.clip(_MOST_POINTS_TOGETHER // len(drawn), 200, _MOST_POINTS))
     entries = set()
     for line in drawn:
-        kept = kept_points(line.x, most)
+        rising = len(line.x) < 2 or bool(np.all(np.diff(line.x) > 0))
+        # A path in a plane may turn back; it is thinned evenly along itself.
+        kept = kept_points(line.x if rising else np.arange(float(len(line.x))), most)
         entry = html.escape(line.label) if len(labels) > 1 else line.side
         figure.add_scatter(
             x=_rounded(line.x[kept]),

@@ -25,7 +25,7 @@ from plotly.offline import get_plotlyjs
 from dynascope import plot, traces
 from dynascope.errors import InputError, require
 from dynascope.record import CONVENTION
-from dynascope.report.interactive import curves_figure, staircase_figure
+from dynascope.report.interactive import curves_figure, plane_figure, staircase_figure
 from dynascope.report.wording import number, percent, plain, words
 from dynascope.store import written_beside
 
@@ -150,6 +150,9 @@ def _figures(tree: xr.DataTree) -> list[dict[str, Any]]:
     if traces.has_staircase(tree):
         names = [name for name in names if name != "loss"]
         figures.append(_entry("loss", staircase_figure(tree), traces.staircase(tree)))
+    figures += [
+        _entry(f"{y} against {x}", plane_figure(tree, x, y), traces.plane(tree, x, y)) for x, y in traces.planes(tree)
+    ]
     figures += [_entry(name, curves_figure(tree, name), traces.curves(tree, name)) for name in names]
     return figures[:_MOST_FIGURES]
 

@@ -58,11 +58,18 @@ class SingleNeuron(Study):
         "delay, along an exact path, to a map that is known without training.",
     )
     along: ClassVar = ("time", "feature")
+    planes: ClassVar = (
+        ("output_weight", "weight_along_target"),
+        ("coefficient_along_target", "coefficient_across_target"),
+    )
     minutes: ClassVar[float] = 0.3
     tolerance: ClassVar = {
         **{
             f"{name}{kind}": _EXACT
-            for name in ("loss", "output_weight", "weights", "coefficients", "kernel_distance", "kernel_change")
+            for name in (
+                *("loss", "output_weight", "weights", "weight_along_target", "coefficients"),
+                *("coefficient_along_target", "coefficient_across_target", "kernel_distance", "kernel_change"),
+            )
             for kind in ("", "_maximum")
         },
         **dict.fromkeys(
@@ -96,6 +103,7 @@ class SingleNeuron(Study):
         members = ("imbalance", "time")
         return record.assign(
             coefficients=((*members, "feature"), a * w),
+            **{name: (members, values) for name, values in self._coordinates(a[..., 0], a * w).items()},
             kernel_distance=(members, distance),
             kernel_change=(members, change),
             interpolator=(("imbalance", "feature"), a[:, -1] * w[:, -1]),
@@ -146,7 +154,24 @@ class SingleNeuron(Study):
             path["output_weight"] = signs * np.sqrt(power / self.weight_rate)
         distance, change = self._kernel_motion(layers)
         path |= {"coefficients": run.coefficients, "kernel_distance": distance, "kernel_change": change}
+        path |= self._coordinates(np.asarray(path["output_weight"]), np.asarray(run.coefficients))
         return {name: np.asarray(values) for name, values in path.items()}
+
+    def _coordinates(self, a: np.ndarray, coefficients: np.ndarray) -> dict[str, np.ndarray]:
+        """Where the neurons are in the plane of their start and their target."""
+        import numpy as np
+
+        start, target = self._maps
+        along = target / np.linalg.norm(target)
+        across = start - along * (start @ along)
+        length = np.linalg.norm(across)
+        # A start along the target has no other direction than those that rounding makes.
+        across = across / length if length > 1e-9 * np.linalg.norm(start) else 0 * across
+        return {
+            "weight_along_target": coefficients @ along / a,
+            "coefficient_along_target": coefficients @ along,
+            "coefficient_across_target": coefficients @ across,
+        }
 
     def _end(self) -> np.ndarray:
         import jax

@@ -47,6 +47,7 @@ class Study:
         tolerance: For each compared quantity, the error below which theory and experiment agree, and the reason for
             that number. Quantities that are not named keep the tolerance of their theory.
         along: Dimension, or dimensions, along which curves are compared.
+        planes: Pairs of variables over time to be drawn against each other, (horizontal, vertical).
         tiny: Fields that make the study small enough to run in seconds, with the same claim.
     """
 
@@ -55,6 +56,7 @@ class Study:
     minutes: ClassVar[float]
     tolerance: ClassVar[Mapping[str, tuple[float, str]]] = {}
     along: ClassVar[str | tuple[str, ...]] = "time"
+    planes: ClassVar[tuple[tuple[str, str], ...]] = ()
     tiny: ClassVar[Mapping[str, Any]] = {}
 
     def observe(self) -> xr.Dataset:
@@ -97,6 +99,7 @@ class Study:
             "claim": self.reference.claim,
             "reference": f"{self.reference.paper} (arXiv {self.reference.arxiv})",
             "parameters": json.dumps(dataclasses.asdict(self)),
+            "planes": json.dumps(self.planes),
         }
 
 
