@@ -115,7 +115,8 @@ def test_the_imbalance_of_an_approximate_limit_is_shown():
     first, second = np.array([[1.0, 0.2], [0.0, 0.7]]), np.array([[1.1, 0.0], [0.4, 0.5]])
     with pytest.raises(InputError, match="approximate"):
         balanced_limit(first, second, np.eye(2))
-    found = balanced_limit(first, second, np.eye(2), approximate=True).balance
+    with pytest.warns(UserWarning, match="differs from λ I by"):
+        found = balanced_limit(first, second, np.eye(2), approximate=True).balance
     difference = second @ second.T - first.T @ first
     mean = np.trace(difference) / 2
     size = np.sum(first**2) + np.sum(second**2)

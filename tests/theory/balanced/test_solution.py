@@ -235,5 +235,7 @@ def test_unbalanced_weights_are_taken_only_when_asked_for():
     first, second = draw.normal(size=(3, 2)), draw.normal(size=(2, 2))
     with pytest.raises(InputError, match="approximate"):
         gram(first, second, MAP, np.array([1.0]))
-    rough = gram(first, second, MAP, np.array([1.0]), approximate=True)
+    with pytest.warns(UserWarning, match="differs from λ I by") as told:
+        rough = gram(first, second, MAP, np.array([1.0]), approximate=True)
+    assert f"{float(rough.balance.error):.3g}" in str(told[0].message)
     assert float(rough.balance.error) > 0.01

@@ -162,7 +162,8 @@ def test_layers_that_are_not_balanced_are_refused_unless_asked_for():
     with pytest.raises(InputError) as refusal:
         forgetting(first, second, np.eye(3), -np.eye(3), times)
     assert refusal.value.argument == "second"
-    rough = forgetting(first, second, np.eye(3), -np.eye(3), times, approximate=True)
+    with pytest.warns(UserWarning, match="differs from λ I by"):
+        rough = forgetting(first, second, np.eye(3), -np.eye(3), times, approximate=True)
     assert np.all(np.isfinite(rough.old_error))
 
 

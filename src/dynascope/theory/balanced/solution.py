@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any, NamedTuple
 
 import jax
@@ -78,7 +79,7 @@ def gram(
         first_rate: η₁ > 0, or one for each member.
         second_rate: η₂ > 0, or one for each member.
         approximate: Whether to take weights that are not λ-balanced as if they were, with the mean λ; `balance.error`
-            of the result says how far they are.
+            of the result says how far they are, and so does a warning.
         steps: Number of steps from each time to the next, in each of which max|f|·√(η₁η₂)·Δ should stay below 4, f
             being the eigenvalues of F. Found from the values if not given; needed where they are traced by JAX (then
             times must increase).
@@ -111,15 +112,19 @@ def gram(
     )
     rates = real_array("first_rate", first_rate, above=0), real_array("second_rate", second_rate, above=0)
     balance = layer_balance(first, second, first_rate=rates[0], second_rate=rates[1])
-    if not approximate and not isinstance(balance.error, Tracer):
+    if not isinstance(balance.error, Tracer):
         worst = float(jnp.max(balance.error))
+        balanced = worst <= max(_BALANCED, 100 * float(jnp.finfo(first.dtype).eps))
+        problem = f"W₂ W₂ᵀ − W₁ᵀ W₁ differs from λ I by {worst:.3g} of the size of the layers"
         require(
-            worst <= max(_BALANCED, 100 * float(jnp.finfo(first.dtype).eps)),
-            f"W₂ W₂ᵀ − W₁ᵀ W₁ differs from λ I by {worst:.3g} of the size of the layers",
+            balanced or approximate,
+            problem,
             argument="second",
             value=worst,
             remedy="start λ-balanced (networks.balanced_linear), or pass approximate=True",
         )
+        if not balanced:
+            warnings.warn(f"{problem}; the solution is that of a λ-balanced start", stacklevel=2)
     known = not any(isinstance(each, Tracer) for each in (first, second, target_map, times, *rates))
     if steps is None:
         require(
@@ -147,8 +152,6 @@ def product(
     **options: Any,
 ) -> Float[Array, "*members times inputs outputs"]:
     """W₁ W₂ over time: `gram(...).product`, with its arguments.
-
-    With `approximate=True`, `layer_balance` says how far the start is from balance; so it does for `loss` and `ntk`.
 
     Example:
         >>> with jax.enable_x64(True):
