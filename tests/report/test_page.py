@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 
 from dynascope.errors import InputError
+from dynascope.hypothesis import Hypothesis, report_effects
 from dynascope.record import make_record
 from dynascope.report import render_page, write_page
 from dynascope.report.interactive import curves_figure, kept_points, staircase_figure
@@ -355,3 +356,20 @@ def test_planes_are_on_the_page_though_their_paths_turn_back():
     page = render_page(tree)
     assert "b against a" in page.lower()
     assert '"x":[2.0,0.0,1.0],"y":[3.0,1.0,1.0]' in page.replace(" ", "")
+
+
+def test_hypotheses_are_told_in_a_table_and_not_judged():
+    claims = [Hypothesis("width", "kappa_cka", direction, f"H{direction}", "A <claim>.") for direction in (1, -1)]
+    effects = [each.compare([[1.0, 1.1], [2.0, 2.2]]) for each in claims]
+    record = make_record(
+        {"loss": (["time"], [1.0, 0.5]), **report_effects(claims, effects)},
+        {"time": [0.0, 1.0], "hypothesis": [each.name for each in claims]},
+    )
+    page = render_page(record)
+    assert "Which hypotheses hold" in page
+    assert "A &lt;claim&gt;." in page
+    assert re.findall(r"<td>(rises|falls|stays|holds|does not hold|undecided)</td>", page) == [
+        *("rises", "holds"),
+        *("falls", "does not hold"),
+    ]
+    assert "Observation only" in page

@@ -92,6 +92,7 @@ def render_page(tree: xr.DataTree | xr.Dataset) -> str:
         figures=_figures(tree),
         features=_features(tree),
         agreement=_json(facts, "agreement", {}),
+        hypotheses=_hypotheses(tree),
         jumps=_jumps(tree),
         compared="residual" in tree.children and "observed_jump_time" in tree["residual"],
         description=_json(facts, "description", []),
@@ -204,6 +205,17 @@ def _jumps(tree: xr.DataTree) -> list[dict[str, Any]]:
         {"jump": jump, **{name: cells[name][i] if name in cells else None for name in names}}
         for i, jump in enumerate(predicted["jump"].to_numpy().tolist())
     ]
+
+
+def _hypotheses(tree: xr.DataTree) -> list[dict[str, Any]]:
+    """One row of the table for each hypothesis on which the observation reports."""
+    observed = traces.side(tree, "observed")
+    if observed is None or "holds" not in observed or observed["holds"].dims != ("hypothesis",):
+        return []
+    told = {name: values for name, values in observed.variables.items() if values.dims == ("hypothesis",)}
+    columns = {name: values.to_numpy().tolist() for name, values in told.items()}
+    common = {"confidence": observed.attrs.get("confidence", 0.95)}
+    return [{**common, **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]
 
 
 def _over_jumps(values: xr.DataArray) -> list[Any]:
