@@ -1,0 +1,118 @@
+"""Batch normalisation as a pure function: the running statistics come back with the outputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.errors import require, require_positive
+
+__all__ = ["BatchNormalisation", "RunningStatistics", "trained_weights"]
+
+_SMALLEST = 1e-5  # added to the variance
+_NEWEST = 0.1  # weight of the newest batch in the running statistics
+
+
+class RunningStatistics(eqx.Module):
+    """Means over the batches of training, which are part of a network and no weights of it.
+
+    Attributes:
+        mean: Array (channels,).
+        variance: Array (channels,).
+    """
+
+    mean: Float[Array | np.ndarray, " channels"]
+    variance: Float[Array | np.ndarray, " channels"]
+
+
+class BatchNormalisation(eqx.Module):
+    """z = γ (x − μ)/√(σ² + 10⁻⁵) + β for every channel, the last axis.
+
+    In training μ and σ² are the mean and the variance over the batch and its pixels, and the running statistics move a
+    tenth of the way towards them, with the unbiased variance. In evaluation they are the running statistics, so that a
+    sample does not depend on the others.
+
+    Attributes:
+        gain: γ, shape (channels,), one at the start.
+        shift: β, shape (channels,), zero at the start.
+        statistics: Running mean and variance, zero and one at the start; no gradient passes through them.
+
+    Args:
+        channels: Their number.
+
+    Raises:
+        InputError: The number of channels is not positive.
+
+    References:
+        S. Ioffe and C. Szegedy, Batch Normalization, arXiv:1502.03167; the constants are those of PyTorch.
+
+    Example:
+        >>> layer = BatchNormalisation(2)
+        >>> outputs, layer = layer.apply(jnp.array([[1.0, 5.0], [3.0, 5.0]]), training=True)
+        >>> outputs.round(4).tolist(), np.asarray(layer.statistics.mean).round(4)
+        ([[-1.0, 0.0], [1.0, 0.0]], array([0.2, 0.5], dtype=float32))
+    """
+
+    gain: Float[Array | np.ndarray, " channels"]
+    shift: Float[Array | np.ndarray, " channels"]
+    statistics: RunningStatistics
+
+    def __init__(self, channels: int):
+        require_positive(channels=channels)
+        self.gain, self.shift = np.ones(channels), np.zeros(channels)
+        self.statistics = RunningStatistics(np.zeros(channels), np.ones(channels))
+
+    def apply(
+        self, x: Float[Array, "... channels"], *, training: bool
+    ) -> tuple[Float[Array, "... channels"], BatchNormalisation]:
+        """Outputs, and the layer with its new running statistics, or itself in evaluation.
+
+        Raises:
+            InputError: A batch in training has a single value for each channel, and so no variance.
+        """
+        if not training:
+            mean, variance = jax.lax.stop_gradient((self.statistics.mean, self.statistics.variance))
+            return self._normalised(x, mean, variance), self
+        axes = tuple(range(x.ndim - 1))
+        count = x.size // x.shape[-1]
+        require(
+            count > 1,
+            "a batch in training has one value for each channel",
+            argument="x",
+            value=x.shape,
+            remedy="give at least two samples, or larger images",
+        )
+        mean, variance = jnp.mean(x, axis=axes), jnp.var(x, axis=axes)
+        statistics = jax.tree.map(
+            lambda old, new: (1 - _NEWEST) * old + _NEWEST * jax.lax.stop_gradient(new),
+            self.statistics,
+            RunningStatistics(mean, variance * (count / (count - 1))),
+        )
+        layer = eqx.tree_at(lambda each: each.statistics, self, statistics)
+        return self._normalised(x, mean, variance), layer
+
+    def _normalised(self, x: Any, mean: Any, variance: Any) -> Any:
+        return (x - mean) * (self.gain / jnp.sqrt(variance + _SMALLEST)) + self.shift
+
+
+def trained_weights(network: Any) -> Any:
+    """The network with None in the place of all that is no weight: settings, and running statistics.
+
+    `equinox.combine` puts it together again with the rest.
+
+    Example:
+        >>> weights = trained_weights(BatchNormalisation(3))
+        >>> weights.gain.shape, weights.statistics.mean
+        ((3,), None)
+    """
+
+    def weights(part: Any) -> Any:
+        return eqx.filter(part, not isinstance(part, RunningStatistics) and eqx.is_inexact_array)
+
+    return jax.tree.map(weights, network, is_leaf=lambda part: isinstance(part, RunningStatistics))

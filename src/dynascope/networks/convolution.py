@@ -1,0 +1,108 @@
+"""A convolution with batch normalisation or without, the layer of networks for colour images."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.errors import require
+from dynascope.networks.batch_normalisation import BatchNormalisation
+
+__all__ = ["Convolution", "as_images", "check_image_shape"]
+
+
+class Convolution(eqx.Module):
+    """z = N(K ∗ x + b), with zeros around the images so that a stride of one keeps their size.
+
+    The entries of K are Gaussian with variance 2/(the numbers that enter an output), which keeps the size of the
+    signals through layers of ReLUs (K. He et al., arXiv:1502.01852).
+
+    Attributes:
+        kernel: K, shape (side, side, channels in, channels out).
+        bias: b, shape (channels out,), zero at the start; or None.
+        normalisation: N, or None.
+        stride: Pixels from one output to the next.
+    """
+
+    kernel: Float[Array | np.ndarray, "side side entering leaving"]
+    bias: Float[Array | np.ndarray, " leaving"] | None
+    normalisation: BatchNormalisation | None
+    stride: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        entering: int,
+        leaving: int,
+        draw: np.random.Generator,
+        *,
+        side: int = 3,
+        stride: int = 1,
+        bias: bool = False,
+        normalise: bool = True,
+    ):
+        deviation = math.sqrt(2 / (side**2 * entering))
+        self.kernel = draw.normal(scale=deviation, size=(side, side, entering, leaving))
+        self.bias = np.zeros(leaving) if bias else None
+        self.normalisation = BatchNormalisation(leaving) if normalise else None
+        self.stride = stride
+
+    def apply(
+        self, x: Float[Array, "n height width entering"], *, training: bool
+    ) -> tuple[Float[Array, "n _ _ leaving"], Convolution]:
+        """Outputs, and the layer with its new running statistics, or the same ones in evaluation."""
+        around = (self.kernel.shape[0] - 1) // 2
+        z = jax.lax.conv_general_dilated(
+            x,
+            jnp.asarray(self.kernel).astype(x.dtype),
+            (self.stride, self.stride),
+            ((around, around), (around, around)),
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        )
+        z = z if self.bias is None else z + self.bias
+        if self.normalisation is None:
+            return z, self
+        z, normalisation = self.normalisation.apply(z, training=training)
+        return z, eqx.tree_at(lambda each: each.normalisation, self, normalisation)
+
+
+def check_image_shape(image_shape: Sequence[int]) -> tuple[int, int, int]:
+    """(height, width, channels), from which one channel may be left out.
+
+    Raises:
+        InputError: Another number of entries, or one that is not positive.
+    """
+    shape = (*image_shape, 1) if len(image_shape) == 2 else tuple(image_shape)
+    require(
+        len(shape) == 3 and min(shape) > 0,
+        f"image_shape is {tuple(image_shape)}",
+        argument="image_shape",
+        value=tuple(image_shape),
+        remedy="give a height, a width and a number of channels, all positive",
+    )
+    height, width, channels = map(int, shape)
+    return height, width, channels
+
+
+def as_images(
+    x: Float[Array | np.ndarray, "n ..."], image_shape: tuple[int, int, int]
+) -> Float[Array, "n height width channels"]:
+    """A batch of images, given as they are or flat, with the channels of a pixel side by side.
+
+    Raises:
+        InputError: Each has another number of pixels.
+    """
+    require(
+        x.shape[1:] in (image_shape, (math.prod(image_shape),)),
+        f"x has shape {x.shape}",
+        argument="x",
+        value=x.shape,
+        remedy=f"pass images of shape {image_shape}, or flat ones of length {math.prod(image_shape)}",
+    )
+    return jnp.asarray(x).reshape(len(x), *image_shape)

@@ -1,0 +1,145 @@
+"""The plain network of sixteen layers, in the variant for small images."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.errors import require, require_positive, require_seed
+from dynascope.networks.convolution import Convolution, as_images, check_image_shape
+
+__all__ = ["VGG16"]
+
+# Convolutions of each stage, and their channels over those of the first.
+_CONVOLUTIONS, _GROWTH = (2, 2, 3, 3, 3), (1, 2, 4, 8, 8)
+_POOLED = 2
+
+
+class VGG16(eqx.Module):
+    """Thirteen convolutions in five stages, then dense layers, for images of about 32 × 32 pixels.
+
+    Stages have 2, 2, 3, 3, 3 convolutions of 3 × 3 pixels with w, 2w, 4w, 8w, 8w channels, each with a bias, with batch
+    normalisation or without, and a ReLU. After each stage the maximum over 2 × 2 pixels halves the image, rounded down;
+    a side of one pixel is left as it is, so that small images pass too. The mean over the pixels that are left goes
+    through the hidden dense layers, each with a ReLU and without dropout, to a linear one.
+
+    Without batch normalisation, images much smaller than 32 × 32 hardly train: where one pixel is left, zeros surround
+    it, and signals shrink to a third at each convolution.
+
+    With w = 64, ten classes of colour images, batch normalisation and no hidden dense layers it has 14 728 266 weights;
+    with the two hidden ones of width 4096 of the original it has sixteen layers, as its name says.
+
+    Calls and `features` are those of evaluation, with running statistics. In training, `train_step_outputs` uses the
+    statistics of the batch and returns the network with new running statistics.
+
+    Attributes:
+        convolutions: All thirteen.
+        hidden: Weights of the hidden dense layers, Gaussian with variance 2/(input width).
+        hidden_biases: Their biases, zero at the start.
+        classifier: Weights of the last layer, shape (p, c): outputs = features @ classifier + classifier_bias. Its
+            entries are Gaussian with variance 1/p; p is the width of the last hidden dense layer, or 8w without.
+        classifier_bias: Its bias, shape (c,), zero at the start.
+        image_shape: (height, width, channels) of an image.
+
+    Args:
+        image_shape: (height, width, channels) of an image, or (height, width) for one channel.
+        outputs: c, the number of outputs.
+        width: w, the channels of the first stage.
+        hidden_widths: Widths of the hidden dense layers.
+        batch_normalisation: Whether convolutions are normalised.
+        seed: Seed of the draw.
+
+    Raises:
+        InputError: A size is not positive.
+
+    References:
+        K. Simonyan and A. Zisserman, Very deep convolutional networks for large-scale image recognition,
+        arXiv:1409.1556, configuration D.
+
+    Example:
+        >>> network = VGG16((8, 8, 3), 10, width=2)
+        >>> images = np.zeros((4, 8, 8, 3))
+        >>> network(images).shape, network.features(images.reshape(4, -1)).shape
+        ((4, 10), (4, 16))
+    """
+
+    convolutions: tuple[Convolution, ...]
+    hidden: tuple[Float[Array | np.ndarray, "_ _"], ...]
+    hidden_biases: tuple[Float[Array | np.ndarray, " _"], ...]
+    classifier: Float[Array | np.ndarray, "p c"]
+    classifier_bias: Float[Array | np.ndarray, " c"]
+    image_shape: tuple[int, int, int] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        image_shape: Sequence[int],
+        outputs: int,
+        *,
+        width: int = 64,
+        hidden_widths: Sequence[int] = (),
+        batch_normalisation: bool = True,
+        seed: int = 0,
+    ):
+        require_positive(outputs=outputs, width=width)
+        require_seed(seed)
+        require(
+            all(each > 0 for each in hidden_widths),
+            f"hidden_widths is {tuple(hidden_widths)}",
+            argument="hidden_widths",
+            value=tuple(hidden_widths),
+            remedy="choose positive widths, or none",
+        )
+        self.image_shape = check_image_shape(image_shape)
+        draw = np.random.default_rng(seed)
+        stages = zip(_CONVOLUTIONS, _GROWTH, strict=True)
+        channels = [self.image_shape[2], *(width * growth for count, growth in stages for _ in range(count))]
+        self.convolutions = tuple(
+            Convolution(entering, leaving, draw, bias=True, normalise=batch_normalisation)
+            for entering, leaving in itertools.pairwise(channels)
+        )
+        dense = list(itertools.pairwise([channels[-1], *hidden_widths]))
+        self.hidden = tuple(draw.normal(scale=math.sqrt(2 / shape[0]), size=shape) for shape in dense)
+        self.hidden_biases = tuple(np.zeros(each) for each in hidden_widths)
+        last = dense[-1][1] if dense else channels[-1]
+        self.classifier = draw.normal(scale=last**-0.5, size=(last, outputs))
+        self.classifier_bias = np.zeros(outputs)
+
+    def __call__(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n c"]:
+        """Outputs for a batch of images in evaluation."""
+        return self.features(x) @ self.classifier + self.classifier_bias
+
+    def features(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n p"]:
+        """The inputs of the last layer for a batch of images in evaluation."""
+        return self._apply(x, training=False)[0]
+
+    def train_step_outputs(self, x: Float[Array | np.ndarray, "n ..."]) -> tuple[Float[Array, "n c"], VGG16]:
+        """Outputs for a batch of images in training, and the network with its new running statistics."""
+        features, network = self._apply(x, training=True)
+        return features @ self.classifier + self.classifier_bias, network
+
+    def _apply(self, x: Float[Array | np.ndarray, "n ..."], *, training: bool) -> tuple[Float[Array, "n p"], VGG16]:
+        images = as_images(x, self.image_shape)
+        ends = set(itertools.accumulate(_CONVOLUTIONS))
+        convolutions = []
+        for place, convolution in enumerate(self.convolutions, start=1):
+            images, convolution = convolution.apply(images, training=training)
+            convolutions.append(convolution)
+            images = jax.nn.relu(images)
+            images = _pooled(images) if place in ends else images
+        network = eqx.tree_at(lambda each: each.convolutions, self, tuple(convolutions))
+        h = images.mean(axis=(1, 2))
+        for weights, bias in zip(self.hidden, self.hidden_biases, strict=True):
+            h = jax.nn.relu(h @ weights + bias)
+        return h, network
+
+
+def _pooled(images: Float[Array, "n height width channels"]) -> Float[Array, "n _ _ channels"]:
+    window = (1, *(min(_POOLED, side) for side in images.shape[1:3]), 1)
+    return jax.lax.reduce_window(images, -np.inf, jax.lax.max, window, window, "VALID")

@@ -1,0 +1,197 @@
+"""All metrics of the features of a network at one checkpoint."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from dynascope.errors import require, require_positive
+from dynascope.probes.array_namespace import array_namespace, holds
+from dynascope.probes.features.modes import (
+    covered,
+    effective_dimension,
+    mode_columns,
+    projection,
+    row_kappa,
+    row_modes,
+)
+from dynascope.probes.features.moments import FeatureMoments
+from dynascope.probes.features.rows import Rows, check_samples, sample_rows
+
+__all__ = ["feature_metrics"]
+
+_IMBALANCE = 1.5  # largest class over the smallest, from which the balance that κ assumes is said to be missing
+
+
+def feature_metrics(
+    features: Any,
+    outputs: Any | None = None,
+    targets: Any | None = None,
+    *,
+    held_out: FeatureMoments | tuple[Any, ...] | None = None,
+    bias: bool = False,
+    output_function: str | None = None,
+    exclude_first: bool = True,
+    threshold: float = 0.1,
+) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """How strong, useful and used the features of a network are, and how far they are from a minimum.
+
+    With the eigenfeatures e_k and intensities ρ_k of the features on the samples, ⟨f|g⟩ = (1/n) Σ f(x_j) g(x_j), and
+    the orthogonal projectors on the spans of the targets f* and of the outputs f̂,
+
+        Q*_k = ⟨e_k|P* e_k⟩ / (⟨e_k|e_k⟩ dim H*),   Q̂_k = ⟨e_k|P̂ e_k⟩ / (⟨e_k|e_k⟩ dim Ĥ),   Π(k) = Σ_{j≤k} Q_j.
+
+    Held-out samples are used for these overlaps only, so that Π may pass one there by a little; ρ, e_k and κ are those
+    of the samples. Classes are taken as balanced.
+
+    Cost: about 6 n p² operations and memory for 4np numbers from arrays, with n < p the other way round; about 30 p³
+    and 4p² from moments, after n p² to collect them. Never n × n.
+
+    Args:
+        features: Φ, the inputs of the last layer, shape (n, p), of NumPy, JAX or PyTorch; or the `FeatureMoments` of
+            batches, which give the same numbers, except that modes with √ρ_k below 5·10⁻⁷ √ρ_1 are left out.
+        outputs: f̂, shape (n, C): logits. Not with moments.
+        targets: f*, shape (n, c), or labels 0..C−1 as whole numbers, shape (n,); without them there is no quality.
+        held_out: (features, outputs) or (features, outputs, targets) of held-out samples, or their moments.
+        bias: Whether the last layer has a bias: the constant function then belongs to the features, and a mode is
+            added for it. Without it the utilization of a network with a bias does not sum to one.
+        output_function: "logits" (the default) for the outputs as they are, as of networks trained on squared loss;
+            "softmax" for their softmax, as of those trained on cross-entropy. That of moments was chosen before.
+        exclude_first: Whether `effective_dimension` counts the first intensity as one mode and the others apart, for
+            features whose first mode is the constant function; `constant_overlap` says whether it is.
+        threshold: ε: features with κ < ε are called minimal.
+
+    Returns:
+        Name → (dimension names, values), as `observe` takes it from a probe. Over `mode`, strongest first and zero
+        beyond the rank: `intensity` ρ_k, `quality` Q*_k, `utilization` Q̂_k, `cumulative_quality`,
+        `cumulative_utilization`. Without dimension: `effective_dimension` (of the intensity, by `exclude_first`),
+        `effective_dimension_all_modes` (of the intensity), `effective_dimension_quality`,
+        `effective_dimension_utilization`, `constant_overlap` |⟨e_1|1⟩|/‖e_1‖, `output_dimension` dim Ĥ, `kappa_cka`,
+        `minimum_features` (true in the minimum-feature regime, false in the extended-feature regime) and the
+        `threshold` of that label.
+
+    Raises:
+        InputError: Shapes that do not fit, values that are not finite, labels outside 0..C−1 or for a single output,
+            n ≤ C, or features or outputs that are the same on every sample.
+
+    Warns:
+        UserWarning: Classes are not balanced (the largest over 1.5 times the smallest), or n < p. Not while JAX traces.
+
+    References:
+        Y. Nam, DPhil thesis (2024), chapter 2.
+
+    Example:
+        >>> import numpy as np
+        >>> h = np.array([[1, 0], [1, 1], [0, 2], [-1, 1], [2, -1]])
+        >>> f = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [1, 0]])
+        >>> found = feature_metrics(h, f, exclude_first=False)
+        >>> found["utilization"][1].round(6), round(float(found["kappa_cka"][1]), 6)
+        (array([0.37037 , 0.366667]), 0.260742)
+        >>> round(float(found["effective_dimension"][1]), 6), bool(found["minimum_features"][1])
+        (1.918909, False)
+    """
+    require_positive(threshold=threshold)
+    if isinstance(features, FeatureMoments):
+        output_function = output_function or features.output_function
+    rows = _rows(features, outputs, targets, output_function or "logits")
+    check_samples(rows)
+    _warn(rows)
+    xp = array_namespace(rows.features)
+    if held_out is None:
+        overlaps = rows
+    elif isinstance(held_out, FeatureMoments):
+        overlaps = _rows(held_out, None, None, output_function or "logits")
+    else:
+        require(
+            len(held_out) in (2, 3),
+            f"held_out has {len(held_out)} parts",
+            argument="held_out",
+            value=len(held_out),
+            remedy="give (features, outputs) or (features, outputs, targets), or moments",
+        )
+        overlaps = sample_rows(held_out[0], held_out[1], (*held_out, None)[2], output_function or "logits")
+    _check_same(rows, overlaps)
+    with_bias, overlaps_with_bias = ((_with_constant(each) if bias else each) for each in (rows, overlaps))
+    modes = row_modes(with_bias.features, rows.samples, rows.resolution)
+    columns = modes.values if held_out is None else mode_columns(modes, overlaps_with_bias)
+    overlap = xp.abs(xp.sum(columns[:, 0] * overlaps.constant[:, 0])) / overlaps.samples**0.5
+    basis, _ = projection(rows.outputs, rows.resolution)
+    kappa = row_kappa(rows, basis)
+    found: dict[str, tuple[tuple[str, ...], Any]] = {
+        "intensity": (("mode",), modes.intensity),
+        "effective_dimension": ((), effective_dimension(modes.intensity, exclude_first=exclude_first)),
+        "effective_dimension_all_modes": ((), effective_dimension(modes.intensity)),
+        "constant_overlap": ((), overlap),
+    }
+    for name, functions in (("quality", overlaps.targets), ("utilization", overlaps.outputs)):
+        if functions is None:
+            continue
+        span, dimension = projection(functions, overlaps.resolution)
+        share = covered(columns, span, dimension)
+        found[name] = (("mode",), share)
+        found[f"cumulative_{name}"] = (("mode",), xp.cumulative_sum(share, axis=0))
+        found[f"effective_dimension_{name}"] = ((), effective_dimension(share))
+        if name == "utilization":
+            found["output_dimension"] = ((), dimension)
+    found["kappa_cka"] = ((), kappa)
+    found["minimum_features"] = ((), kappa < threshold)
+    found["threshold"] = ((), xp.full_like(kappa, threshold))
+    return found
+
+
+def _rows(features: Any, outputs: Any, targets: Any, output_function: str) -> Rows:
+    if isinstance(features, FeatureMoments):
+        require(
+            outputs is None and targets is None and output_function == features.output_function,
+            "moments were given with outputs, targets or another output_function",
+            argument="output_function",
+            value=output_function,
+            remedy=f"give the moments alone: they hold outputs, as {features.output_function}, and targets",
+        )
+        return features.rows()
+    require(
+        outputs is not None,
+        "there are features and no outputs",
+        argument="outputs",
+        remedy="give the outputs of the network on the same samples",
+    )
+    return sample_rows(features, outputs, targets, output_function)
+
+
+def _with_constant(rows: Rows) -> Rows:
+    xp = array_namespace(rows.features)
+    return rows._replace(features=xp.concat([rows.features, rows.constant], axis=1))
+
+
+def _check_same(rows: Rows, held_out: Rows) -> None:
+    shapes = [(each.features.shape[1], each.outputs.shape[1]) for each in (rows, held_out)]
+    require(
+        shapes[0] == shapes[1],
+        f"there are {shapes[0]} features and outputs, and {shapes[1]} of them held out",
+        argument="held_out",
+        value=shapes[1],
+        remedy="measure one network on both",
+    )
+
+
+def _warn(rows: Rows) -> None:
+    if rows.samples < rows.features.shape[1]:
+        warnings.warn(
+            f"There are {rows.samples} samples and {rows.features.shape[1]} features: modes beyond the samples are not "
+            "seen.",
+            stacklevel=3,
+        )
+    if rows.targets is None or rows.targets.shape[1] < 2:
+        return
+    xp = array_namespace(rows.targets)
+    # Indicators of disjoint sets are orthogonal, and their powers are their sums.
+    products, counts = rows.targets.T @ rows.targets, (rows.targets.T @ rows.constant)[:, 0]
+    powers = xp.linalg.diagonal(products)
+    off = xp.sum(products**2) - xp.sum(powers**2) + xp.sum((powers - counts) ** 2)
+    one_hot = off < 1e-12 * rows.samples**2
+    if not holds(~(one_hot & (xp.max(counts) > _IMBALANCE * xp.min(counts)))):
+        warnings.warn(
+            f"The largest class has {float(xp.max(counts)):.0f} samples and the smallest {float(xp.min(counts)):.0f}: "
+            "κ and the quality take classes as balanced.",
+            stacklevel=3,
+        )

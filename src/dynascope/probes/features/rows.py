@@ -1,0 +1,158 @@
+"""Features, outputs and targets on samples, checked; or fewer rows that have the same inner products."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dynascope.errors import InputError, require
+from dynascope.probes.array_namespace import array_namespace, holds
+
+__all__ = ["OUTPUT_FUNCTIONS", "Rows", "centred", "check_samples", "constant_rows", "finite_matrix", "sample_rows"]
+
+OUTPUT_FUNCTIONS = ("logits", "softmax")
+_CONSTANT = 1e-10  # a spread below this fraction of the size is rounding
+
+
+class Rows(NamedTuple):
+    """Functions on n samples as columns, up to one rotation of the samples that leaves all inner products.
+
+    Attributes:
+        features: Φ, shape (m, p).
+        outputs: f̂, shape (m, C).
+        targets: f*, shape (m, c), or None.
+        constant: The function 1, shape (m, 1).
+        samples: n; the inner product is ⟨f|g⟩ = fᵀg/n.
+        resolution: Singular values below this fraction of the largest cannot be told from zero.
+    """
+
+    features: Any
+    outputs: Any
+    targets: Any
+    constant: Any
+    samples: int
+    resolution: float
+
+
+def sample_rows(features: Any, outputs: Any, targets: Any | None, output_function: str) -> Rows:
+    """The rows of the samples themselves, in double precision where the library has it.
+
+    Raises:
+        InputError: Shapes that do not fit, values that are not finite, labels outside 0..C−1, or an unknown function.
+    """
+    require(
+        output_function in OUTPUT_FUNCTIONS,
+        f"output_function is {output_function!r}",
+        argument="output_function",
+        value=output_function,
+        remedy=f"choose {' or '.join(OUTPUT_FUNCTIONS)}",
+    )
+    xp = array_namespace(features, outputs) if targets is None else array_namespace(features, outputs, targets)
+    h, resolution = finite_matrix("features", features)
+    f, f_resolution = finite_matrix("outputs", outputs)
+    y = None
+    if targets is not None:
+        labelled = len(targets.shape) == 1 and xp.isdtype(targets.dtype, "integral")
+        y, y_resolution = (_one_hot(targets, f), 0.0) if labelled else finite_matrix("targets", targets)
+        f_resolution = max(f_resolution, y_resolution)
+    for name, each in (("outputs", f), ("targets", y)):
+        require(
+            each is None or each.shape[0] == h.shape[0],
+            f"features have {h.shape[0]} rows and {name} {0 if each is None else each.shape[0]}",
+            argument=name,
+            value=None if each is None else tuple(each.shape),
+            remedy="give one row of each for each sample",
+        )
+    if output_function == "softmax":
+        powers = xp.exp(f - xp.max(f, axis=1, keepdims=True))
+        f = powers / xp.sum(powers, axis=1, keepdims=True)
+    return Rows(h, f, y, constant_rows(h), h.shape[0], max(resolution, f_resolution))
+
+
+def finite_matrix(name: str, values: Any) -> tuple[Any, float]:
+    """The array (n, k) in double precision where the library has it, and the part of it that may be rounding.
+
+    Raises:
+        InputError: Not an array of real numbers, not two axes, empty, or not finite.
+    """
+    xp = array_namespace(values)
+    shape = tuple(values.shape)
+    require(
+        len(shape) == 2 and min(shape) > 0,
+        f"{name} has shape {shape}",
+        argument=name,
+        value=shape,
+        remedy="pass an array with 2 axes, none of them empty"
+        + (", or whole-number labels" if name == "targets" else ""),
+    )
+    if xp.isdtype(values.dtype, "complex floating"):
+        raise InputError(
+            f"{name} has complex values", argument=name, value=str(values.dtype), remedy="pass real numbers"
+        )
+    double = xp.__array_namespace_info__().dtypes().get("float64", xp.float32)
+    coarse = xp.finfo(values.dtype).eps if xp.isdtype(values.dtype, "real floating") else 0.0
+    matrix = values if values.dtype == double else xp.astype(values, double)
+    require(
+        holds(xp.all(xp.isfinite(matrix))),
+        f"{name} has values that are not finite",
+        argument=name,
+        remedy="drop or fill them first",
+    )
+    return matrix, 10 * float(coarse)
+
+
+def constant_rows(features: Any) -> Any:
+    """The function 1 on the samples, shape (n, 1)."""
+    return array_namespace(features).ones_like(features[:, :1])
+
+
+def centred(columns: Any, rows: Rows) -> Any:
+    """(I − |1⟩⟨1|) of each column."""
+    return columns - rows.constant * ((rows.constant.T @ columns) / rows.samples)
+
+
+def check_samples(rows: Rows) -> None:
+    """Refuse samples on which the metrics mean nothing.
+
+    Raises:
+        InputError: No more samples than outputs, or features or outputs that are the same on every sample.
+    """
+    xp = array_namespace(rows.features)
+    outputs = rows.outputs.shape[1]
+    require(
+        rows.samples > outputs,
+        f"there are {rows.samples} samples and {outputs} outputs",
+        argument="features",
+        value=rows.samples,
+        remedy="give more samples than outputs",
+    )
+    for name, values in (("features", rows.features), ("outputs", rows.outputs)):
+        # Divided by the largest, whose square may not be a number.
+        largest = xp.max(xp.abs(values))
+        unit = values / xp.where(largest > 0, largest, xp.ones_like(largest))
+        require(
+            holds(xp.sum(centred(unit, rows) ** 2) > _CONSTANT**2 * xp.sum(unit**2)),
+            f"the {name} are the same on every sample",
+            argument=name,
+            value="zero variance",
+            remedy="measure a network whose features and outputs depend on its inputs",
+        )
+
+
+def _one_hot(labels: Any, outputs: Any) -> Any:
+    xp, classes = array_namespace(labels), outputs.shape[1]
+    require(
+        classes >= 2,
+        "there are labels and a single output",
+        argument="targets",
+        value=classes,
+        remedy="give an output for each class, or for regression the targets with shape (n, 1)",
+    )
+    require(
+        holds(xp.all((labels >= 0) & (labels < classes))),
+        f"labels lie outside 0 to {classes - 1}",
+        argument="targets",
+        remedy="number the classes from zero, one output for each",
+    )
+    # Counted from ones rather than made anew, so that it lies on the device of the outputs.
+    order = xp.cumulative_sum(xp.ones_like(outputs[0, :]), axis=0) - 1
+    return xp.astype(xp.astype(labels, outputs.dtype)[:, None] == order, outputs.dtype)

@@ -1,0 +1,352 @@
+"""Neural collapse: how far last-layer features of a class have become one point, and the classes a simplex."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, SupportsIndex
+
+from dynascope.errors import InputError, require
+from dynascope.probes.array_namespace import array_namespace, holds
+from dynascope.probes.features.rows import finite_matrix
+
+__all__ = ["ClassMoments", "class_moments", "collapse_metrics", "nearest_mean_disagreement", "neural_collapse"]
+
+_RESOLUTION = 1e-10  # eigenvalues of Σ_B below this fraction of the largest count as zero
+_ROUNDING = 1e-14  # a distance of means below this fraction of them is rounding
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassMoments:
+    """Class means and within-class scatter of features over the samples seen so far.
+
+    Those of several batches add up: `functools.reduce(operator.add, batches)`. Centred sums are kept and merged as
+    they are, so that within-class variability far below the size of the features keeps its digits.
+
+    Attributes:
+        sizes: Number of samples of each class, as reals, shape (C,).
+        means: μ_c, shape (C, p); zero for a class without samples so far.
+        scatter: Σ_j (h_j − μ_{y_j})(h_j − μ_{y_j})ᵀ, shape (p, p).
+    """
+
+    sizes: Any
+    means: Any
+    scatter: Any
+
+    def __add__(self, other: ClassMoments) -> ClassMoments:
+        """The moments over both batches.
+
+        Raises:
+            InputError: The other batch has another number of classes or features.
+        """
+        mine, theirs = tuple(self.means.shape), tuple(other.means.shape)
+        require(
+            mine == theirs,
+            f"batches with (classes, features) {mine} and {theirs} do not fit together",
+            argument="other",
+            value=theirs,
+            remedy="add up batches of one network, with the same number of classes",
+        )
+        xp = array_namespace(self.means, other.means)
+        sizes, shift = self.sizes + other.sizes, other.means - self.means
+        share = other.sizes / xp.where(sizes > 0, sizes, xp.ones_like(sizes))
+        apart = xp.sqrt(self.sizes * share)[:, None] * shift
+        return ClassMoments(sizes, self.means + share[:, None] * shift, self.scatter + other.scatter + apart.T @ apart)
+
+    @property
+    def samples(self) -> Any:
+        """The number of samples n."""
+        return array_namespace(self.sizes).sum(self.sizes)
+
+    @property
+    def centred_means(self) -> Any:
+        """M_c = μ_c − μ_g, shape (C, p), where μ_g is the mean of the class means, not of the samples."""
+        return self.means - array_namespace(self.means).mean(self.means, axis=0)
+
+
+def class_moments(features: Any, labels: Any, *, classes: SupportsIndex) -> ClassMoments:
+    """The moments of one batch, to be added to those of others and given to `collapse_metrics`.
+
+    Sums are in double precision where the library has it (JAX: inside `jax.enable_x64(True)`).
+
+    Cost: 2np² + 8npC operations; memory for p² + 2np + nC numbers beside the batch.
+
+    Args:
+        features: H, shape (n, p), of NumPy, JAX or PyTorch.
+        labels: Classes 0..C−1 as whole numbers, shape (n,), of the same library.
+        classes: C; a class may be missing in one batch.
+
+    Raises:
+        InputError: Shapes that do not fit, features that are not finite, labels that are not whole numbers from 0 to
+            C − 1, or fewer than two classes.
+
+    Example:
+        >>> import functools, operator
+        >>> import numpy as np
+        >>> draw = np.random.default_rng(0)
+        >>> h, y = draw.normal(size=(60, 3)), np.arange(60) % 4
+        >>> batches = (class_moments(h[i : i + 20], y[i : i + 20], classes=4) for i in (0, 20, 40))
+        >>> streamed, whole = functools.reduce(operator.add, batches), class_moments(h, y, classes=4)
+        >>> bool(np.allclose(streamed.scatter, whole.scatter, rtol=1e-13))
+        True
+    """
+    require(
+        isinstance(classes, SupportsIndex) and int(classes) >= 2,
+        f"classes is {classes}",
+        argument="classes",
+        value=classes,
+        remedy="give a whole number from two",
+    )
+    xp = array_namespace(features, labels)
+    h, _ = finite_matrix("features", features)
+    classes = int(classes)
+    _check_labels(xp, labels, len(h), classes)
+    # Counted from ones rather than made anew, so that it lies on the device of the features.
+    numbers = xp.cumulative_sum(xp.broadcast_to(xp.ones_like(h[0, :1]), (classes,)), axis=0) - 1
+    members = xp.astype(xp.astype(labels, h.dtype)[:, None] == numbers, h.dtype)
+    sizes = xp.sum(members, axis=0)
+    shares = members / xp.where(sizes > 0, sizes, xp.ones_like(sizes))
+    means = shares.T @ h
+    # A second pass gives the means the digits that the first one rounds away.
+    means = means + shares.T @ (h - members @ means)
+    apart = h - members @ means
+    return ClassMoments(sizes, means, apart.T @ apart)
+
+
+def collapse_metrics(
+    moments: ClassMoments, classifier: Any | None = None, *, center_classifier: bool = False
+) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """NC1 to NC3 from the moments of a stream of batches; zero each where features have collapsed.
+
+    With M_c = μ_c − μ_g, Σ_W = Σ_j (h_j − μ_{y_j})(·)ᵀ/n and Σ_B = Σ_c M_c M_cᵀ/C they are
+
+        nc1            tr(Σ_W Σ_B⁺)/C, free of the scale of the features; eigenvalues of Σ_B below 1e-10 are left out
+        nc1_product    n C tr(Σ_W Σ_B), which goes with the fourth power of the scale
+        nc2_angle      max_ij |cos(M_i, M_j) − (C δ_ij − 1)/(C − 1)|, always zero for two classes
+        nc2_norm       standard deviation of ‖M_c‖ over their mean, likewise
+        nc3            ‖Wᵀ/‖W‖ − M/‖M‖‖ in Frobenius norm, given the classifier
+
+    Trained by squared loss without a bias, networks collapse to Wᵀ ∝ μ rather than M, and nc3 tends to
+    √(2 − 2√(1 − 1/C)); centring W over the classes brings it to zero.
+
+    Cost: 4p²C + 40pC² operations; memory for 3pC numbers.
+
+    Args:
+        moments: From `class_moments`, of all samples.
+        classifier: W, shape (p, C): outputs = features @ W + bias. None leaves nc3 out.
+        center_classifier: Whether to take its mean over classes off first.
+
+    Returns:
+        Name → (dimension names, values), as `observe` takes it from a probe: the metrics without dimension, and
+        `class_mean_norm` ‖M_c‖ over `class`. Classes weigh the same in μ_g and Σ_B whatever their sizes, samples in
+        Σ_W.
+
+    Raises:
+        InputError: A class without samples, a class mean that is equal to μ_g, or a classifier of another shape, with
+            values that are not finite, or equal to zero (the values are not seen while JAX traces).
+
+    References:
+        Papyan, Han & Donoho, arXiv:2008.08186; Nam, DPhil thesis (2024), 2.10 (the product form) and D.6 (its Σ_B is
+        to be the pseudo-inverse).
+
+    Example:
+        >>> import numpy as np
+        >>> corners = class_moments(np.eye(3)[[0, 0, 1, 2]], np.array([0, 0, 1, 2]), classes=3)
+        >>> {name: float(values.round(12)) for name, (_, values) in collapse_metrics(corners, np.eye(3)).items()
+        ...  if name.startswith("nc")}
+        {'nc1': 0.0, 'nc1_product': 0.0, 'nc2_angle': 0.0, 'nc2_norm': 0.0, 'nc3': 0.605810893055}
+    """
+    xp = array_namespace(moments.means)
+    classes, _ = moments.means.shape
+    require(
+        holds(xp.all(moments.sizes > 0)),
+        "a class has no samples",
+        argument="moments",
+        remedy="give samples of each class, or number only the classes that there are",
+    )
+    m = moments.centred_means
+    norms = xp.sqrt(_sum(m**2, 1))
+    require(
+        holds(xp.all(norms > _ROUNDING * xp.max(xp.abs(moments.means)))),
+        "a class mean is equal to the mean of all classes",
+        argument="moments",
+        value=0.0,
+        remedy="measure features that tell the classes apart",
+    )
+    within = m @ moments.scatter
+    _, sizes, axes = xp.linalg.svd(m, full_matrices=False)
+    kept = sizes**2 > _RESOLUTION * xp.max(sizes) ** 2
+    across = _sum((axes @ moments.scatter) * axes, 1) / xp.where(kept, sizes, xp.ones_like(sizes)) ** 2
+    units = m / norms[:, None]
+    numbers = xp.cumulative_sum(xp.ones_like(norms), axis=0)
+    same = xp.astype(numbers[:, None] == numbers, m.dtype)
+    deviations = xp.abs(units @ units.T - (classes * same - 1) / (classes - 1))
+    found = {
+        "nc1": _sum(xp.where(kept, across, xp.zeros_like(across)), 0) / moments.samples,
+        "nc1_product": xp.sum(within * m),
+        "nc2_angle": xp.max(deviations),
+        "nc2_norm": xp.std(norms) / xp.mean(norms),
+    }
+    if classifier is not None:
+        w = _classifier(classifier, moments.means).T
+        w = w - xp.mean(w, axis=0) if center_classifier else w
+        size = xp.sqrt(xp.sum(w**2))
+        require(
+            holds(size > 0),
+            "the classifier is zero" + (" once it is centred" if center_classifier else ""),
+            argument="classifier",
+            value=0.0,
+            remedy="measure a classifier that tells the classes apart",
+        )
+        found["nc3"] = xp.sqrt(xp.sum((w / size - m / xp.sqrt(xp.sum(m**2))) ** 2))
+    return {name: ((), value) for name, value in found.items()} | {"class_mean_norm": (("class",), norms)}
+
+
+def nearest_mean_disagreement(moments: ClassMoments, features: Any, classifier: Any, bias: Any | None = None) -> Any:
+    """NC4 of a batch: the number of its samples that the classifier puts in another class than the nearest class mean.
+
+    A second pass over the samples, whose sum over batches, divided by n, is NC4. Without a bias, features that are not
+    centred can disagree even where they have collapsed to a perfect simplex.
+
+    Cost: 4npC operations; memory for 2nC + np numbers.
+
+    Args:
+        moments: From `class_moments`, of all samples.
+        features: H of the batch, shape (n, p).
+        classifier: W, shape (p, C): outputs = features @ W + bias.
+        bias: Shape (C,); None for zeros.
+
+    Returns:
+        The number, without dimension, in the precision of the moments. Of equal outputs or distances the first counts.
+
+    Raises:
+        InputError: Shapes that do not fit, or values that are not finite.
+
+    Example:
+        >>> import numpy as np
+        >>> h, y = np.eye(3), np.arange(3)
+        >>> moments = class_moments(h, y, classes=3)
+        >>> float(nearest_mean_disagreement(moments, h, np.eye(3), np.array([0.0, 0.0, 2.0])))
+        2.0
+    """
+    xp = array_namespace(moments.means, features)
+    h, _ = finite_matrix("features", features)
+    classes, p = moments.means.shape
+    require(
+        h.shape[1] == p,
+        f"features have {h.shape[1]} columns and the class means {p}",
+        argument="features",
+        value=tuple(features.shape),
+        remedy="give the features of the same layer",
+    )
+    outputs = h @ _classifier(classifier, moments.means)
+    if bias is not None:
+        row, _ = finite_matrix("bias", bias[None, :] if len(bias.shape) == 1 else bias)
+        require(
+            tuple(row.shape) == (1, classes),
+            f"bias has shape {tuple(bias.shape)}",
+            argument="bias",
+            value=tuple(bias.shape),
+            remedy=f"pass an array of shape ({classes},)",
+        )
+        outputs = outputs + row
+    # ‖h − μ_c‖² without ‖h‖², which is common to all classes; centred, so that large means cost no digits.
+    m = moments.centred_means
+    closeness = (h - xp.mean(moments.means, axis=0)) @ m.T - _sum(m**2, 1) / 2
+    differ = xp.argmax(outputs, axis=1) != xp.argmax(closeness, axis=1)
+    return xp.sum(xp.astype(differ, h.dtype))
+
+
+def neural_collapse(
+    features: Any,
+    labels: Any,
+    classifier: Any | None = None,
+    bias: Any | None = None,
+    *,
+    classes: int | None = None,
+    center_classifier: bool = False,
+) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """NC1 to NC4 of features on samples; zero each where features have collapsed.
+
+    See `collapse_metrics` for NC1 to NC3. `nc4` is the share of samples for which the largest output is that of another
+    class than the nearest class mean. For a stream of batches use `class_moments`, `collapse_metrics` and
+    `nearest_mean_disagreement`.
+
+    Cost: 2np² + 12npC operations; memory for p² + 2np + 3nC numbers. No n × n matrix is formed.
+
+    Args:
+        features: H, shape (n, p), the inputs of the last layer; of NumPy, JAX or PyTorch.
+        labels: Classes 0..C−1 as whole numbers, shape (n,), of the same library.
+        classifier: W, shape (p, C): outputs = features @ W + bias. None leaves nc3 and nc4 out.
+        bias: Shape (C,); None for zeros.
+        classes: C; if not given that of the classifier, or without one the largest label plus one.
+        center_classifier: Whether nc3 takes the mean over classes off the classifier first.
+
+    Returns:
+        Name → (dimension names, values), as `collapse_metrics`, and `nc4`.
+
+    Raises:
+        InputError: As the three functions.
+
+    References:
+        Papyan, Han & Donoho, arXiv:2008.08186.
+
+    Example:
+        >>> import numpy as np
+        >>> h, y = np.array([[1.0, 0.1], [1.0, -0.1], [-1.0, 0.0], [-1.0, 0.0]]), np.array([0, 0, 1, 1])
+        >>> found = neural_collapse(h, y, np.array([[1.0, -1.0], [0.0, 0.0]]))
+        >>> {name: float(values.round(4)) for name, (_, values) in found.items() if name in ("nc1", "nc3", "nc4")}
+        {'nc1': 0.0, 'nc3': 0.0, 'nc4': 0.0}
+    """
+    if classes is None:
+        classes = _classes(labels) if classifier is None else int(classifier.shape[-1])
+    moments = class_moments(features, labels, classes=classes)
+    found = collapse_metrics(moments, classifier, center_classifier=center_classifier)
+    if classifier is not None:
+        differ = nearest_mean_disagreement(moments, features, classifier, bias)
+        found["nc4"] = ((), differ / moments.samples)
+    return found
+
+
+def _check_labels(xp: Any, labels: Any, samples: int, classes: int) -> None:
+    require(
+        tuple(labels.shape) == (samples,) and xp.isdtype(labels.dtype, "integral"),
+        f"labels have shape {tuple(labels.shape)} and type {labels.dtype}",
+        argument="labels",
+        value=tuple(labels.shape),
+        remedy=f"pass whole numbers of shape ({samples},)",
+    )
+    require(
+        holds(xp.all((labels >= 0) & (labels < classes))),
+        f"labels lie outside 0 to {classes - 1}",
+        argument="labels",
+        remedy="number the classes from zero",
+    )
+
+
+def _classes(labels: Any) -> int:
+    try:
+        return int(array_namespace(labels).max(labels)) + 1
+    except TypeError:
+        raise InputError(
+            "the number of classes is not known",
+            argument="classes",
+            remedy="give classes, or the classifier, where JAX traces",
+        ) from None
+
+
+def _classifier(classifier: Any, means: Any) -> Any:
+    array_namespace(means, classifier)
+    w, _ = finite_matrix("classifier", classifier)
+    wanted = (means.shape[1], means.shape[0])
+    require(
+        tuple(w.shape) == wanted,
+        f"classifier has shape {tuple(w.shape)}",
+        argument="classifier",
+        value=tuple(w.shape),
+        remedy=f"pass the matrix of shape {wanted} by which features are multiplied from the right",
+    )
+    return w
+
+
+def _sum(values: Any, axis: int) -> Any:
+    return array_namespace(values).sum(values, axis=axis)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies import find_study
+
+Learnability = find_study("learnability")
+
+
+def drawn(seed: int, **fields):
+    draw = np.random.default_rng(seed)
+    modes = int(draw.integers(80, 160))
+    chosen = {
+        "samples": sorted({int(n) for n in draw.integers(30, modes - 20, size=2)}),
+        "modes": modes,
+        "exponent": float(draw.uniform(1.1, 2)),
+        "target_exponent": float(draw.uniform(0.7, 1.5)),
+        "ridge": float(10 ** draw.uniform(-1.5, 0.5)),
+        "noise_variance": float(draw.uniform(0.05, 0.5)),
+        "draws": 150,
+        "seed": seed,
+    }
+    return Learnability(**chosen | fields)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_theory_and_experiment_agree_at_random_fields(seed):
+    tree = drawn(seed).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+
+
+def test_they_agree_without_ridge_below_and_above_the_number_of_modes():
+    tree = Learnability(samples=[40, 200], modes=100, ridge=0.0, draws=150).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert "training_loss" not in tree["observed"]
+    np.testing.assert_array_equal(tree["predicted"]["learned_fraction"][1], 1.0)
+
+
+def test_the_median_of_the_sine_basis_agrees_roughly_and_says_so():
+    tree = Learnability(samples=[40, 90], modes=120, basis="sine", draws=100).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    agreement = json.loads(tree.attrs["agreement"])
+    assert "not as if Gaussian" in agreement["loss"]["reason"]
+    assert "median" in json.loads(tree["setup"].attrs["description"])[1]
+
+
+def test_strong_modes_are_learned_from_fewer_samples():
+    learned = Learnability().predict()["learned_fraction"].to_numpy()
+    assert np.all(np.diff(learned, axis=0) > 0)
+    assert np.all(np.diff(learned, axis=1) < 0)
+
+
+def test_more_samples_than_modes_are_solved_like_fewer():
+    study = Learnability(modes=12, ridge=0.3)
+    features = np.random.default_rng(0).normal(size=(12, 12))
+    loss, training, learned, fraction = study._solve(features)
+    scaled = features * study._intensity
+    dual = np.linalg.inv(scaled @ features.T + 0.3 * np.eye(12))
+    np.testing.assert_allclose(learned, scaled.T @ dual @ features @ study._target, atol=1e-10)
+    np.testing.assert_allclose(fraction, np.diag(scaled.T @ dual @ features), atol=1e-10)
+    noise = 0.25 * np.sum((scaled.T @ dual) ** 2)
+    np.testing.assert_allclose(2 * loss, np.sum((learned - study._target) ** 2) + noise, rtol=1e-10)
+    left = 0.3 * dual
+    clean = left @ features @ study._target
+    np.testing.assert_allclose(2 * training, np.mean(clean**2) + 0.25 * np.sum(left**2) / 12, rtol=1e-10)
+
+
+def test_a_wrong_spectrum_refutes_it():
+    study = Learnability(**Learnability.tiny)
+    other = Learnability(**Learnability.tiny, exponent=1.4)
+    tree = study.compare(study.observe(), study.judged(other.predict()))
+    assert tree.attrs["verdict"] == "disagree"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("samples", bad) for bad in ([], [40, 30], [0, 10], [10, 10])),
+        *(("ridge", bad) for bad in (-1.0, np.nan)),
+        ("modes", 0),
+        ("exponent", 0.0),
+        ("target_exponent", np.nan),
+        ("noise_variance", -0.1),
+        ("basis", "cosine"),
+        ("draws", 0),
+        ("seed", -1),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_drawn(monkeypatch, field, value):
+    monkeypatch.setattr(Learnability, "_solve", lambda *_: pytest.fail("it was solved"))
+    with pytest.raises(InputError) as refusal:
+        Learnability(**Learnability.tiny | {field: value}).run()
+    assert refusal.value.argument == field
+
+
+def test_an_infinite_error_is_refused():
+    with pytest.raises(InputError, match="number of modes"):
+        Learnability(samples=[50], modes=50, ridge=0.0).predict()

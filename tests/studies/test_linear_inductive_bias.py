@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies import find_study
+
+LinearInductiveBias = find_study("linear-inductive-bias")
+
+
+def drawn(seed: int):
+    draw = np.random.default_rng(seed)
+    # Samples and modes stay, so that one program serves all.
+    return LinearInductiveBias(
+        samples=3,
+        modes=8,
+        exponent=float(draw.uniform(0.5, 4)),
+        draws=50,
+        times=30,
+        positions=30,
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_theory_and_experiment_agree_at_random_fields(seed):
+    tree = drawn(seed).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    # By then the points have been fitted; otherwise agreement would be cheap.
+    loss = tree["observed"]["loss"]
+    assert float((loss[:, -1] / loss[:, 0]).max()) < 1e-6
+
+
+@pytest.fixture(scope="module")
+def predicted():
+    return LinearInductiveBias().predict()
+
+
+def test_both_fit_the_points_and_one_by_low_modes_the_other_by_high_ones(predicted):
+    assert np.all(predicted["loss"][:, -1] < 1e-10 * predicted["loss"][:, 0])
+    mean_mode = (predicted["utilization"] * predicted["mode"]).sum("mode")
+    assert float(mean_mode[0]) < 4 < 7 < float(mean_mode[1])
+
+
+def test_the_fits_go_through_the_points(predicted):
+    study = LinearInductiveBias()
+    x, y = json.loads(predicted.attrs["points"]), json.loads(predicted.attrs["labels"])
+    modes = np.sqrt(2) * np.sin(2 * np.pi * np.outer(x, np.arange(1, study.modes + 1)))
+    for coefficients in predicted["coefficients"][:, -1].to_numpy():
+        np.testing.assert_allclose(modes @ coefficients, y, atol=1e-7)
+
+
+def test_on_the_population_the_most_intense_modes_are_learned_first(predicted):
+    # When each mode has been learned by half.
+    half = np.argmax(predicted["population_coefficients"].to_numpy() > 0.5, axis=1)
+    assert np.all(np.diff(half[0]) >= 0)
+    assert np.all(np.diff(half[1]) <= 0)
+    assert np.all(np.ptp(half, axis=1) > 20)
+
+
+def test_the_shares_of_the_modes_add_up_to_the_number_of_points_in_every_draw():
+    for draws in (1, 7):
+        study = LinearInductiveBias(draws=draws)
+        np.testing.assert_allclose(np.sum(study._mean_learnability(), axis=1), study.samples, rtol=1e-10)
+
+
+def test_theory_is_near_the_mean_learnability_at_four_points_already(predicted):
+    # Asymptotic, for features as if Gaussian: a tenth and a little more at n = 4 on a line.
+    np.testing.assert_allclose(LinearInductiveBias()._mean_learnability(), predicted["learnability"], atol=0.13)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("samples", bad) for bad in (1, 10, 0)),
+        *(("exponent", bad) for bad in (0.0, 7.0, np.nan)),
+        *((name, 0) for name in ("modes", "draws", "positions")),
+        ("times", 1),
+        ("seed", -1),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, field, value):
+    monkeypatch.setattr("dynascope.flows.gradient_flow", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        LinearInductiveBias(**{field: value}).run()
+    assert refusal.value.argument == field

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies import find_study
+
+Overfitting = find_study("overfitting")
+
+
+def drawn(seed: int):
+    draw = np.random.default_rng(seed)
+    strong = int(draw.integers(1, 6))
+    # Samples and modes stay, so that one program serves all.
+    return Overfitting(
+        samples=40,
+        modes=400,
+        strong_modes=strong,
+        benign_mode=int(draw.integers(1, strong + 1)),
+        malignant_mode=strong + int(draw.integers(1, 10)),
+        noise_variance=float(draw.uniform(0, 0.3)),
+        tail="printed" if seed == 1 else "corrected",
+        trained=2,
+        draws=200,
+        times=12,
+        positions=20,
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_theory_and_experiment_agree_at_random_fields(seed):
+    tree = drawn(seed).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    # By then the noise has been fitted, but for near-coincident samples; otherwise agreement would be cheap.
+    loss = tree["observed"]["loss"]
+    assert float((loss[:, -1] / loss[:, 0]).max()) < 0.02
+
+
+@pytest.fixture(scope="module")
+def predicted():
+    return Overfitting(trained=1, times=60).predict()
+
+
+def test_both_fit_the_noise_and_only_the_benign_one_is_right(predicted):
+    loss, test_loss = predicted["loss"].to_numpy(), predicted["test_loss"].to_numpy()
+    assert np.all(loss[:, -1] < 1e-3 * loss[:, 0])
+    assert test_loss[0, -1] < 0.1 * test_loss[0, 0]
+    assert test_loss[1, -1] > 0.9 * test_loss[1, 0]
+    np.testing.assert_allclose(predicted["learnability"], [0.990079826287, 0.04764391021], rtol=1e-9)
+
+
+def test_the_parts_add_up_to_the_function_and_the_benign_signal_is_in_the_strong_part(predicted):
+    whole, strong, tail = (predicted[name].to_numpy() for name in ("fitted", "strong_part", "tail_part"))
+    np.testing.assert_allclose(whole, strong + tail, atol=1e-12)
+    assert np.corrcoef(strong[0], np.sin(2 * np.pi * Overfitting()._positions))[0, 1] > 0.98
+
+
+def test_the_signal_is_fitted_in_the_window_and_with_the_printed_tail_there_is_none(predicted):
+    times = predicted["time"].to_numpy()
+    window = np.argmin(np.abs(times - 10))
+    learned, loss = (predicted[name].to_numpy()[0] for name in ("learned_fraction", "loss"))
+    assert learned[window] == pytest.approx(learned[-1], abs=0.1)
+    assert loss[window] > 0.5 * 0.09 / 2
+    printed = Overfitting(trained=1, tail="printed", times=20).predict()
+    assert "one phase" in printed.attrs["theory_warnings"]
+    assert predicted.attrs["theory_warnings"] == "[]"
+    assert float(printed["learnability"][0]) == pytest.approx(0.506114516675, rel=1e-9)
+
+
+def test_more_modes_fit_pure_noise_in_sharper_spikes():
+    power = Overfitting()._fit_pure_noise()
+    assert np.all(np.diff(power) < 0)
+    # n/(p − n); with p = 2000 near-coincident samples hardly matter to the median.
+    assert power[-1] == pytest.approx(50 / 1950, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("samples", bad) for bad in (5, 2000, 0)),
+        ("benign_mode", 6),
+        ("malignant_mode", 5),
+        ("noise_variance", -0.1),
+        ("tail", "long"),
+        *((name, 0) for name in ("trained", "draws", "positions", "strong_modes")),
+        ("times", 1),
+        ("seed", -1),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, field, value):
+    monkeypatch.setattr("dynascope.flows.gradient_flow", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        Overfitting(**{field: value}).run()
+    assert refusal.value.argument == field
