@@ -33,7 +33,7 @@ __all__ = [
 # The colours of Okabe and Ito, which the colour-blind can tell apart; those that stand out on white come first.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999999")
 OBSERVED, PREDICTED = PALETTE[:2]
-_AXES = ("time", "step", "length", "scaling_parameter", "scale", "learning_rate", "samples", "mode")
+_AXES = ("time", "step", "length", "scaling_parameter", "scale", "learning_rate", "samples", "mode", "sample")
 LOGARITHMIC = ("scaling_parameter", "scale", "learning_rate", "samples")
 _ENSEMBLE = ("seed", "scale", "learning_rate")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.theory.kernel_spectrum import training_flow
+from dynascope.theory.kernel_regression.spectrum import training_flow
 from dynascope.theory.overfitting import OverfittingSetup, benign_setup, malignant_setup, overfitting_error
 
 PRINTED = 100 / 1995

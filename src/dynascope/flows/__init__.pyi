@@ -1,5 +1,6 @@
 from .active_set import active_set_descent as active_set_descent
 from .alternating import alternating_flow as alternating_flow
+from .classification import train_classifier as train_classifier
 from .continuous import gradient_flow as gradient_flow
 from .deep_diagonal import deep_diagonal_flow as deep_diagonal_flow
 from .discrete import descend as descend

@@ -13,7 +13,9 @@ from .mlp import MLP as MLP
 from .neuron_sum import NeuronSum as NeuronSum
 from .neuron_sum import SumOfNeurons as SumOfNeurons
 from .recurrent import Recurrent as Recurrent
+from .residual import ResNet18 as ResNet18
 from .tree import Tree as Tree
 from .two_layer import HomogeneousActivation as HomogeneousActivation
 from .two_layer import TwoLayer as TwoLayer
 from .two_layer import homogeneous_activation as homogeneous_activation
+from .vgg import VGG16 as VGG16

@@ -93,8 +93,7 @@ def labelled_images(data: str, samples: int, test_samples: int, seed: int) -> La
     import numpy as np
 
     from dynascope.errors import require, require_positive, require_seed
-    from dynascope.tasks import digits
-    from dynascope.tasks.images import read_images
+    from dynascope.tasks import digits, read_images
 
     require_positive(samples=samples, test_samples=test_samples)
     require_seed(seed)
@@ -142,7 +141,7 @@ def train_on_labels(
     """
     import numpy as np
 
-    from dynascope.flows.classification import train_classifier
+    from dynascope.flows import train_classifier
 
     large = run.network not in ("mlp", "convolutional")
     x, test = (
@@ -215,22 +214,27 @@ def train_on_targets(
 
 
 def _trained(network: Any, inputs: np.ndarray, targets: np.ndarray, accuracy: float) -> Trained:
-    import equinox as eqx
+    import jax
     import numpy as np
 
-    take = eqx.filter_jit(lambda network, x: network.features(x))
     batches = [inputs[i : i + _TOGETHER] for i in range(0, len(inputs), _TOGETHER)]
-    features = np.concatenate([np.asarray(take(network, each), np.float64) for each in batches])
+    with jax.enable_x64(True):
+        features = np.concatenate([np.asarray(_compiled_features()(network, each), np.float64) for each in batches])
     # Outputs from these very features, so that rounding does not take them out of their span.
     outputs = features @ np.asarray(network.classifier, float) + np.asarray(network.classifier_bias, float)
     return Trained(features, outputs, targets, accuracy)
 
 
+@functools.cache
+def _compiled_features() -> Callable[[Any, np.ndarray], Any]:
+    import equinox as eqx
+
+    return eqx.filter_jit(lambda network, x: network.features(x))
+
+
 def _network(run: FeatureRun, data: LabelledImages, seed: int) -> Any:
     from dynascope.errors import require
-    from dynascope.networks import MLP, Convolutional
-    from dynascope.networks.residual import ResNet18
-    from dynascope.networks.vgg import VGG16
+    from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
 
     height, width, channels = data.inputs.shape[1:]
     if run.network == "mlp":

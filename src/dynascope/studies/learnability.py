@@ -120,7 +120,7 @@ class Learnability(Study):
         import numpy as np
 
         from dynascope.record import make_record
-        from dynascope.theory.kernel_regression import kernel_regression_error
+        from dynascope.theory.kernel_regression.error import kernel_regression_error
 
         self._check()
         with jax.enable_x64(True):

@@ -113,8 +113,8 @@ class LinearInductiveBias(Study):
         import numpy as np
 
         from dynascope.record import make_record
-        from dynascope.theory.kernel_ridge import learnability
-        from dynascope.theory.kernel_spectrum import mode_flow
+        from dynascope.theory.kernel_regression.ridge import learnability
+        from dynascope.theory.kernel_regression.spectrum import mode_flow
 
         flows = self._flows(self._times)
         with jax.enable_x64(True):
@@ -172,7 +172,7 @@ class LinearInductiveBias(Study):
     def _flows(self, times: np.ndarray) -> list[Any]:
         import numpy as np
 
-        from dynascope.theory.kernel_spectrum import training_flow
+        from dynascope.theory.kernel_regression.spectrum import training_flow
 
         x, y = self._data
         return [training_flow(times, np.sqrt(each) * _sines(x, self.modes), y) for each in self._intensity]

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from dynascope.studies.feature_claims import DECAYS, RANDOM, RATES, SIZES
 from dynascope.studies.study import Reference, Study
 
 if TYPE_CHECKING:
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MinimumFeatures"]
 
-_RATES = (1 / 100, 1 / 10, 1.0)  # learning rates, over that of the study
-_DECAYS = (0.0, 1 / 10, 1.0, 10.0)  # weight decays, likewise
-_SIZES = (1 / 8, 1 / 4, 1 / 2, 1.0)  # training sets, likewise
-_RANDOM = (0.0, 0.1, 1.0)  # fractions of random labels
 _DOWNSCALED = 100.0
 _REGRESSIONS = ("scalar target", "rich", "downscaled target", "last layer only")
 _NUMBERS = (
@@ -141,7 +138,7 @@ class MinimumFeatures(Study):
                 "run": list(measured),
                 "seed": np.arange(self.seeds),
                 "mode": np.arange(1, most + 1),
-                "hypothesis": [claim.name for claim in claims],
+                "hypothesis": [f"{claim.name} ({k})" for k, claim in enumerate(claims, start=1)],
             },
             attributes=self._about(),
         )
@@ -164,13 +161,14 @@ class MinimumFeatures(Study):
         """The runs that the hypotheses need, in one order."""
         levels = {level for _, levels in self._claims() for level in levels}
         if "best learning rate" in levels:
-            levels |= {f"learning rate × {each:g}" for each in _RATES[:-1]}
+            levels |= {f"learning rate × {each:g}" for each in RATES[:-1]}
         return [name for name in (*self._runs(), *_REGRESSIONS) if name in levels | {"default"}]
 
     def _claims(self) -> list[tuple[Hypothesis, list[str]]]:
         from dynascope.errors import require
+        from dynascope.studies.feature_claims import feature_claims
 
-        known = list(dict.fromkeys(claim.name.split(",")[0] for claim, _ in _claims()))
+        known = list(dict.fromkeys(claim.name for claim, _ in feature_claims()))
         require(
             len(self.hypotheses) > 0 and set(self.hypotheses) <= set(known),
             f"hypotheses is {self.hypotheses}",
@@ -178,7 +176,7 @@ class MinimumFeatures(Study):
             value=self.hypotheses,
             remedy=f"choose some of {', '.join(known)}",
         )
-        return [(claim, levels) for claim, levels in _claims() if claim.name.split(",")[0] in self.hypotheses]
+        return [(claim, levels) for claim, levels in feature_claims() if claim.name in self.hypotheses]
 
     def _about(self) -> dict[str, Any]:
         data = self._data
@@ -216,7 +214,14 @@ class MinimumFeatures(Study):
                 remedy=f"choose {' or '.join(known)}",
             )
         data = labelled_images(self.data, self.samples, self.test_samples, self.seed)
-        fewest = int(self.samples * _SIZES[0])
+        require(
+            self.width >= data.classes,
+            f"width is {self.width} and there are {data.classes} classes",
+            argument="width",
+            value=self.width,
+            remedy=f"choose at least {data.classes}, so that each class can have its feature",
+        )
+        fewest = int(self.samples * SIZES[0])
         require(
             fewest > data.classes,
             f"samples is {self.samples}, of which an eighth is trained on too, and there are {data.classes} classes",
@@ -230,7 +235,7 @@ class MinimumFeatures(Study):
         """The classifiers by name."""
         from dynascope.studies.feature_runs import FeatureRun
 
-        stages = max(1, self.width // 8)
+        stages = -(-self.width // 8)
         default = FeatureRun(
             self.network,
             self.width if self.network == "mlp" else stages,
@@ -242,18 +247,18 @@ class MinimumFeatures(Study):
         plain = "convolutional" if self._data.inputs.shape[-1] == 1 and self.network == "mlp" else "residual"
         return {
             "default": default,
-            **{f"samples × {each:g}": change(samples=int(each * self.samples)) for each in _SIZES[:-1]},
-            **{f"learning rate × {each:g}": change(learning_rate=each * self.learning_rate) for each in _RATES[:-1]},
+            **{f"samples × {each:g}": change(samples=int(each * self.samples)) for each in SIZES[:-1]},
+            **{f"learning rate × {each:g}": change(learning_rate=each * self.learning_rate) for each in RATES[:-1]},
             **{
                 f"weight decay × {each:g}": change(weight_decay=each * self.weight_decay)
-                for each in _DECAYS
+                for each in DECAYS
                 if each != 1
             },
             "vgg": change(network="vgg", width=stages),
             "vgg-normalised": change(network="vgg-normalised", width=stages),
             "fully connected": change(network="mlp", width=self.width),
             "convolutional": change(network=plain, width=self.width if plain == "convolutional" else stages),
-            **{f"random labels {each:g}": change(random_labels=each) for each in _RANDOM[1:]},
+            **{f"random labels {each:g}": change(random_labels=each) for each in RANDOM[1:]},
         }
 
     def _trained(self) -> dict[str, list[Trained]]:
@@ -329,7 +334,7 @@ class MinimumFeatures(Study):
 
     def _effects(self, measured: dict[str, list[dict[str, Any]]]) -> tuple[list[Hypothesis], list[Effect]]:
         """The hypotheses and what the runs say of each."""
-        rates = [name for name in measured if name in {"default", f"learning rate × {_RATES[1]:g}"}]
+        rates = [name for name in measured if name in {"default", f"learning rate × {RATES[1]:g}"}]
         best = max(rates, key=lambda name: sum(each["accuracy"] for each in measured[name]))
         nothing = [dict.fromkeys(each, 0.0) for each in measured["default"]]
         runs = {**measured, "best learning rate": measured[best], "nothing": nothing}
@@ -338,62 +343,6 @@ class MinimumFeatures(Study):
             for claim, levels in self._claims()
         ]
         return [claim for claim, _ in self._claims()], effects
-
-
-def _claims() -> list[tuple[Hypothesis, list[str]]]:
-    """The hypotheses of the source, each with the runs in which its factor grows."""
-    from dynascope.hypothesis import Hypothesis
-
-    kappa, accuracy = "kappa_cka", "accuracy"
-    sizes = [*(f"samples × {each:g}" for each in _SIZES[:-1]), "default"]
-    rates = [f"learning rate × {_RATES[0]:g}", "best learning rate"]
-    decays = ["default" if each == 1 else f"weight decay × {each:g}" for each in _DECAYS]
-    labels = ["default", *(f"random labels {each:g}" for each in _RANDOM[1:])]
-    table = [
-        ("H1", "More training data bring minimum features.", "training images", kappa, -1, sizes),
-        ("H1", "More training data test better.", "training images", accuracy, 1, sizes),
-        ("H2", "The rate that tests best has fewer features than the lowest.", "learning rate", kappa, -1, rates),
-        ("H3", "Weight decay brings minimum features.", "weight decay", kappa, -1, decays),
-        ("H3", "Weight decay flattens the first C intensities.", "weight decay", "flatness", 1, decays),
-        ("H3", "Weight decay tests better.", "weight decay", accuracy, 1, decays),
-        *(
-            ("H4", statement, "batch normalisation", metric, direction, ["vgg", "vgg-normalised"])
-            for statement, metric, direction in (
-                ("Batch normalisation brings minimum features.", kappa, -1),
-                ("Batch normalisation widens the gap after the first C intensities.", "gap", 1),
-                ("Batch normalisation tests better.", accuracy, 1),
-            )
-        ),
-        (
-            *("H5", "Convolutions bring minimum features where full connections do not.", "locality", kappa, -1),
-            ["fully connected", "convolutional"],
-        ),
-        ("H6", "Random labels collapse as true ones do.", "random labels", kappa, 0, labels),
-        ("H6", "Random labels do not generalise.", "random labels", accuracy, -1, labels),
-        (
-            *("H7", "A scalar target takes one feature beside the constant, classes take more.", "outputs"),
-            *("effective_dimension", 1, ["scalar target", "rich"]),
-        ),
-        (
-            *("H8", "Small targets and then frozen layers leave more features.", "laziness", kappa, 1),
-            ["rich", "downscaled target", "last layer only"],
-        ),
-        *(
-            (
-                "H9",
-                f"Strong features have more {name}.",
-                "intensity",
-                f"{name}_rank_correlation",
-                1,
-                ["nothing", "default"],
-            )
-            for name in ("quality", "utilization")
-        ),
-    ]
-    return [
-        (Hypothesis(factor, metric, direction, f"{name}, {metric.replace('_', ' ')}", statement), levels)
-        for name, statement, factor, metric, direction, levels in table
-    ]
 
 
 def _mean_curve(name: str, runs: Sequence[dict[str, Any]], length: int) -> np.ndarray:

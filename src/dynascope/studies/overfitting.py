@@ -151,7 +151,7 @@ class Overfitting(Study):
         import numpy as np
 
         from dynascope.record import make_record
-        from dynascope.theory.kernel_spectrum import training_flow
+        from dynascope.theory.kernel_regression.spectrum import training_flow
         from dynascope.theory.overfitting import overfitting_error
 
         root = np.sqrt(self._setups[0].intensity)

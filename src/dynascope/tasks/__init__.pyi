@@ -4,6 +4,8 @@ from .gaussian import regression as regression
 from .groups import encoding_from_fourier as encoding_from_fourier
 from .groups import group_composition as group_composition
 from .handwritten import digits as digits
+from .images import Images as Images
+from .images import read_images as read_images
 from .in_context import InContextRegression as InContextRegression
 from .in_context import in_context_regression as in_context_regression
 from .modular import ModularAddition as ModularAddition

@@ -4,6 +4,7 @@ from . import deep_modes as deep_modes
 from . import domain as domain
 from . import groups as groups
 from . import growth_factor as growth_factor
+from . import kernel_regression as kernel_regression
 from . import line as line
 from . import linear_attention as linear_attention
 from . import modes as modes
@@ -11,6 +12,7 @@ from . import modular_addition as modular_addition
 from . import modular_growth as modular_growth
 from . import multi_index as multi_index
 from . import neuron as neuron
+from . import overfitting as overfitting
 from . import passage_time as passage_time
 from . import phases as phases
 from . import relu_alignment as relu_alignment
@@ -18,4 +20,5 @@ from . import scalar as scalar
 from . import stages as stages
 from . import staircase as staircase
 from . import transfer as transfer
+from . import unconstrained_features as unconstrained_features
 from . import wide as wide

@@ -17,7 +17,7 @@ from jaxtyping import Float, Real
 from dynascope.errors import require, require_array, require_positive
 from dynascope.theory.domain import covers
 from dynascope.theory.growth_factor import real_array
-from dynascope.theory.kernel_ridge import require_fitting
+from dynascope.theory.kernel_regression.ridge import require_fitting
 
 __all__ = ["FeatureSpectrum", "ModeFlow", "TrainingFlow", "eigenspectrum", "mode_flow", "training_flow"]
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from jax.test_util import check_grads
 
 from dynascope.errors import InputError
-from dynascope.theory.kernel_regression import KernelRegression
-from dynascope.theory.kernel_regression import kernel_regression_error as error_of_arrays
+from dynascope.theory.kernel_regression.error import KernelRegression
+from dynascope.theory.kernel_regression.error import kernel_regression_error as error_of_arrays
 
 FIFTY = np.arange(1, 51) ** -1.5
 TARGET = np.pad([1.0, 0.5, 0.25], (0, 47))

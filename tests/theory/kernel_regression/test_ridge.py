@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.theory.kernel_ridge import effective_ridge, learnability
+from dynascope.theory.kernel_regression.ridge import effective_ridge, learnability
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from dynascope.errors import InputError
-from dynascope.theory.kernel_spectrum import eigenspectrum, mode_flow, training_flow
+from dynascope.theory.kernel_regression.spectrum import eigenspectrum, mode_flow, training_flow
 
 GOLDEN = np.array([[1, 0], [1, 1], [0, 2], [-1, 1], [2, -1]])
 # More samples than features, as many, fewer, and a feature matrix of rank two.

@@ -18,7 +18,7 @@ from jaxtyping import Float, Real
 
 from dynascope.theory.domain import covers
 from dynascope.theory.growth_factor import real_array
-from dynascope.theory.kernel_ridge import learned_parts, require_fitting, ridge_problem, solve_ridge
+from dynascope.theory.kernel_regression.ridge import learned_parts, require_fitting, ridge_problem, solve_ridge
 
 __all__ = ["KernelRegression", "kernel_regression_error"]
 

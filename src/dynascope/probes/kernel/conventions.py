@@ -1,0 +1,49 @@
+"""The kernel with the conventions that it was computed under."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dynascope.errors import require
+
+__all__ = ["CONTRACTIONS", "NeuralTangentKernel", "check_contraction"]
+
+CONTRACTIONS = {
+    "full": ("sample", "class", "other_sample", "other_class"),
+    "diagonal": ("sample", "other_sample", "class"),
+    "trace": ("sample", "other_sample"),
+}
+
+
+class NeuralTangentKernel(NamedTuple):
+    """A neural tangent kernel Θ_{ia,jb} = ⟨∂f_a(x_i)/∂θ, η ∂f_b(x_j)/∂θ⟩ between examples i, j and outputs a, b.
+
+    Attributes:
+        values: The kernel, an array with the axes `dimensions`.
+        dimensions: Names of the axes.
+        contraction: What was done with the outputs: "full" keeps Θ_{ia,jb}, "diagonal" Θ_{ia,ja}, "trace" is the mean
+            of Θ_{ia,ja} over a, and "pseudo" (1/c) Σ_ab Θ_{ia,jb}, the kernel of the one function c^(−1/2) Σ_a f_a.
+        algorithm: The one that ran.
+        normalisation: What sums were divided by, in words.
+        parametrisation: What the gradients are taken with respect to, in words.
+        outputs: Which outputs took part; () for all.
+    """
+
+    values: Any
+    dimensions: tuple[str, ...]
+    contraction: str
+    algorithm: str
+    normalisation: str
+    parametrisation: str
+    outputs: tuple[int, ...] = ()
+
+
+def check_contraction(contraction: str) -> None:
+    """Raise `InputError` for a contraction that is not known."""
+    require(
+        contraction in CONTRACTIONS,
+        f"contraction is {contraction!r}",
+        argument="contraction",
+        value=contraction,
+        remedy=f"choose one of {', '.join(CONTRACTIONS)}",
+    )

@@ -1,0 +1,215 @@
+"""Find the dense layers and convolutions of any JAX function, and what flows through them forward and backward."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, jaxpr_as_fun
+
+from dynascope.probes.kernel.model import Arrays, Model
+
+__all__ = ["DenseUse", "dense_uses", "layer_signals"]
+
+# Calls whose body is read in place when a weight enters; those with rules of their own are left alone.
+_INLINED = ("jit", "pjit", "closed_call", "core_call", "checkpoint", "remat2")
+
+
+class DenseUse(NamedTuple):
+    """One product z = h W of positions × inputs with inputs × outputs.
+
+    Attributes:
+        parameter: Place of W among the parameters.
+        positions: Rows of h for one example: one in a plain layer, the places of the kernel in a convolution.
+        inputs: Columns of h.
+        outputs: Columns of z.
+        orientation: The axis of W that is summed over; all uses of one weight share it.
+    """
+
+    parameter: int
+    positions: int
+    inputs: int
+    outputs: int
+    orientation: int
+
+
+class _Weight(NamedTuple):
+    """A parameter on its way to a product: its value there, its axes by their first order, and its factor so far."""
+
+    parameter: int
+    value: Any
+    axes: tuple[int, ...]
+    gain: Any
+
+
+def dense_uses(model: Model, arrays: Arrays, example: Any, *, excluded: frozenset[int] = frozenset()) -> list[DenseUse]:
+    """The products of parameters that enter in no other way, in the order of their evaluation.
+
+    A parameter takes part if every use of it is the right or left operand of a product with no batch axes, or the
+    kernel of a convolution without groups, perhaps transposed, cast, or multiplied by a number before.
+    """
+    jaxpr = jax.make_jaxpr(model.outputs)(*arrays, example)
+    tracked = frozenset(i for i, p in enumerate(arrays[0]) if p.ndim >= 2) - excluded
+    reader = _Reader(tracked, None)
+    leaves = jax.tree.leaves((arrays, example))
+    jax.eval_shape(lambda *each: reader.evaluate(jaxpr.jaxpr, jaxpr.consts, list(each)), *leaves)
+    orientations: dict[int, set[tuple[int, ...]]] = {}
+    for use in reader.uses:
+        orientations.setdefault(use.parameter, set()).add((use.inputs, use.outputs, use.orientation))
+    dense = {place for place, kinds in orientations.items() if len(kinds) == 1} - reader.refused
+    return [use for use in reader.uses if use.parameter in dense]
+
+
+def layer_signals(
+    model: Model, uses: list[DenseUse], arrays: Arrays, example: Any
+) -> tuple[dict[int, tuple[jax.Array, jax.Array]], dict[int, jax.Array]]:
+    """For one example: (h (p, k), D (c, p, m)) of each dense weight, and the Jacobians (c, size) of the others."""
+    parameters = arrays[0]
+    jaxpr = jax.make_jaxpr(model.outputs)(*arrays, example)
+    dense = frozenset(use.parameter for use in uses)
+    others = {i: p for i, p in enumerate(parameters) if i not in dense}
+
+    def forward(perturbations, free):
+        merged = [free.get(i, p) for i, p in enumerate(parameters)]
+        reader = _Reader(dense, perturbations)
+        leaves = [*merged, *jax.tree.leaves((arrays[1], example))]
+        (outputs,) = reader.evaluate(jaxpr.jaxpr, jaxpr.consts, leaves)
+        return outputs, reader.activations
+
+    (shape,) = (each.aval for each in jaxpr.jaxpr.outvars)
+    still = [jnp.zeros((use.positions, use.outputs), dtype=parameters[use.parameter].dtype) for use in uses]
+    _, pull, activations = jax.vjp(forward, still, others, has_aux=True)
+    signals, jacobians = jax.vmap(pull)(jnp.eye(*shape.shape, dtype=shape.dtype))
+    layers = {}
+    for place in dense:
+        mine = [i for i, use in enumerate(uses) if use.parameter == place]
+        # One weight used several times is one layer with more positions.
+        h = jnp.concatenate([activations[i] for i in mine], axis=0)
+        layers[place] = h, jnp.concatenate([signals[i] for i in mine], axis=1)
+    return layers, {i: jnp.reshape(each, (each.shape[0], -1)) for i, each in jacobians.items()}
+
+
+class _Reader:
+    """Evaluates a program and, where a tracked weight enters a product, notes h and adds a perturbation to z."""
+
+    def __init__(self, tracked: frozenset[int], perturbations: list[jax.Array] | None):
+        self.tracked = tracked
+        self.perturbations = perturbations
+        self.uses: list[DenseUse] = []
+        self.activations: list[jax.Array] = []
+        self.refused: set[int] = set()
+
+    def evaluate(self, jaxpr: Jaxpr, consts: Any, arguments: list[Any]) -> list[Any]:
+        """The outputs of the whole program, whose first arguments are the parameters."""
+        entering = [
+            _Weight(i, each, tuple(range(each.ndim)), 1.0) if i in self.tracked else each
+            for i, each in enumerate(arguments)
+        ]
+        return [self._plain(each) for each in self._run(jaxpr, consts, entering)]
+
+    def _run(self, jaxpr: Jaxpr, consts: Any, arguments: list[Any]) -> list[Any]:
+        known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *arguments], strict=True))
+
+        def read(atom: Any) -> Any:
+            return atom.val if isinstance(atom, Literal) else known[atom]
+
+        for equation in jaxpr.eqns:
+            results = self._equation(equation, [read(each) for each in equation.invars])
+            known.update(zip(equation.outvars, results, strict=True))
+        return [read(each) for each in jaxpr.outvars]
+
+    def _equation(self, equation: JaxprEqn, values: list[Any]) -> list[Any]:
+        weights = [each for each in values if isinstance(each, _Weight)]
+        if not weights:
+            return _bind(equation, values)
+        if equation.primitive.name in _INLINED and "jaxpr" in equation.params:
+            body = equation.params["jaxpr"]
+            inner, consts = (body.jaxpr, body.consts) if hasattr(body, "consts") else (body, ())
+            return self._run(inner, consts, values)
+        if len(weights) == 1:
+            found = self._followed(equation, values, weights[0])
+            if found is not None:
+                return [found]
+        return _bind(equation, [self._plain(each) for each in values])
+
+    def _followed(self, equation: JaxprEqn, values: list[Any], weight: _Weight) -> Any:
+        """What becomes of the weight where it stays one or enters a product; else None."""
+        name, params = equation.primitive.name, equation.params
+        plain = [weight.value if each is weight else each for each in values]
+        if name == "dot_general":
+            return self._product(equation, plain, weight, 0 if values[0] is weight else 1)
+        if name == "conv_general_dilated":
+            return self._convolution(equation, plain, weight) if values[1] is weight else None
+        gain, axes = weight.gain, weight.axes
+        if name == "transpose":
+            axes = tuple(axes[each] for each in params["permutation"])
+        elif name in ("mul", "div"):
+            number = plain[1] if values[0] is weight else plain[0]
+            if jnp.ndim(number) or (name == "div" and values[1] is weight):
+                return None
+            gain = gain * number if name == "mul" else gain / number
+        elif name == "neg":
+            gain = -gain
+        elif name != "copy" and not (
+            name == "convert_element_type" and jnp.issubdtype(params["new_dtype"], jnp.floating)
+        ):
+            return None
+        return _Weight(weight.parameter, _bind(equation, plain)[0], axes, gain)
+
+    def _product(self, equation: JaxprEqn, plain: list[Any], weight: _Weight, side: int) -> Any:
+        contracted, batched = equation.params["dimension_numbers"]
+        if weight.value.ndim != 2 or any(map(len, batched)) or len(contracted[side]) != 1:
+            return None
+        (summed,), (matching,) = contracted[side], contracted[1 - side]
+        z = _bind(equation, plain)[0]
+        h = jnp.moveaxis(plain[1 - side], matching, -1)
+        # The free axes of the left operand come first in z.
+        return self._perturbed(weight, h, z, -1 if side else 0, weight.axes[summed])
+
+    def _convolution(self, equation: JaxprEqn, plain: list[Any], weight: _Weight) -> Any:
+        params = equation.params
+        ordered = weight.axes == tuple(range(weight.value.ndim))
+        if params["feature_group_count"] != 1 or params["batch_group_count"] != 1 or not ordered:
+            return None
+        numbers = params["dimension_numbers"]
+        patches = jax.lax.conv_general_dilated_patches(
+            plain[0],
+            filter_shape=[weight.value.shape[axis] for axis in numbers.rhs_spec[2:]],
+            window_strides=params["window_strides"],
+            padding=params["padding"],
+            lhs_dilation=params["lhs_dilation"],
+            rhs_dilation=params["rhs_dilation"],
+            dimension_numbers=numbers,
+        )
+        features = numbers.out_spec[1]
+        z = _bind(equation, plain)[0]
+        return self._perturbed(weight, jnp.moveaxis(patches, features, -1), z, features, -1)
+
+    def _perturbed(self, weight: _Weight, h: jax.Array, z: jax.Array, features: int, orientation: int) -> jax.Array:
+        """Z with a perturbation of each of its features, which are on that axis, and h noted."""
+        h = jnp.reshape(h, (-1, h.shape[-1])) * weight.gain
+        moved = jnp.moveaxis(z, features, -1)
+        use = DenseUse(weight.parameter, math.prod(moved.shape[:-1]), h.shape[-1], moved.shape[-1], orientation)
+        if self.perturbations is not None:
+            perturbation = self.perturbations[len(self.uses)].astype(z.dtype)
+            z = z + jnp.moveaxis(jnp.reshape(perturbation, moved.shape), -1, features)
+        self.uses.append(use)
+        self.activations.append(h)
+        return z
+
+    def _plain(self, value: Any) -> Any:
+        """The value itself; a weight that is asked for it enters in another way than by products."""
+        if not isinstance(value, _Weight):
+            return value
+        self.refused.add(value.parameter)
+        return value.value
+
+
+def _bind(equation: JaxprEqn, values: list[Any]) -> list[Any]:
+    """The results of one equation, as the program of it alone, which needs no knowledge of its kind."""
+    entering = {atom: value for atom, value in zip(equation.invars, values, strict=True) if isinstance(atom, Var)}
+    names = DebugInfo("kernel", equation.primitive.name, ("",) * len(entering), ("",) * len(equation.outvars))
+    program = Jaxpr([], list(entering), equation.outvars, [equation], effects=equation.effects, debug_info=names)
+    return jaxpr_as_fun(ClosedJaxpr(program, ()))(*entering.values())

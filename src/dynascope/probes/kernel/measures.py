@@ -1,0 +1,211 @@
+"""How far two kernels are from each other, and how well one is aligned with the targets."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from dynascope.errors import require, require_positive
+from dynascope.probes.array_namespace import array_namespace, holds
+
+__all__ = ["centred_alignment", "kernel_distance", "kernel_velocity", "relative_change", "target_alignment"]
+
+
+def kernel_distance(kernel: Any, other: Any, *, centred: bool = False) -> Any:
+    """The distance S(K, K') = 1 − ⟨K, K'⟩/(‖K‖‖K'‖), from 0 to 1 for positive semidefinite kernels, blind to scale.
+
+    Computed as ½‖K/‖K‖ − K'/‖K'‖‖², which keeps small distances that the difference from one would lose, in float64
+    where the library has it. S is one minus the uncentred alignment of the kernels; `centred` gives one minus the
+    centred one (of HKH, H = I − 11ᵀ/n). Cost: about 8 operations and two copies of the kernel for each entry.
+
+    Args:
+        kernel: K, shape (n, n), or the full kernel (n, c, n, c). All arrays are of one library.
+        other: K', of that shape.
+        centred: Whether to centre both first; needs shape (n, n).
+
+    Raises:
+        InputError: Other shapes, values that are not finite, or a kernel that is zero (after centring).
+
+    Warns:
+        UserWarning: The kernels have one entry, so that the distance is zero whatever they are.
+
+    References:
+        Deep learning versus kernel learning, arXiv:2010.15110, eq. (4).
+
+    Example:
+        >>> import numpy as np
+        >>> float(kernel_distance(np.eye(2), np.ones((2, 2))).round(4)), float(kernel_distance(np.eye(2), 3 * np.eye(2)))
+        (0.2929, 0.0)
+    """
+    one, two = _pair(kernel, other, centred=centred)
+    xp = array_namespace(one)
+    if one.shape[0] == 1 and len(one.shape) == 2:
+        warnings.warn("the distance between kernels of one example is always zero", stacklevel=2)
+    return xp.sum((_unit(one, "kernel") - _unit(two, "other")) ** 2) / 2
+
+
+def kernel_velocity(kernel: Any, later: Any, *, duration: float, centred: bool = False) -> Any:
+    """The velocity S(K_t, K_{t+Δ})/Δ of a kernel, with the `kernel_distance` S.
+
+    Args:
+        kernel: K_t, as `kernel_distance` takes it.
+        later: K_{t+Δ}.
+        duration: Δ > 0, gradient-flow time.
+        centred: Whether to centre both first.
+
+    Raises:
+        InputError: As `kernel_distance`, or a duration that is not positive.
+
+    Example:
+        >>> import numpy as np
+        >>> float(kernel_velocity(np.eye(2), np.ones((2, 2)), duration=0.5).round(4))
+        0.5858
+    """
+    require_positive(duration=duration)
+    return kernel_distance(kernel, later, centred=centred) / duration
+
+
+def relative_change(kernel: Any, later: Any) -> Any:
+    """‖K_t − K_0‖/‖K_0‖, which also sees a growth in scale that `kernel_distance` ignores.
+
+    Args:
+        kernel: K_0, of any shape. Both arrays are of one library.
+        later: K_t, of that shape.
+
+    Raises:
+        InputError: Shapes that differ, values that are not finite, or K_0 = 0.
+
+    Example:
+        >>> import numpy as np
+        >>> float(relative_change(np.eye(2), 3 * np.eye(2)))
+        2.0
+    """
+    one, two = _pair(kernel, later, centred=False)
+    xp = array_namespace(one)
+    _unit(one, "kernel")
+    size = xp.max(xp.abs(one))
+    return _norm((two - one) / size) / _norm(one / size)
+
+
+def centred_alignment(kernel: Any, other: Any) -> Any:
+    """Centred kernel alignment ⟨HKH, HK'H⟩/(‖HKH‖‖HK'H‖), H = I − 11ᵀ/n: blind to scale and to added constants.
+
+    Cost: about 10 operations and two copies of the kernel for each entry.
+
+    Args:
+        kernel: K, shape (n, n). Both arrays are of one library.
+        other: K', shape (n, n).
+
+    Raises:
+        InputError: Other shapes, values that are not finite, or a kernel that is zero after centring.
+
+    References:
+        Algorithms for Learning Kernels Based on Centered Alignment, arXiv:1203.0550, eq. (2).
+
+    Example:
+        >>> import numpy as np
+        >>> float(centred_alignment(np.diag([1.0, 2.0, 3.0]), np.diag([1.0, 2.0, 3.0]) + 5).round(12))
+        1.0
+    """
+    one, two = _pair(kernel, other, centred=True)
+    return array_namespace(one).sum(_unit(one, "kernel") * _unit(two, "other"))
+
+
+def target_alignment(kernel: Any, targets: Any, *, centred: bool = False) -> Any:
+    """⟨K, YYᵀ⟩/(‖K‖‖YYᵀ‖): how much of the kernel points along the targets.
+
+    Computed as Σ_c y_cᵀ K y_c and ‖YᵀY‖, so that no second n × n matrix is formed without centring. Use the centred
+    form, of HKH and HYYᵀH with H = I − 11ᵀ/n, for imbalanced labels. Cost: 2n²c operations.
+
+    Args:
+        kernel: K, shape (n, n). Both arrays are of one library.
+        targets: Y, shape (n, c) or (n,).
+        centred: Whether to centre both.
+
+    Raises:
+        InputError: Other shapes, values that are not finite, or a kernel or targets that are zero (after centring).
+
+    Example:
+        >>> import numpy as np
+        >>> y = np.array([1.0, -1.0])
+        >>> float(target_alignment(y[:, None] * y, y).round(12)), float(target_alignment(np.eye(2), y).round(4))
+        (1.0, 0.7071)
+    """
+    xp = array_namespace(kernel, targets)
+    y = targets[:, None] if len(targets.shape) == 1 else targets
+    require(
+        len(kernel.shape) == 2 and len(y.shape) == 2 and tuple(kernel.shape) == (y.shape[0],) * 2 and min(y.shape) > 0,
+        f"kernel has shape {tuple(kernel.shape)} and targets {tuple(targets.shape)}",
+        argument="targets",
+        value=tuple(targets.shape),
+        remedy="give a kernel of shape (n, n) and targets of shape (n, c)",
+    )
+    k, y = _double(kernel), _double(y)
+    if centred:
+        original = _norm(y)
+        k, y = _centred(k), y - xp.mean(y, axis=0, keepdims=True)
+        # What rounding leaves of constant targets is not a direction.
+        y = xp.where(_norm(y) > 8 * xp.finfo(y.dtype).eps * original, y, xp.zeros_like(y))
+    k, y = _unit(k, "kernel"), _unit(y, "targets")
+    return xp.sum(y * (k @ y)) / _norm(y.T @ y)
+
+
+def _pair(kernel: Any, other: Any, *, centred: bool) -> tuple[Any, Any]:
+    array_namespace(kernel, other)
+    shape = tuple(kernel.shape)
+    half = len(shape) // 2
+    square = len(shape) in (2, 4) and shape[:half] == shape[half:] and min(shape) > 0
+    require(
+        tuple(other.shape) == shape and square and not (centred and len(shape) == 4),
+        f"the kernels have shapes {shape} and {tuple(other.shape)}",
+        argument="other",
+        value=tuple(other.shape),
+        remedy="give two of shape (n, n), or (n, c, n, c) where nothing is centred",
+    )
+    one, two = _double(kernel), _double(other)
+    return (_centred(one), _centred(two)) if centred else (one, two)
+
+
+def _centred(kernel: Any) -> Any:
+    """HKH, and zero where only rounding is left of it."""
+    xp = array_namespace(kernel)
+    rows = kernel - xp.mean(kernel, axis=0, keepdims=True)
+    found = rows - xp.mean(rows, axis=1, keepdims=True)
+    floor = 8 * xp.finfo(kernel.dtype).eps * xp.max(xp.abs(kernel))
+    # A comparison with nan is false, so that values that are not finite stay to be refused.
+    return xp.where(xp.max(xp.abs(found)) <= floor, xp.zeros_like(found), found)
+
+
+def _unit(values: Any, argument: str) -> Any:
+    """The array over its Frobenius norm, through its largest entry so that no square overflows or vanishes."""
+    xp = array_namespace(values)
+    size = xp.max(xp.abs(values))
+    require(
+        holds(xp.isfinite(size)),
+        f"{argument} has values that are not finite",
+        argument=argument,
+        remedy="check what it was computed from",
+    )
+    require(
+        holds(size > 0),
+        f"{argument} is zero, or constant where it is centred",
+        argument=argument,
+        value=0.0,
+        remedy="give one with a direction to compare",
+    )
+    scaled = values / size
+    return scaled / _norm(scaled)
+
+
+def _norm(values: Any) -> Any:
+    xp = array_namespace(values)
+    return xp.sqrt(xp.sum(values * values))
+
+
+def _double(values: Any) -> Any:
+    """The values in float64, unless JAX is told to do without."""
+    xp = array_namespace(values)
+    if xp.__name__.startswith("jax"):
+        floating = xp.isdtype(values.dtype, "real floating")
+        return values if floating else xp.asarray(values, dtype=float)
+    return xp.astype(values, xp.float64)

@@ -1,0 +1,161 @@
+"""A function of parameters and inputs as the algorithms need it: of one example, with its parameters in a list."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dynascope.errors import require
+from dynascope.probes.array_namespace import holds
+
+__all__ = ["Arrays", "Model", "check_inputs", "count_examples", "layer_rates", "split"]
+
+Arrays = tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """What stays fixed while a program is compiled: everything but the arrays.
+
+    Attributes:
+        apply: (params, inputs) → outputs.
+        structure: The tree of the parameters.
+        places: For each leaf, ("parameter" | "frozen", its place there), or ("constant", the leaf itself).
+        reduction: None for all outputs, "pseudo" for c^(−1/2) Σ_a f_a, or the numbers of the outputs kept.
+    """
+
+    apply: Callable[[Any, Any], Any]
+    structure: Any
+    places: tuple[tuple[str, Any], ...]
+    reduction: str | tuple[int, ...] | None = None
+
+    def outputs(self, parameters: Any, frozen: Any, example: Any) -> jax.Array:
+        """The outputs for one example in a row."""
+        batch = jax.tree.map(lambda each: each[None], example)
+        found = jnp.ravel(self.apply(self.tree(parameters, frozen), batch))
+        if self.reduction is None:
+            return found
+        if self.reduction == "pseudo":
+            return jnp.sum(found, keepdims=True) / found.size**0.5
+        return found[jnp.asarray(self.reduction)]
+
+    def tree(self, parameters: Any, frozen: Any) -> Any:
+        """The parameters as `apply` takes them."""
+        arrays: dict[str, Any] = {"parameter": parameters, "frozen": frozen}
+        leaves = [place if kind == "constant" else arrays[kind][place] for kind, place in self.places]
+        return jax.tree.unflatten(self.structure, leaves)
+
+    def count_outputs(self, arrays: Arrays, inputs: Any) -> int:
+        """The number of outputs for one example."""
+        example = jax.tree.map(lambda each: each[0], inputs)
+        return jax.eval_shape(self.outputs, *arrays, example).size
+
+
+def split(apply: Callable[[Any, Any], Any], params: Any) -> tuple[Model, Arrays]:
+    """The model, its parameters (the floating-point arrays in the tree), and its other arrays."""
+    leaves, structure = jax.tree.flatten(params)
+    places: list[tuple[str, Any]] = []
+    parameters, frozen = [], []
+    for leaf in leaves:
+        kind = _kind(leaf)
+        if kind == "constant":
+            places.append((kind, leaf))
+            continue
+        arrays = parameters if kind == "parameter" else frozen
+        places.append((kind, len(arrays)))
+        arrays.append(jnp.asarray(leaf))
+        require(
+            not jnp.issubdtype(leaf.dtype, jnp.complexfloating),
+            "a parameter is complex",
+            argument="params",
+            value=str(leaf.dtype),
+            remedy="give its real and imaginary parts",
+        )
+    require(
+        parameters,
+        "params has no arrays of floating-point numbers",
+        argument="params",
+        value=len(leaves),
+        remedy="give the tree of parameters that apply takes first",
+    )
+    return Model(apply, structure, tuple(places)), (tuple(parameters), tuple(frozen))
+
+
+def count_examples(argument: str, inputs: Any) -> int:
+    """The length of the first axis, the same for all arrays of the inputs."""
+    leaves = jax.tree.leaves(inputs)
+    lengths = {np.shape(each)[:1] for each in leaves}
+    require(
+        len(lengths) == 1 and lengths != {()} and lengths != {(0,)},
+        f"{argument} has arrays of {sorted(np.shape(each) for each in leaves)}",
+        argument=argument,
+        value=[np.shape(each) for each in leaves],
+        remedy="give one example or more along the first axis of every array",
+    )
+    return lengths.pop()[0]
+
+
+def check_inputs(model: Model, arrays: Arrays, inputs: Any) -> None:
+    """Raise `InputError` where outputs are not finite, not one row for each example, or depend on the batch."""
+    if any(isinstance(each, jax.core.Tracer) for each in jax.tree.leaves((arrays, inputs))):
+        return
+    few = jax.tree.map(lambda each: jnp.asarray(each[:2]), inputs)
+    alone = jax.vmap(lambda example: model.outputs(*arrays, example))(few)
+    together = jnp.asarray(model.apply(model.tree(*arrays), few))
+    require(
+        together.size == alone.size and together.shape[:1] == alone.shape[:1],
+        f"apply gives outputs of shape {together.shape} for {len(alone)} examples",
+        argument="apply",
+        value=together.shape,
+        remedy="give one that maps inputs (n, ...) to outputs (n, c); wrap that of one example in jax.vmap",
+    )
+    require(
+        bool(jnp.all(jnp.isfinite(alone))),
+        "the outputs are not finite",
+        argument="x",
+        remedy="check the parameters and the inputs for values that are not finite",
+    )
+    # Products of other shapes round differently; a batch statistic changes the outputs by far more.
+    tolerance = jnp.finfo(alone.dtype).eps ** 0.5 * jnp.max(jnp.abs(alone))
+    require(
+        bool(jnp.all(jnp.abs(jnp.reshape(together, alone.shape) - alone) <= tolerance)),
+        "the outputs for one example depend on the others in its batch",
+        argument="apply",
+        remedy="freeze the statistics of batch normalisation, and switch dropout off",
+    )
+
+
+def layer_rates(params: Any, rates: Any) -> tuple[jax.Array, ...] | None:
+    """One rate, or an array of rates, for each parameter, from a tree that is a prefix of the tree of parameters."""
+    if rates is None:
+        return None
+    leaves = jax.tree.leaves(params)
+    try:
+        spread = jax.tree.leaves(jax.tree.broadcast(rates, params))
+    except ValueError:
+        spread = []
+    found, fits = [], len(spread) == len(leaves)
+    for rate, leaf in zip(spread, leaves, strict=False):
+        if _kind(leaf) == "parameter":
+            each = jnp.asarray(rate, dtype=jnp.asarray(leaf).dtype)
+            fits = fits and each.shape in ((), leaf.shape) and holds(jnp.all((each >= 0) & jnp.isfinite(each)))
+            found.append(each)
+    require(
+        fits,
+        "rates do not fit the parameters",
+        argument="rates",
+        value=jax.tree.map(np.shape, rates),
+        remedy="give one finite number from zero, or one for each branch or array of params, or arrays of their shapes",
+    )
+    return tuple(found)
+
+
+def _kind(leaf: Any) -> str:
+    if not isinstance(leaf, (np.ndarray, jax.Array)):
+        return "constant"
+    return "parameter" if jnp.issubdtype(leaf.dtype, jnp.floating) else "frozen"

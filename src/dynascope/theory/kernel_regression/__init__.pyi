@@ -1,0 +1,10 @@
+from .error import KernelRegression as KernelRegression
+from .error import kernel_regression_error as kernel_regression_error
+from .ridge import effective_ridge as effective_ridge
+from .ridge import learnability as learnability
+from .spectrum import FeatureSpectrum as FeatureSpectrum
+from .spectrum import ModeFlow as ModeFlow
+from .spectrum import TrainingFlow as TrainingFlow
+from .spectrum import eigenspectrum as eigenspectrum
+from .spectrum import mode_flow as mode_flow
+from .spectrum import training_flow as training_flow
