@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dynascope import store
 from dynascope.cli import main
-from dynascope.errors import DivergenceError
+from dynascope.errors import DivergenceError, InputError
 from dynascope.studies import find_studies
 from dynascope.tasks import digits
 
@@ -215,15 +215,34 @@ def test_the_list_of_studies_is_an_array():
     assert all(row.keys() == {"study", "paper", "arxiv", "claim", "minutes"} for row in said.answer)
 
 
-@pytest.fixture(scope="module", params=sorted(find_studies()))
-def study(request, tmp_path_factory):
-    """Each study with its tiny fields, set by flags."""
-    name, out = request.param, tmp_path_factory.mktemp("study")
-    fields = find_studies()[name].tiny
+def as_flags(fields):
     flags = []
     for field, value in fields.items():
         flags += [f"--{field.replace('_', '-')}", *(value if isinstance(value, list | tuple) else [value])]
-    return name, fields, dynascope("run", name, *flags, "--json", "--out", out), out
+    return flags
+
+
+@pytest.mark.parametrize("name", sorted(find_studies()))
+def test_each_study_takes_its_fields_by_flags(name, monkeypatch, tmp_path):
+    given = []
+
+    def run(self):
+        given.append(self)
+        raise InputError("it was only looked at", argument="name", remedy="leave it")
+
+    kind = find_studies()[name]
+    monkeypatch.setattr(kind, "run", run)
+    assert dynascope("run", name, *as_flags(kind.tiny), "--out", tmp_path).code == 2
+    assert given == [kind(**kind.tiny)]
+
+
+# One whose curves run over time, one that is a staircase, one with a list among its fields.
+@pytest.fixture(scope="module", params=["diagonal-staircase", "layerwise-modes", "scalar-network"])
+def study(request, tmp_path_factory):
+    """A study with its tiny fields, set by flags."""
+    name, out = request.param, tmp_path_factory.mktemp("study")
+    fields = find_studies()[name].tiny
+    return name, fields, dynascope("run", name, *as_flags(fields), "--json", "--out", out), out
 
 
 def test_a_study_is_one_object_with_the_documented_keys(study):

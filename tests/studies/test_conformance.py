@@ -18,6 +18,7 @@ import xarray as xr
 
 from dynascope.answers import study_answer
 from dynascope.record import validate_record
+from dynascope.report import render_page
 from dynascope.store import load, save
 from dynascope.studies import Study, find_studies, find_study
 
@@ -161,6 +162,12 @@ def test_the_same_fields_give_the_same_numbers(run):
 
 def test_its_tree_comes_back_from_the_store_identical(run, tmp_path):
     assert load(save(run.tree, tmp_path / "study.zarr")).identical(run.tree)
+
+
+def test_its_page_shows_its_verdict(run):
+    page = render_page(run.tree)
+    assert "Theory and experiment agree" in page
+    assert page.count('type="application/json"') >= 1
 
 
 def test_its_answer_to_machines_is_plain_json(run, tmp_path):

@@ -58,7 +58,6 @@ def test_the_general_prediction_agrees_with_the_flow_and_with_the_closed_form():
     "fields",
     [
         {"strengths": [1.0, -0.5, 0.3], "dimension": 6, "seed": 2},
-        {"strengths": [1.0, -0.5, 0.3], "dimension": 6, "width": 12, "degree": 3, "seed": 2},
         {"strengths": [1.0, 0.5], "dimension": 5, "width": 12, "degree": 4},
     ],
 )

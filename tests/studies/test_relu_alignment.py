@@ -23,7 +23,7 @@ def drawn(seed: int, data: str):
 
 
 @pytest.mark.parametrize("data", ["plane", "orthogonal"])
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 3))])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_theory_and_experiment_agree_at_random_fields(seed, data):
     tree = drawn(seed, data).run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
@@ -120,7 +120,7 @@ def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monk
     assert refusal.value.argument == field
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 10))])
+@pytest.mark.parametrize("seed", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_general_data_agree_with_alternating_gradient_flow(seed):
     tree = ReluAlignment(data="general", samples=4, width=30, scale=1e-10, seed=seed).run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.networks import MLP, Convolutional
+from dynascope.probes.kernel import estimate_cost
+from dynascope.probes.kernel.contraction import contract_jacobians
+from dynascope.probes.kernel.cost import ESTIMATES, EXACT, choose, measure
+from dynascope.probes.kernel.model import split
+
+NETWORK, N = MLP((64, 128, 128, 10), bias=False), 32
+X = np.ones((N, 64), dtype=np.float32)
+WEIGHTS = 64 * 128 + 128 * 128 + 128 * 10
+
+
+def call(network, x):
+    return network(x)
+
+
+def size(network=NETWORK, x=X, other=None):
+    return measure(*split(call, network), None, x, other)
+
+
+def test_the_costs_are_the_formulas_of_the_table():
+    costs = estimate_cost(call, NETWORK, X)
+    assert set(costs) == {*EXACT, *ESTIMATES}
+    assert [name for name, each in costs.items() if each.exact] == list(EXACT)
+    # The passes and the products; elementwise operations are a few per cent of them.
+    contraction = 2 * N**2 * 100 * WEIGHTS + N * 2 * 21 * WEIGHTS
+    layers = 2 * N**2 * (64 + 128 + 128 + 100 * (128 + 128 + 10)) + N * 2 * 11 * WEIGHTS
+    np.testing.assert_allclose(costs["jacobian"].flops, contraction, rtol=0.05)
+    np.testing.assert_allclose(costs["structured"].flops, layers, rtol=0.05)
+    np.testing.assert_allclose(costs["products"].flops, N * 21 * 2 * WEIGHTS + N**2 * 10 * 4 * WEIGHTS, rtol=0.05)
+    assert costs["layerwise"].bytes < costs["jacobian"].bytes
+
+
+def test_the_compiler_needs_about_the_memory_that_is_estimated():
+    model, arrays = split(call, NETWORK)
+    lowered = contract_jacobians.lower(model, arrays, None, jnp.asarray(X), None, contraction="full")
+    analysis = lowered.compile().memory_analysis()
+    estimate = estimate_cost(call, NETWORK, X)["jacobian"].bytes
+    # The estimate ignores what the compiler fuses and what it copies.
+    assert 0.4 < (analysis.temp_size_in_bytes + analysis.output_size_in_bytes) / estimate < 2.5
+
+
+def test_smaller_blocks_take_less_memory_and_repeat_the_passes():
+    whole, blocks = estimate_cost(call, NETWORK, X), estimate_cost(call, NETWORK, X, batch_size=8)
+    for name in ("structured", "layerwise", "jacobian"):
+        assert blocks[name].bytes < whole[name].bytes
+    assert blocks["products"].flops >= whole["products"].flops
+
+
+def test_the_cheapest_algorithm_that_fits_is_chosen():
+    assert choose(size(), "full", "auto", None, None, 1e10)[0] == "structured"
+    images = size(Convolutional((8, 8), 10), np.ones((N, 64), dtype=np.float32))
+    assert choose(images, "full", "auto", None, None, 1e10)[0] == "structured"
+    name, cost = choose(size(), "full", "jacobian", None, None, 1e7)
+    assert name == "jacobian"
+    assert cost.batch_size < N
+    assert cost.bytes <= 1e7
+
+
+def test_an_asked_for_batch_that_does_not_fit_is_refused():
+    with pytest.raises(InputError, match="memory"):
+        choose(size(), "full", "jacobian", N, None, 1e7)
+
+
+def test_nothing_runs():
+    def refuse(params, x):
+        assert isinstance(x, jax.core.Tracer)
+        return x @ params
+
+    assert estimate_cost(refuse, np.ones((64, 2)), X, X[:3])["structured"].flops > 0
+
+
+def test_bad_input_is_refused():
+    for change in ({"contraction": "mean"}, {"batch_size": 0}, {"rates": -1.0}, {"x": X[:0]}):
+        with pytest.raises(InputError):
+            estimate_cost(**{"apply": call, "params": NETWORK, "x": X, **change})

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.networks import MLP
+from dynascope.probes.kernel import dense_stack_kernel, neural_tangent_kernel
+from dynascope.probes.kernel.cost import EXACT
+
+WEIGHTS = MLP((3, 5, 4, 3), seed=1).weights
+BIASES = tuple(np.random.default_rng(2).normal(size=each.shape[1]) for each in WEIGHTS)
+PARAMS = {"weights": WEIGHTS, "biases": BIASES}
+X, OTHER = np.random.default_rng(3).normal(size=(5, 3)), np.random.default_rng(4).normal(size=(4, 3))
+
+
+def apply(params, x):
+    for layer, (w, b) in enumerate(zip(params["weights"], params["biases"], strict=True)):
+        x = (jnp.tanh(x) if layer else x) @ w + b
+    return x
+
+
+@functools.cache
+def reference(rates=None, two_sets=False):
+    return dense_stack_kernel(X, WEIGHTS, BIASES, OTHER if two_sets else None, activation="tanh", rates=rates).values
+
+
+def kernel(params=PARAMS, x=X, other=None, apply=apply, **options):
+    with jax.enable_x64(True):
+        return neural_tangent_kernel(apply, params, x, other, **options)
+
+
+def same(found, expected, tolerance=1e-10):
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * np.max(np.abs(expected)))
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_every_algorithm_gives_the_kernel(algorithm):
+    found = kernel(algorithm=algorithm)
+    same(found.values, reference())
+    assert (found.algorithm, found.contraction, found.normalisation) == (algorithm, "full", "none")
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_batches_do_not_change_the_answer(algorithm):
+    # Five examples in blocks of two, the last of which is filled up.
+    same(kernel(algorithm=algorithm, batch_size=2).values, kernel(algorithm=algorithm).values, 1e-12)
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_outputs_can_be_contracted(algorithm):
+    same(kernel(algorithm=algorithm, contraction="trace").values, np.einsum("iaja->ij", reference()) / 3)
+    same(kernel(algorithm=algorithm, contraction="diagonal").values, np.einsum("iaja->ija", reference()))
+
+
+@pytest.mark.parametrize("options", [{"batch_size": 3}, {"algorithm": "products"}, {"algorithm": "jacobian"}])
+def test_two_sets_of_inputs_give_the_block_between_them(options):
+    same(kernel(other=OTHER, **options).values, reference(two_sets=True))
+
+
+@pytest.mark.parametrize("algorithm", ["auto", *EXACT])
+def test_rates_of_layers_weight_the_gradients(algorithm):
+    rates = {"weights": (0.5, 1.0, 2.0), "biases": (0.5, 1.0, 2.0)}
+    same(kernel(algorithm=algorithm, rates=rates).values, reference(rates=(0.5, 1.0, 2.0)))
+
+
+def test_one_rate_and_rates_of_single_weights_are_understood():
+    same(kernel(rates=0.5).values, 0.5 * reference())
+    everywhere = jax.tree.map(lambda each: np.full(each.shape, 0.25), PARAMS)
+    same(kernel(rates=everywhere).values, 0.25 * reference())
+    first = {"weights": (np.array([[1.0], [0.0], [0.0]]) * np.ones((1, 5)), 0.0, 0.0), "biases": 0.0}
+    same(kernel(rates=first).values, kernel(rates=first, algorithm="jacobian").values)
+
+
+def test_the_pseudo_kernel_is_the_mean_over_pairs_of_outputs():
+    found = kernel(algorithm="pseudo")
+    same(found.values, np.sum(reference(), axis=(1, 3)) / 3)
+    assert (found.contraction, found.dimensions) == ("pseudo", ("sample", "other_sample"))
+
+
+def test_a_subset_of_logits_is_a_part_of_the_kernel():
+    found = kernel(algorithm="logits", draws=2, seed=5)
+    same(found.values, reference()[:, found.outputs][:, :, :, found.outputs])
+    assert len(set(found.outputs)) == 2
+    assert {kernel(algorithm="logits", seed=seed).outputs for seed in range(6)} == {(0,), (1,), (2,)}
+
+
+def test_the_sketch_is_unbiased_with_the_variance_that_is_stated():
+    q, seeds = 50, 40
+    found = np.stack([kernel(algorithm="sketch", draws=q, seed=seed).values for seed in range(seeds)])
+    exact = reference()
+    diagonal = np.einsum("iaia->ia", exact)
+    variance = (np.einsum("ia,jb->iajb", diagonal, diagonal) + exact**2) / q
+    # In standard errors; the largest of 225 dependent entries of a Gaussian stays below five.
+    assert np.max(np.abs(found.mean(axis=0) - exact) / np.sqrt(variance / seeds)) < 5
+    # The mean over entries of the ratio, which forty seeds of dependent entries give to about 15 %.
+    np.testing.assert_allclose(np.mean(found.var(axis=0, ddof=1) / variance), 1, atol=0.4)
+
+
+def test_the_sketch_uses_the_same_directions_for_equal_seeds():
+    found = [kernel(algorithm="sketch", draws=50, seed=1, **options).values for options in ({}, {"batch_size": 2})]
+    same(found[1], found[0])
+    rates = jax.tree.map(lambda _: 4.0, PARAMS)
+    same(kernel(algorithm="sketch", draws=50, seed=1, rates=rates).values, 4 * np.asarray(found[0]))
+
+
+def test_memory_decides_on_the_blocks_and_too_little_of_it_is_refused():
+    same(kernel(memory=1e4).values, reference())
+    with pytest.raises(InputError, match="bytes"):
+        kernel(memory=100.0)
+
+
+def test_equinox_modules_and_scalar_outputs_are_understood():
+    network = MLP((3, 6, 2), activation="erf", parametrisation="ntk", seed=3)
+    expected = dense_stack_kernel(X, network.weights, network.biases, activation="erf", parametrisation="ntk")
+    same(kernel(network, apply=lambda network, x: network(x)).values, expected.values)
+    plain = eqx.nn.MLP("scalar", "scalar", 4, 1, key=jax.random.key(0))
+    found = [kernel(plain, X[:, 0], apply=lambda n, x: jax.vmap(n)(x), algorithm=a) for a in ("auto", "jacobian")]
+    assert found[0].values.shape == (5, 1, 5, 1)
+    # The module was drawn in single precision.
+    same(found[0].values, found[1].values, 1e-5)
+
+
+def test_it_can_be_compiled_and_differentiated():
+    def size(scale):
+        scaled = jax.tree.map(lambda each: scale * each, WEIGHTS[0])
+        return jnp.sum(neural_tangent_kernel(lambda w, x: x @ w, scaled, X, contraction="trace").values)
+
+    with jax.enable_x64(True):
+        assert jax.jit(jax.grad(size))(1.0) == 0
+        np.testing.assert_allclose(jax.jit(size)(1.0), np.sum(X @ X.T), rtol=1e-12)
+
+
+def test_an_output_that_depends_on_the_batch_is_refused():
+    def normalised(params, x):
+        return apply(params, x - jnp.mean(x, axis=0))
+
+    with pytest.raises(InputError, match="batch"):
+        kernel(apply=normalised)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"algorithm": "exact"},
+        {"contraction": "mean"},
+        {"batch_size": 0},
+        {"draws": -1},
+        {"seed": -1},
+        {"memory": 0.0},
+        {"algorithm": "logits", "draws": 4},
+        {"x": X[:0]},
+        {"x": np.full((2, 3), np.nan)},
+        {"other": {"a": X, "b": OTHER}},
+        {"params": {"weights": (), "biases": ()}},
+        {"params": np.ones((3, 2), dtype=complex), "apply": lambda w, x: x @ w},
+        {"rates": -1.0},
+        {"rates": {"weights": 1.0}},
+        {"rates": {"weights": (np.ones(7), 1.0, 1.0), "biases": 1.0}},
+        {"apply": lambda params, x: jnp.sum(apply(params, x), axis=0)},
+    ],
+)
+def test_bad_input_is_refused(change):
+    with pytest.raises(InputError):
+        kernel(**change)

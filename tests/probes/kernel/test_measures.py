@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynascope.errors import InputError
+from dynascope.probes.kernel import (
+    centred_alignment,
+    kernel_distance,
+    kernel_velocity,
+    relative_change,
+    target_alignment,
+)
+
+
+def kernels(seed=0, n=6):
+    draw = np.random.default_rng(seed)
+    factors = draw.normal(size=(2, n, n))
+    return factors @ np.swapaxes(factors, 1, 2)
+
+
+def centring(n):
+    return np.eye(n) - 1 / n
+
+
+def test_the_measures_are_their_definitions():
+    k, other = kernels()
+    y = np.random.default_rng(3).normal(size=(6, 2))
+
+    def cosine(a, b):
+        return np.sum(a * b) / np.linalg.norm(a) / np.linalg.norm(b)
+
+    h = centring(6)
+    np.testing.assert_allclose(kernel_distance(k, other), 1 - cosine(k, other), rtol=1e-13)
+    np.testing.assert_allclose(kernel_velocity(k, other, duration=0.1), (1 - cosine(k, other)) / 0.1, rtol=1e-13)
+    np.testing.assert_allclose(centred_alignment(k, other), cosine(h @ k @ h, h @ other @ h), rtol=1e-13)
+    np.testing.assert_allclose(kernel_distance(k, other, centred=True), 1 - centred_alignment(k, other), rtol=1e-13)
+    np.testing.assert_allclose(target_alignment(k, y), cosine(k, y @ y.T), rtol=1e-13)
+    np.testing.assert_allclose(target_alignment(k, y, centred=True), cosine(h @ k @ h, h @ y @ y.T @ h), rtol=1e-13)
+    np.testing.assert_allclose(relative_change(k, other), np.linalg.norm(other - k) / np.linalg.norm(k), rtol=1e-13)
+
+
+def test_small_distances_keep_their_digits():
+    k, change = kernels()
+    # Of the second order: half the squared share of the change that is orthogonal to the kernel.
+    change = change - k * np.sum(change * k) / np.sum(k * k)
+    step = 1e-10
+    expected = step**2 / 2 * np.sum(change**2) / np.sum(k**2)
+    # The entries of 1e-16 relative rounding differ by about 1e-10, which leaves six digits of the difference.
+    np.testing.assert_allclose(kernel_distance(k, k + step * change), expected, rtol=1e-4)
+
+
+def test_single_precision_is_summed_in_double_precision():
+    k = kernels()[0].astype(np.float32)
+    other = k + np.float32(1e-3) * np.eye(6, dtype=np.float32)
+    found = kernel_distance(k, other)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, kernel_distance(k.astype(np.float64), other.astype(np.float64)), rtol=1e-13)
+
+
+@given(
+    seed=st.integers(0, 1000),
+    factor=st.sampled_from([1e-200, 1e-3, 7.0, 1e200]),
+    constant=st.floats(-50, 50),
+)
+@settings(max_examples=20, deadline=None)
+def test_the_measures_ignore_what_they_should(seed, factor, constant):
+    k, other = kernels(seed)
+    distance = kernel_distance(k, other)
+    assert 0 <= distance <= 1
+    np.testing.assert_allclose(kernel_distance(factor * k, other), distance, rtol=1e-11)
+    np.testing.assert_allclose(kernel_distance(other, k), distance, rtol=1e-11)
+    # The constant is up to some fifty times the entries, whose rounding centring keeps.
+    np.testing.assert_allclose(centred_alignment(k + constant, other), centred_alignment(k, other), rtol=1e-10)
+    np.testing.assert_allclose(relative_change(k, 3 * k), 2.0, rtol=1e-12)
+
+
+def test_every_library_gives_the_same_numbers():
+    k, other = kernels()
+    y = np.random.default_rng(1).normal(size=6)
+
+    def measures(convert):
+        one, two, targets = convert(k), convert(other), convert(y)
+        return [
+            float(each)
+            for each in (
+                kernel_distance(one, two),
+                kernel_distance(one, two, centred=True),
+                relative_change(one, two),
+                centred_alignment(one, two),
+                target_alignment(one, targets),
+                target_alignment(one, targets, centred=True),
+            )
+        ]
+
+    expected = measures(np.asarray)
+    with jax.enable_x64(True):
+        for convert in (jnp.asarray, torch.from_numpy):
+            np.testing.assert_allclose(measures(convert), expected, rtol=1e-10)
+
+
+def test_the_distance_can_be_compiled_and_takes_full_kernels():
+    k = np.random.default_rng(0).normal(size=(3, 2, 3, 2))
+    with jax.enable_x64(True):
+        found = jax.jit(kernel_distance)(jnp.asarray(k), jnp.asarray(k + 1))
+    np.testing.assert_allclose(found, kernel_distance(k.reshape(6, 6), k.reshape(6, 6) + 1), rtol=1e-12)
+
+
+def test_kernels_of_one_example_are_at_no_distance_and_warn():
+    with pytest.warns(UserWarning, match="one example"):
+        assert kernel_distance(np.array([[2.0]]), np.array([[3.0]])) == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda k, _: kernel_distance(k, np.zeros((6, 6))),
+        lambda k, _: kernel_distance(k, k[:5, :5]),
+        lambda k, _: kernel_distance(k[:, :5], k[:, :5]),
+        lambda k, _: kernel_distance(k, np.where(np.eye(6) > 0, np.nan, k)),
+        lambda k, _: kernel_distance(k, np.full((6, 6), np.inf)),
+        lambda k, _: kernel_distance(k, np.full((6, 6), 3.7), centred=True),
+        lambda k, _: centred_alignment(k, np.full((6, 6), 0.1)),
+        lambda k, _: relative_change(np.zeros((6, 6)), k),
+        lambda k, _: relative_change(k, np.full((6, 6), np.nan)),
+        lambda k, _: kernel_velocity(k, k, duration=0.0),
+        lambda k, _: target_alignment(k, np.zeros(6)),
+        lambda k, _: target_alignment(k, np.full(6, 0.1), centred=True),
+        lambda k, _: target_alignment(k, np.ones(5)),
+        lambda k, _: kernel_distance(k, jnp.asarray(k)),
+    ],
+)
+def test_bad_input_is_refused(call):
+    k, _ = kernels()
+    with pytest.raises(InputError), np.errstate(invalid="ignore"):
+        call(k, np.ones(6))
