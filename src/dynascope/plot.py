@@ -238,7 +238,7 @@ def _draw(axes: Axes, lines: Sequence[traces.Trace], name: str, log_x: bool, log
     for line in lines:
         axes.plot(line.x, line.y, color=line.colour, **_stroke(line.side, line.alone, crowded=len(labels) > 1))
     axes.set(xlabel=traces.axis_label(lines[0].axis), ylabel=traces.axis_label(name))
-    log_x = log_x or lines[0].axis in traces.LOGARITHMIC
+    log_x = log_x or traces.is_logarithmic(lines)
     axes.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
     handles = []
     for side in dict.fromkeys(line.side for line in lines):

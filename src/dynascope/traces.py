@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "curves",
     "has_features",
     "has_staircase",
+    "is_logarithmic",
     "learned_features",
     "plane",
     "planes",
@@ -34,7 +35,8 @@ __all__ = [
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999999")
 OBSERVED, PREDICTED = PALETTE[:2]
 _AXES = ("time", "step", "length", "scaling_parameter", "scale", "learning_rate", "samples", "mode", "sample")
-LOGARITHMIC = ("scaling_parameter", "scale", "learning_rate", "samples")
+_LOGARITHMIC = ("scaling_parameter", "scale", "learning_rate", "samples")
+_DECADES = 100.0  # less of a span does not need a logarithmic axis
 _ENSEMBLE = ("seed", "scale", "learning_rate")
 
 
@@ -109,6 +111,22 @@ def curves(tree: xr.DataTree | xr.Dataset, variable: str) -> list[Trace]:
             colour = colours[label] if len(labels) > 1 else {"observed": OBSERVED, "predicted": PREDICTED}[name]
             traces.append(Trace(name, label, colour, [line[0] for line in each].count(label) == 1, axis, x, y))
     return traces
+
+
+def is_logarithmic(lines: Sequence[Trace]) -> bool:
+    """Whether the horizontal axis is to be logarithmic: by its kind, or as its points are at equal ratios (after a zero).
+
+    Example:
+        >>> x = np.geomspace(1.0, 1e6, 20)
+        >>> [is_logarithmic([Trace("observed", "", OBSERVED, True, "time", each, x)]) for each in (x, np.arange(20.0))]
+        [True, False]
+    """
+    if lines[0].axis in _LOGARITHMIC:
+        return True
+    x = lines[0].x[1:] if len(lines[0].x) and lines[0].x[0] == 0 else lines[0].x
+    if len(x) < 4 or not np.all(x > 0) or x[-1] < _DECADES * x[0]:
+        return False
+    return bool(np.ptp(np.diff(np.log(x))) < 1e-3 * np.log(x[1] / x[0]))
 
 
 def planes(tree: xr.DataTree | xr.Dataset) -> list[tuple[str, str]]:

@@ -97,7 +97,7 @@ def kept_points(x: Float[np.ndarray, " n"], most: int) -> Int[np.ndarray, " m"]:
 
 def _figure(lines: Sequence[traces.Trace], name: str) -> go.Figure:
     labels = list(dict.fromkeys(line.label for line in lines))
-    figure = go.Figure(layout=_layout(lines[0].axis, name))
+    figure = go.Figure(layout=_layout(lines[0].axis, name, traces.is_logarithmic(lines)))
     drawn = [line for side in ("observed", "predicted") for line in _of_side(lines, side)[:_MOST_LINES_A_SIDE]]
     most = int(np.clip(_MOST_POINTS_TOGETHER // len(drawn), 200, _MOST_POINTS))
     entries = set()
@@ -131,7 +131,7 @@ def _stroke(line: traces.Trace, *, pale: bool) -> dict[str, object]:
     return {"color": line.colour, "width": 1 if not line.alone else 4.5 if pale else 2.5}
 
 
-def _layout(axis: str, name: str) -> dict[str, object]:
+def _layout(axis: str, name: str, logarithmic: bool) -> dict[str, object]:
     return {
         "template": "none",
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -143,7 +143,7 @@ def _layout(axis: str, name: str) -> dict[str, object]:
         "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#8a929a", "activecolor": "#0072b2"},
         "xaxis": {
             "title": {"text": traces.axis_label(axis)},
-            "type": "log" if axis in traces.LOGARITHMIC else "linear",
+            "type": "log" if logarithmic else "linear",
             "zeroline": False,
             "exponentformat": "power",
         },
