@@ -189,7 +189,7 @@ def figure(tree: xr.DataTree | xr.Dataset) -> Figure:
     if traces.has_staircase(tree):
         panels.append((3.4, lambda axes: staircase(tree, axes)))
         names = [name for name in names if name != "loss"]
-    panels += [(3.6, lambda axes, pair=pair: plane(tree, *pair, axes)) for pair in traces.planes(tree)]
+    panels += [(3.6, lambda axes, x=x, y=y: plane(tree, x, y, axes)) for x, y in traces.planes(tree)]
     panels += [(3.0, lambda axes, name=name: curves(tree, name, axes)) for name in names]
     if traces.has_features(tree):
         panels.append((_features_height(tree), lambda axes: features(tree, axes)))

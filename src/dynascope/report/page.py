@@ -212,7 +212,7 @@ def _hypotheses(tree: xr.DataTree) -> list[dict[str, Any]]:
     observed = traces.side(tree, "observed")
     if observed is None or "holds" not in observed or observed["holds"].dims != ("hypothesis",):
         return []
-    told = {name: values for name, values in observed.variables.items() if values.dims == ("hypothesis",)}
+    told = {str(name): values for name, values in observed.variables.items() if values.dims == ("hypothesis",)}
     columns = {name: values.to_numpy().tolist() for name, values in told.items()}
     common = {"confidence": observed.attrs.get("confidence", 0.95)}
     return [{**common, **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]

@@ -301,7 +301,6 @@ class MinimumFeatures(Study):
     def _measured(self, trained: Trained) -> dict[str, Any]:
         """The metrics of one network."""
         import numpy as np
-        from scipy import stats
 
         from dynascope.probes.features import feature_metrics
 
@@ -316,7 +315,7 @@ class MinimumFeatures(Study):
         # The intensities 2, C and C + 1, as the first is that of the constant; none is taken below rounding.
         second, last, next_one = np.maximum(intensity[[1, max(classes, 2) - 1, max(classes, 2)]], 1e-12)
         ranks = {
-            f"{name}_rank_correlation": stats.spearmanr(intensity[: classes + 1], found[name][: classes + 1])[0]
+            f"{name}_rank_correlation": _rank_correlation(intensity[: classes + 1], found[name][: classes + 1])
             for name in ("quality", "utilization")
         }
         bound = logits["effective_dimension_utilization"] / logits["output_dimension"]
@@ -325,8 +324,7 @@ class MinimumFeatures(Study):
             **{name: found[name][()] for name in _NUMBERS},
             "flatness": last / second,
             "gap": np.log10(last / next_one),
-            # Equal values on all modes have no order.
-            **{name: value if np.isfinite(value) else 0.0 for name, value in ranks.items()},
+            **ranks,
             "total_utilization": logits["utilization"].sum(),
             "dimension_bound": min(1.0, bound),
             **{name: found[name] for name in _CURVES},
@@ -343,6 +341,15 @@ class MinimumFeatures(Study):
             for claim, levels in self._claims()
         ]
         return [claim for claim, _ in self._claims()], effects
+
+
+def _rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
+    """Spearman's coefficient; zero where equal values on all modes have no order."""
+    import numpy as np
+    from scipy import stats
+
+    ranks = np.array([stats.rankdata(each) for each in (one, other)])
+    return float(np.corrcoef(ranks)[0, 1]) if np.all(np.ptp(ranks, axis=1) > 0) else 0.0
 
 
 def _mean_curve(name: str, runs: Sequence[dict[str, Any]], length: int) -> np.ndarray:

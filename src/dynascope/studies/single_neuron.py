@@ -101,12 +101,13 @@ class SingleNeuron(Study):
         layers += self.output_rate * w[..., :, None] * w[..., None, :]
         distance, change = self._kernel_motion(layers)
         members = ("imbalance", "time")
+        curves = {"kernel_distance": distance, "kernel_change": change, **self._coordinates(a[..., 0], a * w)}
         return record.assign(
-            coefficients=((*members, "feature"), a * w),
-            **{name: (members, values) for name, values in self._coordinates(a[..., 0], a * w).items()},
-            kernel_distance=(members, distance),
-            kernel_change=(members, change),
-            interpolator=(("imbalance", "feature"), a[:, -1] * w[:, -1]),
+            {
+                "coefficients": ((*members, "feature"), a * w),
+                "interpolator": (("imbalance", "feature"), a[:, -1] * w[:, -1]),
+                **{name: (members, values) for name, values in curves.items()},
+            }
         )
 
     def predict(self) -> xr.Dataset:
