@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from dynascope.studies.collapsing_networks import LABELS, NETWORKS, CollapsingNetworks
 from dynascope.studies.study import Reference, Study
 
 if TYPE_CHECKING:
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NeuralCollapse"]
 
-_NETWORKS = ("convolutional", "mlp")
-_LABELS = ("true labels", "10 % random labels", "100 % random labels", "scalar regression")
-_RECORDS = 20  # steps at which networks are measured
-_METRICS = ("nc1", "nc2_angle", "nc2_norm", "nc3", "nc4")
 _EXACT = (1e-6, "the theory is exact, and the solver keeps each step within 1e-10")
 _SMALL = (1e-3, "the end differs from that of a vanishing start by the square of its size, at most 0.02")
 
@@ -71,8 +68,8 @@ class NeuralCollapse(Study):
     classifier_rate: float = 1.0
     starts: int = 3
     times: int = 200
-    networks: list[str] = dataclasses.field(default_factory=lambda: list(_NETWORKS))
-    labels: list[str] = dataclasses.field(default_factory=lambda: list(_LABELS))
+    networks: list[str] = dataclasses.field(default_factory=lambda: list(NETWORKS))
+    labels: list[str] = dataclasses.field(default_factory=lambda: list(LABELS))
     samples: int = 300
     width: int = 64
     learning_rate: float = 5e-3
@@ -115,7 +112,7 @@ class NeuralCollapse(Study):
         """Train the unconstrained features by gradient flow, then the networks by Adam."""
         from dynascope.record import make_record
 
-        variables = {**self._trained_features(), **self._trained_networks()}
+        variables = {**self._trained_features(), **self._networks.measure()}
         return make_record(variables, self._coordinates(variables), attributes=self._about())
 
     def predict(self) -> xr.Dataset:
@@ -148,8 +145,6 @@ class NeuralCollapse(Study):
         }
         attributes = {"theory": "unconstrained feature model", "reference": self.reference.paper, **self._about()}
         return make_record(variables, self._coordinates(variables), attributes=attributes)
-
-    # The unconstrained feature model.
 
     def _trained_features(self) -> dict[str, Any]:
         """One network on one-hot inputs, so that its first layer is the features: the aligned and the random starts."""
@@ -219,7 +214,7 @@ class NeuralCollapse(Study):
             ("batch_size", 1, self.samples),
         ):
             _require_between(self, field, least, most)
-        for field, known in (("networks", _NETWORKS), ("labels", _LABELS)):
+        for field, known in (("networks", NETWORKS), ("labels", LABELS)):
             unknown = [each for each in getattr(self, field) if each not in known]
             require(
                 not unknown,
@@ -270,116 +265,11 @@ class NeuralCollapse(Study):
         random = np.max(pace) * (2 * np.log(sum(self.class_sizes) / self.random_scale) + 30)
         return np.append(np.linspace(0.0, aligned, self.times), max(random, 1.01 * aligned))
 
-    # Networks on digits.
-
-    def _trained_networks(self) -> dict[str, Any]:
-        import numpy as np
-
-        if not self.networks or not self.labels:
-            return {}
-        runs = [[self._trained(network, each) for each in self.labels] for network in self.networks]
-        return {
-            f"network_{name}": (
-                ("architecture", "run", "step"),
-                np.array([[run[name] for run in row] for row in runs], float),
-            )
-            for name in runs[0][0]
-        }
-
-    def _trained(self, name: str, labels: str) -> dict[str, np.ndarray]:
-        import equinox as eqx
-        import jax
-        import numpy as np
-
-        from dynascope.flows import descend
-        from dynascope.networks import MLP, Convolutional
-        from dynascope.tasks import Task
-
-        digits = self._digits(labels)
-        outputs = digits.targets.shape[1]
-        if name == "mlp":
-            network: Any = MLP((digits.inputs.shape[1], self.width, self.width, outputs), seed=self.seed)
-        else:
-            network = Convolutional((8, 8), outputs, width=self.width, seed=self.seed)
-        # Networks of single precision train twice as fast.
-        low = jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, network)
-        run = descend(
-            low,
-            Task(digits.inputs[: self.samples], digits.targets),
-            steps=self.steps,
-            learning_rate=self.learning_rate,
-            optimizer=_adam(self.steps, self.weight_decay),
-            batch_size=self.batch_size,
-            record_steps=self._steps,
-            statistics={
-                "features": (self._seen, ("sample", "feature")),
-                "classifier": (_last_weights, ("feature", "target")),
-                "bias": (_last_bias, ("target",)),
-            },
-            seed=self.seed,
-        )
-        measured = [
-            self._measured(
-                digits, *(run[each].to_numpy()[i].astype(float) for each in ("features", "classifier", "bias"))
-            )
-            for i in range(len(self._steps))
-        ]
-        return {"loss": run["loss"].to_numpy()} | {each: np.array([m[each] for m in measured]) for each in measured[0]}
-
-    def _measured(self, digits: _Digits, h: np.ndarray, classifier: np.ndarray, bias: np.ndarray) -> dict[str, Any]:
-        import numpy as np
-
-        from dynascope.probes.features import effective_dimension, kappa_cka
-        from dynascope.probes.neural_collapse import neural_collapse
-
-        n = self.samples
-        # The nearest digit to one output f, min (f − t_i)², has the largest t_i f − t_i²/2.
-        levels = digits.levels
-        if levels is not None:
-            classifier, bias, outputs = classifier * levels, bias * levels - levels**2 / 2, h[:n] @ classifier
-        else:
-            outputs = h[:n] @ classifier
-        found = neural_collapse(h[:n], digits.labels, classifier, bias, center_classifier=True)
-        decided = np.argmax(h @ classifier + bias, axis=1)
-        spread = np.linalg.svd(h[:n] - h[:n].mean(0), compute_uv=False) ** 2
-        return {
-            **{name: found[name][1] for name in _METRICS},
-            "kappa_cka": kappa_cka(h[:n], outputs),
-            "effective_dimension": effective_dimension(spread),
-            "accuracy": np.mean(decided[:n] == digits.labels),
-            "test_accuracy": np.mean(decided[n:] == digits.held_out),
-        }
-
     @functools.cached_property
-    def _seen(self) -> Any:
-        """The function that gives the features of all digits; one object, so that one program serves all labels."""
-        inputs = self._digits(_LABELS[0]).inputs.astype("float32")
-        return lambda network: network.features(inputs)
-
-    @functools.cached_property
-    def _steps(self) -> np.ndarray:
-        import numpy as np
-
-        return np.unique([0, *np.geomspace(1, self.steps, _RECORDS - 1).round().astype(int), self.steps])
-
-    def _digits(self, kind: str) -> _Digits:
-        """Training digits, then held-out ones, and what the training digits are labelled with."""
-        import numpy as np
-
-        from dynascope.tasks import digits
-
-        task, draw = digits(), np.random.default_rng([self.seed, 2])
-        rows = draw.permutation(task.samples)[: 2 * self.samples]
-        true = np.argmax(task.targets[rows], axis=1)
-        labels, held_out = true[: self.samples].copy(), true[self.samples :]
-        if kind == "scalar regression":
-            # Of mean zero and variance one, if the digits are equally frequent.
-            levels = (np.arange(10) - 4.5) / 8.25**0.5
-            return _Digits(task.inputs[rows], levels[labels][:, None], labels, held_out, levels)
-        share = {"true labels": 0.0, "10 % random labels": 0.1, "100 % random labels": 1.0}[kind]
-        drawn = draw.permutation(self.samples)[: round(share * self.samples)]
-        labels[drawn] = draw.integers(10, size=len(drawn))
-        return _Digits(task.inputs[rows], np.eye(10)[labels], labels, held_out, None)
+    def _networks(self) -> CollapsingNetworks:
+        fields = [field.name for field in dataclasses.fields(CollapsingNetworks)]
+        values = {name: getattr(self, name) for name in fields}
+        return CollapsingNetworks(**{**values, "networks": tuple(self.networks), "labels": tuple(self.labels)})
 
     def _coordinates(self, variables: dict[str, Any]) -> dict[str, Any]:
         import numpy as np
@@ -393,7 +283,7 @@ class NeuralCollapse(Study):
             "target": np.arange(classes),
             "architecture": list(self.networks),
             "run": list(self.labels),
-            "step": self._steps,
+            "step": self._networks.recorded,
         }
         return {name: labels[name] for dimensions, _ in variables.values() for name in dimensions}
 
@@ -407,28 +297,6 @@ class NeuralCollapse(Study):
             "network": "unconstrained features",
             "scale": 1.0,
         }
-
-
-class _Digits(NamedTuple):
-    inputs: np.ndarray
-    targets: np.ndarray
-    labels: np.ndarray
-    held_out: np.ndarray
-    levels: np.ndarray | None
-
-
-@functools.cache
-def _adam(steps: int, weight_decay: float) -> Any:
-    import optax
-
-    def annealed(learning_rate: Any) -> optax.GradientTransformation:
-        return optax.chain(
-            optax.add_decayed_weights(weight_decay),
-            optax.adam(optax.cosine_decay_schedule(1.0, steps)),
-            optax.scale(learning_rate),
-        )
-
-    return annealed
 
 
 def _require_between(study: NeuralCollapse, field: str, least: float, most: float) -> None:
@@ -458,11 +326,3 @@ def _features(network: Any) -> Any:
 
 def _classifier(network: Any) -> Any:
     return network.second
-
-
-def _last_weights(network: Any) -> Any:
-    return network.classifier
-
-
-def _last_bias(network: Any) -> Any:
-    return network.classifier_bias

@@ -1,0 +1,186 @@
+"""Networks on digits with labels that mean more or less, and what collapses in them while they train."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["LABELS", "NETWORKS", "CollapsingNetworks"]
+
+NETWORKS = ("convolutional", "mlp")
+LABELS = ("true labels", "10 % random labels", "100 % random labels", "scalar regression")
+_RECORDS = 20  # steps at which networks are measured
+_METRICS = ("nc1", "nc2_angle", "nc2_norm", "nc3", "nc4")
+
+
+@dataclasses.dataclass(frozen=True)
+class CollapsingNetworks:
+    """Networks that are trained by Adam on digits, and measured.
+
+    Attributes:
+        networks: Which networks, of "convolutional" and "mlp".
+        labels: How digits are labelled, of "true labels", "10 % random labels", "100 % random labels" and "scalar
+            regression".
+        samples: Number of digits for training; as many others are held out.
+        width: Number of features of the networks.
+        learning_rate: Learning rate at the start, which falls to zero as a cosine.
+        weight_decay: λ of the term λ‖θ‖²/2 in the loss.
+        steps: Number of steps of training.
+        batch_size: Samples in a step.
+        seed: Seed of the weights, of the labels and of the batches.
+    """
+
+    networks: tuple[str, ...]
+    labels: tuple[str, ...]
+    samples: int
+    width: int
+    learning_rate: float
+    weight_decay: float
+    steps: int
+    batch_size: int
+    seed: int
+
+    def measure(self) -> dict[str, Any]:
+        """Their metrics over the steps of training, by name: dimensions and values."""
+        import numpy as np
+
+        if not self.networks or not self.labels:
+            return {}
+        runs = [[self._trained(network, each) for each in self.labels] for network in self.networks]
+        return {
+            f"network_{name}": (
+                ("architecture", "run", "step"),
+                np.array([[run[name] for run in row] for row in runs], float),
+            )
+            for name in runs[0][0]
+        }
+
+    def _trained(self, name: str, labels: str) -> dict[str, np.ndarray]:
+        import equinox as eqx
+        import jax
+        import numpy as np
+
+        from dynascope.flows import descend
+        from dynascope.networks import MLP, Convolutional
+        from dynascope.tasks import Task
+
+        digits = self.digits(labels)
+        outputs = digits.targets.shape[1]
+        if name == "mlp":
+            network: Any = MLP((digits.inputs.shape[1], self.width, self.width, outputs), seed=self.seed)
+        else:
+            network = Convolutional((8, 8), outputs, width=self.width, seed=self.seed)
+        # Networks of single precision train twice as fast.
+        low = jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, network)
+        run = descend(
+            low,
+            Task(digits.inputs[: self.samples], digits.targets),
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            optimizer=_adam(self.steps, self.weight_decay),
+            batch_size=self.batch_size,
+            record_steps=self.recorded,
+            statistics={
+                "features": (self._seen, ("sample", "feature")),
+                "classifier": (_last_weights, ("feature", "target")),
+                "bias": (_last_bias, ("target",)),
+            },
+            seed=self.seed,
+        )
+        measured = [
+            self._measured(
+                digits, *(run[each].to_numpy()[i].astype(float) for each in ("features", "classifier", "bias"))
+            )
+            for i in range(len(self.recorded))
+        ]
+        return {"loss": run["loss"].to_numpy()} | {each: np.array([m[each] for m in measured]) for each in measured[0]}
+
+    def _measured(self, digits: _Digits, h: np.ndarray, classifier: np.ndarray, bias: np.ndarray) -> dict[str, Any]:
+        import numpy as np
+
+        from dynascope.probes.features import effective_dimension, kappa_cka
+        from dynascope.probes.neural_collapse import neural_collapse
+
+        n = self.samples
+        # The nearest digit to one output f, min (f − t_i)², has the largest t_i f − t_i²/2.
+        levels = digits.levels
+        if levels is not None:
+            classifier, bias, outputs = classifier * levels, bias * levels - levels**2 / 2, h[:n] @ classifier
+        else:
+            outputs = h[:n] @ classifier
+        found = neural_collapse(h[:n], digits.labels, classifier, bias, center_classifier=True)
+        decided = np.argmax(h @ classifier + bias, axis=1)
+        spread = np.linalg.svd(h[:n] - h[:n].mean(0), compute_uv=False) ** 2
+        return {
+            **{name: found[name][1] for name in _METRICS},
+            "kappa_cka": kappa_cka(h[:n], outputs),
+            "effective_dimension": effective_dimension(spread),
+            "accuracy": np.mean(decided[:n] == digits.labels),
+            "test_accuracy": np.mean(decided[n:] == digits.held_out),
+        }
+
+    @functools.cached_property
+    def _seen(self) -> Any:
+        """The function that gives the features of all digits; one object, so that one program serves all labels."""
+        inputs = self.digits(LABELS[0]).inputs.astype("float32")
+        return lambda network: network.features(inputs)
+
+    @functools.cached_property
+    def recorded(self) -> np.ndarray:
+        """Steps at which the networks are measured."""
+        import numpy as np
+
+        return np.unique([0, *np.geomspace(1, self.steps, _RECORDS - 1).round().astype(int), self.steps])
+
+    def digits(self, kind: str) -> _Digits:
+        """Training digits, then held-out ones, and what the training digits are labelled with."""
+        import numpy as np
+
+        from dynascope.tasks import digits
+
+        task, draw = digits(), np.random.default_rng([self.seed, 2])
+        rows = draw.permutation(task.samples)[: 2 * self.samples]
+        true = np.argmax(task.targets[rows], axis=1)
+        labels, held_out = true[: self.samples].copy(), true[self.samples :]
+        if kind == "scalar regression":
+            # Of mean zero and variance one, if the digits are equally frequent.
+            levels = (np.arange(10) - 4.5) / 8.25**0.5
+            return _Digits(task.inputs[rows], levels[labels][:, None], labels, held_out, levels)
+        share = {"true labels": 0.0, "10 % random labels": 0.1, "100 % random labels": 1.0}[kind]
+        drawn = draw.permutation(self.samples)[: round(share * self.samples)]
+        labels[drawn] = draw.integers(10, size=len(drawn))
+        return _Digits(task.inputs[rows], np.eye(10)[labels], labels, held_out, None)
+
+
+class _Digits(NamedTuple):
+    inputs: np.ndarray
+    targets: np.ndarray
+    labels: np.ndarray
+    held_out: np.ndarray
+    levels: np.ndarray | None
+
+
+@functools.cache
+def _adam(steps: int, weight_decay: float) -> Any:
+    import optax
+
+    def annealed(learning_rate: Any) -> optax.GradientTransformation:
+        return optax.chain(
+            optax.add_decayed_weights(weight_decay),
+            optax.adam(optax.cosine_decay_schedule(1.0, steps)),
+            optax.scale(learning_rate),
+        )
+
+    return annealed
+
+
+def _last_weights(network: Any) -> Any:
+    return network.classifier
+
+
+def _last_bias(network: Any) -> Any:
+    return network.classifier_bias
