@@ -13,7 +13,7 @@ from dynascope.networks import MLP
 from dynascope.probes.kernel import dense_stack_kernel, neural_tangent_kernel
 from dynascope.probes.kernel.cost import EXACT
 
-WEIGHTS = MLP((3, 5, 4, 3), seed=1).weights
+WEIGHTS = MLP((3, 4, 3), seed=1).weights
 BIASES = tuple(np.random.default_rng(2).normal(size=each.shape[1]) for each in WEIGHTS)
 PARAMS = {"weights": WEIGHTS, "biases": BIASES}
 X, OTHER = np.random.default_rng(3).normal(size=(5, 3)), np.random.default_rng(4).normal(size=(4, 3))
@@ -52,9 +52,19 @@ def test_batches_do_not_change_the_answer(algorithm):
     same(kernel(algorithm=algorithm, batch_size=2).values, kernel(algorithm=algorithm).values, 1e-12)
 
 
+@pytest.mark.parametrize("contraction", ["diagonal", "trace"])
+def test_batches_do_not_change_contracted_kernels(contraction):
+    found = [kernel(contraction=contraction, batch_size=size).values for size in (2, None)]
+    same(found[0], found[1], 1e-12)
+
+
 @pytest.mark.parametrize("algorithm", EXACT)
 def test_outputs_can_be_contracted(algorithm):
     same(kernel(algorithm=algorithm, contraction="trace").values, np.einsum("iaja->ij", reference()) / 3)
+
+
+@pytest.mark.parametrize("algorithm", ["structured", "products"])
+def test_outputs_can_be_kept_apart(algorithm):
     same(kernel(algorithm=algorithm, contraction="diagonal").values, np.einsum("iaja->ija", reference()))
 
 
@@ -65,16 +75,14 @@ def test_two_sets_of_inputs_give_the_block_between_them(options):
 
 @pytest.mark.parametrize("algorithm", ["auto", *EXACT])
 def test_rates_of_layers_weight_the_gradients(algorithm):
-    rates = {"weights": (0.5, 1.0, 2.0), "biases": (0.5, 1.0, 2.0)}
-    same(kernel(algorithm=algorithm, rates=rates).values, reference(rates=(0.5, 1.0, 2.0)))
+    rates = {"weights": (0.5, 2.0), "biases": (0.5, 2.0)}
+    same(kernel(algorithm=algorithm, rates=rates).values, reference(rates=(0.5, 2.0)))
 
 
 def test_one_rate_and_rates_of_single_weights_are_understood():
     same(kernel(rates=0.5).values, 0.5 * reference())
-    everywhere = jax.tree.map(lambda each: np.full(each.shape, 0.25), PARAMS)
-    same(kernel(rates=everywhere).values, 0.25 * reference())
-    first = {"weights": (np.array([[1.0], [0.0], [0.0]]) * np.ones((1, 5)), 0.0, 0.0), "biases": 0.0}
-    same(kernel(rates=first).values, kernel(rates=first, algorithm="jacobian").values)
+    first = {"weights": (np.arange(12.0).reshape(3, 4), 1.0), "biases": 0.0}
+    same(kernel(rates=first).values, kernel(rates=first, algorithm="layerwise").values)
 
 
 def test_the_pseudo_kernel_is_the_mean_over_pairs_of_outputs():
@@ -87,7 +95,7 @@ def test_a_subset_of_logits_is_a_part_of_the_kernel():
     found = kernel(algorithm="logits", draws=2, seed=5)
     same(found.values, reference()[:, found.outputs][:, :, :, found.outputs])
     assert len(set(found.outputs)) == 2
-    assert {kernel(algorithm="logits", seed=seed).outputs for seed in range(6)} == {(0,), (1,), (2,)}
+    assert len({kernel(algorithm="logits", draws=2, seed=seed).outputs for seed in range(6)}) > 1
 
 
 def test_the_sketch_is_unbiased_with_the_variance_that_is_stated():
@@ -103,10 +111,9 @@ def test_the_sketch_is_unbiased_with_the_variance_that_is_stated():
 
 
 def test_the_sketch_uses_the_same_directions_for_equal_seeds():
-    found = [kernel(algorithm="sketch", draws=50, seed=1, **options).values for options in ({}, {"batch_size": 2})]
-    same(found[1], found[0])
-    rates = jax.tree.map(lambda _: 4.0, PARAMS)
-    same(kernel(algorithm="sketch", draws=50, seed=1, rates=rates).values, 4 * np.asarray(found[0]))
+    options = {"algorithm": "sketch", "draws": 50, "seed": 1}
+    # Rates multiply the variance of the directions, and batches see the same ones.
+    same(kernel(rates=4.0, batch_size=2, **options).values, 4 * np.asarray(kernel(**options).values))
 
 
 def test_memory_decides_on_the_blocks_and_too_little_of_it_is_refused():
@@ -116,14 +123,12 @@ def test_memory_decides_on_the_blocks_and_too_little_of_it_is_refused():
 
 
 def test_equinox_modules_and_scalar_outputs_are_understood():
-    network = MLP((3, 6, 2), activation="erf", parametrisation="ntk", seed=3)
-    expected = dense_stack_kernel(X, network.weights, network.biases, activation="erf", parametrisation="ntk")
+    network = MLP((3, 6, 2), activation="tanh", parametrisation="ntk", seed=3)
+    expected = dense_stack_kernel(X, network.weights, network.biases, activation="tanh", parametrisation="ntk")
     same(kernel(network, apply=lambda network, x: network(x)).values, expected.values)
-    plain = eqx.nn.MLP("scalar", "scalar", 4, 1, key=jax.random.key(0))
-    found = [kernel(plain, X[:, 0], apply=lambda n, x: jax.vmap(n)(x), algorithm=a) for a in ("auto", "jacobian")]
-    assert found[0].values.shape == (5, 1, 5, 1)
-    # The module was drawn in single precision.
-    same(found[0].values, found[1].values, 1e-5)
+    line = eqx.tree_at(lambda layer: layer.weight, eqx.nn.Linear(3, "scalar", key=jax.random.key(0)), np.ones((1, 3)))
+    found = kernel(line, apply=lambda line, x: jax.vmap(line)(x))
+    same(found.values, (X @ X.T + 1)[:, None, :, None])
 
 
 def test_it_can_be_compiled_and_differentiated():
@@ -134,6 +139,11 @@ def test_it_can_be_compiled_and_differentiated():
     with jax.enable_x64(True):
         assert jax.jit(jax.grad(size))(1.0) == 0
         np.testing.assert_allclose(jax.jit(size)(1.0), np.sum(X @ X.T), rtol=1e-12)
+
+
+def test_single_precision_stays_single_precision():
+    params = jax.tree.map(np.float32, PARAMS)
+    assert kernel(params, np.float32(X)).values.dtype == np.float32
 
 
 def test_an_output_that_depends_on_the_batch_is_refused():
@@ -161,7 +171,7 @@ def test_an_output_that_depends_on_the_batch_is_refused():
         {"params": np.ones((3, 2), dtype=complex), "apply": lambda w, x: x @ w},
         {"rates": -1.0},
         {"rates": {"weights": 1.0}},
-        {"rates": {"weights": (np.ones(7), 1.0, 1.0), "biases": 1.0}},
+        {"rates": {"weights": (np.ones(7), 1.0), "biases": 1.0}},
         {"apply": lambda params, x: jnp.sum(apply(params, x), axis=0)},
     ],
 )

@@ -139,3 +139,13 @@ def test_bad_input_is_refused(call):
     k, _ = kernels()
     with pytest.raises(InputError), np.errstate(invalid="ignore"):
         call(k, np.ones(6))
+
+
+def test_kernels_of_single_precision_from_jax_are_compared_in_double_where_there_is_any():
+    k, _ = kernels()
+    single = k.astype(np.float32)
+    shifted = single + np.float32(1e-4) * np.eye(6, dtype=np.float32)
+    with jax.enable_x64(True):
+        found = kernel_distance(jnp.asarray(single), jnp.asarray(shifted))
+    # In single precision so small a distance would be off by a part in ten thousand.
+    assert float(found) == pytest.approx(float(kernel_distance(single.astype(float), shifted.astype(float))), rel=1e-9)

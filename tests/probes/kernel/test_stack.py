@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +24,7 @@ INPUTS = det((3, 3), 0.5)
 
 def stack(seed=0, widths=(3, 5, 4, 2)):
     draw = np.random.default_rng(seed)
-    weights = [draw.normal(size=each) for each in zip(widths[:-1], widths[1:], strict=True)]
+    weights = [draw.normal(size=each) for each in itertools.pairwise(widths)]
     return weights, [draw.normal(size=width) for width in widths[1:]]
 
 

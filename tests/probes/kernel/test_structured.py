@@ -56,8 +56,18 @@ CASES = {
     ),
     "a learned factor": (lambda p, x: jnp.tanh(x @ (p[2][0] * p[0])) @ p[1], (W, V, B), X, {0, 1}),
     "the left operand": (lambda p, x: jax.vmap(lambda h: p[1].T @ jnp.tanh(p[0] @ h))(x), (W, V), X, {0, 1}),
-    "inside a compiled function": (lambda p, x: jax.jit(lambda w, h: jnp.tanh(h @ w.T))(p[0], x) @ p[1], (W, V), X, {0, 1}),
-    "inside a checkpoint": (lambda p, x: jax.checkpoint(lambda w, h: jnp.tanh(h @ w))(p[0], x) @ p[1], (W, V), X, {0, 1}),
+    "inside a compiled function": (
+        lambda p, x: jax.jit(lambda w, h: jnp.tanh(h @ w.T))(p[0], x) @ p[1],
+        (W, V),
+        X,
+        {0, 1},
+    ),
+    "inside a checkpoint": (
+        lambda p, x: jax.checkpoint(lambda w, h: jnp.tanh(h @ w))(p[0], x) @ p[1],
+        (W, V),
+        X,
+        {0, 1},
+    ),
     "shared by two layers": (lambda p, x: jnp.tanh(x @ p[0]) @ p[0] @ p[1], (W, V), X, {0, 1}),
     "shared, once transposed": (lambda p, x: jnp.tanh(x @ p[0]) @ p[0].T @ p[1], (W, V), X, {1}),
     "also penalised": (lambda p, x: jnp.tanh(x @ p[0]) @ p[1] + jnp.sum(p[0] ** 2), (W, V), X, {1}),
@@ -85,14 +95,14 @@ def test_any_function_has_the_kernel_of_its_jacobians(case):
 
 
 def test_convolutional_networks_are_products_but_for_their_biases():
-    network = Convolutional((8, 8), 3, channels=(4, 5), width=6)
-    x = np.random.default_rng(0).normal(size=(4, 64))
+    network = Convolutional((4, 4), 2, channels=(3,), width=4)
+    x = np.random.default_rng(0).normal(size=(4, 16))
     with jax.enable_x64(True):
         model, arrays = split(call, network)
         matrices = {i for i, each in enumerate(arrays[0]) if each.ndim > 1}
         assert {use.parameter for use in dense_uses(model, arrays, x[0])} == matrices
         found, expected = (
-            neural_tangent_kernel(call, network, x, algorithm=algorithm, batch_size=3).values
+            neural_tangent_kernel(call, network, x, algorithm=algorithm).values
             for algorithm in ("structured", "layerwise")
         )
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.max(np.abs(expected)))

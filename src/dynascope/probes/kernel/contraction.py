@@ -29,7 +29,7 @@ def contract_jacobians(model: Model, arrays: Arrays, rates, x, other, *, contrac
 @functools.partial(jax.jit, static_argnames=("model", "contraction"))
 def contract_layers(model: Model, arrays: Arrays, rates, x, other, *, contraction: str) -> jax.Array:
     """The same, summed over the parameter arrays, so that one layer's Jacobian is held at a time."""
-    total = jnp.zeros(())
+    total = jnp.zeros((), dtype=jnp.result_type(*arrays[0]))
     for place in range(len(arrays[0])):
         # The barrier makes a layer wait for the last one, or all Jacobians would be held at once.
         batches, total = jax.lax.optimization_barrier(((x, other), total))

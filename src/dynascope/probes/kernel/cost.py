@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import jax
 
-from dynascope.errors import require, require_positive
+from dynascope.errors import require
 from dynascope.probes.kernel.conventions import check_contraction
-from dynascope.probes.kernel.dense_tracing import DenseUse
+from dynascope.probes.kernel.dense_tracing import DenseUse, dense_uses
 from dynascope.probes.kernel.model import Arrays, Model, count_examples, layer_rates, split
-from dynascope.probes.kernel.structured import find_dense, forms_gradients
+from dynascope.probes.kernel.structured import forms_gradients
 
-__all__ = ["EXACT", "Cost", "Size", "choose", "cost_of", "estimate_cost", "measure"]
+__all__ = ["ESTIMATES", "EXACT", "Cost", "Size", "check_counts", "choose", "cost_of", "estimate_cost", "measure"]
 
 EXACT = ("structured", "layerwise", "jacobian", "products")
 ESTIMATES = ("pseudo", "logits", "sketch")
@@ -73,12 +74,12 @@ def estimate_cost(
         pseudo, logits        as structured, with one output or q of them
         sketch                2(n+n')qF + 2nn'c²q
 
-    with c for c² if contracted over outputs. Blocks repeat the passes, not the products. Elementwise operations are
-    counted by the compiler; the body of a loop of unknown length counts once.
+    with c for c² if contracted over outputs. Blocks repeat the passes, and those below the diagonal
+    are mirrored. F is what the compiler counts, where the body of a loop of unknown length counts once.
 
     Args:
         apply: As `neural_tangent_kernel` takes it, and so the others.
-        params: Parameters; arrays or `jax.ShapeDtypeStruct` do not matter to the cost.
+        params: Parameters.
         x: Inputs.
         other: A second set of inputs.
         contraction: "full", "diagonal" or "trace".
@@ -98,38 +99,63 @@ def estimate_cost(
     Example:
         >>> import jax.numpy as jnp
         >>> costs = estimate_cost(lambda w, x: x @ w, jnp.ones((512, 10)), jnp.ones((64, 512)))
-        >>> costs["jacobian"].bytes / costs["structured"].bytes > 10
+        >>> costs["jacobian"].flops / costs["structured"].flops > 100
         True
     """
     check_contraction(contraction)
     model, arrays = split(apply, params)
     size = measure(model, arrays, layer_rates(params, rates), x, other)
-    if batch_size is not None:
-        require_positive(batch_size=batch_size)
+    check_counts(batch_size=batch_size, draws=draws)
     block = min(batch_size or math.inf, max(size.rows, size.columns))
     return {name: cost_of(name, size, contraction, int(block), draws) for name in EXACT + ESTIMATES}
+
+
+def check_counts(**counts: Any) -> None:
+    """Raise `InputError` for a count that is given and is not a whole number from one."""
+    for name, value in counts.items():
+        require(
+            value is None or (isinstance(value, SupportsIndex) and int(value) > 0),
+            f"{name} is {value}",
+            argument=name,
+            value=value,
+            remedy="choose a whole number from one",
+        )
 
 
 def measure(model: Model, arrays: Arrays, rates: Any, x: Any, other: Any) -> Size:
     """Trace one forward pass."""
     rows = count_examples("x", x)
-    columns = rows if other is None else count_examples("other", other)
-    example = jax.tree.map(lambda each: each[0], x)
-    jaxpr = jax.make_jaxpr(model.outputs)(*arrays, example)
-    parameters = tuple(each.size for each in arrays[0])
-    # Some back ends do not count; a dense network multiplies and adds once for each parameter.
-    counted = jax.jit(model.outputs).lower(*arrays, example).cost_analysis() or {}
+    leaves, structure = jax.tree.flatten((arrays, jax.tree.map(lambda each: jax.numpy.asarray(each)[0], x)))
+    shapes = tuple(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in leaves)
+    # Weights with a rate for each entry need their gradients.
+    excluded = frozenset(() if rates is None else (i for i, rate in enumerate(rates) if rate.ndim))
+    outputs, forward, activations, uses = _traced(model, structure, shapes, excluded)
     return Size(
         rows=rows,
-        columns=columns,
+        columns=rows if other is None else count_examples("other", other),
         symmetric=other is None,
-        outputs=jaxpr.out_avals[0].size,
+        outputs=outputs,
         itemsize=max(each.dtype.itemsize for each in arrays[0]),
-        forward=counted.get("flops") or 2.0 * sum(parameters),
-        activations=sum(each.aval.size for equation in jaxpr.eqns for each in equation.outvars),
-        parameters=parameters,
-        uses=tuple(find_dense(model, arrays, rates, x)),
+        forward=forward,
+        activations=activations,
+        parameters=tuple(each.size for each in arrays[0]),
+        uses=uses,
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _traced(
+    model: Model, structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...], excluded: frozenset[int]
+) -> tuple[int, float, int, tuple[DenseUse, ...]]:
+    """The outputs, the operations, the numbers computed, and the dense uses, of the pass on one example."""
+    arrays, example = jax.tree.unflatten(structure, shapes)
+    jaxpr = jax.make_jaxpr(model.outputs)(*arrays, example)
+    # Some back ends do not count; a dense network multiplies and adds once for each parameter.
+    counted = jax.jit(model.outputs).lower(*arrays, example).cost_analysis() or {}
+    flops = counted.get("flops") or 2.0 * sum(each.size for each in arrays[0])
+    activations = sum(each.aval.size for equation in jaxpr.eqns for each in equation.outvars)
+    uses = tuple(dense_uses(model, arrays, example, excluded=excluded))
+    return jaxpr.out_avals[0].size, flops, activations, uses
 
 
 def cost_of(algorithm: str, size: Size, contraction: str, block: int, draws: int | None) -> Cost:
@@ -142,8 +168,8 @@ def cost_of(algorithm: str, size: Size, contraction: str, block: int, draws: int
     rows, columns, c = size.rows, size.columns, size.outputs
     down, across = math.ceil(rows / block), math.ceil(columns / block)
     pairs = down * (down + 1) // 2 if size.symmetric else down * across
-    # Passes are repeated for each pair of blocks, once where both are the same.
-    passes = block * (pairs if size.symmetric else 0) * 2 - block * down if size.symmetric else 2 * block * pairs
+    # Both blocks of a pair need their passes, those on the diagonal one.
+    passes = block * (2 * pairs - (down if size.symmetric else 0))
     held = block * (1 if size.symmetric and down == 1 else 2)
     entries = pairs * block**2
     per_entry = c**2 if contraction == "full" else c
@@ -153,7 +179,7 @@ def cost_of(algorithm: str, size: Size, contraction: str, block: int, draws: int
     working = 2 * block**2 * stored
     if algorithm in ("jacobian", "layerwise"):
         flops = passes * (1 + 2 * c) * forward + 2 * entries * per_entry * weights
-        numbers = held * c * (2 * weights if algorithm == "jacobian" else largest + size.activations) + working
+        numbers = held * c * ((2 * weights if algorithm == "jacobian" else largest) + size.activations) + working
     elif algorithm == "products":
         flops = columns * down * (1 + 2 * c) * forward + 2 * entries * c * forward
         numbers = block * 2 * size.activations + 2 * weights + block**2 * per_entry
@@ -164,7 +190,7 @@ def cost_of(algorithm: str, size: Size, contraction: str, block: int, draws: int
     else:
         layers, formed, signals = _structured(size, contraction)
         flops = passes * (1 + c) * forward + 2 * entries * layers[0] + 2 * passes * layers[1]
-        numbers = held * (c * size.activations + signals + formed) + working
+        numbers = held * (c * size.activations + signals + 2 * formed) + working
     return Cost(float(flops), float((numbers + results) * size.itemsize), block, exact)
 
 

@@ -44,11 +44,12 @@ class _Weight(NamedTuple):
     gain: Any
 
 
-def dense_uses(model: Model, arrays: Arrays, example: Any, *, excluded: frozenset[int] = frozenset()) -> list[DenseUse]:
+def dense_uses(model: Model, arrays: Any, example: Any, *, excluded: frozenset[int] = frozenset()) -> list[DenseUse]:
     """The products of parameters that enter in no other way, in the order of their evaluation.
 
     A parameter takes part if every use of it is the right or left operand of a product with no batch axes, or the
-    kernel of a convolution without groups, perhaps transposed, cast, or multiplied by a number before.
+    kernel of a convolution without groups, perhaps transposed, cast, or multiplied by a number before. Arrays and the
+    example may be given by their shapes and dtypes.
     """
     jaxpr = jax.make_jaxpr(model.outputs)(*arrays, example)
     tracked = frozenset(i for i, p in enumerate(arrays[0]) if p.ndim >= 2) - excluded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from dynascope.errors import require, require_positive, require_seed
 from dynascope.probes.kernel.contraction import contract_jacobians, contract_layers
 from dynascope.probes.kernel.conventions import CONTRACTIONS, NeuralTangentKernel, check_contraction
-from dynascope.probes.kernel.cost import ESTIMATES, EXACT, choose, measure
+from dynascope.probes.kernel.cost import ESTIMATES, EXACT, check_counts, choose, measure
 from dynascope.probes.kernel.layers import contract_signals
 from dynascope.probes.kernel.model import Arrays, Model, check_inputs, count_examples, layer_rates, split
 from dynascope.probes.kernel.products import kernel_columns, projected_outputs
@@ -25,7 +26,6 @@ _BLOCK = {
     "jacobian": contract_jacobians,
     "layerwise": contract_layers,
     "products": kernel_columns,
-    "structured": contract_structured,
 }
 _MIRRORED = {"full": (2, 3, 0, 1), "diagonal": (1, 0, 2), "trace": (1, 0)}
 
@@ -110,16 +110,14 @@ def neural_tangent_kernel(
     check_contraction(contraction)
     require_seed(seed)
     require_positive(memory=memory)
-    for name, value in (("batch_size", batch_size), ("draws", draws)):
-        if value is not None:
-            require_positive(**{name: value})
+    check_counts(batch_size=batch_size, draws=draws)
     model, arrays = split(apply, params)
     eta = layer_rates(params, rates)
     for name, inputs in (("x", x), ("other", other)):
         if inputs is not None:
             count_examples(name, inputs)
             check_inputs(model, arrays, inputs)
-    x, other = (jax.tree.map(jnp.asarray, each) for each in (x, other))
+    x, other = jax.tree.map(jnp.asarray, (x, other))
     size = measure(model, arrays, eta, x, other)
     outputs: tuple[int, ...] = ()
     if algorithm == "pseudo":
@@ -133,7 +131,7 @@ def neural_tangent_kernel(
         if algorithm == "sketch":
             values = _sketched(model, arrays, eta, x, other, contraction, cost.batch_size, draws or 1000, seed)
         else:
-            block = _BLOCK.get(name, contract_structured)
+            block = _BLOCK.get(name) or functools.partial(contract_structured, size.uses)
 
             def between(one: Any, two: Any) -> jax.Array:
                 return block(model, arrays, eta, one, two, contraction=contraction)
@@ -166,9 +164,7 @@ def _drawn(outputs: int, draws: int, seed: int) -> tuple[int, ...]:
     return tuple(sorted(int(each) for each in chosen))
 
 
-def _in_blocks(
-    between: Callable[[Any, Any], jax.Array], x: Any, other: Any, block: int, contraction: str
-) -> jax.Array:
+def _in_blocks(between: Callable[[Any, Any], jax.Array], x: Any, other: Any, block: int, contraction: str) -> jax.Array:
     """The kernel put together from those between blocks; the lower half of a symmetric one is mirrored."""
     rows = _blocks(x, block)
     columns = rows if other is None else _blocks(other, block)
@@ -190,7 +186,8 @@ def _in_blocks(
 def _blocks(inputs: Any, block: int) -> list[Any]:
     """Blocks of equal length, so that one program serves all; the last is filled up with its last example."""
     n = count_examples("x", inputs)
-    block = min(block, n)
+    if block >= n:
+        return [inputs]
     places = [np.minimum(np.arange(start, start + block), n - 1) for start in range(0, n, block)]
     return [jax.tree.map(lambda each, place=place: each[place], inputs) for place in places]
 

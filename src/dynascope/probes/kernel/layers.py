@@ -22,13 +22,13 @@ def structured_kernel(
     rates: Sequence[float] | None = None,
     contraction: str = "full",
 ) -> NeuralTangentKernel:
-    """The neural tangent kernel of dense layers z_l = h_l W_l (+ b_l),
+    """The neural tangent kernel of dense layers z_l = h_l W_l (+ b_l) from activations and signals.
 
         Θ_{ia,jb} = Σ_l η_l (⟨h_l(x_i), h_l(x_j)⟩ + [bias]) ⟨D_l(x_i)_a, D_l(x_j)_b⟩,  D_l(x)_a = ∂f_a(x)/∂z_l.
 
     For layers z = g·hW give activations g·h (without bias), so that "ntk" layers with g = 1/√(input width) fit too.
     No weight gradient is formed: a layer of k inputs and m outputs costs 2nn'(k + c²m) operations (c in place of c²
-    if contracted) and memory for two kernels, against 2nn'c²km and ncₖm numbers through Jacobians.
+    if contracted) and memory for two kernels, against 2nn'c²km and nckm numbers through Jacobians.
 
     Args:
         activations: h_l of each layer, shapes (n, k_l). All arrays are of one library: NumPy, JAX or PyTorch.

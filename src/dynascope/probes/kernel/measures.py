@@ -34,8 +34,8 @@ def kernel_distance(kernel: Any, other: Any, *, centred: bool = False) -> Any:
 
     Example:
         >>> import numpy as np
-        >>> float(kernel_distance(np.eye(2), np.ones((2, 2))).round(4)), float(kernel_distance(np.eye(2), 3 * np.eye(2)))
-        (0.2929, 0.0)
+        >>> float(kernel_distance(np.eye(2), np.ones((2, 2))).round(4))
+        0.2929
     """
     one, two = _pair(kernel, other, centred=centred)
     xp = array_namespace(one)
@@ -69,11 +69,11 @@ def relative_change(kernel: Any, later: Any) -> Any:
     """‖K_t − K_0‖/‖K_0‖, which also sees a growth in scale that `kernel_distance` ignores.
 
     Args:
-        kernel: K_0, of any shape. Both arrays are of one library.
-        later: K_t, of that shape.
+        kernel: K_0, as `kernel_distance` takes it.
+        later: K_t.
 
     Raises:
-        InputError: Shapes that differ, values that are not finite, or K_0 = 0.
+        InputError: Other shapes, values that are not finite, or K_0 = 0.
 
     Example:
         >>> import numpy as np
@@ -82,8 +82,8 @@ def relative_change(kernel: Any, later: Any) -> Any:
     """
     one, two = _pair(kernel, later, centred=False)
     xp = array_namespace(one)
-    _unit(one, "kernel")
-    size = xp.max(xp.abs(one))
+    size = _size(one, "kernel")
+    _check_finite(xp.max(xp.abs(two)), "later")
     return _norm((two - one) / size) / _norm(one / size)
 
 
@@ -178,14 +178,15 @@ def _centred(kernel: Any) -> Any:
 
 def _unit(values: Any, argument: str) -> Any:
     """The array over its Frobenius norm, through its largest entry so that no square overflows or vanishes."""
+    scaled = values / _size(values, argument)
+    return scaled / _norm(scaled)
+
+
+def _size(values: Any, argument: str) -> Any:
+    """The largest entry, finite and not zero."""
     xp = array_namespace(values)
     size = xp.max(xp.abs(values))
-    require(
-        holds(xp.isfinite(size)),
-        f"{argument} has values that are not finite",
-        argument=argument,
-        remedy="check what it was computed from",
-    )
+    _check_finite(size, argument)
     require(
         holds(size > 0),
         f"{argument} is zero, or constant where it is centred",
@@ -193,8 +194,16 @@ def _unit(values: Any, argument: str) -> Any:
         value=0.0,
         remedy="give one with a direction to compare",
     )
-    scaled = values / size
-    return scaled / _norm(scaled)
+    return size
+
+
+def _check_finite(size: Any, argument: str) -> None:
+    require(
+        holds(array_namespace(size).isfinite(size)),
+        f"{argument} has values that are not finite",
+        argument=argument,
+        remedy="check what it was computed from",
+    )
 
 
 def _norm(values: Any) -> Any:
@@ -206,6 +215,6 @@ def _double(values: Any) -> Any:
     """The values in float64, unless JAX is told to do without."""
     xp = array_namespace(values)
     if xp.__name__.startswith("jax"):
-        floating = xp.isdtype(values.dtype, "real floating")
-        return values if floating else xp.asarray(values, dtype=float)
+        # JAX reads `float` as its widest enabled format.
+        return values if values.dtype == xp.float64 else xp.astype(values, float)
     return xp.astype(values, xp.float64)

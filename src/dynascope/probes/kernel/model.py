@@ -9,8 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
-from dynascope.errors import require
+from dynascope.errors import InputError, require
 from dynascope.probes.array_namespace import holds
 
 __all__ = ["Arrays", "Model", "check_inputs", "count_examples", "layer_rates", "split"]
@@ -83,7 +84,17 @@ def split(apply: Callable[[Any, Any], Any], params: Any) -> tuple[Model, Arrays]
         value=len(leaves),
         remedy="give the tree of parameters that apply takes first",
     )
-    return Model(apply, structure, tuple(places)), (tuple(parameters), tuple(frozen))
+    model = Model(apply, structure, tuple(places))
+    try:
+        hash(model)
+    except TypeError:
+        raise InputError(
+            "apply, or what params holds beside arrays, cannot be hashed",
+            argument="apply",
+            value=type(apply).__name__,
+            remedy="give a plain function of (params, x) and the module as params",
+        ) from None
+    return model, (tuple(parameters), tuple(frozen))
 
 
 def count_examples(argument: str, inputs: Any) -> int:
@@ -102,7 +113,7 @@ def count_examples(argument: str, inputs: Any) -> int:
 
 def check_inputs(model: Model, arrays: Arrays, inputs: Any) -> None:
     """Raise `InputError` where outputs are not finite, not one row for each example, or depend on the batch."""
-    if any(isinstance(each, jax.core.Tracer) for each in jax.tree.leaves((arrays, inputs))):
+    if any(isinstance(each, Tracer) for each in jax.tree.leaves((arrays, inputs))):
         return
     few = jax.tree.map(lambda each: jnp.asarray(each[:2]), inputs)
     alone = jax.vmap(lambda example: model.outputs(*arrays, example))(few)

@@ -8,20 +8,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from dynascope.probes.kernel.dense_tracing import DenseUse, dense_uses, layer_signals
+from dynascope.probes.kernel.dense_tracing import DenseUse, layer_signals
 from dynascope.probes.kernel.layers import contract_signals, dense_layer_kernel
 from dynascope.probes.kernel.model import Arrays, Model
 
-__all__ = ["contract_structured", "find_dense", "forms_gradients"]
+__all__ = ["contract_structured", "forms_gradients"]
 
 # Beyond this many pairs of positions the program would become long for little gain.
 _POSITION_PAIRS = 16
-
-
-def find_dense(model: Model, arrays: Arrays, rates: Any, x: Any) -> list[DenseUse]:
-    """The dense uses of the model; weights with a rate for each entry need their gradients and are left out."""
-    excluded = frozenset(() if rates is None else (i for i, rate in enumerate(rates) if rate.ndim))
-    return dense_uses(model, arrays, jax.tree.map(lambda each: each[0], x), excluded=excluded)
 
 
 def forms_gradients(positions: int, inputs: int, outputs: int, classes: int, contraction: str) -> bool:
@@ -31,9 +25,10 @@ def forms_gradients(positions: int, inputs: int, outputs: int, classes: int, con
     return pairs > _POSITION_PAIRS or pairs * (inputs + products * outputs) > products * inputs * outputs
 
 
-def contract_structured(model: Model, arrays: Arrays, rates: Any, x: Any, other: Any, *, contraction: str) -> jax.Array:
-    """The kernel between two batches; `other` is None for the same."""
-    uses = tuple(find_dense(model, arrays, rates, x))
+def contract_structured(
+    uses: tuple[DenseUse, ...], model: Model, arrays: Arrays, rates: Any, x: Any, other: Any, *, contraction: str
+) -> jax.Array:
+    """The kernel between two batches from the uses of dense weights; `other` is None for the same batch."""
     one = _signals(model, uses, arrays, x)
     two = one if other is None else _signals(model, uses, arrays, other)
     return _contracted(one, two, rates, contraction=contraction)
@@ -47,7 +42,7 @@ def _signals(model: Model, uses: tuple[DenseUse, ...], arrays: Arrays, x: Any) -
 @functools.partial(jax.jit, static_argnames=("contraction",))
 def _contracted(one: Any, two: Any, rates: Any, *, contraction: str) -> jax.Array:
     (layers, others), (other_layers, other_others) = one, two
-    total = jnp.zeros(())
+    total = jnp.zeros((), dtype=jnp.result_type(*jax.tree.leaves(one)))
     for place, (h, d) in layers.items():
         rate = 1.0 if rates is None else rates[place]
         # The barrier makes a layer wait for the last one, or the products of all would be held at once.
@@ -70,7 +65,7 @@ def _layer(h: jax.Array, d: jax.Array, h_other: jax.Array, d_other: jax.Array, c
             for p in range(positions)
             for q in range(positions)
         ),
-        start=jnp.zeros(()),
+        start=jnp.zeros((), dtype=h.dtype),
     )
 
 

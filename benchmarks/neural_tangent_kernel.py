@@ -1,0 +1,144 @@
+"""The neural tangent kernel by structure, against the contraction of full Jacobians, ours and PyTorch's recipe.
+
+A multilayer perceptron of three layers, 64–512–512–10, on 256 inputs in float32. PyTorch's side is the recipe of its
+documentation ("Neural Tangent Kernels": `jacrev` of `functional_call` under `vmap`, contracted layer by layer). Each
+side runs in a process of its own, since the peak memory of a process never falls; memory is what it grew by, the
+compilation of ours included. Then two small convolutional networks: the automatic choice against every algorithm that
+gives the kernel itself. Run as `python benchmarks/neural_tangent_kernel.py`; it takes some minutes and 8 GB.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import harness
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dynascope.networks import MLP, Convolutional
+from dynascope.probes.kernel import estimate_cost, neural_tangent_kernel
+
+EXAMPLES, WIDTHS = 256, (64, 512, 512, 10)
+FASTER, MEMORY, CHOICE = 10.0, 0.1, 1.3  # aims: ratios of time, of memory, and of the choice to the fastest
+EXACT = ("structured", "layerwise", "jacobian", "products")
+PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+def main() -> None:
+    harness.torch_or_exit()
+    sides = {"structured": 5, "jacobian": 1, "torch": 1}
+    with tempfile.TemporaryDirectory() as folder:
+        found = {name: in_its_own_process(name, repeats, Path(folder)) for name, repeats in sides.items()}
+        kernels = {name: np.load(Path(folder) / f"{name}.npy") for name in sides}
+    ours = found["structured"]
+    print(f"{'side':<12} {'seconds':>9} {'megabytes':>10} {'times ours':>11} {'our memory':>11} {'differs by':>11}")
+    for name, each in found.items():
+        error = np.max(np.abs(kernels[name] - kernels["structured"])) / np.max(np.abs(kernels["structured"]))
+        print(
+            f"{name:<12} {each['seconds']:>9.3f} {each['bytes'] / 1e6:>10.0f} "
+            f"{each['seconds'] / ours['seconds']:>10.1f}x {ours['bytes'] / each['bytes']:>11.3f} {error:>11.0e}"
+        )
+    print(f"aims: at least {FASTER:.0f} times faster and less than {MEMORY} of the memory of both")
+    for shape, channels, examples in (((8, 8), (8, 16), 128), ((28, 28), (8, 16), 64)):
+        choices(Convolutional(shape, 10, channels=channels), examples)
+
+
+def choices(network: Convolutional, examples: int) -> None:
+    """Times of every algorithm, which take turns, and of the automatic choice."""
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(examples, np.prod(network.image_shape))), dtype=jnp.float32)
+    chosen = neural_tangent_kernel(outputs, network, x).algorithm
+    names = ("auto", *EXACT)
+    taken: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(4):
+        for name in names:
+            start = time.perf_counter()
+            jax.block_until_ready(neural_tangent_kernel(outputs, network, x, algorithm=name).values)
+            if turn:
+                taken[name].append(time.perf_counter() - start)
+    seconds = {name: statistics.median(each) for name, each in taken.items()}
+    costs = estimate_cost(outputs, network, x)
+    print(f"\nconvolutional network on {examples} images of {network.image_shape}, automatic choice: {chosen}")
+    for name in EXACT:
+        print(f"{name:<12} {seconds[name]:>9.3f} s {costs[name].flops / 1e9:>9.2f} Gflop by estimate")
+    ratio = seconds["auto"] / min(seconds[name] for name in EXACT)
+    print(f"{'auto':<12} {seconds['auto']:>9.3f} s, {ratio:.2f} times the fastest (aim: at most {CHOICE})")
+
+
+def outputs(network: MLP | Convolutional, x: Any) -> Any:
+    return network(x)
+
+
+def in_its_own_process(name: str, repeats: int, folder: Path) -> dict[str, float]:
+    command = [sys.executable, __file__, name, str(repeats), str(folder / f"{name}.npy")]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+
+
+def one_side(name: str, repeats: int, path: str) -> None:
+    network = MLP(WIDTHS, activation="relu")
+    x = np.random.default_rng(0).normal(size=(EXAMPLES, WIDTHS[0])).astype(np.float32)
+    run = torch_recipe(network, x) if name == "torch" else ours(network, x, name)
+    before = peak()
+    kernel = run()
+    grown, taken = peak() - before, []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        kernel = run()
+        taken.append(time.perf_counter() - start)
+    np.save(path, kernel)
+    print(json.dumps({"seconds": statistics.median(taken), "bytes": grown}))
+
+
+def ours(network: MLP, x: np.ndarray, algorithm: str) -> Callable[[], np.ndarray]:
+    # A small problem first, so that what the library itself takes is not counted.
+    neural_tangent_kernel(outputs, MLP((2, 2, 2)), np.ones((2, 2)), algorithm=algorithm)
+    return lambda: np.asarray(neural_tangent_kernel(outputs, network, x, algorithm=algorithm, memory=1e11).values)
+
+
+def torch_recipe(network: MLP, x: np.ndarray) -> Callable[[], np.ndarray]:
+    torch = harness.torch_or_exit()
+    layers: list[Any] = []
+    for weight, bias in zip(network.weights, network.biases, strict=True):
+        layers += [torch.nn.Linear(*weight.shape), torch.nn.ReLU()]
+        layers[-2].weight.data = torch.tensor(weight.T.copy(), dtype=torch.float32)
+        layers[-2].bias.data = torch.tensor(bias, dtype=torch.float32)
+    module = torch.nn.Sequential(*layers[:-1])
+    params = {name: each.detach() for name, each in module.named_parameters()}
+    inputs = torch.tensor(x)
+
+    def single(values: dict[str, Any], example: Any) -> Any:
+        return torch.func.functional_call(module, values, (example.unsqueeze(0),)).squeeze(0)
+
+    def jacobians(inputs: Any) -> list[Any]:
+        found = torch.func.vmap(torch.func.jacrev(single), (None, 0))(params, inputs)
+        return [each.flatten(2) for each in found.values()]
+
+    def contraction(one: Any, two: Any) -> np.ndarray:
+        # The recipe makes both Jacobians even where the inputs are the same.
+        pairs = zip(jacobians(one), jacobians(two), strict=True)
+        parts = torch.stack([torch.einsum("Naf,Mbf->NMab", j, k) for j, k in pairs])
+        return parts.sum(0).permute(0, 2, 1, 3).numpy()
+
+    with torch.no_grad():
+        contraction(inputs[:2], inputs[:2])
+    return lambda: contraction(inputs, inputs)
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * PEAK_UNIT
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        one_side(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    else:
+        main()
