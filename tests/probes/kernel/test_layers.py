@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import torch
 
 from dynascope.errors import InputError
 from dynascope.probes.kernel import rate_weighted_kernel, structured_kernel
@@ -42,6 +41,7 @@ def test_the_kernel_is_that_of_the_gradients_of_all_weights(bias):
 
 @pytest.mark.parametrize("contraction", CONTRACTIONS)
 def test_every_library_gives_the_same_numbers(contraction):
+    torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
     h, d = layers()
     expected = structured_kernel(h, d, contraction=contraction, rates=[0.5, 2.0]).values
     with jax.enable_x64(True):

@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -81,6 +80,7 @@ def test_the_measures_ignore_what_they_should(seed, factor, constant):
 
 
 def test_every_library_gives_the_same_numbers():
+    torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
     k, other = kernels()
     y = np.random.default_rng(1).normal(size=6)
 

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import torch
 
 from dynascope.errors import InputError
 from dynascope.probes.kernel import dense_stack_kernel, neural_tangent_kernel, target_alignment
@@ -48,6 +47,7 @@ def test_the_golden_numbers():
 @pytest.mark.parametrize("activation", ["relu", "tanh", "erf", "linear"])
 @pytest.mark.parametrize("parametrisation", ["standard", "ntk"])
 def test_every_library_and_jax_itself_give_the_same_numbers(activation, parametrisation):
+    torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
     weights, biases = stack()
     x, other = det((4, 3), 0.7), det((2, 3), 0.9)
     options = {"activation": activation, "parametrisation": parametrisation, "rates": [0.5, 1.0, 2.0]}
