@@ -13,4 +13,8 @@ from .modular import encoding_from_frequencies as encoding_from_frequencies
 from .modular import modular_addition as modular_addition
 from .multi_index import MultiIndex as MultiIndex
 from .multi_index import multi_index_regression as multi_index_regression
+from .parity import ParityPopulation as ParityPopulation
+from .parity import SparseParity as SparseParity
+from .skills import SkillStrength as SkillStrength
+from .skills import skill_frequencies as skill_frequencies
 from .task import Task as Task

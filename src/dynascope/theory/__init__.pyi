@@ -2,6 +2,7 @@ from . import balanced as balanced
 from . import clock as clock
 from . import deep_modes as deep_modes
 from . import domain as domain
+from . import emergence as emergence
 from . import groups as groups
 from . import growth_factor as growth_factor
 from . import kernel_regression as kernel_regression
@@ -13,6 +14,7 @@ from . import modular_growth as modular_growth
 from . import multi_index as multi_index
 from . import neuron as neuron
 from . import overfitting as overfitting
+from . import parity_relu as parity_relu
 from . import passage_time as passage_time
 from . import phases as phases
 from . import relu_alignment as relu_alignment
