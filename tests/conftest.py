@@ -32,5 +32,5 @@ def _few_programs():
     """Forget compiled programs in time: Linux grants a process 65 530 memory maps, and each program takes some."""
     yield
     maps = Path("/proc/self/maps")
-    if "jax" in sys.modules and maps.exists() and maps.read_bytes().count(b"\n") > 25_000:
+    if "jax" in sys.modules and maps.exists() and maps.read_bytes().count(b"\n") > 40_000:
         sys.modules["jax"].clear_caches()

@@ -34,7 +34,7 @@ __all__ = [
 # The colours of Okabe and Ito, which the colour-blind can tell apart; those that stand out on white come first.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999999")
 OBSERVED, PREDICTED = PALETTE[:2]
-_AXES = ("time", "step", "length", "scaling_parameter", "scale", "learning_rate", "samples", "mode", "sample")
+_AXES = ("time", "step", "length", "scaling_parameter", "scale", "learning_rate", "samples", "mode", "sample", "neuron")
 _LOGARITHMIC = ("scaling_parameter", "scale", "learning_rate", "samples")
 _DECADES = 100.0  # less of a span does not need a logarithmic axis
 _ENSEMBLE = ("seed", "scale", "learning_rate")
@@ -114,7 +114,7 @@ def curves(tree: xr.DataTree | xr.Dataset, variable: str) -> list[Trace]:
 
 
 def is_logarithmic(lines: Sequence[Trace]) -> bool:
-    """Whether the horizontal axis is to be logarithmic: by its kind, or as its points are at equal ratios (after a zero).
+    """Whether the horizontal axis is to be logarithmic: by its kind, or as its points (after a zero) keep a ratio.
 
     Example:
         >>> x = np.geomspace(1.0, 1e6, 20)

@@ -301,6 +301,7 @@ class MinimumFeatures(Study):
     def _measured(self, trained: Trained) -> dict[str, Any]:
         """The metrics of one network."""
         import numpy as np
+        from scipy import special
 
         from dynascope.probes.features import feature_metrics
 
@@ -319,7 +320,12 @@ class MinimumFeatures(Study):
             for name in ("quality", "utilization")
         }
         bound = logits["effective_dimension_utilization"] / logits["output_dimension"]
+        if classified:
+            loss = -np.mean(np.sum(trained.targets * special.log_softmax(trained.outputs, axis=1), axis=1))
+        else:
+            loss = np.mean(np.sum((trained.outputs - trained.targets) ** 2, axis=1)) / 2
         return {
+            "loss": loss,
             "accuracy": trained.accuracy,
             **{name: found[name][()] for name in _NUMBERS},
             "flatness": last / second,

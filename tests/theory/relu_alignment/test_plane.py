@@ -68,7 +68,9 @@ def test_a_ring_of_neurons_ends_in_the_attractors_of_their_basins():
 
 @given(st.integers(0, 10**6))
 def test_basins_part_the_circle(seed):
-    found = extremal_directions(*drawn(seed))
+    x, r = drawn(seed)
+    assume(np.any(r @ x) or len(np.unique(x, axis=0)) == len(x))  # else the residuals of equal inputs may all cancel
+    found = extremal_directions(x, r)
     for sign in (1, -1):
         basins = found.basins[found.signs == sign]
         begin, end = basins[np.argsort(basins[:, 0])].T
