@@ -3,6 +3,7 @@ from . import clock as clock
 from . import deep_modes as deep_modes
 from . import domain as domain
 from . import emergence as emergence
+from . import grokking as grokking
 from . import groups as groups
 from . import growth_factor as growth_factor
 from . import kernel_regression as kernel_regression

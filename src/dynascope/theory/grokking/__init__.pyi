@@ -1,0 +1,11 @@
+from .delay import GrokkingDelay as GrokkingDelay
+from .delay import grokking_delay as grokking_delay
+from .interpolation import InterpolantPath as InterpolantPath
+from .interpolation import interpolant_path as interpolant_path
+from .late_phase import LateCurve as LateCurve
+from .late_phase import fitting_time as fitting_time
+from .late_phase import late_curve as late_curve
+from .late_phase import weight_product as weight_product
+from .timing import CriticalPoint as CriticalPoint
+from .timing import critical_point as critical_point
+from .timing import grokking_time as grokking_time

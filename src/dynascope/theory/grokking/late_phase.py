@@ -1,0 +1,233 @@
+"""A diagonal network with weight decay after it has fitted: its weights and its test curve, without training."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.errors import require, require_array, require_positive
+from dynascope.theory.domain import covers
+from dynascope.theory.grokking.interpolation import Constraint, constraint, interpolant_path
+
+__all__ = ["LateCurve", "check_tests", "fitting_time", "lag_behind", "late_curve", "relative_error", "weight_product"]
+
+NETWORK = "diagonal linear, x·(u² − v²), with weight decay"
+DATA = "any inputs, targets that they fit exactly"
+START = "the same for all weights"
+REFERENCE = "arXiv:2311.18817"
+
+
+class LateCurve(NamedTuple):
+    """The network after it has fitted.
+
+    Attributes:
+        products: b(t) = u_i v_i, shape (times,).
+        coefficients: w(t) = u² − v², the interpolant and its lag, shape (times, d).
+        test_error: E(x·w − y)²/E y² on the test samples, shape (times,).
+        interpolant_error: The same without the lag, the limit λ → 0 at the same b.
+        loss: Leading order in λ of 1/(2n) ‖X w − y‖², which is of order λ².
+        lag: ‖w − w(b)‖/‖w(b)‖, shape (times,); the curve holds where it is small.
+    """
+
+    products: Float[np.ndarray, " times"]
+    coefficients: Float[np.ndarray, "times d"]
+    test_error: Float[np.ndarray, " times"]
+    interpolant_error: Float[np.ndarray, " times"]
+    loss: Float[np.ndarray, " times"]
+    lag: Float[np.ndarray, " times"]
+
+
+@covers(
+    network=NETWORK,
+    data="any",
+    start=START,
+    gives="the product of the weights of every input at any time",
+    reference=REFERENCE,
+)
+def weight_product(times: ArrayLike, *, scale: float, weight_decay: float) -> Float[np.ndarray, " times"]:
+    """The product of the two weights of every input under weight decay: u_i v_i = α² exp(−2λt), whatever the data.
+
+    The network is f = x·(u ⊙ u − v ⊙ v) from u = v = α, by gradient flow on any loss of its outputs plus
+    ½λ(‖u‖² + ‖v‖²): what the loss adds to ln u it takes from ln v.
+
+    Args:
+        times: Gradient-flow times t ≥ 0.
+        scale: α > 0.
+        weight_decay: λ > 0.
+
+    Returns:
+        b(t), shape (times,).
+
+    Raises:
+        InputError: An argument is out of range.
+
+    References:
+        Lyu et al., arXiv:2311.18817, section 3.
+
+    Example:
+        >>> weight_product([0.0, 10.0], scale=2.0, weight_decay=0.05).round(6)
+        array([4.      , 1.471518])
+    """
+    require_positive(scale=scale, weight_decay=weight_decay)
+    times = _times(times)
+    return scale**2 * np.exp(-2 * weight_decay * times)
+
+
+@covers(
+    network=NETWORK,
+    data=DATA,
+    start=START,
+    gives="the weights, the test error and the loss once it has fitted, for small weight decay",
+    reference=REFERENCE,
+    exact=False,
+)
+def late_curve(
+    inputs: ArrayLike,
+    targets: ArrayLike,
+    test_inputs: ArrayLike,
+    test_targets: ArrayLike,
+    times: ArrayLike,
+    *,
+    scale: float,
+    weight_decay: float,
+) -> LateCurve:
+    """The late test curve of f = x·(u ⊙ u − v ⊙ v) with weight decay, without training.
+
+    Gradient flow on L = 1/(2n) ‖X w − y‖² + ½λ(‖u‖² + ‖v‖²) from u = v = α keeps w = 2b(t) sinh(Xᵀμ), where
+    μ' = −4(X w − y)/n. Once it has fitted, w is the interpolant w(b(t)) (see `interpolant_path`), and b falls slowly.
+    To keep up with b the network must miss the targets by X w − y = −(n/4) dμ/dt = −(nλ/2)(X D Xᵀ)⁻¹ y with
+    D = √(w² + 4b²). That lag is added, so that the error of the curve is of order λ².
+
+    It holds from `fitting_time` on, while the lag is small. Test inputs that are the unit vectors, with the true
+    coefficients as their targets, give the error over all inputs of covariance one.
+
+    Args:
+        inputs: X, training samples in rows.
+        targets: y, in the range of X.
+        test_inputs: Test samples in rows.
+        test_targets: Their targets, not all zero.
+        times: Gradient-flow times t ≥ 0.
+        scale: α > 0.
+        weight_decay: λ > 0.
+
+    Returns:
+        `LateCurve`.
+
+    Raises:
+        InputError: As `interpolant_path`, or an argument is out of range.
+
+    References:
+        Lyu et al., arXiv:2311.18817, section 3; the lag is derived here.
+
+    Example:
+        >>> curve = late_curve([[1.0, 2.0]], [2.0], np.eye(2), [0.0, 1.0], [10.0, 100.0], scale=1.0, weight_decay=0.02)
+        >>> curve.test_error.round(4), curve.interpolant_error.round(4)
+        (array([0.1876, 0.0209]), array([0.1875, 0.0206]))
+    """
+    products = weight_product(times, scale=scale, weight_decay=weight_decay)
+    tests = check_tests(inputs, test_inputs, test_targets)
+    system, samples = constraint(inputs, targets), len(np.asarray(targets))
+    path = interpolant_path(inputs, targets, products)
+    spread = np.hypot(path.coefficients, 2 * products[:, None])
+    # One time after the other: all their Hessians at once would not fit into memory for many samples.
+    behind = [lag_behind(system, each) for each in spread]
+    missed, lag = (weight_decay * np.array(each) for each in zip(*behind, strict=True))
+    coefficients = path.coefficients + lag
+    return LateCurve(
+        products,
+        coefficients,
+        relative_error(coefficients, *tests),
+        relative_error(path.coefficients, *tests),
+        np.sum((missed * system.strengths) ** 2, axis=1) / (2 * samples),
+        np.linalg.norm(lag, axis=1) / (np.linalg.norm(path.coefficients, axis=1) if system.size > 0 else 1.0),
+    )
+
+
+@covers(
+    network=NETWORK,
+    data=DATA,
+    start=START,
+    gives="by when it has fitted the training samples",
+    reference=REFERENCE,
+    exact=False,
+)
+def fitting_time(inputs: ArrayLike, *, scale: float, weight_decay: float, remaining: float = 0.01) -> float | None:
+    """The time by which the network has fitted, an upper bound, up to the lag of order λ that remains.
+
+    The errors on the samples fall at the rates of (4/n) X D Xᵀ with D ≥ 2b(t), so that they are below a fraction ε of
+    the first when 8 α² s² (1 − exp(−2λt))/(2λn) = ln(1/ε), with s the smallest singular value of X other than zero.
+
+    Args:
+        inputs: X, training samples in rows.
+        scale: α > 0.
+        weight_decay: λ > 0.
+        remaining: ε, below 1; the loss is below ε² of the first.
+
+    Returns:
+        Gradient-flow time, or None if decay may overtake the fit.
+
+    Raises:
+        InputError: An argument is out of range.
+
+    Example:
+        >>> print(f"{fitting_time([[1.0, 2.0]], scale=1.0, weight_decay=0.01):.4f}")
+        0.1153
+    """
+    require_positive(scale=scale, weight_decay=weight_decay, remaining=remaining)
+    require(remaining < 1, f"remaining is {remaining}", argument="remaining", value=remaining, remedy="choose below 1")
+    x = require_array("inputs", inputs, (None, None))
+    smallest = constraint(x, np.zeros(len(x))).strengths[-1]
+    decayed = np.log(1 / remaining) * 2 * weight_decay * len(x) / (8 * scale**2 * smallest**2)
+    return float(-np.log1p(-decayed) / (2 * weight_decay)) if decayed < 1 else None
+
+
+def lag_behind(
+    system: Constraint, spread: Float[np.ndarray, " d"]
+) -> tuple[Float[np.ndarray, " r"], Float[np.ndarray, " d"]]:
+    """What the network misses of A w = c, and by what its w differs from the interpolant with that D, over λ."""
+    hessian = (system.rows * spread) @ system.rows.T
+    # With μ = U ν/S and d ln b/dt = −2λ, the rate of ν is −2λ times its tangent −(A D Aᵀ)⁻¹ c.
+    missed = -len(system.samples) / 2 * np.linalg.solve(hessian, system.values) / system.strengths**2
+    return missed, spread * (np.linalg.solve(hessian, missed) @ system.rows)
+
+
+def relative_error(
+    coefficients: Float[np.ndarray, "*batch d"], inputs: Float[np.ndarray, "m d"], targets: Float[np.ndarray, " m"]
+) -> Any:
+    """E(x·w − y)²/E y², shape (*batch)."""
+    return np.sum((coefficients @ inputs.T - targets) ** 2, axis=-1) / np.sum(targets**2)
+
+
+def check_tests(inputs: Any, test_inputs: Any, test_targets: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The test samples as arrays.
+
+    Raises:
+        InputError: Shapes that do not fit, values that are not finite, or targets that are all zero.
+    """
+    x = require_array("inputs", inputs, (None, None))
+    tests = require_array("test_inputs", test_inputs, (None, x.shape[1]))
+    targets = require_array("test_targets", test_targets, (len(tests),))
+    require(
+        bool(np.any(targets)),
+        "test_targets are all zero",
+        argument="test_targets",
+        value=0.0,
+        remedy="give targets to which an error can be compared",
+    )
+    return tests, targets
+
+
+def _times(times: Any) -> Float[np.ndarray, " times"]:
+    times = require_array("times", times, (None,))
+    earliest = float(times.min(initial=0.0))
+    require(
+        earliest >= 0,
+        f"times start at {earliest:.6g}",
+        argument="times",
+        value=earliest,
+        remedy="start at zero or later",
+    )
+    return times

@@ -1,0 +1,164 @@
+"""When a diagonal network with weight decay begins to generalise: a property of the data, and the time it takes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.optimize import root_scalar
+
+from dynascope.errors import require, require_array, require_positive
+from dynascope.theory.domain import covers
+from dynascope.theory.grokking.interpolation import constraint, follow, solve
+from dynascope.theory.grokking.late_phase import (
+    DATA,
+    NETWORK,
+    REFERENCE,
+    START,
+    check_tests,
+    lag_behind,
+    relative_error,
+)
+
+__all__ = ["CriticalPoint", "critical_point", "grokking_time"]
+
+_WIDEST, _NARROWEST = 100.0, 1e-12  # products between which the test error is searched, in units of the coefficients
+_GRID = 0.1  # in ln b
+
+
+class CriticalPoint(NamedTuple):
+    """Where the network begins to generalise, a property of the data alone.
+
+    Attributes:
+        product: b*, the product of its weights.
+        lag: τ, the time by which the network is behind the interpolant there, for any start and any small decay.
+    """
+
+    product: float
+    lag: float
+
+
+@covers(
+    network=NETWORK,
+    data=DATA,
+    start=START,
+    gives="at which product of the weights the test error falls below a threshold",
+    reference=REFERENCE,
+    exact=False,
+)
+def critical_point(
+    inputs: ArrayLike,
+    targets: ArrayLike,
+    test_inputs: ArrayLike,
+    test_targets: ArrayLike,
+    *,
+    threshold: float = 0.1,
+) -> CriticalPoint | None:
+    """The product b* of the weights at which the interpolant w(b) begins to generalise; a property of the data alone.
+
+    b* is the largest b at which e(b) = E(x·w(b) − y)²/E y² on the test samples falls to the threshold. There the lag of
+    `late_curve`, in proportion to λ, and the speed 2λ|de/d ln b| of the error make for a delay τ in which λ cancels.
+
+    Args:
+        inputs: X, training samples in rows.
+        targets: y, in the range of X.
+        test_inputs: Test samples in rows; the unit vectors stand for all inputs of covariance one.
+        test_targets: Their targets, not all zero.
+        threshold: Relative test error, above 0.
+
+    Returns:
+        `CriticalPoint`, or None if there is none: the interpolant of least ℓ2 norm already generalises, so that there
+        is nothing to wait for, or not even that of least ℓ1 norm does (down to b = 1e-12 of the largest coefficient).
+
+    Raises:
+        InputError: As `interpolant_path`, or an argument is out of range.
+
+    References:
+        Lyu et al., arXiv:2311.18817, section 3; τ is derived here.
+
+    Example:
+        >>> point = critical_point([[1.0, 2.0]], [2.0], np.eye(2), [0.0, 1.0], threshold=0.05)
+        >>> print(f"{point.product:.6f} {point.lag:.6f}")
+        0.049614 0.220062
+    """
+    require_positive(threshold=threshold)
+    tests = check_tests(inputs, test_inputs, test_targets)
+    system = constraint(inputs, targets)
+    if system.size == 0:
+        return None
+    ends = np.log(system.size) + np.log([_NARROWEST, _WIDEST])
+    logarithms = np.linspace(ends[0], ends[1], int(np.ceil((ends[1] - ends[0]) / _GRID)) + 1)
+    before = None
+    for point in follow(system, logarithms):
+        if relative_error(point.coefficients, *tests) <= threshold:
+            break
+        before = point
+    else:
+        return None
+    if before is None:
+        return None
+
+    def excess(log_product: float) -> float:
+        guess = before.dual + (log_product - before.log_product) * before.tangent
+        return float(relative_error(solve(system, log_product, guess).coefficients, *tests)) - threshold
+
+    found = root_scalar(excess, bracket=(point.log_product, before.log_product), xtol=1e-13).root
+    critical = solve(system, found, before.dual + (found - before.log_product) * before.tangent)
+    _, behind = lag_behind(system, critical.spread)
+    slope = critical.coefficients + critical.spread * (critical.tangent @ system.rows)
+    x, y = tests
+    missed = critical.coefficients @ x.T - y
+    return CriticalPoint(math.exp(found), float(missed @ (x @ behind) / (2 * missed @ (x @ slope))))
+
+
+@covers(
+    network=NETWORK,
+    data=DATA,
+    start=START,
+    gives="when the test error falls below a threshold, for small weight decay",
+    reference=REFERENCE,
+    exact=False,
+)
+def grokking_time(
+    product: ArrayLike, *, scale: ArrayLike, weight_decay: ArrayLike, lag: ArrayLike = 0.0
+) -> Float[np.ndarray, ...]:
+    """When the network groks: t = ln(α²/b*)/(2λ) + τ, a lag after the product of its weights has fallen to b*.
+
+    A start c times as large groks ln(c)/λ later, whatever the data. A time before `fitting_time`, negative if α² is far
+    below b*, says that there is no delay: the network generalises as it fits.
+
+    Args:
+        product: b* > 0, from `critical_point`; of any shape, as the others.
+        scale: α > 0.
+        weight_decay: λ > 0.
+        lag: τ, from `critical_point`; zero for the leading order in λ.
+
+    Returns:
+        Gradient-flow time, up to what vanishes with λ if the lag is given.
+
+    Raises:
+        InputError: An argument is not positive, or the lag not finite.
+
+    References:
+        Lyu et al., arXiv:2311.18817, section 3, for the order of magnitude.
+
+    Example:
+        >>> grokking_time(0.05, scale=[1.0, 2.0], weight_decay=0.01).round(3)
+        array([149.787, 219.101])
+    """
+    product, scale, decay = (
+        _positive(name, value)
+        for name, value in (("product", product), ("scale", scale), ("weight_decay", weight_decay))
+    )
+    lag = require_array("lag", lag, (None,) * np.ndim(lag))
+    return np.asarray((2 * np.log(scale) - np.log(product)) / (2 * decay) + lag)
+
+
+def _positive(name: str, value: Any) -> np.ndarray:
+    array = require_array(name, value, (None,) * np.ndim(value))
+    smallest = float(array.min(initial=np.inf))
+    require(smallest > 0, f"{name} is {smallest:.6g}", argument=name, value=smallest, remedy="choose positive numbers")
+    return array
