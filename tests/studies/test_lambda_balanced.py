@@ -9,7 +9,7 @@ from dynascope.studies.lambda_balanced import LambdaBalanced
 SMALL = {"inputs": 3, "outputs": 2, "balances": 2, "times": 30}
 
 
-@pytest.mark.parametrize("draw", range(2))
+@pytest.mark.parametrize("draw", [0])
 def test_it_agrees_with_fields_drawn_at_random(draw):
     rng = np.random.default_rng(draw)
     fields = {

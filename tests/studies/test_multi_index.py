@@ -23,7 +23,7 @@ def assert_learned_in_the_predicted_order(tree):
     np.testing.assert_allclose(final[np.argsort(half)], predicted, atol=1e-3)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 def test_the_closed_form_and_the_flow_agree_at_random_fields(seed):
     draw = np.random.default_rng(seed)
     study = MultiIndexStaircase(
