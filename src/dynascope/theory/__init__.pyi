@@ -13,6 +13,7 @@ from . import modes as modes
 from . import modular_addition as modular_addition
 from . import modular_growth as modular_growth
 from . import multi_index as multi_index
+from . import multilinear as multilinear
 from . import neuron as neuron
 from . import overfitting as overfitting
 from . import parity_relu as parity_relu
@@ -20,6 +21,7 @@ from . import passage_time as passage_time
 from . import phases as phases
 from . import relu_alignment as relu_alignment
 from . import scalar as scalar
+from . import scaling_laws as scaling_laws
 from . import stages as stages
 from . import staircase as staircase
 from . import transfer as transfer

@@ -1,0 +1,15 @@
+from .allocation import ComputeOptimum as ComputeOptimum
+from .allocation import Plan as Plan
+from .allocation import compute_optimum as compute_optimum
+from .allocation import plan as plan
+from .finite_task import missing_loss as missing_loss
+from .finite_task import time_window as time_window
+from .fitting import PowerLawFit as PowerLawFit
+from .fitting import fit as fit
+from .integral import skill_integral as skill_integral
+from .laws import ScalingLaws as ScalingLaws
+from .laws import power_laws as power_laws
+from .power_law import PowerLaw as PowerLaw
+from .resources import data_law as data_law
+from .resources import parameter_law as parameter_law
+from .resources import time_law as time_law

@@ -1,0 +1,214 @@
+"""How to share out compute between training time and neurons."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.optimize import root_scalar
+from scipy.special import expit
+
+from dynascope.errors import require, require_positive
+from dynascope.theory.domain import covers
+from dynascope.theory.scaling_laws.fitting import PowerLawFit
+from dynascope.theory.scaling_laws.power_law import PowerLaw
+from dynascope.theory.scaling_laws.skill_model import exact_integral, positive_numbers, skill_model
+
+__all__ = ["ComputeOptimum", "Plan", "compute_optimum", "plan"]
+
+
+class ComputeOptimum(NamedTuple):
+    """The best use of compute in the multilinear model.
+
+    Attributes:
+        neurons: N* = (C/θ*)^(1/(α+2)), not rounded.
+        time: T* = C/N*, in steps.
+        loss: A_C C^−α/(α+2).
+        theta: θ* = T*/N*^(α+1), whatever the compute.
+    """
+
+    neurons: Float[np.ndarray, ...]
+    time: Float[np.ndarray, ...]
+    loss: Float[np.ndarray, ...]
+    theta: float
+
+
+class Plan(NamedTuple):
+    """The best use of compute by measured power laws.
+
+    Attributes:
+        neurons: N*, not rounded.
+        time: T*.
+        loss: Loss at N*, T*, with the floor.
+        neurons_exponent: N* ∝ C^neurons_exponent.
+        time_exponent: T* ∝ C^time_exponent.
+        loss_exponent: Loss above the floor ∝ C^−loss_exponent.
+    """
+
+    neurons: Float[np.ndarray, ...]
+    time: Float[np.ndarray, ...]
+    loss: Float[np.ndarray, ...]
+    neurons_exponent: float
+    time_exponent: float
+    loss_exponent: float
+
+
+@covers(
+    network="multilinear",
+    data="skills of frequency k^−(α+1), fresh samples",
+    start="equal layers",
+    gives="time and neurons that make the most of given compute, and the loss",
+    reference="Nam, DPhil thesis (2024), section 4.3.4; arXiv:2404.17563",
+    exact=False,
+)
+def compute_optimum(
+    compute: ArrayLike,
+    exponent: float,
+    *,
+    target_scale: float,
+    initial_strength: float,
+    learning_rate: float = 1.0,
+) -> ComputeOptimum:
+    """The time T* and the neurons N* of least loss for the compute C = T N.
+
+    With T = θ N^(α+1) and τ = 2 η S A θ the loss is N^−α F(θ), F = ½ S² A [τ^−β J(τ)/(α + 1) + 1/α]. At given C it is
+    C^−α/(α+2) θ^(α/(α+2)) F(θ), least at a θ* that does not depend on C: enough time to learn all skills that there are
+    neurons for.
+
+    Args:
+        compute: C > 0, of any shape.
+        exponent: α.
+        target_scale: S.
+        initial_strength: R₀, between 0 and S.
+        learning_rate: η.
+
+    Returns:
+        `ComputeOptimum`; its loss is that of large C, to 2e-4 at C = 1e9.
+
+    Raises:
+        InputError: A number out of range.
+
+    References:
+        Nam, DPhil thesis (2024), equations 4.37 to 4.44, where 4.39, the sum of the laws in time and in neurons, has
+        the right exponents but another prefactor.
+
+    Example:
+        >>> best = compute_optimum(1e6, 0.6, target_scale=1.0, initial_strength=0.01)
+        >>> print(f"{best.neurons:.2f} {best.time:.2f} {best.loss:.6f} {best.theta:.6f}")
+        120.51 8297.93 0.021944 3.884377
+    """
+    compute = positive_numbers("compute", compute)
+    model = skill_model(
+        exponent, target_scale=target_scale, initial_strength=initial_strength, learning_rate=learning_rate
+    )
+    steps, excess = _best_steps(model.beta, exponent, model.contrast)
+    theta = steps / model.rate
+    neurons = (compute / theta) ** (1 / (exponent + 2))
+    return ComputeOptimum(neurons, compute / neurons, model.weight / exponent * excess * neurons**-exponent, theta)
+
+
+def plan(
+    compute: ArrayLike,
+    *,
+    time: PowerLaw | PowerLawFit,
+    parameters: PowerLaw | PowerLawFit,
+    contrast: float | None = None,
+    cost: float = 1.0,
+    floor: float = 0.0,
+) -> Plan:
+    """Share out compute by one's own power laws in time, a T^−t, and in parameters, b N^−n.
+
+    Each holds while the other resource is plentiful. The loss with both depends on how skills are learned:
+
+        L = b N^−n [1 + t τ^−t J(τ)],  τ = [t J(0) b/a]^(1/t) T N^−n/t,   if they emerge one by one, with contrast c;
+        L = a T^−t + b N^−n,                                              the plain sum, without contrast.
+
+    J is `skill_integral` with β = t. In the first, the time law ends at the skill N, as no time is lost to skills that
+    there are no neurons for; with t = n/(n + 1) it is the multilinear model, and `plan` is `compute_optimum`. The sum
+    has the same exponents and counts these skills twice: in that model, at α = 0.6 and c = 99, it puts the loss 81 %
+    too high and asks for 64 % more neurons than is best. Given C = cost · T · N the loss falls as C^−nt/(n+t).
+
+    Args:
+        compute: C > 0, of any shape.
+        time: a and t, from `fit` or a `PowerLaw`.
+        parameters: b and n.
+        contrast: c = S/R₀ − 1 of skills that emerge, exp(offset) of `emergence.calibrate`.
+        cost: Compute of one step and one parameter, such as 6 times the batch size in FLOPs.
+        floor: Loss that no resource removes.
+
+    Raises:
+        InputError: A number out of range, such as t ≥ 1 with a contrast.
+
+    References:
+        Nam, DPhil thesis (2024), section 4.3.4, whose equation 4.39 is the sum; Hoffmann et al., arXiv:2203.15556.
+
+    Example:
+        >>> from dynascope.theory.scaling_laws import PowerLaw
+        >>> found = plan(1e9, time=PowerLaw(0.6, 0.375), parameters=PowerLaw(0.36, 0.6), contrast=99.0)
+        >>> print(f"{found.neurons:.0f} {found.time:.0f} {found.loss:.6f} {found.loss_exponent:.6f}")
+        1695 589798 0.004435 0.230769
+    """
+    compute = positive_numbers("compute", compute)
+    require_positive(cost=cost)
+    for name, law in (("time", time), ("parameters", parameters)):
+        for number in (law.prefactor, law.exponent):
+            require(
+                math.isfinite(number) and number > 0,
+                f"{name} has the prefactor {law.prefactor} and the exponent {law.exponent}",
+                argument=name,
+                value=(law.prefactor, law.exponent),
+                remedy="give a loss that falls",
+            )
+    require(
+        math.isfinite(floor) and floor >= 0,
+        f"floor is {floor}",
+        argument="floor",
+        value=floor,
+        remedy="choose a finite number from zero",
+    )
+    t, n = time.exponent, parameters.exponent
+    ratio = math.log(parameters.prefactor) - math.log(time.prefactor)
+    if contrast is None:
+        # ln θ* of T = θ N^(n/t), and the loss over b N^−n.
+        log_theta, excess = (math.log(t / n) - ratio) / t, 1 + n / t
+    else:
+        require_positive(contrast=contrast)
+        require(
+            t < 1,
+            f"time has the exponent {t}",
+            argument="time",
+            value=t,
+            remedy="leave out contrast: a sum of skills falls with an exponent below one",
+        )
+        steps, excess = _best_steps(t, n, contrast)
+        log_theta = math.log(steps) - (math.log(t * float(exact_integral(t, contrast, 0.0))) + ratio) / t
+    total = np.log(compute) - math.log(cost)
+    log_neurons = (total - log_theta) * t / (n + t)
+    neurons, duration = np.exp(log_neurons), np.exp(total - log_neurons)
+    loss = parameters.prefactor * excess * neurons**-n + floor
+    return Plan(neurons, duration, loss, t / (n + t), n / (n + t), n * t / (n + t))
+
+
+def _best_steps(t: float, n: float, contrast: float) -> tuple[float, float]:
+    """τ* where τ^(nt/(n+t)) G(τ) is least, and G there; G = 1 + t τ^−t J(τ), the loss over that of absent neurons."""
+
+    def learnable(steps: float) -> float:
+        return t * steps**-t * float(exact_integral(t, contrast, steps))
+
+    def slope(log_steps: float) -> float:
+        """Of the logarithm, times G (n + t)/t; the derivative of J is −τ^(t−1)/(1 + e^τ/c)²."""
+        steps = math.exp(log_steps)
+        edge = float(expit(math.log(contrast) - steps)) ** 2
+        left = learnable(steps)
+        return n * (1 + left) - (n + t) * (left + edge)
+
+    # At large τ nothing is left to learn and the slope is n. At small τ all is left, and more of it than any edge.
+    high = math.log(max(math.log(contrast), 0) + 40)
+    low = high - 5
+    while slope(low) > 0:
+        low -= 5
+    best = math.exp(root_scalar(slope, bracket=(low, high), xtol=1e-14, rtol=1e-14).root)
+    return best, 1 + learnable(best)

@@ -1,0 +1,88 @@
+"""What a finite number of skills does to the power law in time, and where the law can be seen."""
+
+from __future__ import annotations
+
+import math
+
+from dynascope.errors import require
+from dynascope.theory.scaling_laws.skill_model import skill_model
+
+__all__ = ["missing_loss", "time_window"]
+
+
+def time_window(
+    exponent: float,
+    skills: float,
+    *,
+    target_scale: float,
+    initial_strength: float,
+    learning_rate: float = 1.0,
+) -> tuple[float, float]:
+    """The times between which a task of n_s skills follows its power law, for `fit(..., window=…)`.
+
+    From 10 ln c/(2 η S A), when the first skills have long been learned, to 0.05 n_s^(α+1)/(2 η S A), when the last
+    ones have not begun.
+
+    Args:
+        exponent: α.
+        skills: n_s.
+        target_scale: S.
+        initial_strength: R₀, between 0 and ½ S.
+        learning_rate: η.
+
+    Raises:
+        InputError: A number out of range, or too few skills for a window.
+
+    Example:
+        >>> low, high = time_window(0.6, 50_000, target_scale=1.0, initial_strength=0.01)
+        >>> print(f"{low:.1f} {high:.3g}")
+        52.5 1.88e+06
+    """
+    model = skill_model(
+        exponent,
+        target_scale=target_scale,
+        initial_strength=initial_strength,
+        learning_rate=learning_rate,
+        skills=skills,
+    )
+    require(
+        model.contrast > 1,
+        f"initial_strength is {initial_strength} and target_scale is {target_scale}",
+        argument="initial_strength",
+        value=initial_strength,
+        remedy="start below half of target_scale, where skills emerge at a time",
+    )
+    low, high = 10 * math.log(model.contrast) / model.rate, 0.05 * skills ** (exponent + 1) / model.rate
+    require(
+        low < high,
+        f"the law of {skills} skills ends at {high:.3g} and begins at {low:.3g}",
+        argument="skills",
+        value=skills,
+        remedy="take more skills or a larger start",
+    )
+    return low, high
+
+
+def missing_loss(exponent: float, skills: float, *, target_scale: float) -> float:
+    """The loss L_C = S² A n_s^−α/(2α) of the rare skills that a task of n_s skills lacks.
+
+    A task with finitely many skills falls faster than its power law; L + L_C follows it, as long as the last skills
+    have not begun to be learned. Give it to `fit` as `missing`.
+
+    Args:
+        exponent: α.
+        skills: n_s.
+        target_scale: S.
+
+    Raises:
+        InputError: A number out of range.
+
+    References:
+        Nam, DPhil thesis (2024), equation C.2.
+
+    Example:
+        >>> print(f"{missing_loss(0.6, 50_000, target_scale=1.0):.6f}")
+        0.000553
+    """
+    model = skill_model(exponent, target_scale=target_scale, initial_strength=target_scale / 2, skills=skills)
+    return model.weight / exponent * skills**-exponent

@@ -1,0 +1,251 @@
+"""Exponent and prefactor of a power law, from the losses of any runs."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.errors import require, require_array, require_positive, require_seed
+
+__all__ = ["PowerLawFit", "fit"]
+
+_PER_DECADE = 20
+_BENDING = 0.03  # of the exponent, by which local ones may differ in an automatic window
+
+
+class PowerLawFit(NamedTuple):
+    """L − floor + missing = prefactor · x^−exponent, in a window of the resource x.
+
+    Attributes:
+        prefactor: Loss at one unit of the resource.
+        exponent: Positive if the loss falls.
+        prefactor_interval: Its bootstrap interval.
+        exponent_interval: Its bootstrap interval.
+        slope_spread: Least and greatest local exponent, between neighbouring thirds of the window, or decades of a wide
+            one. Where they differ by more than the interval the loss bends.
+        window: First and last resource that was fitted.
+        points: Number of points that were fitted, at most 20 in a decade.
+        runs: Number of runs. Of several the bootstrap draws runs; of one, the residuals of the straight line, which do
+            not know how much another run would differ.
+    """
+
+    prefactor: float
+    exponent: float
+    prefactor_interval: tuple[float, float]
+    exponent_interval: tuple[float, float]
+    slope_spread: tuple[float, float]
+    window: tuple[float, float]
+    points: int
+    runs: int
+
+
+def fit(
+    losses: ArrayLike,
+    resource: ArrayLike,
+    *,
+    window: tuple[float, float] | None = None,
+    floor: float = 0.0,
+    missing: float = 0.0,
+    confidence: float = 0.95,
+    resamples: int = 500,
+    seed: int = 0,
+) -> PowerLawFit:
+    """Fit a power law to losses against time, samples, parameters or compute.
+
+    A straight line of ln(L − floor + missing) over ln x by least squares, on at most 20 points in a decade. Losses of
+    several runs are averaged before their logarithm is taken, as the mean of a logarithm is not that of the law.
+
+    The automatic window is the widest one, in ln x, in which the local exponents, between thirds or decades of it,
+    differ by less than 3 %, or by less than twice what the scatter of neighbouring points explains. Of equally wide
+    ones it is the straightest.
+
+    Args:
+        losses: L, shape (points,) or (runs, points).
+        resource: x > 0, increasing, shape (points,).
+        window: Least and greatest resource to fit; found automatically if not given.
+        floor: Loss that stays however much there is of the resource, such as that of absent neurons or label noise.
+        missing: Loss of the rare part of an infinite task that the finite one lacks, `missing_loss`.
+        confidence: Of the intervals.
+        resamples: Number of bootstrap samples.
+        seed: Of the bootstrap.
+
+    Returns:
+        `PowerLawFit`, which `plan` takes.
+
+    Raises:
+        InputError: Fewer than three points in the window, a loss there that is not above the floor, or numbers out of
+            range.
+
+    Warns:
+        UserWarning: A window of less than a decade.
+
+    References:
+        Nam, DPhil thesis (2024), section C.1, for the missing loss.
+
+    Example:
+        >>> x = np.geomspace(10, 1e4, 31)
+        >>> found = fit(2 * x**-0.4 + 0.1, x, floor=0.1)
+        >>> print(f"{found.prefactor:.6f} {found.exponent:.6f} {found.points}")
+        2.000000 0.400000 31
+    """
+    resource = require_array("resource", resource, (None,))
+    require(
+        bool(len(resource) > 0 and resource[0] > 0 and np.all(np.diff(resource) > 0)),
+        "resource does not increase from above zero",
+        argument="resource",
+        value=str(resource.tolist())[:80],
+        remedy="sort it, and drop zero and repeats",
+    )
+    shape = (len(resource),) if np.ndim(losses) <= 1 else (None, len(resource))
+    runs = np.atleast_2d(require_array("losses", losses, shape))
+    require(len(runs) > 0, "there are no runs", argument="losses", value=0, remedy="give at least one")
+    for name, value in (("floor", floor), ("missing", missing)):
+        require(
+            math.isfinite(value) and value >= 0,
+            f"{name} is {value}",
+            argument=name,
+            value=value,
+            remedy="choose a finite number from zero",
+        )
+    require_positive(resamples=resamples)
+    require_seed(seed)
+    require(
+        0 < confidence < 1,
+        f"confidence is {confidence}",
+        argument="confidence",
+        value=confidence,
+        remedy="choose a number between 0 and 1",
+    )
+    runs = runs - floor + missing
+    low, high = _checked_window(window, resource)
+    chosen = np.flatnonzero((resource >= low) & (resource <= high))
+    chosen = chosen[_thinned(np.log10(resource[chosen]))]
+    if window is None:
+        # The stretch is looked for where there is a logarithm.
+        chosen = chosen[runs[:, chosen].mean(axis=0) > 0]
+        if len(chosen) >= 3:
+            first, last = _straight_stretch(np.log(resource[chosen]), np.log(runs[:, chosen].mean(axis=0)))
+            chosen = chosen[first:last]
+    require(
+        len(chosen) >= 3,
+        f"{len(chosen)} points are in the window",
+        argument="window" if window is not None else "losses",
+        value=len(chosen),
+        remedy="record at more points, or widen the window",
+    )
+    x, y = np.log(resource[chosen]), runs[:, chosen]
+    mean = y.mean(axis=0)
+    require(
+        bool(np.all(mean > 0)),
+        f"the loss less the floor is {mean.min():.6g} in the window",
+        argument="floor",
+        value=floor,
+        remedy="lower the floor, or end the window where the loss reaches it",
+    )
+    decades = (x[-1] - x[0]) / math.log(10)
+    if decades < 1:
+        warnings.warn(f"the window spans {decades:.2f} decades, too little to tell a power law", stacklevel=2)
+    level, exponent = _line(x, np.log(mean))
+    levels, exponents = _line(x, _resampled(x, y, int(resamples), int(seed)))
+    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+    spread = _local_slopes(x, np.log(mean))
+    return PowerLawFit(
+        prefactor=float(np.exp(level)),
+        exponent=float(exponent),
+        prefactor_interval=_pair(np.exp(np.quantile(levels, tails))),
+        exponent_interval=_pair(np.quantile(exponents, tails)),
+        slope_spread=(float(spread.min()), float(spread.max())),
+        window=_pair(resource[chosen[[0, -1]]]),
+        points=len(chosen),
+        runs=len(runs),
+    )
+
+
+def _line(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
+    """Value at x = 0 and minus the slope of the line through points, along the last axis of y."""
+    centred = x - x.mean()
+    exponent = -(y @ centred) / (centred @ centred)
+    return y.mean(axis=-1) + exponent * x.mean(), exponent
+
+
+def _resampled(x: np.ndarray, runs: np.ndarray, resamples: int, seed: int) -> Float[np.ndarray, "resamples points"]:
+    """Logarithms of the mean loss of other runs like these."""
+    generator = np.random.default_rng(seed)
+    if len(runs) > 1:
+        drawn = generator.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), resamples) / len(runs)
+        means = drawn @ runs
+        # A draw of runs that are all at the floor says nothing of a power law.
+        return np.log(means[np.all(means > 0, axis=1)])
+    y = np.log(runs[0])
+    level, exponent = _line(x, y)
+    straight = level - exponent * x
+    # A line through n points takes up two of their degrees of freedom.
+    residuals = (y - straight) * math.sqrt(len(x) / (len(x) - 2))
+    return straight + generator.choice(residuals, (resamples, len(x)))
+
+
+def _local_slopes(x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, " pairs"]:
+    """Exponents between neighbouring parts of the window: thirds, or in a wide window decades."""
+    number = min(max(3, round((x[-1] - x[0]) / math.log(10))), len(x))
+    parts = np.array_split(np.arange(len(x)), number)
+    centres = np.array([[x[part].mean(), y[part].mean()] for part in parts])
+    return -np.diff(centres[:, 1]) / np.diff(centres[:, 0])
+
+
+def _thinned(decades: np.ndarray) -> np.ndarray:
+    """Places of the first point in each twentieth of a decade, so that late times do not outweigh all others."""
+    if len(decades) == 0:
+        return np.arange(0)
+    return np.unique(np.floor((decades - decades[0]) * _PER_DECADE + 1e-6), return_index=True)[1]
+
+
+def _straight_stretch(x: np.ndarray, y: np.ndarray) -> tuple[int, int]:
+    """First place of the stretch and the one after its last."""
+    best, found = (-math.inf, -math.inf), (0, len(x))
+    for first in range(len(x) - 2):
+        for last in range(len(x), first + 2, -1):
+            width = x[last - 1] - x[first]
+            if width < best[0] - 1e-9:
+                break
+            bend, excused = _bend(x[first:last], y[first:last])
+            if bend <= max(_BENDING, excused) and (width, -bend) > best:
+                best, found = (width, -bend), (first, last)
+    return found
+
+
+def _bend(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """By how much the local exponents differ, over that of the window, and by how much scatter makes them differ."""
+    width, descent = x[-1] - x[0], y[0] - y[-1]
+    if descent <= 0:
+        return math.inf, 0.0
+    slopes = _local_slopes(x, y)
+    # Second differences see the scatter of neighbours and not a slow bend.
+    share = (x[2:] - x[1:-1]) / (x[2:] - x[:-2])
+    scatter = y[1:-1] - share * y[:-2] - (1 - share) * y[2:]
+    noise = math.sqrt(np.mean(scatter**2) / 1.5)
+    parts = len(slopes) + 1
+    of_one_slope = noise * math.sqrt(2 * parts / len(x)) * parts / width
+    return float(np.ptp(slopes)) * width / descent, 2 * math.sqrt(2) * of_one_slope * width / descent
+
+
+def _checked_window(window: tuple[float, float] | None, resource: np.ndarray) -> tuple[float, float]:
+    if window is None:
+        return float(resource[0]), float(resource[-1])
+    low, high = require_array("window", window, (2,))
+    require(
+        low < high,
+        f"window is {window}",
+        argument="window",
+        value=window,
+        remedy="give the least and the greatest resource, in order",
+    )
+    return float(low), float(high)
+
+
+def _pair(values: np.ndarray) -> tuple[float, float]:
+    return float(values[0]), float(values[1])

@@ -1,0 +1,90 @@
+"""The four scaling laws of the multilinear model, with their prefactors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from scipy.special import gamma
+
+from dynascope.theory.domain import covers
+from dynascope.theory.scaling_laws.allocation import compute_optimum
+from dynascope.theory.scaling_laws.power_law import PowerLaw
+from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
+
+__all__ = ["ScalingLaws", "power_laws"]
+
+
+class ScalingLaws(NamedTuple):
+    """One law for each bottleneck, the other resources being unlimited.
+
+    Attributes:
+        time: A_T T^−β, in steps T of gradient descent.
+        samples: A_D D^−β.
+        parameters: A_N N^−α, in neurons N, one for each skill.
+        compute: A_C C^−α/(α+2) for C = T N, shared out in the best way.
+    """
+
+    time: PowerLaw
+    samples: PowerLaw
+    parameters: PowerLaw
+    compute: PowerLaw
+
+
+@covers(
+    network="multilinear",
+    data="skills of frequency k^−(α+1)",
+    start="equal layers",
+    gives="exponents and prefactors of the scaling laws in time, samples, parameters and compute",
+    reference="Nam, DPhil thesis (2024), table 4.1; arXiv:2404.17563",
+    exact=False,
+)
+def power_laws(
+    exponent: float, *, target_scale: float, initial_strength: float, learning_rate: float = 1.0
+) -> ScalingLaws:
+    """Exponents and prefactors of the loss ½ E(f − y)² against time, samples, parameters and compute.
+
+    With β = α/(α + 1), A = 1/ζ(α + 1), c = S/R₀ − 1 and J of `skill_integral`:
+
+        time        A_T = S² A/(2(α + 1)) (2 η S A)^−β J(0)               exponent β
+        samples     A_D = (S − R₀)² A^(1/(α+1))/(2(α + 1)) Γ(β)           exponent β
+        parameters  A_N = S² A/(2α)                                       exponent α
+        compute     A_C = min_θ θ^(α/(α+2)) F(θ), see `compute_optimum`   exponent α/(α + 2)
+
+    They hold for infinitely many skills and a large amount of the resource: of time to 1e-6 from T = 1000 (c = 99,
+    η S = 1), of samples to 3e-5 at D = 1e4, of compute to 2e-4 at C = 1e9; `time_law`, `data_law` and `parameter_law`
+    keep the corrections of finite size.
+
+    Args:
+        exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).
+        target_scale: S.
+        initial_strength: R₀, between 0 and S.
+        learning_rate: η.
+
+    Raises:
+        InputError: A number out of range.
+
+    References:
+        Nam, DPhil thesis (2024), sections 4.3 and B.1; Nam et al., arXiv:2404.17563, whose parameter prefactor S²/2 is
+        A_N for α ζ(α + 1) ≈ 1 only: 37 % too large at α = 0.6.
+
+    Example:
+        >>> laws = power_laws(0.6, target_scale=1.0, initial_strength=0.01)
+        >>> print(f"{laws.time.prefactor:.9f} {laws.time.exponent:.3f} {laws.compute.prefactor:.9f}")
+        0.600061773 0.375 0.532018496
+    """
+    model = skill_model(
+        exponent, target_scale=target_scale, initial_strength=initial_strength, learning_rate=learning_rate
+    )
+    alpha, beta = model.alpha, model.beta
+    in_time = model.weight / (alpha + 1) * model.rate**-beta * float(exact_integral(beta, model.contrast, 0.0))
+    lost = (target_scale - initial_strength) ** 2 / 2
+    in_samples = lost * model.normalisation ** (1 / (alpha + 1)) / (alpha + 1) * float(gamma(beta))
+    best = compute_optimum(
+        1.0, exponent, target_scale=target_scale, initial_strength=initial_strength, learning_rate=learning_rate
+    )
+    return ScalingLaws(
+        time=PowerLaw(in_time, beta),
+        samples=PowerLaw(in_samples, beta),
+        parameters=PowerLaw(model.weight / alpha, alpha),
+        compute=PowerLaw(float(best.loss), alpha / (alpha + 2)),
+    )

@@ -1,0 +1,29 @@
+"""A power law, of a theory or of a fit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.theory.scaling_laws.skill_model import positive_numbers
+
+__all__ = ["PowerLaw"]
+
+
+class PowerLaw(NamedTuple):
+    """L = prefactor · x^−exponent.
+
+    Attributes:
+        prefactor: Loss at one unit of the resource.
+        exponent: Positive if the loss falls.
+    """
+
+    prefactor: float
+    exponent: float
+
+    def loss(self, resource: ArrayLike) -> Float[np.ndarray, ...]:
+        """The loss at some amounts of the resource."""
+        return self.prefactor * positive_numbers("resource", resource) ** -self.exponent

@@ -1,0 +1,98 @@
+"""The numbers of a multilinear model with skills of frequency P(k) = A k^−(α+1), as the scaling laws use them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.special import zeta
+
+from dynascope.errors import require, require_array, require_positive
+from dynascope.theory.scaling_laws.integral import skill_integral
+
+__all__ = ["SkillModel", "exact_integral", "positive_numbers", "skill_model"]
+
+
+class SkillModel(NamedTuple):
+    """Checked numbers of a model.
+
+    Attributes:
+        alpha: α.
+        beta: β = α/(α + 1).
+        normalisation: A = 1/(ζ(α+1) − ζ(α+1, n_s+1)).
+        weight: S² A/2.
+        contrast: c = S/R₀ − 1.
+        rate: 2 η S A, at which the most frequent skill grows.
+    """
+
+    alpha: float
+    beta: float
+    normalisation: float
+    weight: float
+    contrast: float
+    rate: float
+
+
+def skill_model(
+    exponent: float,
+    *,
+    target_scale: float,
+    initial_strength: float,
+    learning_rate: float = 1.0,
+    skills: float | None = None,
+) -> SkillModel:
+    """Check the numbers of a model and derive the others.
+
+    Raises:
+        InputError: A number out of range.
+    """
+    require_positive(
+        exponent=exponent, target_scale=target_scale, initial_strength=initial_strength, learning_rate=learning_rate
+    )
+    require(
+        initial_strength < target_scale,
+        f"initial_strength is {initial_strength} and target_scale is {target_scale}",
+        argument="initial_strength",
+        value=initial_strength,
+        remedy="choose initial_strength below target_scale",
+    )
+    total = zeta(exponent + 1)
+    if skills is not None:
+        require_positive(skills=skills)
+        total = total - zeta(exponent + 1, skills + 1)
+    return SkillModel(
+        alpha=exponent,
+        beta=exponent / (exponent + 1),
+        normalisation=float(1 / total),
+        weight=float(target_scale**2 / total / 2),
+        contrast=(target_scale - initial_strength) / initial_strength,
+        rate=float(2 * learning_rate * target_scale / total),
+    )
+
+
+def exact_integral(exponent: float, contrast: float, lower: ArrayLike) -> Float[np.ndarray, ...]:
+    """`skill_integral` in float64, whatever the caller's precision."""
+    with jax.enable_x64(True):
+        return np.asarray(skill_integral(exponent, contrast, np.asarray(lower, np.float64)))
+
+
+def positive_numbers(name: str, values: Any) -> Float[np.ndarray, ...]:
+    """The values as a float64 array of any shape, all of them positive.
+
+    Raises:
+        InputError: They are not.
+    """
+    array = require_array(name, values, (None,) * np.ndim(values))
+    smallest = array.min(initial=math.inf)
+    require(
+        smallest > 0,
+        f"{name} holds {smallest:g}",
+        argument=name,
+        value=float(smallest),
+        remedy="give positive numbers",
+    )
+    return array
