@@ -85,9 +85,8 @@ def test_a_smaller_amplitude_is_learned_first_in_a_smaller_dimension():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("group", ["C11", "D5"])
-def test_published_groups_are_learned_irrep_by_irrep(group):
-    tree = GroupComposition(group=group).run()
+def test_the_irreps_of_a_published_group_are_learned_one_by_one():
+    tree = GroupComposition(group="D5").run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
     assert not tree["predicted"]["slow"].any()
     for learned, left in enumerate(left_on_plateaus(tree), start=1):
@@ -96,17 +95,15 @@ def test_published_groups_are_learned_irrep_by_irrep(group):
         assert min(shares[learned:], default=1.0) > 0.98
 
 
-@pytest.mark.slow
-def test_irreps_of_the_icosahedron_come_in_order_though_the_first_pushes_the_second():
-    tree = GroupComposition(group="A5", width=182).run()
+def test_irreps_come_in_order_though_the_first_pushes_the_second():
+    tree = GroupComposition(**FIELDS | {"irreps": ["2d", "sign"], "amplitudes": [2.3, 1.6]}).run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
     assert tree["predicted"]["slow"].to_numpy().tolist() == [False, True]
-    # Nothing of this is in the verdict: the theory leaves out times after a push, and plateaus beside it.
-    np.testing.assert_allclose(tree["residual"]["slope_error"], 0, atol=0.01)
+    # Nothing of this is in the verdict: the theory leaves out plateaus beside a push.
     np.testing.assert_allclose(tree["residual"]["level_error"], 0, atol=0.05)
     plateau, _ = left_on_plateaus(tree)
-    assert plateau["3d-1"] < 0.05
-    assert plateau["4d"] > 0.98
+    assert plateau["2d"] < 0.05
+    assert plateau["sign"] > 0.98
 
 
 @pytest.mark.parametrize("group", ["C4", "C11", "C5xC5", "D3", "D5", "D7", "S4", "Oh", "Q8"])
