@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dynascope.errors import InputError
 from dynascope.tasks.skills import skill_frequencies
 from dynascope.theory.multilinear import training_loss
-from dynascope.theory.scaling_laws import fit, missing_loss, power_laws, time_window
+from dynascope.theory.scaling_laws import fit, missing_loss, power_laws, time_law, time_window
 
 MODEL = {"target_scale": 1.0, "initial_strength": 0.01}
 RESOURCE = np.geomspace(1, 1e4, 41)
@@ -85,6 +85,18 @@ def test_runs_are_averaged_before_their_logarithm():
     np.testing.assert_allclose(found.prefactor, 2, rtol=0.08)
     assert found.runs == 4000
     assert found.prefactor_interval[0] < 2 < found.prefactor_interval[1]
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_what_scatters_about_the_floor_is_no_power_law(runs):
+    steps = np.geomspace(10, 1e7, 150)
+    clean = time_law(steps, 0.6, neurons=300, **MODEL)
+    noise = np.random.default_rng(0).normal(size=(runs, 150))
+    found = fit(clean * np.exp(0.01 * noise), steps, floor=float(clean[-1]), resamples=20)
+    # The last skills that there are neurons for are learned at 2 η S P(300) T = ln c, where T = 5e4, and the loss above
+    # the floor falls faster from a tenth of it.
+    assert found.window[1] < 1e4
+    np.testing.assert_allclose(found.exponent, 0.375, rtol=0.1)
 
 
 def test_linear_records_weigh_no_more_than_logarithmic_ones():

@@ -62,7 +62,7 @@ def fit(
 
     The automatic window is the widest one, in ln x, in which the local exponents, between thirds or decades of it,
     differ by less than 3 %, or by less than twice what the scatter of neighbouring points explains. Of equally wide
-    ones it is the straightest.
+    ones it is the straightest. It ends before the loss first reaches the floor.
 
     Args:
         losses: L, shape (points,) or (runs, points).
@@ -126,8 +126,9 @@ def fit(
     chosen = np.flatnonzero((resource >= low) & (resource <= high))
     chosen = chosen[_thinned(np.log10(resource[chosen]))]
     if window is None:
-        # The stretch is looked for where there is a logarithm.
-        chosen = chosen[runs[:, chosen].mean(axis=0) > 0]
+        # Once the loss has reached its floor, what is above it is scatter.
+        above = runs[:, chosen].mean(axis=0) > 0
+        chosen = chosen[np.logical_and.accumulate(above)]
         if len(chosen) >= 3:
             first, last = _straight_stretch(np.log(resource[chosen]), np.log(runs[:, chosen].mean(axis=0)))
             chosen = chosen[first:last]
