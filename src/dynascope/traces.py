@@ -34,8 +34,11 @@ __all__ = [
 # The colours of Okabe and Ito, which the colour-blind can tell apart; those that stand out on white come first.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999999")
 OBSERVED, PREDICTED = PALETTE[:2]
-_AXES = ("time", "step", "length", "scaling_parameter", "scale", "learning_rate", "samples", "mode", "sample", "neuron")
-_LOGARITHMIC = ("scaling_parameter", "scale", "learning_rate", "samples")
+_AXES = (
+    *("time", "step", "length", "scaling_parameter", "scale", "learning_rate", "samples", "neurons", "compute"),
+    *("mode", "sample", "neuron", "exponent"),
+)
+_LOGARITHMIC = ("scaling_parameter", "scale", "learning_rate", "samples", "compute", "neurons")
 _DECADES = 100.0  # less of a span does not need a logarithmic axis
 _ENSEMBLE = ("seed", "scale", "learning_rate")
 

@@ -284,7 +284,7 @@ def ensemble_case():
     return task, [TwoLayer(3, 6, 2, seed=seed) for seed in range(3)]
 
 
-@pytest.mark.parametrize("together", [1, 4])
+@pytest.mark.parametrize("together", [4])
 def test_an_ensemble_holds_what_each_member_does_alone(together, monkeypatch):
     monkeypatch.setattr("dynascope.flows.alternating._together", lambda *_: together)
     task, networks = ensemble_case()

@@ -21,7 +21,8 @@ def time_window(
     """The times between which a task of n_s skills follows its power law, for `fit(..., window=…)`.
 
     From 10 ln c/(2 η S A), when the first skills have long been learned, to 0.05 n_s^(α+1)/(2 η S A), when the last
-    ones have not begun.
+    ones have not begun. At small starts the loss still falls in steps, skill by skill, until k = (α + 1) ln c of them
+    are learned, at ln c k^(α+1)/(2 η S A); begin there if that is later.
 
     Args:
         exponent: α.
@@ -72,13 +73,14 @@ def missing_loss(exponent: float, skills: float, *, target_scale: float) -> floa
     Args:
         exponent: α.
         skills: n_s.
-        target_scale: S.
+        target_scale: S, or better S − R₀, as skills that have not begun have their strength R₀ at the start.
 
     Raises:
         InputError: A number out of range.
 
     References:
-        Nam, DPhil thesis (2024), equation C.2.
+        Nam, DPhil thesis (2024), equation C.2, which leaves out R₀: at R₀ = S/10 and α = 0.36 the exponent fitted with
+        it is 5 % off.
 
     Example:
         >>> print(f"{missing_loss(0.6, 50_000, target_scale=1.0):.6f}")
