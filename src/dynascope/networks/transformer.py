@@ -1,0 +1,212 @@
+"""A small decoder: softmax attention and multilayer perceptrons on a residual stream, read at its last token."""
+
+from __future__ import annotations
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.errors import require, require_positive, require_seed
+from dynascope.networks.mlp import ACTIVATIONS
+
+__all__ = ["Transformer", "TransformerBlock"]
+
+_SMALLEST_VARIANCE = 1e-5  # keeps the normalisation of a vanishing stream finite
+
+
+class TransformerBlock(eqx.Module):
+    """h ← h + attention(h), then h ← h + σ(h W₁) W₂, both on the normalised h if there is layer normalisation.
+
+    Head j attends from position s to the positions t ≤ s with weights softmax_t(q_s·k_t/√w) over its own w columns of
+    the queries q = h W_Q and keys k = h W_K. Their mean of the values h W_V goes through its rows of W_O.
+
+    Attributes:
+        queries: W_Q, shape (width, width), one block of columns for each head.
+        keys: W_K, likewise.
+        values: W_V, likewise.
+        outputs: W_O, shape (width, width), one block of rows for each head.
+        first: W₁, shape (width, hidden_width).
+        second: W₂, shape (hidden_width, width).
+    """
+
+    queries: Float[Array | np.ndarray, "width width"]
+    keys: Float[Array | np.ndarray, "width width"]
+    values: Float[Array | np.ndarray, "width width"]
+    outputs: Float[Array | np.ndarray, "width width"]
+    first: Float[Array | np.ndarray, "width hidden"]
+    second: Float[Array | np.ndarray, "hidden width"]
+
+
+class Transformer(eqx.Module):
+    """A decoder-only transformer without biases, which reads a row of tokens, then "=", and answers there.
+
+    The input is a row of `length` one-hot tokens side by side, the form in which `ModularArithmetic` gives its pairs.
+    The stream starts from h_t = E[token t] + P[t], where the last position holds the token "=", passes the blocks, and
+    the outputs are its last position times the unembedding U. Attention is causal, which matters from the second block
+    on. With `layer_norm`, each part reads (h − mean)/deviation instead of h, and so does U; factors and biases after
+    the normalisation are left to the weights.
+
+    Weights are Gaussian with variance 1/(their input width), embeddings with variance 1/width, all times `scale`.
+
+    Attributes:
+        embedding: E, shape (vocabulary + 1, width); the last row is "=".
+        positions: P, shape (length + 1, width).
+        blocks: The blocks, from the input.
+        unembedding: U, shape (width, c).
+        heads: Number of heads of each block.
+        activation: Name of σ.
+        layer_norm: Whether streams are normalised.
+
+    Args:
+        vocabulary: Number of tokens, without "=".
+        length: Number of tokens of an input, without "=".
+        output_dimension: c.
+        width: Width of the stream.
+        heads: Number of heads, which divides the width.
+        hidden_width: Hidden neurons of each block; None for four times the width.
+        blocks: Number of blocks.
+        activation: "relu", "tanh", "erf", "gelu" or "linear".
+        layer_norm: Whether streams are normalised.
+        scale: Factor on every weight.
+        seed: Seed of the draw.
+
+    Raises:
+        InputError: A number that is not positive, heads that do not divide the width, or an unknown activation.
+
+    References:
+        N. Nanda et al., Progress measures for grokking via mechanistic interpretability, arXiv:2301.05217: one block of
+        width 128 with four heads and 512 hidden neurons, without normalisation.
+
+    Example:
+        >>> network = Transformer(5, 2, 5, width=8, heads=2)
+        >>> pairs = np.eye(5)[[[0, 1], [3, 3], [4, 2]]].reshape(3, 10)
+        >>> network(pairs).shape, network.features(pairs).shape, network.classifier.shape
+        ((3, 5), (3, 8), (8, 5))
+    """
+
+    embedding: Float[Array | np.ndarray, "tokens width"]
+    positions: Float[Array | np.ndarray, "positions width"]
+    blocks: tuple[TransformerBlock, ...]
+    unembedding: Float[Array | np.ndarray, "width c"]
+    heads: int = eqx.field(static=True)
+    activation: str = eqx.field(static=True)
+    layer_norm: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        vocabulary: int,
+        length: int,
+        output_dimension: int,
+        *,
+        width: int = 128,
+        heads: int = 4,
+        hidden_width: int | None = None,
+        blocks: int = 1,
+        activation: str = "relu",
+        layer_norm: bool = False,
+        scale: float = 1.0,
+        seed: int = 0,
+    ):
+        hidden = 4 * width if hidden_width is None else hidden_width
+        require_positive(
+            **{"vocabulary": vocabulary, "length": length, "output_dimension": output_dimension, "width": width},
+            **{"heads": heads, "hidden_width": hidden, "blocks": blocks, "scale": scale},
+        )
+        require(
+            width % heads == 0,
+            f"heads is {heads} and width {width}",
+            argument="heads",
+            value=heads,
+            remedy="choose a number of heads that divides the width",
+        )
+        require(
+            activation in ACTIVATIONS,
+            f"activation is {activation!r}",
+            argument="activation",
+            value=activation,
+            remedy=f"choose one of {', '.join(ACTIVATIONS)}",
+        )
+        require_seed(seed)
+        draw = np.random.default_rng(seed)
+
+        def drawn(rows: int, columns: int, input_width: int) -> np.ndarray:
+            return draw.normal(size=(rows, columns)) * (scale / math.sqrt(input_width))
+
+        self.embedding = drawn(vocabulary + 1, width, width)
+        self.positions = drawn(length + 1, width, width)
+        self.blocks = tuple(
+            TransformerBlock(
+                *(drawn(width, width, width) for _ in range(4)),
+                first=drawn(width, hidden, width),
+                second=drawn(hidden, width, hidden),
+            )
+            for _ in range(blocks)
+        )
+        self.unembedding = drawn(width, output_dimension, width)
+        self.heads = heads
+        self.activation = activation
+        self.layer_norm = layer_norm
+
+    def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array, "... c"]:
+        """Outputs for one row of tokens or a batch."""
+        return self.features(x) @ self.unembedding
+
+    def features(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array, "... width"]:
+        """What is unembedded, the stream at the last position, for one row of tokens or a batch."""
+        h = self._embedded(x)
+        for block in self.blocks[:-1]:
+            h = self._passed(block, h, 0)
+        # Nothing reads the other positions of the last block.
+        return self._normalised(self._passed(self.blocks[-1], h, h.shape[-2] - 1)[..., 0, :])
+
+    @property
+    def classifier(self) -> Float[Array | np.ndarray, "width c"]:
+        """The matrix by which features become outputs: outputs = features @ classifier."""
+        return self.unembedding
+
+    @property
+    def classifier_bias(self) -> Float[np.ndarray, " c"]:
+        """The bias of the outputs, which is zero."""
+        return np.zeros(self.unembedding.shape[1])
+
+    def _embedded(self, x: Array | np.ndarray) -> Array:
+        vocabulary, length = len(self.embedding) - 1, len(self.positions) - 1
+        require(
+            x.shape[-1] == length * vocabulary,
+            f"inputs have {x.shape[-1]} columns",
+            argument="inputs",
+            value=x.shape[-1],
+            remedy=f"give {length} one-hot tokens of {vocabulary} numbers side by side",
+        )
+        tokens = jnp.reshape(x, (*x.shape[:-1], length, vocabulary)) @ self.embedding[:-1]
+        ends = jnp.broadcast_to(self.embedding[-1], (*x.shape[:-1], 1, tokens.shape[-1]))
+        return jnp.concatenate([tokens, ends], axis=-2) + self.positions
+
+    def _passed(self, block: TransformerBlock, h: Array, start: int) -> Array:
+        """The stream after a block, at the positions from `start` on."""
+        normal = self._normalised(h)
+        queries, keys, values = (
+            jnp.reshape(part @ weights, (*part.shape[:-1], self.heads, -1))
+            for part, weights in (
+                (normal[..., start:, :], block.queries),
+                (normal, block.keys),
+                (normal, block.values),
+            )
+        )
+        scores = jnp.einsum("...shk,...thk->...hst", queries, keys) / math.sqrt(keys.shape[-1])
+        place = jnp.arange(h.shape[-2])
+        weights = jax.nn.softmax(jnp.where(place <= place[start:, None], scores, -jnp.inf))
+        mixed = jnp.einsum("...hst,...thk->...shk", weights, values)
+        h = h[..., start:, :] + jnp.reshape(mixed, (*mixed.shape[:-2], -1)) @ block.outputs
+        return h + ACTIVATIONS[self.activation](self._normalised(h) @ block.first) @ block.second
+
+    def _normalised(self, h: Array) -> Array:
+        if not self.layer_norm:
+            return h
+        centred = h - jnp.mean(h, axis=-1, keepdims=True)
+        return centred / jnp.sqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + _SMALLEST_VARIANCE)

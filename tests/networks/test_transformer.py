@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.networks.transformer import Transformer
+
+VOCABULARY, LENGTH = 5, 3
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _float64():
+    with jax.enable_x64(True):
+        yield
+
+
+def rows(tokens) -> np.ndarray:
+    tokens = np.asarray(tokens)
+    return np.eye(VOCABULARY)[tokens].reshape(len(tokens), -1)
+
+
+def drawn_tokens(count: int = 7) -> np.ndarray:
+    return np.random.default_rng(0).integers(VOCABULARY, size=(count, LENGTH))
+
+
+def network(**options) -> Transformer:
+    return Transformer(VOCABULARY, LENGTH, 4, **{"width": 8, "heads": 2, "hidden_width": 6, "seed": 1, **options})
+
+
+@eqx.filter_jit
+def outputs(transformer: Transformer, x: np.ndarray) -> jax.Array:
+    return transformer(x)
+
+
+@eqx.filter_jit
+def first_stream(transformer: Transformer, x: np.ndarray) -> jax.Array:
+    return transformer._passed(transformer.blocks[0], transformer._embedded(x), 0)
+
+
+def normalised(stream: np.ndarray, layer_norm: bool) -> np.ndarray:
+    if not layer_norm:
+        return stream
+    return np.array([(h - h.mean()) / np.sqrt(h.var() + 1e-5) for h in stream])
+
+
+def by_loops(transformer: Transformer, tokens: np.ndarray) -> np.ndarray:
+    """The outputs for one row of tokens, position by position and head by head."""
+    stream = np.array([transformer.embedding[token] for token in [*tokens, VOCABULARY]]) + transformer.positions
+    size = stream.shape[1] // transformer.heads
+    for block in transformer.blocks:
+        read, mixed = normalised(stream, transformer.layer_norm), np.zeros_like(stream)
+        for head in range(transformer.heads):
+            own = slice(head * size, (head + 1) * size)
+            for s in range(len(stream)):
+                query = read[s] @ block.queries[:, own]
+                scores = np.array([query @ (read[t] @ block.keys[:, own]) for t in range(s + 1)]) / np.sqrt(size)
+                shares = np.exp(scores) / np.exp(scores).sum()
+                value = sum(share * (read[t] @ block.values[:, own]) for t, share in enumerate(shares))
+                mixed[s] += value @ block.outputs[own]
+        stream = stream + mixed
+        stream = stream + np.maximum(normalised(stream, transformer.layer_norm) @ block.first, 0) @ block.second
+    return normalised(stream, transformer.layer_norm)[-1] @ transformer.unembedding
+
+
+@pytest.mark.parametrize("options", [{}, {"blocks": 2}, {"blocks": 2, "layer_norm": True, "heads": 4}])
+def test_outputs_are_those_of_a_plain_loop(options):
+    transformer, tokens = network(**options), drawn_tokens()
+    expected = np.array([by_loops(transformer, each) for each in tokens])
+    # Sums of about ten terms in another order.
+    np.testing.assert_allclose(outputs(transformer, rows(tokens)), expected, rtol=1e-12, atol=1e-13)
+
+
+def test_outputs_are_the_features_times_the_classifier():
+    transformer, x = network(layer_norm=True), rows(drawn_tokens())
+    features, given = eqx.filter_jit(lambda each, x: (each.features(x), each(x)))(transformer, x)
+    # Two orders of the same sums.
+    np.testing.assert_allclose(given, np.asarray(features) @ transformer.classifier, rtol=1e-12)
+    assert not transformer.classifier_bias.any()
+
+
+def test_samples_do_not_see_each_other():
+    transformer, x = network(), rows(drawn_tokens())
+    order = np.random.default_rng(1).permutation(len(x))
+    # Matrix products may sum in another order for another number of rows.
+    np.testing.assert_allclose(outputs(transformer, x)[order], outputs(transformer, x[order]), rtol=1e-12)
+    np.testing.assert_allclose(outputs(transformer, x)[2], outputs(transformer, x[2]), rtol=1e-12)
+
+
+def test_renaming_the_tokens_renames_the_rows_of_the_embedding():
+    transformer, tokens = network(), drawn_tokens()
+    names = np.random.default_rng(2).permutation(VOCABULARY)
+    renamed = eqx.tree_at(
+        lambda each: each.embedding, transformer, transformer.embedding[np.append(np.argsort(names), VOCABULARY)]
+    )
+    np.testing.assert_allclose(outputs(renamed, rows(names[tokens])), outputs(transformer, rows(tokens)), rtol=1e-14)
+
+
+def test_without_positions_the_order_of_the_tokens_does_not_matter_and_with_them_it_does():
+    transformer, tokens = network(), drawn_tokens()
+    same = eqx.tree_at(lambda each: each.positions, transformer, np.zeros_like(transformer.positions))
+    there, back = rows(tokens), rows(tokens[:, ::-1])
+    np.testing.assert_allclose(outputs(same, there), outputs(same, back), rtol=1e-12)
+    assert np.abs(outputs(transformer, there) - outputs(transformer, back)).max() > 1e-3
+
+
+def test_no_position_sees_a_later_token():
+    transformer = network(blocks=2)
+    tokens = drawn_tokens()
+    other = tokens.copy()
+    other[:, -1] = (other[:, -1] + 1) % VOCABULARY
+    streams = [np.asarray(first_stream(transformer, rows(each))) for each in (tokens, other)]
+    np.testing.assert_array_equal(streams[0][:, : LENGTH - 1], streams[1][:, : LENGTH - 1])
+    assert np.all(np.abs(streams[0][:, LENGTH - 1 :] - streams[1][:, LENGTH - 1 :]).max(axis=-1) > 1e-3)
+
+
+def test_the_slopes_of_paired_matrices_balance():
+    """Scaling one of a pair up and the other down changes nothing: Euler's identity, pair by pair."""
+    transformer, x = network(), rows(drawn_tokens())
+    slope = eqx.filter_jit(eqx.filter_grad(lambda each: jnp.mean(jnp.sin(each(x)))))
+    slopes = slope(jax.tree.map(jnp.asarray, transformer))
+    for block, slope in zip(transformer.blocks, slopes.blocks, strict=True):
+        for one, other in (("queries", "keys"), ("values", "outputs"), ("first", "second")):
+            powers = [float(np.sum(getattr(block, name) * getattr(slope, name))) for name in (one, other)]
+            assert abs(powers[0]) > 1e-6
+            assert powers[0] == pytest.approx(powers[1], rel=1e-9)
+
+
+def test_the_start_has_the_variances_that_it_says_and_the_scale():
+    transformer = Transformer(40, 2, 40, width=64, seed=3)
+    block = transformer.blocks[0]
+    for weights, input_width in (
+        (transformer.embedding, 64),
+        (block.queries, 64),
+        (block.first, 64),
+        (block.second, 256),
+        (transformer.unembedding, 64),
+    ):
+        # Five standard errors of a variance.
+        assert input_width * weights.var() == pytest.approx(1, abs=5 * np.sqrt(2 / weights.size))
+    doubled = Transformer(40, 2, 40, width=64, seed=3, scale=2.0)
+    np.testing.assert_array_equal(doubled.blocks[0].keys, 2 * block.keys)
+
+
+@pytest.mark.parametrize(
+    ("fields", "argument"),
+    [
+        ({"vocabulary": 0}, "vocabulary"),
+        ({"length": 0}, "length"),
+        ({"width": 0}, "width"),
+        ({"heads": 3}, "heads"),
+        ({"hidden_width": -1}, "hidden_width"),
+        ({"blocks": 0}, "blocks"),
+        ({"activation": "step"}, "activation"),
+        ({"scale": 0.0}, "scale"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_bad_input_is_named(fields, argument):
+    with pytest.raises(InputError) as error:
+        Transformer(**{"vocabulary": 5, "length": 2, "output_dimension": 5, "width": 8, **fields})
+    assert error.value.argument == argument
+
+
+def test_rows_of_another_length_are_refused():
+    with pytest.raises(InputError) as error:
+        network()(np.zeros((2, 7)))
+    assert error.value.argument == "inputs"
