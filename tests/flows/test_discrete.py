@@ -1,3 +1,5 @@
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,8 +11,11 @@ from hypothesis import strategies as st
 
 from dynascope.errors import DivergenceError, InputError
 from dynascope.flows import descend, gradient_flow
-from dynascope.networks import DeepLinear, TwoLayer
-from dynascope.tasks import Task
+from dynascope.flows.discrete import _train
+from dynascope.flows.objective import Objective
+from dynascope.networks import MLP, DeepLinear, TwoLayer
+from dynascope.tasks import SparseParity, Task
+from dynascope.tasks.stream import Stream
 
 TASK = Task([[1.0, 0.5], [-0.3, 2.0], [0.7, -1.1], [0.2, 0.4]], [[1.0], [-0.5], [0.8], [0.1]], name="four points")
 NETWORK = TwoLayer(2, 4, 1, seed=1)
@@ -94,6 +99,15 @@ def test_a_batch_of_all_samples_is_the_full_batch():
     shuffled = descend(NETWORK, TASK, steps=50, learning_rate=0.1, batch_size=4)
     # The samples are summed in another order.
     assert shuffled.loss.to_numpy() == pytest.approx(full.loss.to_numpy(), abs=1e-12)
+
+
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_micro_batches_do_not_change_the_steps(batch_size):
+    options = {"steps": 30, "learning_rate": [0.05, 0.1], "batch_size": batch_size}
+    whole = descend(NETWORK, TASK, **options)
+    parts = descend(NETWORK, TASK, micro_batch_size=1, **options)
+    # The samples are summed in another order.
+    assert parts.loss.to_numpy() == pytest.approx(whole.loss.to_numpy(), abs=1e-12)
 
 
 def test_an_epoch_sees_every_sample_once():
@@ -214,6 +228,116 @@ def test_an_explosion_is_noticed_before_it_leaves_the_finite_numbers():
         descend(Line(np.array(0.0)), task, steps=20, learning_rate=3.0, record_steps=[0, 10, 20])
 
 
+PARITY = SparseParity(skills=2, bits=4, relevant_bits=2, target_scale=1.5)
+
+
+@dataclasses.dataclass(frozen=True)
+class Doubling(Stream):
+    """y = 2 x of a Gaussian x; no formula of its loss is given."""
+
+    traced: list = dataclasses.field(default_factory=list, compare=False)
+
+    def sample(self, key, samples, *, dtype=float):
+        self.traced.append(samples)
+        inputs = jax.random.normal(key, (samples, 2), dtype)
+        return inputs, 2 * inputs[:, :1]
+
+
+def parity_network(parity, seed=0):
+    return MLP((parity.input_dimension, 6, 1), seed=seed)
+
+
+def skill_strength(network):
+    return PARITY.skill_strength(network).strength
+
+
+def test_every_step_on_a_stream_is_on_fresh_samples():
+    network = TwoLayer(6, 4, 1, seed=1)
+    end = descend(network, PARITY, steps=5, learning_rate=0.1, batch_size=8, seed=7, return_networks=True)[1]
+    first, second = network.first, network.second
+    with jax.enable_x64(True):
+        batches = [PARITY.sample(jax.random.fold_in(jax.random.key(7), step), 8) for step in range(5)]
+    for inputs, targets, _ in batches:
+        inputs = np.asarray(inputs)
+        residual = (inputs @ first @ second - np.asarray(targets)) / 8
+        change = inputs.T @ residual @ second.T, (inputs @ first).T @ residual
+        first, second = first - 0.1 * change[0], second - 0.1 * change[1]
+    assert end.first == pytest.approx(first, abs=1e-14)
+    assert end.second == pytest.approx(second, abs=1e-14)
+    assert all(np.any(batches[0].inputs != other.inputs) for other in batches[1:])
+
+
+def test_the_loss_of_any_other_stream_is_estimated_from_fresh_samples():
+    network = DeepLinear((2, 1), seed=3)
+    options = {"steps": 1, "learning_rate": 1e-9, "batch_size": 1, "record_steps": [0, 1]}
+    record = descend(network, Doubling(), **options)
+    missed = np.sum((np.asarray(network.weights[0][:, 0]) - [2.0, 0.0]) ** 2)
+    # The loss of a sample is ½ missed · χ² with one degree of freedom, so of standard deviation missed/√2; five errors.
+    assert record.loss.to_numpy() == pytest.approx(missed / 2, abs=5 * missed / np.sqrt(2 * 20_000))
+    # The network has hardly moved between the two, and the samples are others.
+    assert abs(float(record.loss[1] - record.loss[0])) > 1e-6
+    assert record.attrs["loss_over"] == "20000 fresh samples at each recorded step"
+
+
+def test_members_on_a_stream_see_the_same_samples_as_single_runs_and_have_their_exact_loss():
+    networks = [parity_network(PARITY, seed) for seed in range(3)]
+    options = {
+        "steps": 40,
+        "batch_size": 8,
+        "record_steps": [0, 20, 40],
+        "statistics": {"skill_strength": (skill_strength, ["skill"])},
+        "seed": 3,
+    }
+    record = descend(networks, PARITY, learning_rate=[0.05, 0.1], **options)
+    inputs, targets, _, weights = PARITY.population()
+    with jax.enable_x64(True):
+        missed = np.asarray(networks[1](inputs)) - targets
+    # Of so few bits the loss is exact.
+    assert float(record.loss[1, 0, 0]) == pytest.approx(weights @ missed[:, 0] ** 2 / 2, rel=1e-12)
+    assert (record.attrs["loss_over"], record.attrs["task"]) == ("the whole distribution", "sparse parity")
+    assert record.skill_strength.dims == ("seed", "learning_rate", "step", "skill")
+    for seed, rate in [(2, 1)]:
+        single = descend(networks[seed], PARITY, learning_rate=[0.05, 0.1][rate], **options)
+        for name in ("loss", "skill_strength"):
+            # The same steps with sums in another order.
+            assert record[name].to_numpy()[seed, rate] == pytest.approx(single[name].to_numpy(), abs=1e-12)
+
+
+def test_a_stream_takes_the_same_program_and_memory_for_any_number_of_steps():
+    stream, network, batch = Doubling(), DeepLinear((2, 1), seed=3), 1000
+
+    def run(steps):
+        options = {"learning_rate": 0.01, "batch_size": batch, "record_steps": [0, steps // 2, steps]}
+        # An equal stream, as another instance.
+        return descend(network, dataclasses.replace(stream), steps=steps, **options)
+
+    run(100)
+    once = len(stream.traced)
+    run(1000)
+    assert once == len(stream.traced) > 0
+
+    weights, frame = eqx.partition(DeepLinear((PARITY.input_dimension, 1), seed=3), eqx.is_inexact_array)
+    with jax.enable_x64(True):
+        arguments = (Objective(frame, PARITY), weights, np.asarray(0.01), np.array([0, 500_000, 500_000]))
+        lowered = _train.lower(*arguments, np.asarray(0), (), optax.sgd, batch, 1, False, False)
+        program = lowered.compile().compiled
+    # A million steps would have seen 48 gigabytes of inputs.
+    assert program.memory_analysis().temp_size_in_bytes < 20 * batch * PARITY.input_dimension * 8
+
+
+def test_a_stream_is_drawn_in_the_precision_of_the_weights():
+    network = jax.tree.map(lambda w: w.astype(np.float32), parity_network(PARITY))
+    record, end = descend(network, PARITY, steps=3, learning_rate=0.1, batch_size=4, return_networks=True)
+    assert record.loss.dtype == end.weights[0].dtype == np.float32
+
+
+@pytest.mark.parametrize("batch_size", [None, 0])
+def test_a_stream_needs_a_whole_number_of_samples_in_a_step(batch_size):
+    with pytest.raises(InputError, match="fresh samples") as caught:
+        descend(parity_network(PARITY), PARITY, steps=10, learning_rate=0.1, batch_size=batch_size)
+    assert caught.value.argument == "batch_size"
+
+
 @given(seed=st.integers(0, 10_000), rate=st.floats(1e-3, 0.05))
 @settings(max_examples=15)
 def test_small_steps_never_increase_the_loss(seed, rate):
@@ -231,6 +355,9 @@ def test_small_steps_never_increase_the_loss(seed, rate):
         ({"scale": np.nan}, "scale"),
         ({"batch_size": 5}, "batch_size"),
         ({"batch_size": 0}, "batch_size"),
+        ({"micro_batch_size": 3}, "micro_batch_size"),
+        ({"micro_batch_size": 0}, "micro_batch_size"),
+        ({"micro_batch_size": 2, "task": PARITY.expectation()}, "micro_batch_size"),
         ({"record_steps": 1}, "record_steps"),
         ({"record_steps": [0, 0]}, "record_steps"),
         ({"record_steps": [0, 11]}, "record_steps"),
@@ -239,5 +366,5 @@ def test_small_steps_never_increase_the_loss(seed, rate):
 )
 def test_bad_input_names_the_argument(options, argument):
     with pytest.raises(InputError) as caught:
-        descend(NETWORK, TASK, **{"steps": 10, "learning_rate": 0.1, **options})
+        descend(NETWORK, **{"task": TASK, "steps": 10, "learning_rate": 0.1, **options})
     assert caught.value.argument == argument

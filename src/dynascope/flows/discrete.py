@@ -15,23 +15,26 @@ from jaxtyping import Int
 from dynascope.errors import DivergenceError, require, require_positive
 from dynascope.flows.ensemble import Ensemble, each_member, gather
 from dynascope.flows.objective import Objective, Samples, Statistics, check_statistics
+from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task
 
 __all__ = ["descend"]
 
+_EVALUATED = 20_000  # fresh samples for the loss of a stream that has no formula for it
 # A loss this many times that of the zero function, or the initial one, does not come back.
 _EXPLODED = 1e8
 
 
 def descend(
     network: Any,
-    task: Task | Any,
+    task: Task | Stream | Any,
     *,
     steps: int,
     learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float],
     scale: float | Sequence[float] | np.ndarray = 1.0,
     optimizer: str | Callable[[Any], optax.GradientTransformation] = "sgd",
     batch_size: int | None = None,
+    micro_batch_size: int | None = None,
     record_steps: int | Sequence[int] | np.ndarray | None = None,
     statistics: Mapping[str, tuple[Callable[[Any], Any], Sequence[str]]] | None = None,
     seed: int = 0,
@@ -53,7 +56,8 @@ def descend(
     Args:
         network: An equinox module, a function of a batch (n, d) with outputs (n, c), with float64 or float32 weights,
             whose precision is used throughout; or a list of modules that differ only in their weights.
-        task: What it learns.
+        task: What it learns: a `Task`; a `Stream`, of which every step draws a batch of fresh samples; or an
+            `Expectation`.
         steps: Number of steps.
         learning_rate: η, or several, or one rate for each layer as a mapping from the name of a weight array (or of a
             part of the network that holds some) to its rate.
@@ -61,7 +65,10 @@ def descend(
         optimizer: "sgd", or a function from a learning rate to an optax transformation, such as `optax.adam`. Layer
             rates multiply the updates of the optimiser at rate one.
         batch_size: Samples in a step; None for all. The data are shuffled anew for each epoch, and what does not fill
-            a batch at its end is left out. All members of an ensemble see the same batches.
+            a batch at its end is left out. A stream needs one. All members of an ensemble see the same batches.
+        micro_batch_size: Samples of which the gradient is computed at a time, a divisor of the batch; None for all. The
+            gradient of the batch is the mean of theirs, which takes less memory and, where they stay in a core's cache,
+            less time. Only for networks whose output for a sample does not depend on the other samples.
         record_steps: Number of steps at which to record, spread logarithmically from 0 to the last (None for 100), or
             these steps.
         statistics: Further quantities to record: name → (JAX function of the network, names of the axes of its value).
@@ -70,8 +77,9 @@ def descend(
             front.
 
     Returns:
-        The record: `loss` (of all data) and each statistic along `step`, and `time`. With `return_networks`, the pair
-        of the record and the network.
+        The record: `loss` (of all data) and each statistic along `step`, and `time`. The loss of a stream is exact
+        where it has an expectation, and else a mean over 20 000 samples drawn at each recorded step; the attribute
+        `loss_over` says which. With `return_networks`, the pair of the record and the network.
 
     Raises:
         InputError: An argument is outside its domain.
@@ -92,16 +100,8 @@ def descend(
         value=str(optimizer),
         remedy="choose sgd, or give a function from a learning rate to an optax transformation",
     )
-    samples = task.samples if isinstance(task, Task) else 0
-    require(
-        batch_size is None or 1 <= batch_size <= samples,
-        f"batch_size is {batch_size}",
-        argument="batch_size",
-        value=batch_size,
-        remedy=f"choose between 1 and the {samples} samples of the task"
-        if samples
-        else "an expectation has no samples",
-    )
+    _require_batch(batch_size, task)
+    parts = _parts(micro_batch_size, task.samples if isinstance(task, Task) and batch_size is None else batch_size)
     checked = check_statistics(statistics)
     recorded = _recorded(record_steps, steps)
     ensemble = gather(network, task, scale, learning_rate)
@@ -109,7 +109,7 @@ def descend(
     # The first count leads to the first recorded step, the last one from there to the end.
     counts = np.diff(np.concatenate([[0], recorded, [steps]]))
     layerwise, many = isinstance(learning_rate, Mapping), bool(ensemble.dimensions)
-    result = ensemble.run(_train, counts, np.asarray(seed), checked, make_optimizer, batch_size, layerwise, many)
+    result = ensemble.run(_train, counts, np.asarray(seed), checked, make_optimizer, batch_size, parts, layerwise, many)
     rate = np.asarray(max(learning_rate.values()) if isinstance(learning_rate, Mapping) else learning_rate)
     time = np.multiply.outer(rate, recorded)
     _raise_if_diverged(ensemble, result, recorded, time)
@@ -124,6 +124,7 @@ def descend(
             "optimizer": optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", str(optimizer)),
             "batch_size": batch_size,
             "batch_seed": seed,
+            "loss_over": _loss_over(task),
         },
     )
     return (record, ensemble.network(result["weights"])) if return_networks else record
@@ -139,24 +140,41 @@ def _train(
     statistics: Statistics,
     make_optimizer: Callable[[Any], optax.GradientTransformation],
     batch_size: int | None,
+    parts: int,
     layerwise: bool,
     many: bool,
 ) -> dict[str, Any]:
-    samples = 1 if batch_size is None else len(objective.average.inputs)
-    key = jax.random.key(seed)
+    average: Any = objective.average
+    stream = _stream(average)
+    samples = len(average.inputs) if batch_size is not None and stream is None else 1
+    key, dtype = jax.random.key(seed), jax.tree.leaves(weights)[0].dtype
+
+    def drawn(stream: Stream, key: Any, size: int) -> Objective:
+        inputs, targets = stream.sample(key, size, dtype=dtype)[:2]
+        return Objective(objective.frame, Samples(inputs, targets))
 
     def batch(step: Any, order: Any) -> tuple[Objective, Any]:
         if batch_size is None:
             return objective, order
+        if stream is not None:
+            return drawn(stream, jax.random.fold_in(key, step), batch_size), order
         epoch, place = jnp.divmod(step, samples // batch_size)
         # Batches are common to all members, so that this remains a branch when members are batched.
         order = jax.lax.cond(
             place == 0, lambda: jax.random.permutation(jax.random.fold_in(key, epoch), samples), lambda: order
         )
         rows = jax.lax.dynamic_slice_in_dim(order, place * batch_size, batch_size)
-        return Objective(
-            objective.frame, Samples(objective.average.inputs[rows], objective.average.targets[rows])
-        ), order
+        return Objective(objective.frame, Samples(average.inputs[rows], average.targets[rows])), order
+
+    def measure(weights: Any, step: Any) -> dict[str, Any]:
+        measured = objective
+        if stream is not None and stream.has_expectation:
+            measured = Objective(objective.frame, stream.expectation())
+        elif stream is not None:
+            # Keys of batches have one number after the seed, so these are others.
+            evaluation = jax.random.fold_in(jax.random.fold_in(key, step), _EVALUATED)
+            measured = drawn(stream, evaluation, _EVALUATED)
+        return measured.measure(weights, statistics)
 
     def member(weights: Any, rates: Any) -> dict[str, Any]:
         optimizer = make_optimizer(1.0 if layerwise else rates)
@@ -164,7 +182,7 @@ def _train(
         def step(index: Any, carry: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
             weights, state, order = carry
             current, order = batch(index, order)
-            updates, state = optimizer.update(jax.grad(current.loss)(weights), state, weights)
+            updates, state = optimizer.update(current.gradient(weights, parts), state, weights)
             if layerwise:
                 updates = jax.tree.map(jnp.multiply, updates, rates)
             return optax.apply_updates(weights, updates), state, order
@@ -172,7 +190,7 @@ def _train(
         def segment(carry: tuple[Any, Any], count: Any) -> tuple[tuple[Any, Any], dict[str, Any]]:
             done, state = carry
             state = jax.lax.fori_loop(done, done + count, step, state)
-            return (done + count, state), objective.measure(state[0], statistics)
+            return (done + count, state), measure(state[0], done + count)
 
         start = (weights, optimizer.init(weights), jnp.arange(samples))
         (done, state), curves = jax.lax.scan(segment, (jnp.zeros((), counts.dtype), start), counts[:-1])
@@ -180,7 +198,48 @@ def _train(
         finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(final)]).all()
         return {"curves": curves, "weights": final, "finite": finite}
 
-    return each_member(member, objective, weights, rates, many=many)
+    first, _ = batch(0, jnp.arange(samples))
+    return each_member(member, first, weights, rates, many=many, parts=parts)
+
+
+def _require_batch(batch_size: int | None, task: Task | Stream | Any) -> None:
+    if isinstance(task, Stream):
+        whole = isinstance(batch_size, int | np.integer) and batch_size >= 1
+        remedy = "choose how many fresh samples each step of a stream draws"
+    else:
+        samples = task.samples if isinstance(task, Task) else 0
+        whole = batch_size is None or 1 <= batch_size <= samples
+        remedy = f"choose between 1 and the {samples} samples of the task"
+    require(
+        whole,
+        f"batch_size is {batch_size}",
+        argument="batch_size",
+        value=batch_size,
+        remedy=remedy if isinstance(task, Task | Stream) else "an expectation has no samples",
+    )
+
+
+def _parts(micro_batch_size: int | None, batch: int | None) -> int:
+    if micro_batch_size is None:
+        return 1
+    require(
+        batch is not None and micro_batch_size >= 1 and batch % micro_batch_size == 0,
+        f"micro_batch_size is {micro_batch_size}",
+        argument="micro_batch_size",
+        value=micro_batch_size,
+        remedy=f"choose a divisor of the batch of {batch} samples" if batch else "an expectation has no samples",
+    )
+    return (batch or 0) // micro_batch_size
+
+
+def _stream(average: Any) -> Stream | None:
+    return average if isinstance(average, Stream) else None
+
+
+def _loss_over(task: Task | Stream | Any) -> str:
+    if not isinstance(task, Stream):
+        return "all data"
+    return "the whole distribution" if task.has_expectation else f"{_EVALUATED} fresh samples at each recorded step"
 
 
 def _raise_if_diverged(ensemble: Ensemble, result: dict[str, Any], recorded: np.ndarray, time: np.ndarray) -> None:

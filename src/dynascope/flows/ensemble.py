@@ -159,18 +159,19 @@ class Ensemble:
 
 
 def each_member(
-    member: Callable[[Any, Any], Any], objective: Objective, weights: Any, rates: Any, *, many: bool
+    member: Callable[[Any, Any], Any], objective: Objective, weights: Any, rates: Any, *, many: bool, parts: int = 1
 ) -> Any:
     """Apply a traceable function of (weights, rates) to every member: block after block, batched within a block.
 
-    A block whose intermediate results stay in a core's cache is several times faster than all members at once.
+    A block whose intermediate results stay in a core's cache is several times faster than all members at once. The
+    gradients of the objective are computed in so many parts.
     """
     if not many:
         return member(weights, rates)
     members = len(jax.tree.leaves(weights)[0])
     blocks = 1
     if jax.default_backend() == "cpu":
-        needed = members * objective.working_memory(_members(weights, 0))
+        needed = members * objective.working_memory(_members(weights, 0), parts)
         blocks = min(members, -(-needed // _CACHE))
     arguments = _members((weights, rates), _equal_parts(members, blocks))
     results = jax.lax.map(lambda block: jax.vmap(member)(*block), arguments)

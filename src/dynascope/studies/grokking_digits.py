@@ -21,7 +21,6 @@ __all__ = ["GrokkingDigits"]
 _HIDDEN_LAYERS = 3
 _BLANK = 4  # blank pixels whose weights are followed, at most
 _FIRST_RECORD = 10
-_FORGETTING, _SQUARES_FORGETTING, _EPSILON = 0.9, 0.999, 1e-8  # the usual constants of Adam
 _TABLE = ("default", "weight downscaling", "target upscaling", "input downscaling", "output downscaling")
 _POSITIVE = (
     *("weight_scale", "target_scale", "small_weights", "large_targets", "small_inputs", "small_outputs", "width"),
@@ -286,6 +285,7 @@ class GrokkingDigits(Study):
         import numpy as np
 
         from dynascope.networks import MLP
+        from dynascope.studies.scaled_network import scaled_flow
 
         images = self._images
         widths = (images.inputs.shape[1], *(self.width,) * _HIDDEN_LAYERS, images.targets.shape[1])
@@ -295,7 +295,7 @@ class GrokkingDigits(Study):
         gauge = jax.tree.unflatten(jax.tree.structure(network), (*factors, *biases))
         started = jax.tree.map(np.multiply, network, gauge)
         dials = (run.target, run.input, run.output, run.decay * self.weight_decay, 1 / run.decay)
-        whole = _flow().module(started, gauge, *dials)
+        whole = scaled_flow().module(started, gauge, *dials)
         return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), whole)
 
     def _trained(self, seed: int) -> dict[str, tuple[dict[str, np.ndarray], dict[str, float]]]:
@@ -304,9 +304,10 @@ class GrokkingDigits(Study):
         import numpy as np
 
         from dynascope.flows import descend
+        from dynascope.studies.scaled_network import scaled_flow
         from dynascope.tasks import Task
 
-        images, flow = self._images, _flow()
+        images, flow = self._images, scaled_flow()
         networks = [self._network(run, seed) for run in self._runs.values()]
         # The network returns its error, so that the factor on the targets is no part of the program.
         pairs = np.concatenate([images.inputs, images.targets], axis=1)
@@ -392,11 +393,13 @@ class GrokkingDigits(Study):
         import jax
         import numpy as np
 
+        from dynascope.studies.scaled_network import scaled_flow
+
         rows = self._images.blank
         start = np.array([self._network(run, seed).network.weights[0][rows] for seed in range(self.seeds)], float)
         with jax.enable_x64(True):
             counts = np.arange(1, self.steps + 1)
-            size = np.asarray(_flow().decay_alone(start, self.weight_decay, self.learning_rate, counts))
+            size = np.asarray(scaled_flow().decay_alone(start, self.weight_decay, self.learning_rate, counts))
         first = np.sqrt(np.mean(start**2, axis=(1, 2)))
         return np.vstack([np.ones(self.seeds), size / first])[self._recorded].T
 
@@ -469,110 +472,3 @@ def _effects(found: Mapping[str, Mapping[str, Any]]) -> tuple[list[Hypothesis], 
     ]
     hypotheses = [Hypothesis(factor, metric, -1, f"{factor}: {metric}", words) for factor, metric, words, _ in claims]
     return hypotheses, [each.compare(runs) for each, (*_, runs) in zip(hypotheses, claims, strict=True)]
-
-
-class _Flow(NamedTuple):
-    module: Any
-    optimizer: Any
-    statistics: Any
-    unravelled: Any
-    accuracy: Any
-    decay_alone: Any
-
-
-@functools.cache
-def _flow() -> _Flow:
-    """The network with its dials and its optimiser, one each, so that a compiled program is found again."""
-    import equinox as eqx
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-    import optax
-    from jax.flatten_util import ravel_pytree
-
-    class ScaledError(eqx.Module):
-        """The error b·f(a·x) − T·y of an MLP, given x and y side by side; dials are arrays: all share a program.
-
-        Attributes:
-            network: f.
-            gauge: Factors c on the size of each of its arrays, as a tree like it.
-            target_scale: T.
-            input_scale: a.
-            output_scale: b.
-            weight_decay: λ.
-            loss_factor: Factor on the loss and the decay together, by which one would divide ε.
-        """
-
-        network: Any
-        gauge: Any
-        target_scale: Any
-        input_scale: Any
-        output_scale: Any
-        weight_decay: Any
-        loss_factor: Any
-
-        def __call__(self, pairs: Any) -> Any:
-            width = self.network.weights[0].shape[0]
-            return self.outputs(pairs[:, :width]) - self.target_scale * pairs[:, width:]
-
-        def outputs(self, x: Any) -> Any:
-            return self.output_scale * self.network(self.input_scale * x)
-
-        def features(self, x: Any) -> Any:
-            return self.network.features(self.input_scale * x)
-
-    def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
-        """Adam on loss and decay, at steps in proportion to the gauge; the dials stay."""
-        adam = optax.adam(learning_rate, b1=_FORGETTING, b2=_SQUARES_FORGETTING, eps=_EPSILON)
-
-        def initial(params: Any) -> Any:
-            return adam.init(params.network)
-
-        def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-            def whole(slope: Any, weight: Any, factor: Any) -> Any:
-                return params.loss_factor * (factor * slope + params.weight_decay / factor * weight)
-
-            forces = jax.tree.map(whole, updates.network, params.network, params.gauge)
-            changes, state = adam.update(forces, state)
-            changes = jax.tree.map(jnp.multiply, changes, params.gauge)
-            return eqx.tree_at(lambda each: each.network, jax.tree.map(jnp.zeros_like, updates), changes), state
-
-        return optax.GradientTransformation(initial, update)
-
-    @jax.jit
-    def decay_alone(start: Any, weight_decay: Any, learning_rate: Any, counts: Any) -> Any:
-        """Root mean square (steps, seeds) of weights (seeds, pixels, neurons) by the recursion of Adam on λθ."""
-
-        def step(carry: Any, count: Any) -> Any:
-            weight, mean, square = carry
-            force = weight_decay * weight
-            mean = _FORGETTING * mean + (1 - _FORGETTING) * force
-            square = _SQUARES_FORGETTING * square + (1 - _SQUARES_FORGETTING) * force**2
-            spread = jnp.sqrt(square / (1 - _SQUARES_FORGETTING**count))
-            weight -= learning_rate * mean / (1 - _FORGETTING**count) / (spread + _EPSILON)
-            return (weight, mean, square), jnp.sqrt(jnp.mean(weight**2, axis=(1, 2)))
-
-        return jax.lax.scan(step, (start, jnp.zeros_like(start), jnp.zeros_like(start)), counts)[1]
-
-    def weights(network: Any) -> Any:
-        return ravel_pytree(network.network)[0]
-
-    def unravelled(network: Any, rows: Any) -> Any:
-        """The networks of which these are the weights, with the records in front."""
-        leaves, structure = jax.tree.flatten(network.network)
-        parts = np.split(rows, np.cumsum([leaf.size for leaf in leaves])[:-1], axis=1)
-        shaped = [part.reshape(-1, *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
-        same = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (len(rows), *leaf.shape)), network)
-        return eqx.tree_at(lambda each: each.network, same, jax.tree.unflatten(structure, shaped))
-
-    @eqx.filter_jit
-    def right(networks: Any, inputs: Any, targets: Any) -> Any:
-        labels = targets.argmax(axis=1)
-        return jax.lax.map(lambda each: jnp.mean(each.outputs(inputs).argmax(axis=1) == labels), networks)
-
-    def accuracy(networks: Any, inputs: Any, targets: Any) -> Any:
-        return np.asarray(right(networks, inputs, targets), float)
-
-    # Metrics of features are taken afterwards, in double precision, and only where they are asked for.
-    statistics = {"weights": (weights, ("weight",))}
-    return _Flow(ScaledError, adam_with_decay, statistics, unravelled, accuracy, decay_alone)

@@ -11,10 +11,12 @@ from .in_context import in_context_regression as in_context_regression
 from .modular import ModularAddition as ModularAddition
 from .modular import encoding_from_frequencies as encoding_from_frequencies
 from .modular import modular_addition as modular_addition
+from .modular_arithmetic import ModularArithmetic as ModularArithmetic
 from .multi_index import MultiIndex as MultiIndex
 from .multi_index import multi_index_regression as multi_index_regression
 from .parity import ParityPopulation as ParityPopulation
 from .parity import SparseParity as SparseParity
 from .skills import SkillStrength as SkillStrength
 from .skills import skill_frequencies as skill_frequencies
+from .stream import Stream as Stream
 from .task import Task as Task

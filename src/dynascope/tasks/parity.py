@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 from dynascope.errors import require, require_positive, require_seed
 from dynascope.tasks.parity_draw import ParitySample, draw
 from dynascope.tasks.skills import SkillStrength, measure_skills, require_count, skill_frequencies
+from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class ParityPopulation(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class SparseParity:
+class SparseParity(Stream):
     """A mixture of n_s skills, each the parity of its own m of n_b bits.
 
     Skill k comes with probability P(k) ∝ k^−(α+1), the bits x are uniform and independent, the input is
@@ -85,6 +86,8 @@ class SparseParity:
     target_scale: float = 5.0
     subsets: Literal["exclusive", "random"] = "exclusive"
     seed: int = 0
+
+    name: ClassVar[str] = "sparse parity"
 
     def __post_init__(self):
         require_count(skills=self.skills, bits=self.bits, relevant_bits=self.relevant_bits)
@@ -192,7 +195,7 @@ class SparseParity:
             InputError: More than 16 bits.
         """
         require(
-            self.bits <= _MOST_BITS,
+            self.has_expectation,
             f"bits is {self.bits}, and the population has 2^{self.bits} inputs for each skill",
             argument="bits",
             value=self.bits,
@@ -242,7 +245,12 @@ class SparseParity:
         from dynascope.tasks.expectation import Expectation
 
         self.all_bits()
-        return Expectation(self.population_loss, "sparse parity", (self._about, "The loss is over all inputs."))
+        return Expectation(self.population_loss, self.name, (*self.description, "The loss is over all inputs."))
+
+    @property
+    def has_expectation(self) -> bool:
+        """Whether there are at most 16 bits."""
+        return self.bits <= _MOST_BITS
 
     def task(self, samples: int, *, seed: int = 0) -> Task:
         """A training set of fixed samples.
@@ -257,16 +265,17 @@ class SparseParity:
         return Task(
             np.asarray(drawn.inputs),
             np.asarray(drawn.targets),
-            name="sparse parity",
-            description=(self._about, f"{samples} samples."),
+            name=self.name,
+            description=(*self.description, f"{samples} samples."),
             feature_names=[f"skill {k + 1}" for k in range(self.skills)] + [f"bit {j + 1}" for j in range(self.bits)],
         )
 
     @property
-    def _about(self) -> str:
+    def description(self) -> tuple[str, ...]:
+        """What is drawn, in one sentence."""
         return (
             f"{self.skills} parities of {self.relevant_bits} of {self.bits} bits, on {self.subsets} subsets, with "
-            f"frequencies falling as k^-{self.exponent + 1:g}."
+            f"frequencies falling as k^-{self.exponent + 1:g}.",
         )
 
     def _require_skill(self, skill: Any) -> None:

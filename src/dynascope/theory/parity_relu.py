@@ -93,7 +93,8 @@ def velocity(weights: TiedWeights, *, target_scale: float, learning_rate: float 
         Ȧ = η A (S − 2A + 2B + c),             Ḃ = η/2 B (S + 4A − 7B − 5c),
         Ġ = η/2 G (S − G − c),                 ċ = η/8 (2A − 5B − G − 8c).
 
-    C.15–C.18 of the source have the other sign, wrong coefficients in the second and inconsistent factors.
+    L is that of `loss`, and the gradient that of the four shared parameters. C.15–C.18 of the source have the other
+    sign, wrong coefficients in the second and inconsistent factors.
 
     Args:
         weights: A, B, G and c.
@@ -156,8 +157,8 @@ def integrated_path(
 ) -> TiedWeights:
     """The four parameters at the times, by integration of `velocity` in ln A, ln B, ln G and c.
 
-    The logarithms keep tiny starts from underflowing. The bias is fast and follows c ≈ (2A − 5B − G)/8, to −S and not
-    to S as the source has it.
+    The logarithms keep tiny starts from underflowing. The bias goes to −S, and not to S as the source has it, at the
+    rate η: it follows c ≈ (2A − 5B − G)/8 where S ≪ 1, and lags behind the neurons where S is larger.
 
     Args:
         times: Gradient-flow times t ≥ 0, increasing, shape (times,).

@@ -20,7 +20,7 @@ class GrokkingDelay(NamedTuple):
         train_step: First step from which the training curve holds its threshold, None if it never does.
         test_step: The same of the test curve.
         delay: test_step − train_step; negative if the test curve is first, None if one is never reached.
-        decades: log10(test_step/train_step); None besides if one of them is 0.
+        decades: log10(test_step/train_step); also None if one of them is 0.
         resolution: The longest of the recording intervals in which the thresholds were passed (of all of them where one
             was not); the delay may be off by as much.
         train_threshold: Threshold of the training curve.
@@ -48,8 +48,9 @@ def grokking_delay(
 ) -> GrokkingDelay:
     """Measure the delay between learning the training samples and learning the test samples.
 
-    A curve has reached its threshold at the first step from which it is at or above it for `hold` records in a row. The
-    number means nothing without the thresholds and the recording interval, which are therefore returned with it.
+    A curve has reached its threshold at the first step from which it is at or above it for `hold` records in a row,
+    whatever it does later. The number means nothing without the thresholds and the recording interval, which are
+    therefore returned with it.
 
     Args:
         steps: Steps or times of the records, increasing.

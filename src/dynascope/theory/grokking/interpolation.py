@@ -56,7 +56,8 @@ def interpolant_path(inputs: ArrayLike, targets: ArrayLike, products: ArrayLike)
     Args:
         inputs: X, one sample a row; of any rank.
         targets: y, in the range of X, as always where the rows are independent.
-        products: b > 0, the products u_i v_i of the weights, in any order; down to 1e-40 of the largest coefficient.
+        products: b > 0, the products u_i v_i of the weights, in any order; down to 1e-40 of the largest
+            coefficient of the interpolant of least ℓ2 norm.
 
     Returns:
         `InterpolantPath`.

@@ -131,7 +131,7 @@ def grokking_time(
     below b*, says that there is no delay: the network generalises as it fits.
 
     Args:
-        product: b* > 0, from `critical_point`; of any shape, as the others.
+        product: b* > 0, from `critical_point`; of any shape, broadcast with the others.
         scale: α > 0.
         weight_decay: λ > 0.
         lag: τ, from `critical_point`; zero for the leading order in λ.

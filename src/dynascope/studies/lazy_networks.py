@@ -1,0 +1,221 @@
+"""Networks trained on small targets: in all weights, in linear order or in the last layer; and their expansion."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from dynascope.networks import MLP
+
+__all__ = ["Expansion", "Trained", "expand", "fastest_rate", "measures", "train"]
+
+_ITERATIONS = 30
+
+
+class Trained(NamedTuple):
+    """What training made of networks, on the training inputs and then on others.
+
+    Attributes:
+        outputs: f − f₀ times the factor by which the targets were divided, shape (seeds, times, m, c).
+        movement: ‖h − h₀‖/‖h₀‖ of the features on the training inputs, shape (seeds, times).
+        features: h at the end on the training inputs, shape (seeds, n, p).
+    """
+
+    outputs: np.ndarray
+    movement: np.ndarray
+    features: np.ndarray
+
+
+class Expansion(NamedTuple):
+    """The orders of α (f − f₀) and of the features, f trained on targets over α: F₁ + F₂/α and h₀ + h₁/α.
+
+    Attributes:
+        first: F₁, the linearised network, shape (seeds, times, m, c).
+        second: F₂, shape (seeds, times, m, c).
+        movement: ‖h₁‖/‖h₀‖, shape (seeds, times).
+        start: h₀, shape (seeds, n, p).
+        change: h₁ at the end, shape (seeds, n, p).
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    movement: np.ndarray
+    start: np.ndarray
+    change: np.ndarray
+
+
+def train(
+    networks: Sequence[MLP],
+    kind: str,
+    inputs: np.ndarray,
+    targets: np.ndarray,
+    steps: np.ndarray,
+    statistics: Mapping[str, Any],
+    *,
+    divisor: float,
+    learning_rate: float,
+) -> Trained:
+    """Train f − f₀ on targets over a divisor by gradient descent.
+
+    Args:
+        networks: At the start, with biases.
+        kind: What is trained: "all layers", all layers of the "linearised" network, or the "last layer only".
+        inputs: Shape (n, d).
+        targets: Shape (n, c).
+        steps: Numbers of steps after which to record.
+        statistics: Those of `measures`; the same object finds the same program.
+        divisor: α.
+        learning_rate: η.
+    """
+    import jax
+    import numpy as np
+
+    from dynascope.flows import descend
+    from dynascope.tasks import Task
+
+    run, ends = descend(
+        [_module()(network, network, kind) for network in networks],
+        Task(inputs, targets / divisor, name="labels"),
+        steps=int(steps[-1]),
+        learning_rate=learning_rate,
+        record_steps=steps,
+        statistics=statistics,
+        return_networks=True,
+    )
+    with jax.enable_x64(True):
+        features = jax.device_get(jax.vmap(lambda network: network.features(inputs))(ends))
+    return Trained(divisor * run["outputs"].to_numpy(), run["movement"].to_numpy(), np.asarray(features))
+
+
+def measures(inputs: np.ndarray, others: np.ndarray) -> dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]]:
+    """The statistics that `train` records: outputs on the inputs and on others, and movement of the features."""
+    import jax.numpy as jnp
+    import numpy as np
+
+    points = np.concatenate([inputs, others])
+
+    def movement(network: Any) -> Any:
+        before = network.start.features(inputs)
+        return jnp.linalg.norm(network.features(inputs) - before) / jnp.linalg.norm(before)
+
+    return {"outputs": (lambda network: network(points), ("sample", "target")), "movement": (movement, ())}
+
+
+def fastest_rate(network: MLP, inputs: np.ndarray) -> float:
+    """The largest eigenvalue of the tangent kernel over n, to the accuracy of a clock."""
+    import jax
+    import jax.numpy as jnp
+
+    def iterate(outputs: Any, _: None) -> tuple[Any, Any]:
+        value, gradient = jax.vjp(lambda network: network(inputs), network)
+        moved = jax.jvp(lambda network: network(inputs), (network,), gradient(outputs))[1] / len(value)
+        size = jnp.linalg.norm(moved)
+        return moved / size, size
+
+    with jax.enable_x64(True):
+        network = jax.tree.map(jnp.asarray, network)
+        start = jnp.ones((len(inputs), len(network.classifier_bias)))
+        sizes = jax.jit(lambda start: jax.lax.scan(iterate, start / jnp.linalg.norm(start), None, _ITERATIONS)[1])
+        return float(sizes(start)[-1])
+
+
+def expand(
+    networks: Sequence[MLP],
+    inputs: np.ndarray,
+    targets: np.ndarray,
+    others: np.ndarray,
+    steps: np.ndarray,
+    *,
+    learning_rate: float,
+) -> Expansion:
+    """The first two orders of gradient descent in 1/α, from derivatives at the start alone.
+
+    With θ = θ₀ + θ₁/α + θ₂/α² + …, Jacobian J and second derivative H of f at θ₀, and r = J θ₁ − y, each step takes
+
+        θ₁ ← θ₁ − (η/n) Jᵀ r,  θ₂ ← θ₂ − (η/n) [Jᵀ (J θ₂ + ½ θ₁ᵀ H θ₁) + (H θ₁)ᵀ r],
+
+    and F₁ = J θ₁, F₂ = J θ₂ + ½ θ₁ᵀ H θ₁.
+
+    Args:
+        networks: At the start.
+        inputs: Those of the training samples, shape (n, d).
+        targets: y, shape (n, c).
+        others: Further inputs, shape (m − n, d).
+        steps: Numbers of steps, increasing, shape (times,).
+        learning_rate: η.
+    """
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    points = np.concatenate([inputs, others])
+
+    def orders(start: Any, x: Any, one: Any, two: Any) -> tuple[Any, Any]:
+        first, curved = jax.jvp(lambda at: jax.jvp(lambda each: each(x), (at,), (one,))[1], (start,), (one,))
+        return first, jax.jvp(lambda each: each(x), (start,), (two,))[1] + curved / 2
+
+    def step(_: Any, state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        start, one, two = state
+        first, second = orders(start, inputs, one, two)
+
+        def pulled(at: Any, residual: Any) -> Any:
+            return jax.vjp(lambda each: each(inputs), at)[1](residual)[0]
+
+        back, turned = jax.jvp(lambda at: pulled(at, first - targets), (start,), (one,))
+        rate = learning_rate / len(inputs)
+        one = jax.tree.map(lambda each, down: each - rate * down, one, back)
+        two = jax.tree.map(lambda each, *down: each - rate * sum(down), two, pulled(start, second), turned)
+        return start, one, two
+
+    def feature_change(start: Any, one: Any) -> Any:
+        return jax.jvp(lambda each: each.features(inputs), (start,), (one,))[1]
+
+    def segment(state: tuple[Any, Any, Any], count: Any) -> tuple[Any, Any]:
+        state = jax.lax.fori_loop(0, count, step, state)
+        return state, (*orders(state[0], points, *state[1:]), jnp.linalg.norm(feature_change(*state[:2])))
+
+    @jax.jit
+    def followed(start: Any) -> Expansion:
+        nothing = jax.tree.map(jnp.zeros_like, start)
+        end, (first, second, movement) = jax.lax.scan(segment, (start, nothing, nothing), counts)
+        before = start.features(inputs)
+        return Expansion(first, second, movement / jnp.linalg.norm(before), before, feature_change(*end[:2]))
+
+    counts = np.diff(steps, prepend=0)
+    with jax.enable_x64(True):
+        found = [jax.device_get(followed(jax.tree.map(jnp.asarray, network))) for network in networks]
+    return jax.tree.map(lambda *each: np.stack(each), *found)
+
+
+@functools.cache
+def _module() -> Any:
+    """The network as a module of which there is one, so that a compiled program is found."""
+    import equinox as eqx
+    import jax
+
+    class Moved(eqx.Module):
+        """f − f₀ of a network and its start, which stays; or its linear order, or that of its last layer."""
+
+        network: Any
+        start: Any
+        kind: str = eqx.field(static=True)
+
+        def __call__(self, x: Any) -> Any:
+            start = jax.lax.stop_gradient(self.start)
+            if self.kind == "all layers":
+                return self.network(x) - start(x)
+            if self.kind == "linearised":
+                moved = jax.tree.map(lambda now, before: now - before, self.network, start)
+                return jax.jvp(lambda network: network(x), (start,), (moved,))[1]
+            weights = self.network.classifier - start.classifier
+            return start.features(x) @ weights + self.network.classifier_bias - start.classifier_bias
+
+        def features(self, x: Any) -> Any:
+            """Inputs of the last layer, which stay where nothing but the linear order is trained."""
+            return (self.network if self.kind == "all layers" else self.start).features(x)
+
+    return Moved

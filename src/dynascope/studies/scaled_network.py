@@ -1,0 +1,128 @@
+"""An MLP whose weights, inputs, outputs and targets are scaled, and how Adam with decay trains it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+__all__ = ["ScaledFlow", "scaled_flow"]
+
+_FORGETTING, _SQUARES_FORGETTING, _EPSILON = 0.9, 0.999, 1e-8  # the usual constants of Adam
+
+
+class ScaledFlow(NamedTuple):
+    """What trains a scaled network and what is read of it.
+
+    Attributes:
+        module: The network with its dials, `ScaledError`.
+        optimizer: Adam with decay, at steps in proportion to the gauge.
+        statistics: The weights, all in a row.
+        unravelled: The networks of such rows, given one of them at the start.
+        accuracy: The share of images that networks tell apart, given inputs and targets.
+        decay_alone: What Adam makes of weights that only decay.
+    """
+
+    module: Any
+    optimizer: Any
+    statistics: Any
+    unravelled: Any
+    accuracy: Any
+    decay_alone: Any
+
+
+@functools.cache
+def scaled_flow() -> ScaledFlow:
+    """The network with its dials and its optimiser, one each, so that a compiled program is found again."""
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    import optax
+    from jax.flatten_util import ravel_pytree
+
+    class ScaledError(eqx.Module):
+        """The error b·f(a·x) − T·y of an MLP, given x and y side by side; dials are arrays: all share a program.
+
+        Attributes:
+            network: f.
+            gauge: Factors c on the size of each of its arrays, as a tree like it.
+            target_scale: T.
+            input_scale: a.
+            output_scale: b.
+            weight_decay: λ.
+            loss_factor: Factor on the loss and the decay together, by which one would divide ε.
+        """
+
+        network: Any
+        gauge: Any
+        target_scale: Any
+        input_scale: Any
+        output_scale: Any
+        weight_decay: Any
+        loss_factor: Any
+
+        def __call__(self, pairs: Any) -> Any:
+            width = self.network.weights[0].shape[0]
+            return self.outputs(pairs[:, :width]) - self.target_scale * pairs[:, width:]
+
+        def outputs(self, x: Any) -> Any:
+            return self.output_scale * self.network(self.input_scale * x)
+
+        def features(self, x: Any) -> Any:
+            return self.network.features(self.input_scale * x)
+
+    def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
+        """Adam on loss and decay, at steps in proportion to the gauge; the dials stay."""
+        adam = optax.adam(learning_rate, b1=_FORGETTING, b2=_SQUARES_FORGETTING, eps=_EPSILON)
+
+        def initial(params: Any) -> Any:
+            return adam.init(params.network)
+
+        def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+            def whole(slope: Any, weight: Any, factor: Any) -> Any:
+                return params.loss_factor * (factor * slope + params.weight_decay / factor * weight)
+
+            forces = jax.tree.map(whole, updates.network, params.network, params.gauge)
+            changes, state = adam.update(forces, state)
+            changes = jax.tree.map(jnp.multiply, changes, params.gauge)
+            return eqx.tree_at(lambda each: each.network, jax.tree.map(jnp.zeros_like, updates), changes), state
+
+        return optax.GradientTransformation(initial, update)
+
+    @jax.jit
+    def decay_alone(start: Any, weight_decay: Any, learning_rate: Any, counts: Any) -> Any:
+        """Root mean square (steps, seeds) of weights (seeds, pixels, neurons) by the recursion of Adam on λθ."""
+
+        def step(carry: Any, count: Any) -> Any:
+            weight, mean, square = carry
+            force = weight_decay * weight
+            mean = _FORGETTING * mean + (1 - _FORGETTING) * force
+            square = _SQUARES_FORGETTING * square + (1 - _SQUARES_FORGETTING) * force**2
+            spread = jnp.sqrt(square / (1 - _SQUARES_FORGETTING**count))
+            weight -= learning_rate * mean / (1 - _FORGETTING**count) / (spread + _EPSILON)
+            return (weight, mean, square), jnp.sqrt(jnp.mean(weight**2, axis=(1, 2)))
+
+        return jax.lax.scan(step, (start, jnp.zeros_like(start), jnp.zeros_like(start)), counts)[1]
+
+    def weights(network: Any) -> Any:
+        return ravel_pytree(network.network)[0]
+
+    def unravelled(network: Any, rows: Any) -> Any:
+        """The networks of which these are the weights, with the records in front."""
+        leaves, structure = jax.tree.flatten(network.network)
+        parts = np.split(rows, np.cumsum([leaf.size for leaf in leaves])[:-1], axis=1)
+        shaped = [part.reshape(-1, *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
+        same = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (len(rows), *leaf.shape)), network)
+        return eqx.tree_at(lambda each: each.network, same, jax.tree.unflatten(structure, shaped))
+
+    @eqx.filter_jit
+    def right(networks: Any, inputs: Any, targets: Any) -> Any:
+        labels = targets.argmax(axis=1)
+        return jax.lax.map(lambda each: jnp.mean(each.outputs(inputs).argmax(axis=1) == labels), networks)
+
+    def accuracy(networks: Any, inputs: Any, targets: Any) -> Any:
+        return np.asarray(right(networks, inputs, targets), float)
+
+    # Metrics of features are taken afterwards, in double precision, and only where they are asked for.
+    statistics = {"weights": (weights, ("weight",))}
+    return ScaledFlow(ScaledError, adam_with_decay, statistics, unravelled, accuracy, decay_alone)
