@@ -6,7 +6,8 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.parity_networks import EmergenceStudy
+from dynascope.studies.study import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,7 +39,7 @@ _PUBLISHED: Mapping[str, Any] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class EmergenceData(Study):
+class EmergenceData(EmergenceStudy):
     """The strength R_k/S of each skill of multitask sparse parity after training on D samples.
 
     Judged is the model of the theory, in which a skill g_k = Σ_l e_l/√D_c is spread over D_c generic features. Its
@@ -74,11 +75,6 @@ class EmergenceData(Study):
         seed: Seed of everything that is drawn.
     """
 
-    skills: int = 3
-    bits: int = 9
-    relevant_bits: int = 3
-    exponent: float = 0.6
-    target_scale: float = 5.0
     samples: list[int] = dataclasses.field(
         default_factory=lambda: [16, 32, 48, 64, 96, 128, 192, 256, 384, 576, 768, 1152, 2304]
     )
@@ -95,8 +91,7 @@ class EmergenceData(Study):
 
     name: ClassVar[str] = "emergence-data"
     reference: ClassVar[Reference] = Reference(
-        paper="Y. Nam, N. Fonseca, S. H. Lee, C. Mingard, A. A. Louis, An exactly solvable model for emergence and "
-        "scaling laws in the multitask sparse parity problem",
+        paper=EmergenceStudy.source,
         arxiv="2404.17563",
         claim="A skill spread over as many generic features as it needs samples is learned in proportion to its "
         "samples; calibrated on one skill, this forecasts from how many samples a network learns the others.",
@@ -329,24 +324,16 @@ class EmergenceData(Study):
 
         return {name: (SkillReading(self._parity, name), ("skill",)) for name in ("strength", "skill_loss")}
 
-    # The task.
+    # The fields.
 
-    @functools.cached_property
-    def _parity(self) -> SparseParity:
+    def _check(self, parity: SparseParity) -> None:
         import numpy as np
 
         from dynascope.errors import require, require_array, require_positive, require_seed
-        from dynascope.tasks import SparseParity
 
         require_seed(self.seed)
         require_positive(width=self.width, learning_rate=self.learning_rate)
-        for field, least in (
-            *(("steps", 1), ("batch_size", 1), ("runs", 1), ("halving_steps", 0), ("features", 2), ("draws", 4000)),
-        ):
-            value = getattr(self, field)
-            require(
-                value >= least, f"{field} is {value}", argument=field, value=value, remedy=f"choose {least} or more"
-            )
+        self._require_least(steps=1, batch_size=1, runs=1, halving_steps=0, features=2, draws=4000)
         sizes = require_array("samples", self.samples, (None,))
         require(
             bool(
@@ -368,13 +355,6 @@ class EmergenceData(Study):
             value=self.batch_size,
             remedy=f"choose no more than the {sizes[-1]:g} samples of the largest training set",
         )
-        return SparseParity(
-            skills=self.skills,
-            bits=self.bits,
-            relevant_bits=self.relevant_bits,
-            exponent=self.exponent,
-            target_scale=self.target_scale,
-        )
 
     @functools.cached_property
     def _published(self) -> EmergenceData:
@@ -382,20 +362,14 @@ class EmergenceData(Study):
 
     @property
     def _coordinates(self) -> dict[str, Any]:
-        return {"samples": self.samples, "skill": list(range(1, self.skills + 1)), "run": list(range(_TRAINED))}
+        return {"samples": self.samples, "skill": self._labels, "run": list(range(_TRAINED))}
 
-    def _about(self) -> dict[str, Any]:
-        parity = self._parity
-        return {
-            "task": parity.name,
-            "description": [
-                *parity.description,
-                f"Networks of {self.width} neurons, {self.runs * _NETWORKS} for each number of samples.",
-                f"The model of the theory has {self.features} features for each skill.",
-            ],
-            "network": "two-layer relu",
-            "scale": 1.0,
-        }
+    def _about(self, *sentences: str) -> dict[str, Any]:
+        return super()._about(
+            f"Networks of {self.width} neurons, {self.runs * _NETWORKS} for each number of samples.",
+            f"The model of the theory has {self.features} features for each skill.",
+            *sentences,
+        )
 
 
 _DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equivalent": "loss_equivalent"}

@@ -6,7 +6,8 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.parity_networks import EmergenceStudy
+from dynascope.studies.study import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,7 +35,7 @@ _PUBLISHED: Mapping[str, Any] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class EmergenceParameters(Study):
+class EmergenceParameters(EmergenceStudy):
     """The strength R_k/S of each skill of multitask sparse parity in networks of N neurons, trained to the end.
 
     Judged is the model of the theory, f = Σ_k a_k Σ_l B_kl e_kl with N of the features e_kl: N_c for each skill
@@ -67,11 +68,6 @@ class EmergenceParameters(Study):
         seed: Seed of everything that is drawn.
     """
 
-    skills: int = 3
-    bits: int = 9
-    relevant_bits: int = 3
-    exponent: float = 0.6
-    target_scale: float = 5.0
     neurons: list[int] = dataclasses.field(default_factory=lambda: [1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16])
     learning_rate: float = 0.01
     weight_decay: float = 5e-5
@@ -84,8 +80,7 @@ class EmergenceParameters(Study):
 
     name: ClassVar[str] = "emergence-parameters"
     reference: ClassVar[Reference] = Reference(
-        paper="Y. Nam, N. Fonseca, S. H. Lee, C. Mingard, A. A. Louis, An exactly solvable model for emergence and "
-        "scaling laws in the multitask sparse parity problem",
+        paper=EmergenceStudy.source,
         arxiv="2404.17563",
         claim="Features go to the skills in the order of their frequency, as many to each as it needs; calibrated on "
         "one skill, this forecasts with how many neurons a network learns the others.",
@@ -137,7 +132,6 @@ class EmergenceParameters(Study):
 
         if self.paper:
             return self._published.predict()
-        self._check()
         needs = self._needs
         exact = parameter_emergence(self.neurons, self.skills, self.features)
         forecast = {
@@ -261,8 +255,9 @@ class EmergenceParameters(Study):
         from dynascope.errors import InputError
         from dynascope.theory.emergence import calibrate_parameters
 
+        alone = dataclasses.replace(self._parity, skills=1)
         widths = [count for count in self.neurons if count <= _ALONE * self.neurons[-1]]
-        strength, loss = self._trained(dataclasses.replace(self._parity, skills=1), widths)
+        strength, loss = self._trained(alone, widths)
         strengths: dict[Definition, np.ndarray] = {
             "correlation": strength[..., 0].mean(axis=1),
             "loss_equivalent": 1 - np.sqrt(loss[..., 0].mean(axis=1)),
@@ -306,32 +301,16 @@ class EmergenceParameters(Study):
         effects = [claim.compare([np.full(self.runs, 0.5), each]) for claim, each in zip(claims, reached, strict=True)]
         return claims, effects
 
-    # The task.
+    # The fields.
 
-    @functools.cached_property
-    def _parity(self) -> SparseParity:
-        from dynascope.tasks import SparseParity
-
-        return SparseParity(
-            skills=self.skills,
-            bits=self.bits,
-            relevant_bits=self.relevant_bits,
-            exponent=self.exponent,
-            target_scale=self.target_scale,
-        )
-
-    def _check(self) -> None:
+    def _check(self, parity: SparseParity) -> None:
         import numpy as np
 
         from dynascope.errors import require, require_array, require_positive, require_seed
 
         require_seed(self.seed)
         require_positive(learning_rate=self.learning_rate)
-        for field, least in (("steps", 1), ("batch_size", 0), ("runs", 2), ("features", 1), ("weight_decay", 0)):
-            value = getattr(self, field)
-            require(
-                value >= least, f"{field} is {value}", argument=field, value=value, remedy=f"choose {least} or more"
-            )
+        self._require_least(steps=1, batch_size=0, runs=2, features=1, weight_decay=0)
         widths = require_array("neurons", self.neurons, (None,))
         require(
             bool(
@@ -353,7 +332,7 @@ class EmergenceParameters(Study):
             remedy="choose more, or fewer neurons to begin with",
         )
         require(
-            self.batch_size > 0 or self._parity.has_expectation,
+            self.batch_size > 0 or parity.has_expectation,
             f"batch_size is {self.batch_size} and bits {self.bits}",
             argument="batch_size",
             value=self.batch_size,
@@ -366,20 +345,14 @@ class EmergenceParameters(Study):
 
     @property
     def _coordinates(self) -> dict[str, Any]:
-        return {"neurons": self.neurons, "skill": list(range(1, self.skills + 1))}
+        return {"neurons": self.neurons, "skill": self._labels}
 
-    def _about(self) -> dict[str, Any]:
-        parity = self._parity
-        return {
-            "task": parity.name,
-            "description": [
-                *parity.description,
-                f"{self.runs} networks of each number of neurons, {self.steps} steps of Adam.",
-                f"The model of the theory needs {self.features} features for a skill.",
-            ],
-            "network": "two-layer relu",
-            "scale": 1.0,
-        }
+    def _about(self, *sentences: str) -> dict[str, Any]:
+        return super()._about(
+            f"{self.runs} networks of each number of neurons, {self.steps} steps of Adam.",
+            f"The model of the theory needs {self.features} features for a skill.",
+            *sentences,
+        )
 
 
 _DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equivalent": "loss_equivalent"}

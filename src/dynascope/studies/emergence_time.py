@@ -7,7 +7,8 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.parity_networks import EmergenceStudy
+from dynascope.studies.study import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +36,7 @@ _PUBLISHED: Mapping[str, Any] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class EmergenceTime(Study):
+class EmergenceTime(EmergenceStudy):
     """The strength R_k/S of each skill of multitask sparse parity after T steps of gradient descent.
 
     A two-layer ReLU network is trained on one skill alone. The line logit(R/S) = 2 η S r T − ln c through its strength
@@ -74,11 +75,6 @@ class EmergenceTime(Study):
         seed: Seed of the networks and samples.
     """
 
-    skills: int = 3
-    bits: int = 9
-    relevant_bits: int = 3
-    exponent: float = 0.6
-    target_scale: float = 5.0
     width: int = 400
     deviation: float = 0.01
     learning_rate: float = 0.05
@@ -93,8 +89,7 @@ class EmergenceTime(Study):
 
     name: ClassVar[str] = "emergence-time"
     reference: ClassVar[Reference] = Reference(
-        paper="Y. Nam, N. Fonseca, S. H. Lee, C. Mingard, A. A. Louis, An exactly solvable model for emergence and "
-        "scaling laws in the multitask sparse parity problem",
+        paper=EmergenceStudy.source,
         arxiv="2404.17563",
         claim="Skills are learned one after the other, each along a logistic curve at a rate in proportion to its "
         "frequency; calibrated on one skill, this forecasts when a network learns the others.",
@@ -253,52 +248,27 @@ class EmergenceTime(Study):
         )
         return run["step"].to_numpy(), *(run[name].to_numpy().astype(np.float64) for name in ("strength", "loss"))
 
-    @functools.cached_property
-    def _parity(self) -> SparseParity:
-        from dynascope.errors import require, require_positive, require_seed
-        from dynascope.tasks import SparseParity
+    def _check(self, parity: SparseParity) -> None:
+        from dynascope.errors import require_positive, require_seed
 
         require_seed(self.seed)
         require_positive(width=self.width, deviation=self.deviation, learning_rate=self.learning_rate)
-        for field, least in (
-            *(("batch_size", 0), ("steps", 0), ("calibration_steps", 20), ("times", 20)),
-            *(("calibration_seeds", 2), ("seeds", 2)),
-        ):
-            value = getattr(self, field)
-            require(
-                value >= least, f"{field} is {value}", argument=field, value=value, remedy=f"choose {least} or more"
-            )
-        return SparseParity(
-            skills=self.skills,
-            bits=self.bits,
-            relevant_bits=self.relevant_bits,
-            exponent=self.exponent,
-            target_scale=self.target_scale,
-        )
+        self._require_least(batch_size=0, steps=0, calibration_steps=20, times=20, calibration_seeds=2, seeds=2)
 
     @functools.cached_property
     def _published(self) -> EmergenceTime:
         return dataclasses.replace(self, **_PUBLISHED, paper=False)
 
-    @property
-    def _labels(self) -> list[int]:
-        return list(range(1, self.skills + 1))
-
-    def _about(self) -> dict[str, Any]:
+    def _about(self, *sentences: str) -> dict[str, Any]:
         samples = (
             f"on {self.batch_size} fresh samples in a step" if self.batch_size else "by the gradient over all inputs"
         )
-        return {
-            "task": self._parity.name,
-            "description": [
-                *self._parity.description,
-                f"Of networks of {self.width} neurons {self.calibration_seeds} learn one skill, and {self.seeds} all.",
-                f"They descend {samples}.",
-                "The law is calibrated on one skill; compared are the steps at which the others have half strength.",
-            ],
-            "network": "two-layer relu",
-            "scale": 1.0,
-        }
+        return super()._about(
+            f"Of networks of {self.width} neurons {self.calibration_seeds} learn one skill, and {self.seeds} all.",
+            f"They descend {samples}.",
+            "The law is calibrated on one skill; compared are the steps at which the others have half strength.",
+            *sentences,
+        )
 
 
 def _half(steps: np.ndarray, strength: np.ndarray) -> float:

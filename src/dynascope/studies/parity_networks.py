@@ -1,14 +1,84 @@
-"""ReLU networks that learn sparse parity, and what is read of each skill in them."""
+"""ReLU networks that learn multitask sparse parity, and what is read of each skill in them."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+import functools
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dynascope.studies.study import Study
 
 if TYPE_CHECKING:
     from dynascope.tasks import SparseParity
 
-__all__ = ["SkillReading", "gaussian_network"]
+__all__ = ["EmergenceStudy", "SkillReading", "gaussian_network"]
+
+
+@dataclasses.dataclass(frozen=True)
+class EmergenceStudy(Study):
+    """What the studies of emergence share: the task.
+
+    Attributes:
+        skills: n_s.
+        bits: n_b.
+        relevant_bits: m, the bits on which each skill depends.
+        exponent: α; frequencies of skills fall as k^−(α+1).
+        target_scale: S.
+    """
+
+    skills: int = 3
+    bits: int = 9
+    relevant_bits: int = 3
+    exponent: float = 0.6
+    target_scale: float = 5.0
+
+    source: ClassVar[str] = (
+        "Y. Nam, N. Fonseca, S. H. Lee, C. Mingard, A. A. Louis, An exactly solvable model for emergence and scaling "
+        "laws in the multitask sparse parity problem"
+    )
+
+    def _check(self, parity: SparseParity) -> None:
+        """Before anything is computed.
+
+        Raises:
+            InputError: A field out of range, other than those of the task.
+        """
+        raise NotImplementedError
+
+    @functools.cached_property
+    def _parity(self) -> SparseParity:
+        from dynascope.tasks import SparseParity
+
+        parity = SparseParity(
+            skills=self.skills,
+            bits=self.bits,
+            relevant_bits=self.relevant_bits,
+            exponent=self.exponent,
+            target_scale=self.target_scale,
+        )
+        self._check(parity)
+        return parity
+
+    def _require_least(self, **least: float) -> None:
+        from dynascope.errors import require
+
+        for field, number in least.items():
+            value = getattr(self, field)
+            require(
+                value >= number, f"{field} is {value}", argument=field, value=value, remedy=f"choose {number} or more"
+            )
+
+    @property
+    def _labels(self) -> list[int]:
+        return list(range(1, self.skills + 1))
+
+    def _about(self, *sentences: str) -> dict[str, Any]:
+        return {
+            "task": self._parity.name,
+            "description": [*self._parity.description, *sentences],
+            "network": "two-layer relu",
+            "scale": 1.0,
+        }
 
 
 @dataclasses.dataclass(frozen=True)
