@@ -87,6 +87,14 @@ def test_axes_are_logarithmic_where_asked():
     assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "log")
 
 
+@pytest.mark.parametrize(("loss", "scale"), [(lambda x: x**-0.4, "log"), (lambda x: 1.2 - x / 1e5, "linear")])
+def test_a_power_law_is_drawn_between_logarithmic_axes(loss, scale):
+    samples = np.geomspace(10, 1e5, 9)
+    record = make_record({"test_loss": (["samples"], loss(samples))}, {"samples": samples})
+    axes = plot.curves(record, "test_loss")
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", scale)
+
+
 def test_given_axes_are_drawn_on_and_returned():
     grid = Figure().subplots(1, 3)
     tree = study()

@@ -80,7 +80,7 @@ def curves(
         variable: Name of the variable; it may be on one side only.
         axes: Where to draw; by default a new figure.
         log_time: Draw time on a logarithmic axis.
-        log_values: Draw the values on a logarithmic axis.
+        log_values: Draw the values on a logarithmic axis, as is done anyway for what is about a power law.
 
     Returns:
         The axes.
@@ -96,7 +96,7 @@ def curves(
     """
     lines = traces.curves(tree, variable)
     axes = axes or _new_axes()
-    _draw(axes, lines, variable, log_time, log_values)
+    _draw(axes, lines, variable, log_time, log_values or traces.is_power_law(lines))
     return axes
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "has_features",
     "has_staircase",
     "is_logarithmic",
+    "is_power_law",
     "learned_features",
     "plane",
     "planes",
@@ -40,6 +41,8 @@ _AXES = (
 )
 _LOGARITHMIC = ("scaling_parameter", "scale", "learning_rate", "samples", "compute", "neurons")
 _DECADES = 100.0  # less of a span does not need a logarithmic axis
+_DECADE = 10.0  # nor does less of a span of values
+_STRAIGHT = 0.97  # correlation of logarithms from which on a curve is seen best between two logarithmic axes
 _ENSEMBLE = ("seed", "scale", "learning_rate")
 
 
@@ -130,6 +133,30 @@ def is_logarithmic(lines: Sequence[Trace]) -> bool:
     if len(x) < 4 or not np.all(x > 0) or x[-1] < _DECADES * x[0]:
         return False
     return bool(np.ptp(np.diff(np.log(x))) < 1e-3 * np.log(x[1] / x[0]))
+
+
+def is_power_law(lines: Sequence[Trace]) -> bool:
+    """Whether the vertical axis is to be logarithmic too: most curves are about straight between logarithmic axes.
+
+    Example:
+        >>> x = np.geomspace(1.0, 1e6, 20)
+        >>> [is_power_law([Trace("observed", "", OBSERVED, True, "time", x, y)]) for y in (x**-0.5, 1 / (1 + x / 1e5))]
+        [True, False]
+    """
+    if not is_logarithmic(lines):
+        return False
+    values = np.concatenate([line.y for line in lines])
+    if not np.all(values > 0) or values.max() < _DECADE * values.min():
+        return False
+    return bool(np.median([_straightness(line.x, line.y) for line in lines]) > _STRAIGHT)
+
+
+def _straightness(x: np.ndarray, y: np.ndarray) -> float:
+    """Size of the correlation of ln x and ln y where x is positive; zero for a constant or fewer than three points."""
+    x, y = np.log(x[x > 0]), np.log(y[x > 0])
+    if len(x) < 3 or np.ptp(y) == 0:
+        return 0.0
+    return float(abs(np.corrcoef(x, y)[0, 1]))
 
 
 def planes(tree: xr.DataTree | xr.Dataset) -> list[tuple[str, str]]:

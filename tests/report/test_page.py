@@ -221,6 +221,14 @@ def test_an_observation_alone_makes_a_page():
     assert "The staircase" not in page
 
 
+def test_a_power_law_is_drawn_between_logarithmic_axes_and_the_boxes_say_so():
+    samples = np.geomspace(10, 1e5, 9)
+    page = render_page(make_record({"test_loss": (["samples"], samples**-0.4)}, {"samples": samples}))
+    (figure,) = Outline(page).figures()
+    assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
+    assert page.count(" checked>") == 2
+
+
 def test_the_figures_draw_solid_observations_and_dashed_predictions():
     loss, strength = Outline(render_page(study())).figures()
     for figure, count in ((loss, 1), (strength, 2)):

@@ -59,7 +59,8 @@ def curves_figure(tree: xr.DataTree | xr.Dataset, variable: str) -> go.Figure:
     Raises:
         InputError: Neither side has the variable as a curve.
     """
-    return _figure(traces.curves(tree, variable), variable)
+    lines = traces.curves(tree, variable)
+    return _figure(lines, variable, log_values=traces.is_power_law(lines))
 
 
 def plane_figure(tree: xr.DataTree | xr.Dataset, horizontal: str, vertical: str) -> go.Figure:
@@ -95,9 +96,9 @@ def kept_points(x: Float[np.ndarray, " n"], most: int) -> Int[np.ndarray, " m"]:
     return np.unique(np.searchsorted(x, wanted).clip(0, len(x) - 1))
 
 
-def _figure(lines: Sequence[traces.Trace], name: str) -> go.Figure:
+def _figure(lines: Sequence[traces.Trace], name: str, *, log_values: bool = False) -> go.Figure:
     labels = list(dict.fromkeys(line.label for line in lines))
-    figure = go.Figure(layout=_layout(lines[0].axis, name, traces.is_logarithmic(lines)))
+    figure = go.Figure(layout=_layout(lines[0].axis, name, traces.is_logarithmic(lines), log_values))
     drawn = [line for side in ("observed", "predicted") for line in _of_side(lines, side)[:_MOST_LINES_A_SIDE]]
     most = int(np.clip(_MOST_POINTS_TOGETHER // len(drawn), 200, _MOST_POINTS))
     entries = set()
@@ -131,7 +132,7 @@ def _stroke(line: traces.Trace, *, pale: bool) -> dict[str, object]:
     return {"color": line.colour, "width": 1 if not line.alone else 4.5 if pale else 2.5}
 
 
-def _layout(axis: str, name: str, logarithmic: bool) -> dict[str, object]:
+def _layout(axis: str, name: str, log_axis: bool, log_values: bool) -> dict[str, object]:
     return {
         "template": "none",
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -143,12 +144,13 @@ def _layout(axis: str, name: str, logarithmic: bool) -> dict[str, object]:
         "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#8a929a", "activecolor": "#0072b2"},
         "xaxis": {
             "title": {"text": traces.axis_label(axis)},
-            "type": "log" if logarithmic else "linear",
+            "type": "log" if log_axis else "linear",
             "zeroline": False,
             "exponentformat": "power",
         },
         "yaxis": {
             "title": {"text": html.escape(traces.axis_label(name))},
+            "type": "log" if log_values else "linear",
             "zeroline": False,
             "exponentformat": "power",
         },

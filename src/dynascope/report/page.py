@@ -168,7 +168,8 @@ def _entry(name: str, figure: Figure, lines: Sequence[traces.Trace]) -> dict[str
         "name": words(name),
         "caption": caption,
         "axis": words(lines[0].axis),
-        "logarithmic": traces.is_logarithmic(lines),
+        "log_axis": traces.is_logarithmic(lines),
+        "log_values": figure.layout["yaxis"]["type"] == "log",
         # No "<" leaves the JSON, so no text in it can end the script element that holds it.
         "content": Markup((figure.to_json() or "").replace("<", "\\u003c")),
     }

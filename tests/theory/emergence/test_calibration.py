@@ -43,6 +43,15 @@ def test_the_forecast_of_a_calibration_is_its_half_step_over_the_frequency():
     np.testing.assert_allclose(steps, found.half_step / np.array([0.6, 0.1]), rtol=1e-12)
 
 
+def test_steps_and_strengths_alone_give_the_same_forecast():
+    given, alone = calibrate(STEPS, noisy(1, 3), **RUN), calibrate(STEPS, noisy(1, 3))
+    np.testing.assert_allclose(alone.rate, 0.05 * 5.0 * given.rate, rtol=1e-12)
+    forecast = time_emergence(STEPS, [0.6, 0.1], rate=given.rate, offset=given.offset, **RUN)
+    np.testing.assert_allclose(
+        time_emergence(STEPS, [0.6, 0.1], rate=alone.rate, offset=alone.offset), forecast, rtol=1e-10
+    )
+
+
 def test_errors_say_how_far_repeated_calibrations_scatter():
     # One run each, with noise in proportion to the weights of the fit.
     clean = time_emergence(STEPS, [1.0], rate=0.045, offset=8.0, **RUN)[:, 0]

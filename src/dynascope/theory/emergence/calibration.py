@@ -61,14 +61,17 @@ def calibrate(
     steps: ArrayLike,
     strength: ArrayLike,
     *,
-    learning_rate: float,
-    target_scale: float,
+    learning_rate: float = 1.0,
+    target_scale: float = 1.0,
     window: tuple[float, float] = (0.05, 0.6),
 ) -> Calibration:
     """Rate and offset of the time law, from the strength of one skill that is trained alone.
 
     A straight line logit(R/S) = 2 η S r T − ln c, fitted with the weights R/S (1 − R/S) where R/S is in the window.
     Networks saturate more slowly than the logistic, so the window ends a little above half strength.
+
+    Whoever gives neither η nor S, here and in the forecast, has a rate in units of 2 η S and the same steps; with them
+    the rate is comparable between runs.
 
     Args:
         steps: T, increasing, shape (steps,).

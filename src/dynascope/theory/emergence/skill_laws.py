@@ -33,8 +33,8 @@ def time_emergence(
     frequencies: ArrayLike,
     *,
     offset: float,
-    learning_rate: float,
-    target_scale: float,
+    learning_rate: float = 1.0,
+    target_scale: float = 1.0,
     rate: float = 1.0,
 ) -> Float[np.ndarray, "steps skills"]:
     """The strength R_k/S of each skill after T steps of gradient descent on fresh samples.
@@ -47,9 +47,9 @@ def time_emergence(
         steps: T ≥ 0, shape (steps,).
         frequencies: P(k), shape (skills,).
         offset: ln c = ln(S/R(0) − 1).
-        learning_rate: η.
-        target_scale: S.
-        rate: r, usually between 0 and 1.
+        learning_rate: η, as it was given to `calibrate`.
+        target_scale: S, likewise.
+        rate: r, usually between 0 and 1 where η and S are given.
 
     Returns:
         R_k/S, shape (steps, skills).
@@ -84,8 +84,8 @@ def half_strength_steps(
     frequencies: ArrayLike,
     *,
     offset: float,
-    learning_rate: float,
-    target_scale: float,
+    learning_rate: float = 1.0,
+    target_scale: float = 1.0,
     rate: float = 1.0,
 ) -> Float[np.ndarray, " skills"]:
     """The step T_k = ln c/(2 η S r P(k)) at which each skill has half its strength; it grows as k^(α+1).
@@ -93,8 +93,8 @@ def half_strength_steps(
     Args:
         frequencies: P(k), shape (skills,).
         offset: ln c > 0, as in `time_emergence`.
-        learning_rate: η.
-        target_scale: S.
+        learning_rate: η, as it was given to `calibrate`.
+        target_scale: S, likewise.
         rate: r.
 
     Raises:
