@@ -225,7 +225,7 @@ def test_a_power_law_is_drawn_between_logarithmic_axes_and_the_boxes_say_so():
     samples = np.geomspace(10, 1e5, 9)
     page = render_page(make_record({"test_loss": (["samples"], samples**-0.4)}, {"samples": samples}))
     (figure,) = Outline(page).figures()
-    assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
+    assert [figure["layout"][axis]["type"] for axis in ("xaxis", "yaxis")] == ["log", "log"]
     assert page.count(" checked>") == 2
 
 
