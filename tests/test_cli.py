@@ -237,7 +237,7 @@ def test_each_study_takes_its_fields_by_flags(name, monkeypatch, tmp_path):
 
 
 # One whose curves run over time, one that is a staircase, one with a list among its fields.
-@pytest.fixture(scope="module", params=["diagonal-staircase", "layerwise-modes", "scalar-network"])
+@pytest.fixture(scope="module", params=["diagonal-staircase", "layerwise-modes", "scaling-compute"])
 def study(request, tmp_path_factory):
     """A study with its tiny fields, set by flags."""
     name, out = request.param, tmp_path_factory.mktemp("study")

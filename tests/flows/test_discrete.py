@@ -331,6 +331,31 @@ def test_a_stream_is_drawn_in_the_precision_of_the_weights():
     assert record.loss.dtype == end.weights[0].dtype == np.float32
 
 
+@pytest.mark.usefixtures("unchecked_types")
+def test_sizes_may_be_numbers_of_numpy():
+    sizes = {"batch_size": np.int64(4), "micro_batch_size": np.int64(2)}
+    for task, network in ((TASK, NETWORK), (PARITY, parity_network(PARITY))):
+        plain, other = (
+            descend(network, task, steps=3, learning_rate=0.1, **each)
+            for each in (sizes, {name: int(size) for name, size in sizes.items()})
+        )
+        np.testing.assert_array_equal(plain["loss"], other["loss"])
+
+
+def test_a_stream_that_cannot_be_hashed_is_refused():
+    @dataclasses.dataclass
+    class Changing(Stream):
+        dimension: int = 3
+
+        def sample(self, key, samples, *, dtype=float):
+            inputs = jax.random.normal(key, (samples, self.dimension), dtype)
+            return inputs, inputs[:, :1]
+
+    with pytest.raises(InputError, match="frozen dataclass") as caught:
+        descend(TwoLayer(3, 2, 1), Changing(), steps=3, learning_rate=0.1, batch_size=4)
+    assert caught.value.argument == "task"
+
+
 @pytest.mark.parametrize("batch_size", [None, 0])
 def test_a_stream_needs_a_whole_number_of_samples_in_a_step(batch_size):
     with pytest.raises(InputError, match="fresh samples") as caught:

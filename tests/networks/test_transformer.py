@@ -151,7 +151,10 @@ def test_the_start_has_the_variances_that_it_says_and_the_scale():
         ({"vocabulary": 0}, "vocabulary"),
         ({"length": 0}, "length"),
         ({"width": 0}, "width"),
+        ({"width": 8.0}, "width"),
         ({"heads": 3}, "heads"),
+        ({"heads": 0.5}, "heads"),
+        ({"hidden_width": "8"}, "hidden_width"),
         ({"hidden_width": -1}, "hidden_width"),
         ({"blocks": 0}, "blocks"),
         ({"activation": "step"}, "activation"),
@@ -159,6 +162,7 @@ def test_the_start_has_the_variances_that_it_says_and_the_scale():
         ({"seed": -1}, "seed"),
     ],
 )
+@pytest.mark.usefixtures("unchecked_types")
 def test_bad_input_is_named(fields, argument):
     with pytest.raises(InputError) as error:
         Transformer(**{"vocabulary": 5, "length": 2, "output_dimension": 5, "width": 8, **fields})

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.studies.emergence_data import EmergenceData
+from dynascope.studies.emergence_data import EmergenceData, _half
 from dynascope.studies.parity_networks import gaussian_network
 
 TINY = EmergenceData(**EmergenceData.tiny)
@@ -29,7 +30,7 @@ def no_networks(monkeypatch):
 
     def trained(self, size, skill=None):
         counts = size * (self._parity.frequencies if skill is None else np.ones(1))
-        strength = np.tile(np.clip(counts / 10 - 1, 0.0, 1.0), (2, 1))
+        strength = np.tile(np.clip(counts / 10 - 1, 0.0, 1.0), (2 * self.runs, 1))
         return strength, (1 - strength) ** 2
 
     monkeypatch.setattr(EmergenceData, "_trained", trained)
@@ -72,6 +73,26 @@ def test_the_forecast_comes_from_one_skill_and_is_shown_but_not_judged(no_networ
     assert "strength_residual" not in tree["residual"]
 
 
+def test_skills_whose_forecast_is_not_within_the_samples_are_left_out(no_networks):
+    study = dataclasses.replace(TINY, samples=[8, 16, 32, 64])
+    first, second = study._forecast_half
+    assert first / 2 > 8
+    assert 1.5 * second > 64 > second
+    # Networks that know the second skill and nothing else.
+    runs = np.broadcast_to([0.0, 1.0], (4, 2, 2))
+    _, effects = study._effects(runs)
+    # Of both skills a half is forecast within the samples, and three quarters of the first one only.
+    assert [effect.change for effect in effects] == pytest.approx([0.5 - 0.25, 0.5 - 0.5, 0.0 - 0.75])
+    beyond = dataclasses.replace(study, samples=[1, 2], batch_size=1)
+    beyond.__dict__["_needs"] = study._needs
+    assert beyond._effects(runs[:2]) == ([], [])
+
+
+def test_a_skill_that_is_known_from_the_first_size_on_is_half_known_from_it():
+    assert _half([8, 16, 32], np.array([0.7, 0.8, 0.9])) == 8
+    assert _half([8, 16, 32], np.array([0.0, 0.1, 0.2])) == np.inf
+
+
 def test_networks_start_with_weights_of_one_size_in_single_precision():
     network = gaussian_network((50, 400, 1), 0.01, seed=3)
     assert network.weights[0].std() == pytest.approx(0.01, rel=0.03)  # four deviations of 20 000 draws
@@ -86,6 +107,12 @@ def test_the_published_setting_is_a_field_away():
     assert (published.seed, published.paper) == (5, False)
 
 
+def test_the_page_of_the_published_setting_has_its_parameters():
+    parameters = json.loads(EmergenceData(paper=True, seed=5).attributes()["parameters"])
+    assert (parameters["paper"], parameters["seed"], parameters["width"]) == (True, 5, 1000)
+    assert json.loads(TINY.attributes()["parameters"])["width"] == TINY.width
+
+
 @pytest.mark.parametrize(
     ("argument", "change"),
     [
@@ -95,8 +122,9 @@ def test_the_published_setting_is_a_field_away():
         ("samples", {"samples": [0, 4]}),
         ("batch_size", {"batch_size": 1000}),
         ("batch_size", {"batch_size": 0}),
-        ("runs", {"runs": 0}),
-        ("features", {"features": 1}),
+        ("samples", {"samples": [128, 256]}),
+        ("runs", {"runs": 1}),
+        ("features", {"features": 5}),
         ("draws", {"draws": 100}),
         ("learning_rate", {"learning_rate": 0.0}),
         ("bits", {"bits": 3}),

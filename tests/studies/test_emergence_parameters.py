@@ -95,6 +95,22 @@ def test_neurons_that_are_not_there_stay_away():
     assert np.abs(np.asarray(trained.weights[1])[:3]).max() > 1.0
 
 
+def test_skills_whose_forecast_is_not_within_the_neurons_make_no_claim(no_networks):
+    # Half of the second skill is forecast at 4.5 neurons.
+    study = dataclasses.replace(TINY, neurons=[1, 2, 4])
+    study.__dict__["_needs"] = dataclasses.replace(TINY, neurons=[1, 2, 3, 6])._needs
+    assert [claim.name for claim in study._effects(np.zeros((3, 2, 2)))[0]] == ["skill 1"]
+
+
+def test_a_network_is_out_of_order_where_a_rarer_skill_is_stronger_than_any_before(no_networks, monkeypatch):
+    study = dataclasses.replace(TINY, skills=3, bits=6, neurons=[1, 2, 3, 6])
+    assert study._needs
+    # From one skill to the next by less than counts, and over two by more.
+    strength = np.tile([0.0, 0.15, 0.3], (4, 2, 1))
+    monkeypatch.setattr(EmergenceParameters, "_trained", lambda *_: (strength, 1 - strength))
+    np.testing.assert_array_equal(study.observe()["out_of_order"], 1.0)
+
+
 def test_the_published_setting_is_a_field_away():
     published = EmergenceParameters(paper=True, seed=5)._published
     assert (published._parity.input_dimension, published.batch_size, published.steps) == (37, 4000, 500_000)

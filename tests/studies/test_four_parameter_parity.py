@@ -57,7 +57,8 @@ def test_theory_for_another_target_is_refuted():
         ({"neurons": [1.0, 1.0]}, "neurons"),
         ({"neurons": [1.0, 0.0, 1.0]}, "neurons"),
         ({"scales": []}, "scales"),
-        ({"scales": [10.0]}, "start"),
+        ({"scales": [10.0]}, "scales"),
+        ({"bias": float("nan")}, "bias"),
         ({"times": 3}, "times"),
     ],
 )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import equinox as eqx
 import jax
 import numpy as np
 import optax
@@ -10,6 +11,7 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.studies.grokking_digits import GrokkingDigits, _power_of_two
+from dynascope.studies.scaled_network import scaled_flow
 
 TINY = dict(GrokkingDigits.tiny)
 
@@ -59,6 +61,35 @@ def test_a_twin_whose_decay_is_not_made_up_for_leaves_its_run(study):
     assert float(residual.drop_sel(knob=name).max()) < 1e-6
 
 
+def test_a_twin_at_another_epsilon_leaves_its_run(study):
+    wrong, name = dataclasses.replace(study), "output and decay for target"
+
+    def at_one_epsilon(run, seed):
+        network = study._network(run, seed)
+        return eqx.tree_at(lambda each: each.loss_factor, network, np.ones_like(network.loss_factor))
+
+    vars(wrong)["_network"] = at_one_epsilon
+    tree = wrong.compare(wrong.observe(), study.judged(study.predict()))
+    assert not json.loads(tree.attrs["agreement"])["loss_ratio"]["agrees"]
+    residual = abs(tree["residual"]["loss_ratio_residual"]).max(["seed", "step"])
+    assert float(residual.drop_sel(knob=name).max()) < 1e-6 < float(residual.sel(knob=name))
+
+
+@pytest.mark.slow
+def test_descent_by_the_slopes_themselves_is_refuted(study, monkeypatch):
+    flow = scaled_flow()
+
+    def plain(learning_rate):
+        def update(updates, state, params=None):
+            return jax.tree.map(lambda slope: -learning_rate * slope, updates), state
+
+        return optax.GradientTransformation(lambda params: (), update)
+
+    monkeypatch.setattr("dynascope.studies.scaled_network.scaled_flow", lambda: flow._replace(optimizer=plain))
+    tree = dataclasses.replace(study, steps=20, records=3).run()
+    assert not json.loads(tree.attrs["agreement"])["loss_ratio"]["agrees"]
+
+
 def test_weights_that_only_decay_follow_adam(study):
     with jax.enable_x64(True):
         weight = study._network(study._runs["default"], 1).network.weights[0][study._images.blank].astype(float)
@@ -106,6 +137,7 @@ def test_factors_are_taken_as_powers_of_two_other_than_one(factor, power):
         ({"steps": 10}, "steps"),
         ({"samples": 9, "batch_size": 5}, "samples"),
         ({"samples": 1797}, "samples"),
+        ({"test_samples": 9}, "test_samples"),
         ({"batch_size": 121}, "batch_size"),
         ({"small_inputs": 0.0}, "small_inputs"),
         ({"weight_decay": -1.0}, "weight_decay"),

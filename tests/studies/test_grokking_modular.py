@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynascope.errors import InputError
-from dynascope.studies import modular_names
+from dynascope.errors import DivergenceError, InputError
+from dynascope.studies import modular_names, modular_runs
 from dynascope.studies.grokking_modular import GrokkingModular
 
 TINY = GrokkingModular(**GrokkingModular.tiny)
@@ -57,6 +57,28 @@ def test_a_table_that_is_not_the_same_by_other_names_is_refuted(monkeypatch):
     assert [name for name, each in judged.items() if not each["agrees"]] == ["renamed_loss", "renamed_loss_maximum"]
 
 
+@pytest.mark.parametrize("operation", ["addition", "subtraction"])
+def test_sums_and_differences_may_be_of_a_modulus_that_is_not_prime(operation):
+    study = dataclasses.replace(TINY, p=6, operation=operation)
+    assert np.all(study.predict()["renamed_loss"] == 1)
+    table, names = study._tables[0], modular_names.other_names(operation, 6)
+    renamed = modular_names.renamed_results(operation, 6, names[table.pairs])
+    np.testing.assert_array_equal(renamed, names[table.results])
+
+
+def test_a_network_that_ignores_its_inputs_has_diverged(monkeypatch):
+    truth = modular_runs.measure
+
+    def dead(*given):
+        measured = truth(*given)
+        return measured._replace(features=0 * measured.features)
+
+    monkeypatch.setattr(modular_runs, "measure", dead)
+    with pytest.raises(DivergenceError, match="larger width") as caught:
+        TINY.observe()
+    assert caught.value.time == 0
+
+
 @pytest.mark.parametrize("change", [{"weight_decay": 0.9}, {"network": "quadratic"}])
 def test_theory_of_another_run_is_refuted(change):
     predicted = TINY.judged(dataclasses.replace(TINY, **change).predict())
@@ -94,6 +116,7 @@ def test_a_quadratic_network_groks_division():
         ("operation", {"operation": "power"}),
         ("p", {"p": 9, "operation": "multiplication"}),
         ("p", {"p": 9}),
+        ("p", {"p": 2, "operation": "addition"}),
         ("train_fraction", {"train_fraction": 0.2}),
         ("train_fraction", {"train_fraction": 1.0}),
         ("network", {"network": "vgg"}),
@@ -104,6 +127,7 @@ def test_a_quadratic_network_groks_division():
         ("weight_decay", {"weight_decay": -1.0}),
         ("steps", {"steps": 0}),
         ("times", {"times": 1}),
+        ("times", {"times": -1}),
         ("seeds", {"seeds": 1}),
         ("seed", {"seed": -1}),
         ("train_threshold", {"train_threshold": 0.0}),
@@ -113,6 +137,8 @@ def test_a_quadratic_network_groks_division():
 @pytest.mark.usefixtures("unchecked_types")
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
     monkeypatch.setattr("dynascope.studies.modular_runs.train", lambda *_, **__: pytest.fail("it was trained"))
-    with pytest.raises(InputError) as refusal:
-        dataclasses.replace(TINY, **change).run()
-    assert refusal.value.argument == argument
+    study = dataclasses.replace(TINY, **change)
+    for asked in (study.run, study.predict):
+        with pytest.raises(InputError) as refusal:
+            asked()
+        assert refusal.value.argument == argument

@@ -71,14 +71,16 @@ def test_features_are_reported_on_and_not_judged(tree):
         ({"seeds": 1}, "seeds"),
         ({"lazy": []}, "lazy"),
         ({"lazy": [2.0]}, "lazy"),
+        ({"lazy": [300.0, 1e9]}, "lazy"),
         ({"rich": [3.0, 1.0]}, "rich"),
         ({"duration": -1.0}, "duration"),
         ({"times": 1}, "times"),
         ({"scalar_neurons": 3}, "scalar_neurons"),
     ],
 )
-def test_bad_fields_are_named(fields, argument):
-    study = dataclasses.replace(TINY, **fields)
-    with pytest.raises(InputError) as caught:
-        study.predict()
-    assert caught.value.argument == argument
+def test_bad_fields_are_named(monkeypatch, fields, argument):
+    monkeypatch.setattr("dynascope.studies.lazy_networks.train", lambda *_, **__: pytest.fail("it was trained"))
+    for side in ("observe", "predict"):
+        with pytest.raises(InputError) as caught:
+            getattr(dataclasses.replace(TINY, **fields), side)()
+        assert caught.value.argument == argument

@@ -14,7 +14,7 @@ TINY = dict(MinimumFeatures.tiny)
 def test_theory_holds_of_networks_drawn_at_random(seed):
     draw = np.random.default_rng(seed)
     study = MinimumFeatures(
-        hypotheses=["H6", "H8"],
+        hypotheses=["H8"],
         samples=int(draw.integers(100, 200)),
         test_samples=50,
         width=int(draw.integers(10, 24)),

@@ -33,6 +33,13 @@ def test_a_network_with_any_weights_grows_as_predicted():
     np.testing.assert_allclose(final_growth([setting]), [expected], rtol=1e-7)
 
 
+def test_a_start_far_below_its_target_is_trained_to_the_end():
+    setting = turned(4, 3.0, 1e8)["small weights"]
+    with jax.enable_x64(True):
+        expected = limit(setting).log_growth
+    np.testing.assert_allclose(final_growth([setting]), [expected], rtol=1e-7)
+
+
 @pytest.mark.parametrize(
     ("numbers", "argument"),
     [((3, 3.0, 10.0), "scalar_neurons"), ((4, 0.0, 10.0), "scalar_target"), ((4, 3.0, -1.0), "factor")],

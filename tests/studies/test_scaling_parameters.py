@@ -68,6 +68,7 @@ def test_the_prefactor_of_the_paper_is_refuted(observed):
         ("exponents", {"exponents": [0.0]}),
         ("initial_strength", {"initial_strength": 0.6}),
         ("fewest_neurons", {"fewest_neurons": 4}),
+        ("fewest_neurons", {"fewest_neurons": 7, "exponents": [0.5, 1.5]}),
         ("fewest_neurons", {"fewest_neurons": 100}),
         ("most_neurons", {"most_neurons": 5000}),
         ("sizes", {"sizes": 2}),

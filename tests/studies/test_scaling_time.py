@@ -29,6 +29,11 @@ def test_random_tasks_follow_the_law_from_any_start_at_any_rate(seed):
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
 
 
+def test_skills_that_start_near_their_half_follow_the_law_too():
+    tree = ScalingTime(exponents=[0.6, 1.5], initial_strength=0.45, skills=5000).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+
+
 def test_the_trained_loss_is_that_of_the_closed_form_before_the_law_holds_too():
     observed = TINY.observe()
     for alpha in TINY.exponents:
@@ -73,6 +78,7 @@ def test_theory_of_slightly_another_model_is_refuted(change):
         ("exponents", {"exponents": [-0.5]}),
         ("target_scale", {"target_scale": 0.0}),
         ("initial_strength", {"initial_strength": 0.6}),
+        ("initial_strength", {"initial_strength": 1e-70}),
         ("learning_rate", {"learning_rate": -1.0}),
         ("skills", {"skills": 100}),
         ("skills", {"skills": 0}),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
@@ -32,6 +32,7 @@ def loss_and_gradient(task, network: TwoLayer) -> tuple[float, np.ndarray]:
         return float(loss), np.asarray(gradient)
 
 
+@settings(max_examples=6)
 @given(st.sampled_from(["C6", "Q8", "C2xS3"]), st.integers(0, 1000))
 def test_it_is_the_mean_over_all_pairs(name, seed):
     group = find_group(name)

@@ -12,7 +12,7 @@ import numpy as np
 import optax
 from jaxtyping import Int
 
-from dynascope.errors import DivergenceError, require, require_positive
+from dynascope.errors import DivergenceError, InputError, require, require_positive
 from dynascope.flows.ensemble import Ensemble, each_member, gather
 from dynascope.flows.objective import Objective, Samples, Statistics, check_statistics
 from dynascope.tasks.stream import Stream
@@ -100,7 +100,7 @@ def descend(
         value=str(optimizer),
         remedy="choose sgd, or give a function from a learning rate to an optax transformation",
     )
-    _require_batch(batch_size, task)
+    batch_size = _checked_batch(batch_size, task)
     parts = _parts(micro_batch_size, task.samples if isinstance(task, Task) and batch_size is None else batch_size)
     checked = check_statistics(statistics)
     recorded = _recorded(record_steps, steps)
@@ -149,15 +149,15 @@ def _train(
     samples = len(average.inputs) if batch_size is not None and stream is None else 1
     key, dtype = jax.random.key(seed), jax.tree.leaves(weights)[0].dtype
 
-    def drawn(stream: Stream, key: Any, size: int) -> Objective:
+    def drawn(frame: Any, stream: Stream, key: Any, size: int) -> Objective:
         inputs, targets = stream.sample(key, size, dtype=dtype)[:2]
-        return Objective(objective.frame, Samples(inputs, targets))
+        return Objective(frame, Samples(inputs, targets))
 
     def batch(step: Any, order: Any) -> tuple[Objective, Any]:
         if batch_size is None:
             return objective, order
         if stream is not None:
-            return drawn(stream, jax.random.fold_in(key, step), batch_size), order
+            return drawn(objective.frame, stream, jax.random.fold_in(key, step), batch_size), order
         epoch, place = jnp.divmod(step, samples // batch_size)
         # Batches are common to all members, so that this remains a branch when members are batched.
         order = jax.lax.cond(
@@ -166,15 +166,21 @@ def _train(
         rows = jax.lax.dynamic_slice_in_dim(order, place * batch_size, batch_size)
         return Objective(objective.frame, Samples(average.inputs[rows], average.targets[rows])), order
 
-    def measure(weights: Any, step: Any) -> dict[str, Any]:
-        measured = objective
+    arrays, rest = eqx.partition(objective, eqx.is_array)
+
+    def measure_all_data(weights: Any, step: Any, key: Any, arrays: Any) -> dict[str, Any]:
+        measured: Objective = eqx.combine(arrays, rest)
         if stream is not None and stream.has_expectation:
-            measured = Objective(objective.frame, stream.expectation())
+            measured = Objective(measured.frame, stream.expectation())
         elif stream is not None:
             # Keys of batches have one number after the seed, so these are others.
             evaluation = jax.random.fold_in(jax.random.fold_in(key, step), _EVALUATED)
-            measured = drawn(stream, evaluation, _EVALUATED)
+            measured = drawn(measured.frame, stream, evaluation, _EVALUATED)
         return measured.measure(weights, statistics)
+
+    if batch_size is not None:
+        # All data are more than a batch: of the members that train together one is measured at a time.
+        measure_all_data = jax.custom_batching.sequential_vmap(measure_all_data)
 
     def member(weights: Any, rates: Any) -> dict[str, Any]:
         optimizer = make_optimizer(1.0 if layerwise else rates)
@@ -190,7 +196,7 @@ def _train(
         def segment(carry: tuple[Any, Any], count: Any) -> tuple[tuple[Any, Any], dict[str, Any]]:
             done, state = carry
             state = jax.lax.fori_loop(done, done + count, step, state)
-            return (done + count, state), measure(state[0], done + count)
+            return (done + count, state), measure_all_data(state[0], done + count, key, arrays)
 
         start = (weights, optimizer.init(weights), jnp.arange(samples))
         (done, state), curves = jax.lax.scan(segment, (jnp.zeros((), counts.dtype), start), counts[:-1])
@@ -202,14 +208,16 @@ def _train(
     return each_member(member, first, weights, rates, many=many, parts=parts)
 
 
-def _require_batch(batch_size: int | None, task: Task | Stream | Any) -> None:
+def _checked_batch(batch_size: int | None, task: Task | Stream | Any) -> int | None:
+    """The size as a plain number, which a compiled program can be found by."""
+    whole = isinstance(batch_size, int | np.integer) and batch_size >= 1
     if isinstance(task, Stream):
-        whole = isinstance(batch_size, int | np.integer) and batch_size >= 1
+        _require_hashable(task)
         remedy = "choose how many fresh samples each step of a stream draws"
     else:
         samples = task.samples if isinstance(task, Task) else 0
-        whole = batch_size is None or 1 <= batch_size <= samples
-        remedy = f"choose between 1 and the {samples} samples of the task"
+        whole = batch_size is None or (whole and batch_size <= samples)
+        remedy = f"choose a whole number between 1 and the {samples} samples of the task"
     require(
         whole,
         f"batch_size is {batch_size}",
@@ -217,19 +225,33 @@ def _require_batch(batch_size: int | None, task: Task | Stream | Any) -> None:
         value=batch_size,
         remedy=remedy if isinstance(task, Task | Stream) else "an expectation has no samples",
     )
+    return None if batch_size is None else int(batch_size)
+
+
+def _require_hashable(stream: Stream) -> None:
+    try:
+        hash(stream)
+    except TypeError as error:
+        raise InputError(
+            f"the stream {type(stream).__name__} cannot be hashed, so that no compiled program can be found for it",
+            argument="task",
+            value=type(stream).__name__,
+            remedy="make it a frozen dataclass of plain numbers and strings",
+        ) from error
 
 
 def _parts(micro_batch_size: int | None, batch: int | None) -> int:
     if micro_batch_size is None:
         return 1
+    whole = isinstance(micro_batch_size, int | np.integer) and micro_batch_size >= 1
     require(
-        batch is not None and micro_batch_size >= 1 and batch % micro_batch_size == 0,
+        batch is not None and whole and batch % micro_batch_size == 0,
         f"micro_batch_size is {micro_batch_size}",
         argument="micro_batch_size",
         value=micro_batch_size,
         remedy=f"choose a divisor of the batch of {batch} samples" if batch else "an expectation has no samples",
     )
-    return (batch or 0) // micro_batch_size
+    return (batch or 0) // int(micro_batch_size)
 
 
 def _stream(average: Any) -> Stream | None:

@@ -65,7 +65,7 @@ class Objective(eqx.Module):
 
     Attributes:
         frame: The network without its weights.
-        average: What the loss averages over: samples, or an expectation in closed form.
+        average: What the loss averages over: samples, a stream of them, or an expectation in closed form.
     """
 
     frame: Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import SupportsIndex
 
 import equinox as eqx
 import jax
@@ -76,7 +77,8 @@ class Transformer(eqx.Module):
         seed: Seed of the draw.
 
     Raises:
-        InputError: A number that is not positive, heads that do not divide the width, or an unknown activation.
+        InputError: A number that is not positive, a count that is not whole, heads that do not divide the width, or an
+            unknown activation.
 
     References:
         N. Nanda et al., Progress measures for grokking via mechanistic interpretability, arXiv:2301.05217: one block of
@@ -112,11 +114,19 @@ class Transformer(eqx.Module):
         scale: float = 1.0,
         seed: int = 0,
     ):
+        counts = {"vocabulary": vocabulary, "length": length, "output_dimension": output_dimension, "width": width}
+        counts |= {"heads": heads, "blocks": blocks}
+        counts |= {} if hidden_width is None else {"hidden_width": hidden_width}
+        for name, count in counts.items():
+            require(
+                isinstance(count, SupportsIndex) and int(count) >= 1,
+                f"{name} is {count}",
+                argument=name,
+                value=count,
+                remedy="choose a positive whole number",
+            )
+        require_positive(scale=scale)
         hidden = 4 * width if hidden_width is None else hidden_width
-        require_positive(
-            **{"vocabulary": vocabulary, "length": length, "output_dimension": output_dimension, "width": width},
-            **{"heads": heads, "hidden_width": hidden, "blocks": blocks, "scale": scale},
-        )
         require(
             width % heads == 0,
             f"heads is {heads} and width {width}",

@@ -62,6 +62,7 @@ class EmergenceData(EmergenceStudy):
         relevant_bits: m, the bits on which each skill depends.
         exponent: α; frequencies of skills fall as k^−(α+1).
         target_scale: S.
+        paper: Whether to train the networks of the source instead (37 → 1000 → 1, 500 000 steps), on a GPU.
         samples: Numbers of samples D, increasing. Each divides the last, so that one compiled program serves all.
         width: Hidden neurons of the networks.
         learning_rate: Learning rate of the networks.
@@ -71,7 +72,6 @@ class EmergenceData(EmergenceStudy):
         runs: Training sets of each size; two networks learn from each.
         features: D_c of the model of the theory.
         draws: Its training sets.
-        paper: Whether to train the networks of the source instead (37 → 1000 → 1, 500 000 steps), on a GPU.
         seed: Seed of everything that is drawn.
     """
 
@@ -86,7 +86,6 @@ class EmergenceData(EmergenceStudy):
     runs: int = 4
     features: int = 64
     draws: int = 5000
-    paper: bool = False
     seed: int = 0
 
     name: ClassVar[str] = "emergence-data"
@@ -105,7 +104,7 @@ class EmergenceData(EmergenceStudy):
     }
     tiny: ClassVar = {
         **{"skills": 2, "bits": 6, "relevant_bits": 2, "samples": [8, 32, 128], "width": 16},
-        **{"steps": 800, "batch_size": 64, "runs": 1, "features": 16, "draws": 4000},
+        **{"steps": 800, "batch_size": 64, "runs": 2, "features": 16, "draws": 4000},
     }
 
     def observe(self) -> xr.Dataset:
@@ -119,7 +118,8 @@ class EmergenceData(EmergenceStudy):
             return self._published.observe()
         strength, loss = self._basis
         found = [self._trained(size) for size in self.samples]
-        runs = np.array([each for each, _ in found])
+        # Networks of one training set share its luck, so that only sets are independent.
+        runs = np.array([each.reshape(-1, _NETWORKS, self.skills).mean(axis=1) for each, _ in found])
         losses = np.array([each for _, each in found]).mean(axis=1)
         claims, effects = self._effects(runs)
         mean = runs.mean(axis=1)
@@ -300,18 +300,21 @@ class EmergenceData(EmergenceStudy):
 
         from dynascope.hypothesis import Hypothesis
 
-        half, claims, effects = self._forecast_half, [], []
+        claims, effects = [], []
         for share, direction in zip(_SHARES, (-1, 0, 1), strict=True):
+            at = 2 * share * self._forecast_half
+            inside = np.flatnonzero((at >= self.samples[0]) & (at <= self.samples[-1]))
+            if not inside.size:
+                continue
             claim = Hypothesis(
                 factor="network instead of forecast",
-                metric=f"mean strength where {share:g} is forecast",
+                metric=f"mean strength of the skills for which {share:g} is forecast within samples",
                 direction=direction,
                 name=f"forecast {share:g}",
                 statement="Networks learn a skill more abruptly than in proportion to its samples.",
             )
-            at = np.log(2 * share * half)
             reached = [
-                np.mean([np.interp(at[k], np.log(self.samples), run[:, k]) for k in range(self.skills)])
+                np.mean([np.interp(np.log(at[k]), np.log(self.samples), run[:, k]) for k in inside])
                 for run in np.moveaxis(runs, 1, 0)
             ]
             claims.append(claim)
@@ -333,7 +336,7 @@ class EmergenceData(EmergenceStudy):
 
         require_seed(self.seed)
         require_positive(width=self.width, learning_rate=self.learning_rate)
-        self._require_least(steps=1, batch_size=1, runs=1, halving_steps=0, features=2, draws=4000)
+        self._require_least(steps=1, batch_size=1, runs=2, halving_steps=0, features=6, draws=4000)
         sizes = require_array("samples", self.samples, (None,))
         require(
             bool(
@@ -347,6 +350,13 @@ class EmergenceData(EmergenceStudy):
             argument="samples",
             value=self.samples,
             remedy="give at least two increasing whole numbers, each of which divides the last",
+        )
+        require(
+            sizes[0] * parity.frequencies[-1] < self.features,
+            f"the smallest of samples, {sizes[0]:g}, teaches even the rarest skill of {self.features} features",
+            argument="samples",
+            value=self.samples,
+            remedy="choose fewer samples to begin with, or more features",
         )
         require(
             self.batch_size <= sizes[-1],
@@ -376,12 +386,14 @@ _DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equiv
 
 
 def _half(samples: list[int], strength: np.ndarray) -> float:
-    """The number of samples at which the strength is one half; infinite if it does not get there."""
+    """The number of samples at which the strength is one half: at most the first, infinite if it does not get there."""
     import numpy as np
 
     from dynascope.theory.emergence import calibrate_data
 
-    return calibrate_data(samples, strength).half if strength[0] < 0.5 <= strength.max() else np.inf
+    if strength[0] >= 0.5:
+        return float(samples[0])
+    return calibrate_data(samples, strength).half if strength.max() >= 0.5 else np.inf
 
 
 @functools.cache

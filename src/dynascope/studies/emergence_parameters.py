@@ -57,6 +57,7 @@ class EmergenceParameters(EmergenceStudy):
         relevant_bits: m, the bits on which each skill depends.
         exponent: α; frequencies of skills fall as k^−(α+1).
         target_scale: S.
+        paper: Whether to train the networks of the source instead (37 inputs, 500 000 steps), on a GPU.
         neurons: Numbers of neurons N, increasing. Up to half the last, networks also learn one skill alone.
         learning_rate: Learning rate of Adam.
         weight_decay: Coefficient λ of ½ λ‖θ‖².
@@ -64,7 +65,6 @@ class EmergenceParameters(EmergenceStudy):
         batch_size: Fresh samples in a step; zero for all inputs in every step.
         runs: Networks of each width.
         features: N_c of the model of the theory.
-        paper: Whether to train the networks of the source instead (37 inputs, 500 000 steps), on a GPU.
         seed: Seed of everything that is drawn.
     """
 
@@ -75,7 +75,6 @@ class EmergenceParameters(EmergenceStudy):
     batch_size: int = 0
     runs: int = 16
     features: int = 4
-    paper: bool = False
     seed: int = 0
 
     name: ClassVar[str] = "emergence-parameters"
@@ -106,6 +105,7 @@ class EmergenceParameters(EmergenceStudy):
         runs, losses = self._trained(self._parity, self.neurons)
         mean = runs.mean(axis=1)
         half = np.array([_half(self.neurons, curve) for curve in mean.T])
+        swapped = runs - np.minimum.accumulate(runs, axis=-1) > _SWAPPED
         claims, effects = self._effects(runs)
         return make_record(
             {
@@ -115,7 +115,7 @@ class EmergenceParameters(EmergenceStudy):
                 "loss_equivalent": (("neurons", "skill"), 1 - np.sqrt(losses.mean(axis=1))),
                 "strength_error": (("neurons", "skill"), runs.std(axis=1, ddof=1) / np.sqrt(self.runs)),
                 "strength_spread": (("neurons", "skill"), runs.std(axis=1, ddof=1)),
-                "out_of_order": (("neurons",), np.any(np.diff(runs, axis=-1) > _SWAPPED, axis=-1).mean(axis=1)),
+                "out_of_order": (("neurons",), np.any(swapped, axis=-1).mean(axis=1)),
                 "half_neurons": (("skill",), half),
                 "half_neurons_ratio": (("skill",), half / self._forecast_half),
                 "loss": (("neurons",), self.target_scale**2 / 2 * losses.mean(axis=1) @ self._parity.frequencies),
@@ -225,7 +225,8 @@ class EmergenceParameters(EmergenceStudy):
             batch_size=self.batch_size or None,
             record_steps=[self.steps],
             statistics={name: (SkillReading(parity, name), ("skill",)) for name in names},
-            seed=self.seed,
+            # The samples by which strengths are estimated are those of zero.
+            seed=self.seed + 1,
         )
         shape = (len(widths), self.runs, parity.skills)
         strength, loss = (record[name].to_numpy()[:, -1].astype(np.float64).reshape(shape) for name in names)
@@ -279,11 +280,13 @@ class EmergenceParameters(EmergenceStudy):
         return self._needs["correlation"].needed * (np.arange(self.skills) + 0.5)
 
     def _effects(self, runs: np.ndarray) -> tuple[list[Hypothesis], list[Effect]]:
-        """Whether the strength of a skill is another than one half where that is forecast."""
+        """Whether the strength of a skill is another than one half where that is forecast, within `neurons`."""
         import numpy as np
 
         from dynascope.hypothesis import Hypothesis
 
+        half = self._forecast_half
+        inside = np.flatnonzero((half >= self.neurons[0]) & (half <= self.neurons[-1])).tolist()
         claims = [
             Hypothesis(
                 factor="network instead of forecast",
@@ -292,12 +295,9 @@ class EmergenceParameters(EmergenceStudy):
                 name=f"skill {k + 1}",
                 statement="Neurons go to skills in the order of their frequency, as many to each as to one alone.",
             )
-            for k in range(self.skills)
+            for k in inside
         ]
-        reached = [
-            [np.interp(self._forecast_half[k], self.neurons, run[:, k]) for run in np.moveaxis(runs, 1, 0)]
-            for k in range(self.skills)
-        ]
+        reached = [[np.interp(half[k], self.neurons, run[:, k]) for run in np.moveaxis(runs, 1, 0)] for k in inside]
         effects = [claim.compare([np.full(self.runs, 0.5), each]) for claim, each in zip(claims, reached, strict=True)]
         return claims, effects
 
@@ -359,12 +359,14 @@ _DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equiv
 
 
 def _half(neurons: list[int], strength: np.ndarray) -> float:
-    """The number of neurons at which the strength is one half; infinite if it does not get there."""
+    """The number of neurons at which the strength is one half: at most the first, infinite if it does not get there."""
     import numpy as np
 
     from dynascope.theory.emergence import calibrate_parameters
 
-    return calibrate_parameters(neurons, strength).half if strength[0] < 0.5 <= strength.max() else np.inf
+    if strength[0] >= 0.5:
+        return float(neurons[0])
+    return calibrate_parameters(neurons, strength).half if strength.max() >= 0.5 else np.inf
 
 
 @functools.cache

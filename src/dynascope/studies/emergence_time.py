@@ -59,6 +59,8 @@ class EmergenceTime(EmergenceStudy):
         relevant_bits: m, the bits on which each skill depends.
         exponent: α; frequencies of skills fall as k^−(α+1).
         target_scale: S.
+        paper: Whether to train the networks of the source instead (37 → 1000 → 1 on fresh samples, 30 000 steps, ten
+            networks), on a GPU.
         width: Hidden neurons.
         deviation: Standard deviation of the weights and of the hidden biases at the start; the bias of the output is
             zero.
@@ -70,8 +72,6 @@ class EmergenceTime(EmergenceStudy):
             every forecast.
         times: Number of steps at which the strengths are recorded.
         seeds: Networks with all skills.
-        paper: Whether to train the networks of the source instead (37 → 1000 → 1 on fresh samples, 30 000 steps, ten
-            networks), on a GPU.
         seed: Seed of the networks and samples.
     """
 
@@ -84,7 +84,6 @@ class EmergenceTime(EmergenceStudy):
     calibration_seeds: int = 20
     times: int = 200
     seeds: int = 5
-    paper: bool = False
     seed: int = 0
 
     name: ClassVar[str] = "emergence-time"
@@ -193,10 +192,19 @@ class EmergenceTime(EmergenceStudy):
 
     @functools.cached_property
     def _calibration(self) -> Calibration:
+        from dynascope.errors import InputError
         from dynascope.theory.emergence import calibrate
 
         steps, strength, _ = self._single_skill
-        return calibrate(steps, strength[:, :, 0], learning_rate=self.learning_rate, target_scale=self.target_scale)
+        try:
+            return calibrate(steps, strength[:, :, 0], learning_rate=self.learning_rate, target_scale=self.target_scale)
+        except InputError as error:
+            raise InputError(
+                f"the law cannot be calibrated on networks that learn one skill for {self.calibration_steps} steps",
+                argument="calibration_steps",
+                value=self.calibration_steps,
+                remedy="train longer, until the skill is learned",
+            ) from error
 
     @functools.cached_property
     def _single_skill(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -272,14 +280,19 @@ class EmergenceTime(EmergenceStudy):
 
 
 def _half(steps: np.ndarray, strength: np.ndarray) -> float:
-    """The first step at which half strength is passed, interpolated; infinite if it is not."""
+    """The first step at which half strength is passed, infinite if it is not; logit(R/S) is interpolated.
+
+    A logistic curve has a straight one, however few records it has.
+    """
     import numpy as np
+    from scipy.special import logit
 
     passed = strength >= 0.5
     if not passed.any():
         return math.inf
     after = max(int(np.argmax(passed)), 1)
-    return float(np.interp(0.5, strength[after - 1 : after + 1], steps[after - 1 : after + 1]))
+    around = slice(after - 1, after + 1)
+    return float(np.interp(0.0, logit(np.clip(strength[around], 1e-6, 1 - 1e-6)), steps[around]))
 
 
 def _spread(halves: np.ndarray) -> np.ndarray:

@@ -161,6 +161,7 @@ class FourParameterParity(Study):
         require_positive(target_scale=self.target_scale, learning_rate=self.learning_rate)
         neurons = require_array("neurons", self.neurons, (_MODES,))
         scales = require_array("scales", self.scales, (None,))
+        bias = float(require_array("bias", self.bias, ()))
         for name, values, given in (("neurons", neurons, self.neurons), ("scales", scales, self.scales)):
             require(
                 len(values) > 0 and bool(np.all(values > 0)),
@@ -169,8 +170,15 @@ class FourParameterParity(Study):
                 value=given,
                 remedy="give positive numbers",
             )
+        require(
+            float((scales.max() * neurons.max()) ** 2) < self.target_scale,
+            f"scales is {self.scales}, from which a neuron starts above half its strength",
+            argument="scales",
+            value=self.scales,
+            remedy="give smaller ones, so that (scale·neuron)² is below target_scale",
+        )
         first, second, third = neurons**2
-        return [TiedWeights(first * s**2, second * s**2, third * s**2, self.bias * s) for s in scales]
+        return [TiedWeights(first * s**2, second * s**2, third * s**2, bias * s) for s in scales]
 
     @functools.cached_property
     def _half_times(self) -> np.ndarray:
@@ -203,7 +211,8 @@ class FourParameterParity(Study):
 
     @property
     def _duration(self) -> float:
-        # The fixed point is approached at a rate between that of the bias, η 3/8 at large S, and η 4S/7 at small S.
+        # The slowest rate at the fixed point is η 3/8, of the bias, at large S and η 4S/7 at small S; the sum of both
+        # time constants bounds that of any S.
         return float(self._times[-1] + _SETTLED * (8 / 3 + 7 / (4 * self.target_scale)) / self.learning_rate)
 
     @property

@@ -29,8 +29,8 @@ class GrokkingDiagonal(Study):
     The labels depend on few of the inputs. The network fits them soon, with the interpolant of nearly least ℓ2 norm,
     and generalises much later, when decay has brought the products u_i v_i of its weights, and with them the
     interpolant, near least ℓ1 norm. Compared from the time on by which it has fitted are the relative test error over
-    all Gaussian inputs, the products, and the time ln(α²/b*)/(2λ) + τ at which that error falls below a threshold, with
-    b* and τ properties of the data alone. How long that is after the loss is a hundredth of the first (`delay`) is
+    all Gaussian inputs, the mean product, and the time ln(α²/b*)/(2λ) + τ at which that error falls below a threshold,
+    with b* and τ properties of the data alone. How long that is after the loss is a hundredth of the first (`delay`) is
     observed and not judged.
 
     Attributes:

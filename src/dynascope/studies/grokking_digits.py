@@ -75,8 +75,8 @@ class GrokkingDigits(Study):
     its dial, and the ratio of the losses (`loss_ratio`) is known at every step. Hence outputs downscaled are targets
     upscaled with a decay that is stronger by 1/b². (2) The weights of pixels that are blank in all images feel the
     decay alone (`blank_weight`, their root mean square over the first): Adam takes them to zero at its own rate, about
-    η a step, however small λ is. (3) The outputs lie in the span of the features, so that the utilizations add up to
-    one (`total_utilization_after`).
+    η a step, however small λ is. Smaller ones count as η, for about zero Adam amplifies their rounding. (3) The outputs
+    lie in the span of the features, so that the utilizations add up to one (`total_utilization_after`).
 
     Attributes:
         data: "digits", or the path of labelled images.
@@ -139,7 +139,7 @@ class GrokkingDigits(Study):
             ("blank_weight", (1e-3, "the recursion is exact; the weights were trained in single precision")),
             (
                 "total_utilization_after",
-                (1e-6, "outputs are made of the features in float64, down to modes of size 1e-12"),
+                (1e-6, "outputs and features are those of the network in float64, down to modes of size 1e-12"),
             ),
         )
         for end in ("", "_maximum")
@@ -231,14 +231,21 @@ class GrokkingDigits(Study):
             remedy="choose at most as many",
         )
         require(
-            self.samples > max(data.classes, 1) and len(data.test_inputs) > data.classes,
-            f"there are {self.samples} training and {len(data.test_inputs)} test images of {data.classes} classes",
+            self.samples > max(data.classes, 1),
+            f"there are {self.samples} training images of {data.classes} classes",
             argument="samples",
             value=self.samples,
-            remedy="choose more of each than there are classes",
+            remedy="choose more than there are classes",
+        )
+        require(
+            len(data.test_inputs) > data.classes,
+            f"there are {len(data.test_inputs)} test images of {data.classes} classes",
+            argument="test_samples",
+            value=self.test_samples,
+            remedy="choose more than there are classes",
         )
         inputs, test = (each.reshape(len(each), -1) for each in (data.inputs, data.test_inputs))
-        # From zero to one, as they were before they were centred; those of a blank pixel are zero exactly.
+        # Less the least value of each pixel, over the largest of all; those of a blank pixel are zero exactly.
         least = inputs.min(axis=0)
         largest = (inputs - least).max()
         require(largest > 0, "all images are the same", argument="data", value=self.data, remedy="give others")
@@ -249,7 +256,7 @@ class GrokkingDigits(Study):
             np.eye(data.classes, dtype=np.float32)[data.test_labels],
             np.flatnonzero(np.ptp(inputs, axis=0) == 0)[:_BLANK],
             data.name,
-            (*data.description, "Pixels go from zero to one over the training images."),
+            (*data.description, "Each pixel less its least value, over the largest of all."),
         )
 
     @functools.cached_property
@@ -333,7 +340,7 @@ class GrokkingDigits(Study):
                 if len(images.blank):
                     weights = snapshots.network.weights[0][:, images.blank].astype(float)
                     size = np.sqrt(np.mean(weights**2, axis=(1, 2)))
-                    curves["blank_weight"] = size / size[0]
+                    curves["blank_weight"] = np.maximum(size, self.learning_rate) / size[0]
                 numbers, learned = self._delay(curves["accuracy"], curves["test_accuracy"])
                 for when, record_number in (("before", learned), ("after", -1)):
                     each = jax.tree.map(lambda leaf, at=record_number: np.asarray(leaf[at], float), snapshots)
@@ -374,9 +381,7 @@ class GrokkingDigits(Study):
         def both(inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             with jax.enable_x64(True):
                 features = np.asarray(network.features(inputs.astype(float)))
-            # Outputs from these very features, so that rounding does not take them out of their span.
-            mlp = network.network
-            return features, network.output_scale * (features @ mlp.classifier + mlp.classifier_bias)
+                return features, np.asarray(network.outputs(inputs.astype(float)))
 
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*(balanced|modes beyond the samples)")
@@ -401,7 +406,7 @@ class GrokkingDigits(Study):
             counts = np.arange(1, self.steps + 1)
             size = np.asarray(scaled_flow().decay_alone(start, self.weight_decay, self.learning_rate, counts))
         first = np.sqrt(np.mean(start**2, axis=(1, 2)))
-        return np.vstack([np.ones(self.seeds), size / first])[self._recorded].T
+        return np.maximum(np.vstack([first, size]), self.learning_rate)[self._recorded].T / first[:, None]
 
     def _about(self) -> dict[str, Any]:
         images = self._images

@@ -69,7 +69,7 @@ class GrokkingModular(Study):
 
     Attributes:
         operation: "addition", "subtraction", "multiplication" or "division".
-        p: The modulus, a prime number.
+        p: The modulus, prime for multiplication and division.
         train_fraction: Fraction of the table that is trained on.
         network: "relu" or "quadratic" (two layers), or "transformer" (one block with ReLU, of four heads).
         width: Hidden neurons of two layers; the stream of the transformer is a quarter as wide.
@@ -172,9 +172,10 @@ class GrokkingModular(Study):
 
         from dynascope.record import make_record
 
+        tables = self._tables  # first, so that a field out of range is named
         degree = 2.0 if self.network == "quadratic" else 1.0
         decay = (1 - self.learning_rate * self.weight_decay) ** self._steps
-        shape = (len(self._tables), len(self._steps))
+        shape = (len(tables), len(self._steps))
         variables = {
             "total_utilization": (("seed", "step"), np.ones(shape)),
             "gradient_balance": (("seed", "step"), np.full(shape, degree)),
@@ -196,13 +197,23 @@ class GrokkingModular(Study):
         """All that is measured along the steps, over seed and step."""
         import numpy as np
 
+        from dynascope.errors import DivergenceError, InputError
         from dynascope.studies.modular_runs import measure, train
 
         tasks, tests = [each.train for each in self._tables], [each.test for each in self._tables]
         found: list[dict[str, Any]] = []
-        for networks in train(self._networks, tasks, self._steps, self._recipe):
+        for step, networks in zip(self._steps, train(self._networks, tasks, self._steps, self._recipe), strict=True):
             measured = measure(networks, tasks, tests, self.loss)
-            found.append(self._metrics(measured))
+            try:
+                found.append(self._metrics(measured))
+            except InputError as error:
+                if error.argument != "features":
+                    raise
+                raise DivergenceError(
+                    "a network came to ignore its inputs",
+                    time=float(step) * self.learning_rate,
+                    remedy="choose a smaller learning_rate or a larger width",
+                ) from None
             if self._has_unused:
                 found[-1]["unused_weight"] = np.linalg.norm(networks.first[:, self.p], axis=1)
         curves = {name: np.stack([each[name] for each in found], axis=1) for name in found[0]}
@@ -283,7 +294,7 @@ class GrokkingModular(Study):
         self._check()
         tables = [ModularArithmetic(self.operation, self.p, self.train_fraction, seed=seed) for seed in self._seeds]
         require(
-            all(self.p % k for k in range(2, self.p)),
+            self.operation in ("addition", "subtraction") or all(self.p % k for k in range(2, self.p)),
             f"p is {self.p}, which has no discrete logarithms for all numbers",
             argument="p",
             value=self.p,

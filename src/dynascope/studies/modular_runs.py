@@ -73,7 +73,7 @@ def train(
         The networks as one, whose weights have the dimension of the networks in front, as NumPy arrays.
 
     Raises:
-        DivergenceError: A loss left the finite numbers.
+        DivergenceError: A weight left the finite numbers.
     """
     import equinox as eqx
     import jax

@@ -24,6 +24,7 @@ class EmergenceStudy(Study):
         relevant_bits: m, the bits on which each skill depends.
         exponent: α; frequencies of skills fall as k^−(α+1).
         target_scale: S.
+        paper: Whether to train the networks of the source instead, on a GPU.
     """
 
     skills: int = 3
@@ -31,6 +32,7 @@ class EmergenceStudy(Study):
     relevant_bits: int = 3
     exponent: float = 0.6
     target_scale: float = 5.0
+    paper: bool = False
 
     source: ClassVar[str] = (
         "Y. Nam, N. Fonseca, S. H. Lee, C. Mingard, A. A. Louis, An exactly solvable model for emergence and scaling "
@@ -44,6 +46,20 @@ class EmergenceStudy(Study):
             InputError: A field out of range, other than those of the task.
         """
         raise NotImplementedError
+
+    @property
+    def _published(self) -> EmergenceStudy:
+        """The setting of the source, with the seed of this one."""
+        raise NotImplementedError
+
+    def attributes(self) -> dict[str, Any]:
+        """What the result says of the study it came from: its fields are those of the source where it trains that."""
+        import json
+
+        found = super().attributes()
+        if self.paper:
+            found["parameters"] = json.dumps(dataclasses.asdict(self._published) | {"paper": True})
+        return found
 
     @functools.cached_property
     def _parity(self) -> SparseParity:

@@ -50,7 +50,7 @@ def scaled_flow() -> ScaledFlow:
             input_scale: a.
             output_scale: b.
             weight_decay: λ.
-            loss_factor: Factor on the loss and the decay together, by which one would divide ε.
+            loss_factor: Factor on the loss and the decay together that ε stands for, which is divided by it.
         """
 
         network: Any
@@ -72,20 +72,31 @@ def scaled_flow() -> ScaledFlow:
             return self.network.features(self.input_scale * x)
 
     def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
-        """Adam on loss and decay, at steps in proportion to the gauge; the dials stay."""
-        adam = optax.adam(learning_rate, b1=_FORGETTING, b2=_SQUARES_FORGETTING, eps=_EPSILON)
+        """Adam on loss and decay, with steps, decay and ε of each array by its gauge; the dials stay."""
 
         def initial(params: Any) -> Any:
-            return adam.init(params.network)
+            nothing = jax.tree.map(jnp.zeros_like, params.network)
+            return jnp.zeros((), jnp.int32), nothing, nothing
 
         def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-            def whole(slope: Any, weight: Any, factor: Any) -> Any:
-                return params.loss_factor * (factor * slope + params.weight_decay / factor * weight)
+            def force(slope: Any, weight: Any, factor: Any) -> Any:
+                return slope + params.weight_decay / factor**2 * weight
 
-            forces = jax.tree.map(whole, updates.network, params.network, params.gauge)
-            changes, state = adam.update(forces, state)
-            changes = jax.tree.map(jnp.multiply, changes, params.gauge)
-            return eqx.tree_at(lambda each: each.network, jax.tree.map(jnp.zeros_like, updates), changes), state
+            def change(mean: Any, square: Any, factor: Any) -> Any:
+                spread = jnp.sqrt(square / (1 - _SQUARES_FORGETTING**count))
+                # Forces themselves are not scaled, so that it is Adam that has to make up for their size.
+                epsilon = _EPSILON / (factor * params.loss_factor)
+                return -learning_rate * factor * (mean / (1 - _FORGETTING**count)) / (spread + epsilon)
+
+            count = state[0] + 1
+            forces = jax.tree.map(force, updates.network, params.network, params.gauge)
+            mean = jax.tree.map(lambda old, new: _FORGETTING * old + (1 - _FORGETTING) * new, state[1], forces)
+            square = jax.tree.map(
+                lambda old, new: _SQUARES_FORGETTING * old + (1 - _SQUARES_FORGETTING) * new**2, state[2], forces
+            )
+            changes = jax.tree.map(change, mean, square, params.gauge)
+            whole = eqx.tree_at(lambda each: each.network, jax.tree.map(jnp.zeros_like, updates), changes)
+            return whole, (count, mean, square)
 
         return optax.GradientTransformation(initial, update)
 

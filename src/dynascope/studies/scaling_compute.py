@@ -7,7 +7,7 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.skill_simulation import SkillScaling, train_skills
+from dynascope.studies.skill_simulation import _GENTLE, SkillScaling, train_skills
 from dynascope.studies.study import Reference
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ _EXPONENT = (5e-4, "what half a neuron matters in the second order, from fifty n
 _PREFACTOR = (2e-3, "as for the exponent, and extrapolated from the budgets to a single unit")
 _GROWTH = (5e-3, "what half a neuron matters in the first order, from fifty neurons on")
 _FEWEST = 50  # neurons of the best model, from which on half a neuron hardly matters
-_GENTLE = 4.0  # ln c below which the loss rises no less steeply
 _PLACES = 20_001  # between the models, at which the best one is looked for
 
 
@@ -60,7 +59,7 @@ class ScalingCompute(SkillScaling):
 
     name: ClassVar[str] = "scaling-compute"
     reference: ClassVar[Reference] = Reference(
-        paper=SkillScaling.paper,
+        paper=SkillScaling.source,
         arxiv="2404.17563",
         claim="For given compute, time multiplied by neurons, the least loss of the multilinear model falls by the "
         "power α/(α + 2), at a time and with neurons that are known.",

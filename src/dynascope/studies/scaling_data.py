@@ -51,7 +51,7 @@ class ScalingData(SkillScaling):
 
     name: ClassVar[str] = "scaling-data"
     reference: ClassVar[Reference] = Reference(
-        paper=SkillScaling.paper,
+        paper=SkillScaling.source,
         arxiv="2404.17563",
         claim="After long training the loss of the multilinear model falls with the number of samples by the power "
         "α/(α + 1), with a prefactor that is known.",
@@ -154,7 +154,9 @@ class ScalingData(SkillScaling):
         )
         samples = self._sizes("samples", self.fewest_samples, self.most_samples, self.sizes)
         spread = max(_spread(alpha, self.fewest_samples) for alpha in self._exponents)
-        needed = math.ceil((_ERRORS * spread / _LOSS[0]) ** 2)
+        # Over a decade the exponent of a fit varies by so much of the spread of a loss, relative to α/(α + 1).
+        slope = max(_spread(alpha, self.fewest_samples) * (alpha + 1) / (3 * alpha) for alpha in self._exponents)
+        needed = math.ceil((_ERRORS * max(spread / _LOSS[0], slope / _EXPONENT[0])) ** 2)
         require(
             self.training_sets >= needed,
             f"training_sets is {self.training_sets}, and the loss of small ones varies by {spread:.1%}",

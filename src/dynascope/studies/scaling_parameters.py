@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["ScalingParameters"]
 
 _LOSS = (1e-12, "the law is an exact sum, and training goes on until no digit of it is left to learn")
-_EXPONENT = (2e-3, "N + ½ leaves a correction of the order 1/N², whose largest effect is 1.3e-3, from five neurons on")
+_EXPONENT = (
+    2e-3,
+    "N + ½ leaves a correction of the order 1/N², whose largest effect is 1.3e-3, from 5 max(1, α) neurons on",
+)
 _PREFACTOR = (5e-3, "as for the exponent, and extrapolated to a single neuron")
 _AFTER = 35.0  # e-folds after the rarest skill with a neuron was half learned
 
@@ -35,7 +38,7 @@ class ScalingParameters(SkillScaling):
         target_scale: S, the strength of a learned skill.
         initial_strength: R₀, the strength at the start of every skill that has a neuron, below half of S.
         skills: Number of skills.
-        fewest_neurons: Neurons of the smallest model, at least five.
+        fewest_neurons: Neurons of the smallest model, at least five, and five times the largest exponent.
         most_neurons: Neurons of the largest one.
         sizes: Number of models, at about equal ratios.
     """
@@ -47,7 +50,7 @@ class ScalingParameters(SkillScaling):
 
     name: ClassVar[str] = "scaling-parameters"
     reference: ClassVar[Reference] = Reference(
-        paper=SkillScaling.paper,
+        paper=SkillScaling.source,
         arxiv="2404.17563",
         claim="After long training the loss of the multilinear model falls with the number of its neurons by the power "
         "α, with a prefactor that is known.",
@@ -125,11 +128,11 @@ class ScalingParameters(SkillScaling):
 
         neurons = self._sizes("neurons", self.fewest_neurons, self.most_neurons, self.sizes)
         require(
-            self.fewest_neurons >= 5,
+            self.fewest_neurons >= 5 * max(1, *self.exponents),
             f"fewest_neurons is {self.fewest_neurons}",
             argument="fewest_neurons",
             value=self.fewest_neurons,
-            remedy="choose five or more, as the loss of fewer is not yet near its power law",
+            remedy="choose five times the largest exponent or more, and at least five",
         )
         require(
             self.most_neurons < self.skills,

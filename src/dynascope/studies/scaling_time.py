@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["ScalingTime"]
 
 _LOSS = (2e-4, "the law integrates over skills, which costs 1e-4 when no more than one of them is being learned")
-_EXPONENT = (1e-3, "within its window the law bends by its first and last skills, by 3e-4 for starts up to S/5")
+_EXPONENT = (
+    1e-3,
+    "within its window the law bends by its first and last skills, by 7e-4 where α and the window are small",
+)
 _PREFACTOR = (2e-3, "as for the exponent, and extrapolated from the window to a single step")
+_SMALL = 0.05  # start over S, up to which the growth of the last skills hardly matters
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +50,7 @@ class ScalingTime(SkillScaling):
 
     name: ClassVar[str] = "scaling-time"
     reference: ClassVar[Reference] = Reference(
-        paper=SkillScaling.paper,
+        paper=SkillScaling.source,
         arxiv="2404.17563",
         claim="The loss of the multilinear model falls with time by the power α/(α + 1), with a prefactor that is "
         "known, until the skills run out.",
@@ -127,12 +131,14 @@ class ScalingTime(SkillScaling):
         windows = []
         for alpha, (_, high) in zip(self._exponents, self._spans, strict=True):
             low = self._first_steps(alpha, self.learning_rate, self.skills)
+            # The last skills, which the fit takes to be at their start, have grown from it in proportion to it.
+            high *= min(1.0, _SMALL * self.target_scale / self.initial_strength)
             require(
                 high >= 20 * low,
                 f"the law of {self.skills} skills with α = {alpha:g} ends at {high:.3g} and begins at {low:.3g}",
                 argument="skills",
                 value=self.skills,
-                remedy="take more skills, a larger exponent or a larger start",
+                remedy="take more skills, a larger exponent or another start",
             )
             windows.append((low, high))
         return windows

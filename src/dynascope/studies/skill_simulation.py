@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["SkillScaling", "train_skills"]
 
 _STEP = 0.01  # a step over the time at which it is made
+_GENTLE = 4.0  # ln c below which skills are learned, and losses rise, no faster
+_LONGEST = 150.0  # ln c of skills that are sure to be learned before they are left alone, at 200
 _STABLE = 2.0  # the method of fourth order is stable up to 2.78
 
 
@@ -36,7 +38,7 @@ class SkillScaling(Study):
     target_scale: float = 1.0
     initial_strength: float = 0.01
 
-    paper: ClassVar[str] = (
+    source: ClassVar[str] = (
         "Y. Nam, N. Fonseca, S. H. Lee, C. Mingard, A. A. Louis, An exactly solvable model for emergence and scaling "
         "laws in the multitask sparse parity problem"
     )
@@ -68,6 +70,13 @@ class SkillScaling(Study):
             value=self.initial_strength,
             remedy="start below half of target_scale, where skills emerge at a time",
         )
+        require(
+            self._offset < _LONGEST,
+            f"initial_strength is {self.initial_strength:g} and target_scale is {self.target_scale:g}",
+            argument="initial_strength",
+            value=self.initial_strength,
+            remedy=f"choose more than e^−{_LONGEST:g} of target_scale",
+        )
         return exponents
 
     @property
@@ -85,11 +94,14 @@ class SkillScaling(Study):
 
         Ten times those after which the first skill is half learned, ln c/(2 η S A), or more: k/((α + 1) ln c) skills
         are being learned when the skill k is half learned, and while they are less than one the loss falls in steps.
+        For ln c stands 4 where it is less.
         """
         from dynascope.theory.scaling_laws.skill_model import skill_model
 
         model = skill_model(alpha, learning_rate=learning_rate, skills=skills, **self._model)
-        return self._offset / model.rate * max(10.0, ((alpha + 1) * self._offset) ** (alpha + 1))
+        # A skill that starts near its half is learned over a width of its own, however small ln c is.
+        width = max(self._offset, _GENTLE)
+        return width / model.rate * max(10.0, ((alpha + 1) * width) ** (alpha + 1))
 
     def _sizes(self, name: str, fewest: int, most: int, number: int) -> np.ndarray:
         """Whole numbers at about equal ratios, over more than a decade.

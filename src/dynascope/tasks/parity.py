@@ -195,7 +195,7 @@ class SparseParity(Stream):
             InputError: More than 16 bits.
         """
         require(
-            self.has_expectation,
+            self.bits <= _MOST_BITS,
             f"bits is {self.bits}, and the population has 2^{self.bits} inputs for each skill",
             argument="bits",
             value=self.bits,
@@ -209,8 +209,8 @@ class SparseParity(Stream):
         """The strength R_k = E[g_k f | skill k] of every skill in a function, and what loss it leaves.
 
         As L_k = ½ (S² + E[f² | k] − 2 S R_k), the loss of a skill is ½ (S − R_k)² only if f is proportional to g_k on
-        its inputs, and larger otherwise. One skill is evaluated at a time, which bounds the memory; all of it can be
-        compiled.
+        its inputs, and larger otherwise. One skill is evaluated at a time, which bounds the memory, but for
+        gradients, which need what all have left behind; all of it can be compiled.
 
         Args:
             function: f, a JAX function of a batch of inputs (n, n_s + n_b) with values (n, 1) or (n,).
@@ -249,8 +249,8 @@ class SparseParity(Stream):
 
     @property
     def has_expectation(self) -> bool:
-        """Whether there are at most 16 bits."""
-        return self.bits <= _MOST_BITS
+        """Whether there are at most 16 bits, and inputs of all skills for no more than a gigabyte."""
+        return self.bits <= _MOST_BITS and self.skills * 2**self.bits * self.input_dimension <= _MOST_NUMBERS
 
     def task(self, samples: int, *, seed: int = 0) -> Task:
         """A training set of fixed samples.

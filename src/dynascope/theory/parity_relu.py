@@ -157,8 +157,9 @@ def integrated_path(
 ) -> TiedWeights:
     """The four parameters at the times, by integration of `velocity` in ln A, ln B, ln G and c.
 
-    The logarithms keep tiny starts from underflowing. The bias goes to −S, and not to S as the source has it, at the
-    rate η: it follows c ≈ (2A − 5B − G)/8 where S ≪ 1, and lags behind the neurons where S is larger.
+    The logarithms keep tiny starts from underflowing. The bias goes to −S, and not to S as the source has it, at
+    the rate 3η/8 where S is large: it follows c ≈ (2A − 5B − G)/8 where S ≪ 1, and lags behind the neurons where S is
+    larger.
 
     Args:
         times: Gradient-flow times t ≥ 0, increasing, shape (times,).

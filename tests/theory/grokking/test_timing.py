@@ -58,6 +58,8 @@ def test_there_is_no_critical_point_where_nothing_is_to_be_waited_for_or_to_be_h
         ("product", lambda data: grokking_time(0.0, scale=1.0, weight_decay=0.1)),
         ("scale", lambda data: grokking_time(0.1, scale=[1.0, np.nan], weight_decay=0.1)),
         ("lag", lambda data: grokking_time(0.1, scale=1.0, weight_decay=0.1, lag=np.nan)),
+        ("lag", lambda data: grokking_time([0.1, 0.2], scale=[1.0, 2.0], weight_decay=0.1, lag=np.zeros(3))),
+        ("scale", lambda data: grokking_time([0.1, 0.2], scale=np.ones(3), weight_decay=0.1)),
         ("threshold", lambda data: critical_point(**data.arguments, threshold=0.0)),
         ("test_targets", lambda data: critical_point(**data.arguments | {"test_targets": np.zeros(20)})),
         ("test_inputs", lambda data: critical_point(**data.arguments | {"test_inputs": np.eye(3)})),

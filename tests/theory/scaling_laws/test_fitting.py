@@ -127,6 +127,7 @@ def test_a_short_window_is_warned_of_and_a_long_one_is_not():
         ("losses", np.empty((0, 3)), [1.0, 2.0, 3.0], {}),
         ("floor", RESOURCE**-0.5, RESOURCE, {"floor": 0.02, "window": (1.0, 1e4)}),
         ("floor", RESOURCE**-0.5, RESOURCE, {"floor": -1.0}),
+        ("floor", RESOURCE**-0.5, RESOURCE, {"floor": 10.0}),
         ("missing", RESOURCE**-0.5, RESOURCE, {"missing": np.inf}),
         ("confidence", RESOURCE**-0.5, RESOURCE, {"confidence": 1.0}),
         ("resamples", RESOURCE**-0.5, RESOURCE, {"resamples": 0}),

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.optimize import root_scalar
 
-from dynascope.errors import require, require_array, require_positive
+from dynascope.errors import InputError, require, require_array, require_positive
 from dynascope.theory.domain import covers
 from dynascope.theory.grokking.interpolation import constraint, follow, solve
 from dynascope.theory.grokking.late_phase import (
@@ -140,7 +140,7 @@ def grokking_time(
         Gradient-flow time, up to what vanishes with λ if the lag is given.
 
     Raises:
-        InputError: An argument is not positive, or the lag not finite.
+        InputError: An argument is not positive, the lag not finite, or shapes do not broadcast.
 
     References:
         Lyu et al., arXiv:2311.18817, section 3, for the order of magnitude.
@@ -154,6 +154,17 @@ def grokking_time(
         for name, value in (("product", product), ("scale", scale), ("weight_decay", weight_decay))
     )
     lag = require_array("lag", lag, (None,) * np.ndim(lag))
+    shape = ()
+    for name, array in (("product", product), ("scale", scale), ("weight_decay", decay), ("lag", lag)):
+        try:
+            shape = np.broadcast_shapes(shape, array.shape)
+        except ValueError:
+            raise InputError(
+                f"{name} has shape {array.shape}, and those before it {shape}",
+                argument=name,
+                value=array.shape,
+                remedy="pass shapes that broadcast",
+            ) from None
     return np.asarray((2 * np.log(scale) - np.log(product)) / (2 * decay) + lag)
 
 

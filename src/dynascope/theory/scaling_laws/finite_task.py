@@ -79,8 +79,7 @@ def missing_loss(exponent: float, skills: float, *, target_scale: float) -> floa
         InputError: A number out of range.
 
     References:
-        Nam, DPhil thesis (2024), equation C.2, which leaves out R₀: at R₀ = S/10 and α = 0.36 the exponent fitted with
-        it is 5 % off.
+        Nam, DPhil thesis (2024), equation C.2, which leaves out R₀.
 
     Example:
         >>> print(f"{missing_loss(0.6, 50_000, target_scale=1.0):.6f}")

@@ -129,6 +129,13 @@ def fit(
         # Once the loss has reached its floor, what is above it is scatter.
         above = runs[:, chosen].mean(axis=0) > 0
         chosen = chosen[np.logical_and.accumulate(above)]
+        require(
+            len(chosen) >= 3 or bool(above.all()),
+            f"the loss reaches the floor {floor} within {len(chosen)} points",
+            argument="floor",
+            value=floor,
+            remedy="lower the floor, or record earlier",
+        )
         if len(chosen) >= 3:
             first, last = _straight_stretch(np.log(resource[chosen]), np.log(runs[:, chosen].mean(axis=0)))
             chosen = chosen[first:last]
