@@ -15,7 +15,7 @@ import pytest
 beartype.tolerant = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
 jaxtyping.install_import_hook("dynascope", "beartype.tolerant")
 
-hypothesis.settings.register_profile("dynascope", max_examples=20, deadline=None, database=None)
+hypothesis.settings.register_profile("dynascope", max_examples=12, deadline=None, database=None)
 hypothesis.settings.load_profile("dynascope")
 
 

@@ -364,7 +364,7 @@ def test_a_stream_needs_a_whole_number_of_samples_in_a_step(batch_size):
 
 
 @given(seed=st.integers(0, 10_000), rate=st.floats(1e-3, 0.05))
-@settings(max_examples=15)
+@settings(max_examples=12)
 def test_small_steps_never_increase_the_loss(seed, rate):
     network = TwoLayer(2, 4, 1, seed=seed)
     loss = descend(network, TASK, steps=100, learning_rate=rate, scale=0.7).loss.to_numpy()

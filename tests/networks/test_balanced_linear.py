@@ -9,7 +9,7 @@ from dynascope.errors import InputError
 from dynascope.networks.balanced_linear import balanced_linear
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5), st.floats(-3, 3), st.integers(0, 1000))
 def test_layers_are_balanced_or_refused(inputs, width, outputs, balance, seed):
     if balance != 0 and width > (outputs if balance > 0 else inputs):

@@ -136,7 +136,7 @@ def test_larger_encodings_make_larger_outputs():
 
 
 @given(st.integers(0, 2**16), st.sampled_from(["C3", "C4", "C5", "D3"]), st.integers(2, 3), st.booleans())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_random_encodings_are_composed_as_exactly_as_they_are_conditioned(seed, name, k, fast):
     group = find_group(name)
     x = encoding_of(group, seed)

@@ -64,7 +64,7 @@ def test_it_is_a_sum_of_neurons(kind):
 
 
 @networks
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(factor=st.floats(0.1, 10.0))
 def test_it_is_homogeneous_of_its_degree(kind, factor):
     network, rows = kind(3, 4, seed=3), prompts()

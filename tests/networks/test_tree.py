@@ -78,7 +78,7 @@ def test_it_starts_at_unit_scale_from_its_seed():
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(2, 9))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_shapes_fit_for_every_length(m, width, k):
     assert Tree(m, width, scale=0.5)(np.ones((3, k * m))).shape == (3, m)
 

@@ -97,7 +97,7 @@ def test_patterns_are_counted_over_all_layers_together():
     assert distinct_patterns([[one, other]]) == 3
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 1000), cut=st.integers(1, 11), factor=st.floats(-100, 100))
 def test_batches_and_positive_factors_change_nothing(seed, cut, factor):
     before, after = draw(seed), draw(seed + 1)
@@ -110,7 +110,7 @@ def test_batches_and_positive_factors_change_nothing(seed, cut, factor):
     assert distinct_patterns([part[1] for part in parts]) == distinct_patterns([after])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seeds=st.tuples(st.integers(0, 99), st.integers(0, 99), st.integers(0, 99)))
 def test_it_is_a_distance(seeds):
     def distance(one, other):

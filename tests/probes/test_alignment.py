@@ -197,7 +197,7 @@ def test_the_imbalance_is_conserved_to_the_order_of_the_step():
     np.testing.assert_allclose(drifts[0] / drifts[1], 2, rtol=0.05)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 1000), factor=st.floats(-8, 8))
 def test_cosines_do_not_depend_on_scale_nor_on_rotations_of_the_hidden_neurons(seed, factor):
     weights, (inputs, targets) = chain(seed), data()

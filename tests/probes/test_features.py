@@ -21,7 +21,7 @@ from dynascope.probes.features import (
     quality,
 )
 
-bounded = settings(max_examples=15, deadline=None)
+bounded = settings(max_examples=12, deadline=None)
 
 # G1 and G4 of the theory ledger.
 H1 = np.array([[1, 0], [1, 1], [0, 2], [-1, 1], [2, -1]])

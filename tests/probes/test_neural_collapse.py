@@ -18,7 +18,7 @@ from dynascope.probes.neural_collapse import (
     neural_collapse,
 )
 
-bounded = settings(max_examples=20, deadline=None)
+bounded = settings(max_examples=12, deadline=None)
 
 # G4 of the theory ledger, whose W is the transpose of ours.
 H4 = np.array([[1, 0, 1], [1, 0.2, 0], [0, 1, 1], [0.1, 1, 0], [-1, 0, 1], [-1, -0.3, 1]])

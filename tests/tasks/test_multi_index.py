@@ -61,7 +61,7 @@ def test_samples_have_the_targets_of_the_links():
     assert not np.array_equal(again.inputs, sampled.inputs)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 1000), degree=st.integers(1, 4))
 def test_the_loss_does_not_change_when_everything_turns(seed, degree):
     task = drawn(seed, dimension=4)

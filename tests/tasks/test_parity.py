@@ -44,7 +44,7 @@ def test_frequencies_golden():
     np.testing.assert_allclose(skill_frequencies(6, 0.5)[[0, 5]], [0.546900077583, 0.037211836955], atol=6e-13)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(1, 2000), st.floats(0.05, 3))
 def test_frequencies_follow_the_zeta_law(skills, exponent):
     frequencies = skill_frequencies(skills, exponent)

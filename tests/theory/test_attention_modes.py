@@ -64,7 +64,7 @@ def test_the_utility_is_how_fast_a_head_lowers_the_loss(at):
     np.testing.assert_allclose(attention_utility(network.neurons, correlation), -slope, rtol=1e-10)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_no_head_of_unit_norm_has_more_than_the_largest_utility(seed):
     rows = np.random.default_rng(seed).normal(size=(50, 7))

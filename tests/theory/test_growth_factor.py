@@ -41,7 +41,7 @@ def numbers(arguments, log_scale=0.0):
 gradient_of_numbers = jax.jit(jax.jacrev(numbers))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(targets, sizes, sizes, rates)
 def test_agrees_with_direct_integration(target, growing, shrinking, rate):
     times = np.linspace(0, 4, 6)
@@ -133,7 +133,7 @@ def test_tiny_start_escapes_when_the_logistic_says():
     np.testing.assert_allclose(solution.layers(np.exp(-690.0), 0.0)[0][-1], 1.0, rtol=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(targets, sizes, sizes, rates, st.floats(0, 2), st.floats(0, 5))
 def test_restarting_midway_changes_nothing(target, growing, shrinking, rate, first, second):
     midway = growth_factor(first, target, growing, shrinking, rate)
@@ -144,7 +144,7 @@ def test_restarting_midway_changes_nothing(target, growing, shrinking, rate, fir
     np.testing.assert_allclose(restarted.strength, straight.strength, rtol=1e-9, atol=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(targets, sizes, sizes, rates, st.floats(0, 1e6))
 def test_swapping_the_parts_mirrors_the_flow(target, growing, shrinking, rate, time):
     one = growth_factor(time, target, growing, shrinking, rate)
@@ -154,7 +154,7 @@ def test_swapping_the_parts_mirrors_the_flow(target, growing, shrinking, rate, t
         np.testing.assert_allclose(quantity, -mirrored, rtol=1e-15, atol=1e-15)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(targets, sizes, sizes, st.floats(-5, 0))
 def test_strength_is_monotone_and_reaches_its_limit(target, growing, shrinking, log_scale):
     times = np.concatenate([np.linspace(0, 10, 50), [1e12]])
@@ -243,7 +243,7 @@ def test_broadcasts_compiles_and_follows_the_dtype():
     np.testing.assert_allclose(single.strength, together.strength, rtol=1e-5, atol=1e-6)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.sampled_from(["times", "target", "growing", "shrinking", "rate", "log_scale"]),
     st.sampled_from([-1.0, np.nan, np.inf, -np.inf]),

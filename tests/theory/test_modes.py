@@ -25,7 +25,7 @@ def _float64():
         yield
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(targets, powers, weights, weights, powers)
 def test_agrees_with_direct_integration(target, power, a, b, rate):
     times = np.linspace(0, 4, 6)
@@ -65,7 +65,7 @@ def test_unconstrained_features_golden():
     np.testing.assert_allclose(mode.strength, 2.550709998652, GOLDEN)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(targets, powers, weights, weights, st.floats(0, 20))
 def test_difference_of_squares_is_conserved(target, power, a, b, time):
     mode = mode_strength(time, target, power, a, b)
@@ -75,7 +75,7 @@ def test_difference_of_squares_is_conserved(target, power, a, b, time):
     np.testing.assert_allclose(mode.output_weight * mode.input_weight, mode.strength, rtol=0, atol=1e-12 * (1 + size))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(targets, powers, weights, weights, st.floats(0, 1e6))
 def test_flipping_a_layer_and_the_target_flips_the_strength(target, power, a, b, time):
     mode, flipped = mode_strength(time, target, power, a, b), mode_strength(time, -target, power, a, -b)
@@ -85,7 +85,7 @@ def test_flipping_a_layer_and_the_target_flips_the_strength(target, power, a, b,
     np.testing.assert_allclose(flipped.input_weight, -mode.input_weight, rtol=1e-12, atol=1e-300 + 1e-15 * size)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(targets, powers, weights, weights)
 def test_loss_never_increases(target, power, a, b):
     residual = np.abs(mode_strength(np.linspace(0, 30, 60), target, power, a, b).residual)
@@ -123,7 +123,7 @@ def test_gradients_agree_with_finite_differences(start):
     np.testing.assert_allclose(gradient, differences, rtol=1e-7, atol=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(0.2, 3), st.sampled_from([-1, 1]), weights, weights, st.floats(0.02, 0.4))
 def test_emergence_and_saturation_are_where_the_strength_says(size, sign, a, b, fraction):
     target = sign * size

@@ -43,7 +43,7 @@ def drops(p: int, rows: np.ndarray, encoding: np.ndarray, staircase, scale: floa
     return crossing_times(run["time"].to_numpy(), run["loss"].to_numpy(), middles), run
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(3, 8), st.integers(0, 1000))
 def test_the_utility_is_the_average_of_the_output_against_the_target(p, seed):
     x = drawn_encoding(p, seed)

@@ -121,7 +121,7 @@ def population_loss(g, learned, coefficients):
     return np.sum(error**2) + np.sum(error) ** 2 / 2
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(strengths=positive)
 def test_each_level_is_the_least_loss_of_the_directions_learned(strengths):
     g = np.sort(strengths)[::-1]
@@ -137,7 +137,7 @@ def test_each_level_is_the_least_loss_of_the_directions_learned(strengths):
         np.testing.assert_allclose(last, best[-1], rtol=1e-7)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(strengths=positive, factor=st.floats(0.1, 10))
 def test_the_unit_of_the_target_is_that_of_rate_and_root_loss(strengths, factor):
     one = quadratic_index_staircase(strengths, scale=1e-6)

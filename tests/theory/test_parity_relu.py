@@ -51,7 +51,7 @@ def test_half_saturation_golden():
     np.testing.assert_allclose(found, [3.04464336, 3.59750193, 4.74652074], atol=1e-7)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(sizes, sizes, sizes, st.floats(-2, 2), st.floats(0.5, 5))
 def test_velocity_is_the_gradient_flow_of_the_tied_weights(alpha, beta, gamma, bias, target_scale):
     parameters = np.array([alpha, beta, gamma, bias])

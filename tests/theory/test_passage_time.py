@@ -25,7 +25,7 @@ def _float64():
         yield
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(targets, sizes, sizes, st.floats(-300, 0), st.floats(0.1, 0.9))
 def test_inverts_the_growth_factor(target, growing, shrinking, log_scale, phase):
     c, d = growing * np.exp(2 * log_scale), shrinking * np.exp(2 * log_scale)

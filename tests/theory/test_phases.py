@@ -105,7 +105,7 @@ def test_learning_speeds_and_parts_of_sampled_starts_have_the_predicted_exponent
     assert ratios[1] == pytest.approx(1, abs=0.03)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(parametrisations)
 def test_the_kernel_of_typical_starts_changes_with_the_predicted_exponent(each):
     # Logarithms to base κ of P + Q, θ₀ and S at κ = 10¹², where exponents that differ by ½ are far apart.
@@ -125,7 +125,7 @@ def test_the_kernel_of_typical_starts_changes_with_the_predicted_exponent(each):
     assert measured == pytest.approx(phase(each).kernel_exponent, abs=1e-4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(parametrisations)
 def test_the_kernel_stays_just_where_both_conditions_of_the_theorem_hold(each):
     found = phase(each)
@@ -139,7 +139,7 @@ def test_the_kernel_stays_just_where_both_conditions_of_the_theorem_hold(each):
     assert found.name == {-1: "frozen", 0: stable, 1: "unstable"}[int(np.sign(found.speed_exponent))]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(parametrisations, halves)
 def test_common_rates_only_set_the_unit_of_time_and_the_multiplier_can_be_absorbed(each, exponent):
     found = phase(each)
@@ -155,7 +155,7 @@ def test_common_rates_only_set_the_unit_of_time_and_the_multiplier_can_be_absorb
     assert phase(absorbed) == found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(parametrisations, st.floats(0.01, 3.0))
 def test_the_corollaries_turn_every_start_into_the_phase_that_they_promise(each, margin):
     assert phase(stable_rates(each)).speed_exponent == 0

@@ -61,7 +61,7 @@ def test_every_knob_gives_the_golden_growth(knob):
     np.testing.assert_allclose(limit(equivalent_scalings(GOLDEN, 10.0)[knob].setting).growth, 75.503934344, rtol=1e-11)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seeds, targets, positive, signed, positive)
 def test_agrees_with_direct_integration(seed, target, power, divisor, rate):
     setting = drawn(seed, target, power, divisor)
@@ -84,7 +84,7 @@ def test_a_single_neuron_is_a_mode():
     np.testing.assert_allclose(run.output_weights[:, 0], mode.output_weight, rtol=1e-13)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seeds, targets.filter(lambda s: abs(s) > 0.1), positive, signed, st.floats(0.1, 10))
 def test_the_four_knobs_give_one_path_in_their_own_clocks(seed, target, power, divisor, factor):
     setting = drawn(seed, target, power, divisor)
@@ -101,7 +101,7 @@ def test_the_four_knobs_give_one_path_in_their_own_clocks(seed, target, power, d
         np.testing.assert_allclose(limit(scaled).log_growth, limit(setting._replace(target=factor * target)).log_growth)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seeds, targets, positive, signed)
 def test_the_limit_is_where_the_trajectory_goes_at_the_rate_it_says(seed, target, power, divisor):
     setting = drawn(seed, target, power, divisor)
@@ -116,7 +116,7 @@ def test_the_limit_is_where_the_trajectory_goes_at_the_rate_it_says(seed, target
     assert str(end.status) == "converges"
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seeds, targets, signed)
 def test_the_mirror_image_is_equally_rich(seed, target, divisor):
     setting = drawn(seed, target, 1.0, divisor)

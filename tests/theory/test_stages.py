@@ -22,7 +22,7 @@ def test_threshold_golden():
     np.testing.assert_allclose(stage_threshold(2.0, 1e-3, 1.0, 0.4), 0.037064910693, rtol=1e-10)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(0.5, 10), st.floats(1e-4, 0.05), st.floats(0.1, 0.95), st.floats(0.01, 0.45))
 def test_modes_are_stage_like_above_the_threshold_only(target, scale, ratio, fraction):
     threshold = float(stage_threshold(target, scale**2, 1.0, ratio))
@@ -33,7 +33,7 @@ def test_modes_are_stage_like_above_the_threshold_only(target, scale, ratio, fra
     assert stage_like.tolist() == [fraction > threshold]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(0.1, 2), st.floats(1e-8, 1e-2), st.floats(0.01, 0.45))
 def test_clean_stages_counts_the_pairs_below_the_threshold(exponent, start, fraction):
     ranks = np.arange(1, 400)

@@ -25,7 +25,7 @@ def noisy(seed, runs, noise=0.02):
     return clean + noise * np.random.default_rng(seed).normal(size=(runs, len(STEPS)))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(0.02, 0.06), st.floats(2, 9))
 def test_time_calibration_returns_what_made_the_curve(rate, offset):
     steps = np.linspace(0, 2 * offset / (0.5 * rate), 40)
@@ -73,7 +73,7 @@ def test_several_runs_have_the_error_of_their_mean():
     np.testing.assert_allclose(together.rate_error, np.std([one.rate for one in each], ddof=1) / 5**0.5, rtol=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(20, 900), st.sampled_from(["correlation", "loss_equivalent"]))
 def test_data_calibration_returns_the_need_that_made_the_curve(needed, definition):
     samples = np.linspace(0, 1000, 41)

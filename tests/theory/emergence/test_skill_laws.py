@@ -53,7 +53,7 @@ def test_parameter_golden():
     np.testing.assert_array_equal(parameter_emergence([10], 5, 4.0), [[1, 1, 0.5, 0, 0]])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 9))
 def test_parameters_are_filled_in_as_the_source_counts_them(neurons, needed):
     q = (neurons - 1) // needed + 1
@@ -93,7 +93,7 @@ def test_time_law_is_that_of_a_mode():
     np.testing.assert_allclose(time_emergence(steps, [0.7, 0.2], rate=0.3, **SETTING).T, modes, rtol=1e-11)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(0.1, 2), st.floats(0.01, 1), st.floats(0.5, 12))
 def test_every_skill_is_half_learned_at_its_step(exponent, rate, offset):
     frequencies = skill_frequencies(6, exponent)

@@ -59,7 +59,7 @@ def test_a_network_trained_from_a_small_start_ends_at_the_interpolant():
     np.testing.assert_allclose(end[0] * end[1:], target * interpolant(features), atol=1e-3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(1, 60), st.integers(1, 49))
 def test_the_finite_size_law_is_an_exponential_integral(count, extra):
     z = count / 2
@@ -71,7 +71,7 @@ def test_the_finite_size_law_is_an_exponential_integral(count, extra):
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(1, 500), st.sampled_from(["correlation", "loss_equivalent"]), st.booleans())
 def test_strength_grows_from_zero_to_one(needed, definition, finite_size):
     counts = np.linspace(0, 1.2 * needed, 50)

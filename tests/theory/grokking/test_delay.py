@@ -51,7 +51,7 @@ def test_the_resolution_is_the_longest_interval_in_which_a_threshold_was_passed(
     assert grokking_delay(steps, FITTED, LATE, hold=3).resolution == 7000
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.floats(0.1, 100), st.floats(-50, 50))
 def test_it_scales_and_shifts_with_the_steps(seed, hold, factor, shift):
     train, test = np.random.default_rng(seed).uniform(size=(2, 30))

@@ -12,7 +12,7 @@ from dynascope.theory.grokking import interpolant_path
 INPUTS = np.array([[1.0, 2.0, 3.0], [0.0, 1.0, -1.0]])
 TARGETS = np.array([2.0, 0.5])
 
-quick = settings(max_examples=15, deadline=None)
+quick = settings(max_examples=12, deadline=None)
 
 
 def drawn(seed: int, samples: int = 6, inputs: int = 11) -> tuple[np.ndarray, np.ndarray]:

@@ -144,7 +144,7 @@ spectra = st.lists(st.floats(-12, 3).map(lambda power: 10.0**power), min_size=6,
 
 
 @given(spectra, st.floats(0.3, 20), st.floats(1e-6, 1e6))
-@settings(max_examples=15)
+@settings(max_examples=12)
 def test_it_is_invariant_to_the_unit_of_the_kernel_and_to_the_order_of_modes(spectrum, samples, unit):
     one = kernel_regression_error(spectrum, np.arange(6.0), samples, ridge=0.1, noise_variance=0.1)
     other = kernel_regression_error(

@@ -26,7 +26,7 @@ spectra = st.lists(st.floats(-12, 3).map(lambda power: 10.0**power), min_size=6,
 
 
 @given(spectra, st.floats(0.3, 20), st.one_of(st.just(0.0), st.floats(1e-8, 1e3)))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_the_learnabilities_and_the_ridge_share_the_samples(spectrum, samples, ridge):
     spectrum = np.array(spectrum)
     kappa = float(effective_ridge(spectrum, samples, ridge=ridge))

@@ -36,7 +36,7 @@ def test_weights_slope_and_time_scale_golden():
     np.testing.assert_allclose(time_scale(FIRST, SECOND, DATA, **RATES).time, 0.121949698814, **GOLDEN)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seeds, slopes, positive, positive, positive, positive)
 def test_trajectory_agrees_with_direct_integration(
     line_samples, integrate, seed, slope, multiplier, first_rate, second_rate, prefactor
@@ -89,7 +89,7 @@ def test_parallel_and_opposite_layers_agree_with_direct_integration(line_samples
     np.testing.assert_allclose(end.strength, slope if slope * sign > 0 else 0.0, atol=1e-12)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seeds, st.floats(-2, 2))
 def test_conserved_quantities_are_conserved_and_what_lies_across_the_line_rests(line_samples, seed, slope):
     (first, second), (_, _, data) = layers(seed), line_samples(slope, seed=seed)
@@ -109,7 +109,7 @@ def test_the_output_across_the_line_moves_although_the_first_layer_rests_there()
     assert abs(across[1] - across[0]) > 0.01
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seeds, st.floats(-2, 2))
 def test_the_trajectory_ends_at_the_limit(line_samples, seed, slope):
     assume(abs(slope) > 0.1)

@@ -31,7 +31,7 @@ def test_norms_grow_by_residual_times_strength():
     np.testing.assert_allclose((near.total[1] - near.total[0]) / (2 * step), expected, rtol=1e-5)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(st.floats(-1.5, 1.5).filter(lambda w: abs(w) > 0.05), min_size=6, max_size=6), st.floats(-2, 2))
 def test_the_case_is_what_the_norms_do(weights, slope):
     second, first, data = np.array(weights[:3]), np.array([weights[3:]]), LineData(np.ones(1), 2.0, slope)

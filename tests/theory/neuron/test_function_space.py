@@ -130,7 +130,7 @@ def test_golden_preconditioner():
     np.testing.assert_allclose(matrix[0, :2], [0.34, -0.06], rtol=0, atol=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     a=st.floats(-3, 3).filter(lambda a: abs(a) > 1e-3),
     w=st.lists(st.floats(-3, 3), min_size=3, max_size=3).filter(lambda w: np.linalg.norm(w) > 1e-3),

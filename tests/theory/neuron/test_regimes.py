@@ -27,7 +27,7 @@ def test_escape_time_golden():
     np.testing.assert_allclose(time, 3.5942575174, rtol=0, atol=1e-10)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     size=st.floats(3, 30),
     output=st.floats(-0.3, 0.3),

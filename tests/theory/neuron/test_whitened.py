@@ -160,7 +160,7 @@ def test_derivatives_are_those_of_the_integrated_flow_and_finite_at_all_scales_o
     np.testing.assert_allclose(found.weights[1][:2], numerical[:, 1:, 1:], **near)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=seeds, size=st.integers(-300, -20))
 def test_tiny_starts_grow_as_their_linearisation_and_then_learn(seed, size):
     a, w, target, _ = drawn(seed, "downstream")
@@ -173,7 +173,7 @@ def test_tiny_starts_grow_as_their_linearisation_and_then_learn(seed, size):
     np.testing.assert_allclose(run.coefficients[1], target, rtol=0, atol=1e-10)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=seeds, kind=st.sampled_from(["upstream", "balanced", "downstream", "zero"]))
 def test_imbalance_is_conserved_and_loss_never_increases(seed, kind):
     a, w, target, rates = drawn(seed, kind)
@@ -185,7 +185,7 @@ def test_imbalance_is_conserved_and_loss_never_increases(seed, kind):
     assert np.all(np.diff(run.excess_loss) <= 1e-14 * run.excess_loss[0])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=seeds, kind=st.sampled_from(["upstream", "downstream", "zero"]))
 def test_rotations_reflections_and_restarts_change_nothing(seed, kind):
     a, w, target, rates = drawn(seed, kind)

@@ -42,7 +42,7 @@ def test_plan_of_skills_is_the_optimum_of_the_model(alpha, start, compute):
     np.testing.assert_allclose(found.loss_exponent, laws.compute.exponent)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(0.1, 2), st.floats(0.1, 2), st.floats(1e-3, 10), st.floats(1e-3, 10), st.floats(0.1, 10))
 def test_plan_of_a_sum_is_its_least_value(t, n, a, b, cost):
     compute = np.array([1e3, 1e9])

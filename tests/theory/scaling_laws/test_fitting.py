@@ -22,7 +22,7 @@ def curve(alpha, skills=50_000):
     return times, training_loss(times, skill_frequencies(skills, alpha), **MODEL), window
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(0.05, 2), st.floats(1e-3, 1e3), st.floats(0, 0.1))
 def test_a_power_law_is_found_whatever_the_known_constant(exponent, prefactor, floor):
     found = fit(prefactor * RESOURCE**-exponent + floor, RESOURCE, floor=floor, resamples=20)

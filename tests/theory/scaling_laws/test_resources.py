@@ -56,7 +56,7 @@ def test_laws_tend_to_the_power_laws():
     np.testing.assert_allclose(parameter_law(1000, 0.6, target_scale=1.0), laws.parameters.loss(1000.5), rtol=1e-7)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(0.15, 1.5), st.floats(1e-4, 0.4), st.floats(1, 1e4), st.floats(2, 1e4))
 def test_losses_fall_with_every_resource(alpha, start, neurons, factor):
     model = {"target_scale": 1.0, "initial_strength": start}

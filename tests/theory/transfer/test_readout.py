@@ -30,7 +30,7 @@ def integrated_error(first, new_map, rate):
     return np.sum((first @ path.reshape(-1, *shape) - new_map) ** 2, axis=(1, 2)) / 2
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.sampled_from([(3, 3, 1), (4, 2, 2), (2, 5, 1)]), st.integers(0, 10**6), st.floats(0.3, 2))
 def test_error_agrees_with_direct_integration(shape, seed, rate):
     inputs, width, outputs = shape
@@ -41,7 +41,7 @@ def test_error_agrees_with_direct_integration(shape, seed, rate):
     np.testing.assert_allclose(solution.error, integrated_error(first, new_map, rate), atol=1e-9)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6))
 def test_error_falls_from_the_power_of_the_targets_to_what_the_features_cannot_express(seed):
     draw = np.random.default_rng(seed)
@@ -91,7 +91,7 @@ def test_speed_in_the_limits_of_the_balance(balance, expected):
     np.testing.assert_allclose(transfer_speed(np.array([2.0, 1e-3, 0.0]), balance), expected, rtol=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(0, 5), st.floats(-5, 5))
 def test_speeds_of_both_layers_multiply_to_the_square_of_the_strength(strength, balance):
     # The second layer has the speed of the first at the opposite balance, and W₁ W₂ has the strength s.

@@ -45,7 +45,7 @@ def test_reversal_golden():
     np.testing.assert_allclose(reversal_trajectory(1.0, 1.5, 0.2).strength, -0.0231718196572, rtol=GOLDEN)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(strengths, balances, st.floats(0.3, 2), st.floats(0.3, 2))
 def test_trajectory_agrees_with_direct_integration(strength, balance, first_rate, second_rate):
     rates = {"first_rate": first_rate, "second_rate": second_rate}
@@ -54,7 +54,7 @@ def test_trajectory_agrees_with_direct_integration(strength, balance, first_rate
     np.testing.assert_allclose(reversal_trajectory(times, strength, balance, **rates).strength, expected, atol=1e-7)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(strengths, balances)
 def test_is_the_growth_factor_of_the_converged_mode(strength, balance):
     omega = np.hypot(strength, balance / 2)
@@ -68,7 +68,7 @@ def test_is_the_growth_factor_of_the_converged_mode(strength, balance):
         np.testing.assert_allclose(reversal_time(strength, balance), passage, rtol=1e-11)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(strengths, balances.filter(bool), st.floats(0.3, 2), st.floats(0.3, 2))
 def test_the_mode_is_zero_at_the_reversal_time(strength, balance, first_rate, second_rate):
     rates = {"first_rate": first_rate, "second_rate": second_rate}
@@ -77,7 +77,7 @@ def test_the_mode_is_zero_at_the_reversal_time(strength, balance, first_rate, se
     np.testing.assert_allclose(reversal_trajectory(time, strength, balance, **rates).strength, 0, atol=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(strengths, balances)
 def test_the_sign_of_the_balance_does_not_matter_and_that_of_the_mode_mirrors(strength, balance):
     path = reversal_trajectory(times, strength, balance)
@@ -86,7 +86,7 @@ def test_the_sign_of_the_balance_does_not_matter_and_that_of_the_mode_mirrors(st
     np.testing.assert_array_equal(reversal_time(-strength, -balance), reversal_time(strength, balance))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(strengths, balances)
 def test_the_mode_falls_from_its_strength_and_the_residual_completes_it(strength, balance):
     path = reversal_trajectory(times, strength, balance)

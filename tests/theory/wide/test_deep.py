@@ -38,7 +38,7 @@ def test_it_gives_the_golden_numbers():
     np.testing.assert_allclose(deep_isotropic_rate(0.8, [0.5, -0.2]), 2.29786940184, atol=1e-9)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     exponent=st.floats(-12, 4),
     gaps=st.lists(st.floats(-3, 3, allow_subnormal=False), min_size=3, max_size=3),
