@@ -53,7 +53,7 @@ class Size(NamedTuple):
         return 2 * self.batch * (2 * self.parity.input_dimension * self.width + 2 * self.width)
 
 
-FULL = Size(SparseParity(), 1000, 4000, 500, 40)
+FULL = Size(SparseParity(), 1000, 4000, 1000, 40)
 TINY = Size(SparseParity(skills=2, bits=6), 20, 40, 10, 4)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.studies.emergence_data import EmergenceData, _half
+from dynascope.studies.emergence_data import EmergenceData
 from dynascope.studies.parity_networks import gaussian_network
 
 TINY = EmergenceData(**EmergenceData.tiny)
@@ -86,11 +86,6 @@ def test_skills_whose_forecast_is_not_within_the_samples_are_left_out(no_network
     beyond = dataclasses.replace(study, samples=[1, 2], batch_size=1)
     beyond.__dict__["_needs"] = study._needs
     assert beyond._effects(runs[:2]) == ([], [])
-
-
-def test_a_skill_that_is_known_from_the_first_size_on_is_half_known_from_it():
-    assert _half([8, 16, 32], np.array([0.7, 0.8, 0.9])) == 8
-    assert _half([8, 16, 32], np.array([0.0, 0.1, 0.2])) == np.inf
 
 
 def test_networks_start_with_weights_of_one_size_in_single_precision():

@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.studies.grokking_digits import GrokkingDigits, _power_of_two
+from dynascope.studies.grokking_digits import GrokkingDigits
 from dynascope.studies.scaled_network import scaled_flow
 
 TINY = dict(GrokkingDigits.tiny)
@@ -122,11 +122,6 @@ def test_a_threshold_that_is_not_reached_counts_as_reached_at_the_last_step(stud
     assert learned == len(steps) - 1
     assert (found["train_step"], found["delay"], found["reached"]) == (steps[-1], steps[3] - steps[-1], False)
     assert found["delay_decades"] == pytest.approx(np.log10(steps[3] / steps[-1]))
-
-
-@pytest.mark.parametrize(("factor", "power"), [(0.1, 0.125), (0.01, 2.0**-7), (0.99, 0.5), (8.0, 8.0), (1.0, 0.5)])
-def test_factors_are_taken_as_powers_of_two_other_than_one(factor, power):
-    assert _power_of_two(factor) == power
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DeepSaddles"]
 
-_CHANNELS = 20  # inputs and outputs over which the output and the kernel at the start are averaged
-
 
 @dataclasses.dataclass(frozen=True)
 class DeepSaddles(Study):
@@ -250,9 +248,14 @@ class DeepSaddles(Study):
     def _measured_start(self) -> dict[str, Any]:
         import numpy as np
 
+        from dynascope.studies.random_linear import fitted_exponent, initial_moments
+
         widths = np.asarray(self.widths, float)
         moments = [
-            [self._moments(depth, width, gamma, index) for width in self.widths]
+            [
+                initial_moments(depth, width, gamma, self.draws, np.random.default_rng([self.seed, 2, index, width]))
+                for width in self.widths
+            ]
             for index, (depth, gamma) in enumerate(self._starts)
         ]
         variance, kernel = np.moveaxis(np.array(moments), 2, 0)
@@ -261,28 +264,10 @@ class DeepSaddles(Study):
             "log_kernel": (("architecture", "scaling_parameter"), np.log10(kernel)),
         }
         for name, values in (("output_variance", variance), ("kernel", kernel)):
-            exponents, errors = zip(*(_fitted(widths, each) for each in values), strict=True)
+            exponents, errors = zip(*(fitted_exponent(widths, each) for each in values), strict=True)
             variables[f"{name}_exponent"] = (("architecture",), list(exponents))
             variables[f"{name}_exponent_error"] = (("architecture",), list(errors))
         return variables
-
-    def _moments(self, depth: int, width: int, gamma: float, index: int) -> tuple[float, float]:
-        """Means over random networks, inputs of unit norm and outputs: of f², and of Σ (∂f/∂W)²."""
-        import numpy as np
-
-        draw = np.random.default_rng([self.seed, 2, index, width])
-        sizes = [_CHANNELS, *(depth - 1) * [width], _CHANNELS]
-        squares, kernels = np.zeros(self.draws), np.zeros(self.draws)
-        for number in range(self.draws):
-            weights = [width ** (-gamma / 2) * draw.normal(size=shape) for shape in itertools.pairwise(sizes)]
-            # Products of the layers before and after each one; their squared entries make the derivative by it.
-            before = list(itertools.accumulate(weights, np.matmul, initial=np.eye(_CHANNELS)))
-            after = list(itertools.accumulate(weights[::-1], lambda y, w: w @ y, initial=np.eye(_CHANNELS)))[::-1]
-            squares[number] = np.mean(before[-1] ** 2)
-            kernels[number] = sum(
-                np.sum(before[layer] ** 2) * np.sum(after[layer + 1] ** 2) / _CHANNELS**2 for layer in range(depth)
-            )
-        return float(squares.mean()), float(kernels.mean())
 
     @functools.cached_property
     def _targets(self) -> np.ndarray:
@@ -395,13 +380,3 @@ def _diagonal(network: Any) -> Any:
     for weight in network.weights[1:]:
         product = product @ weight
     return product.diagonal()
-
-
-def _fitted(widths: np.ndarray, values: np.ndarray) -> tuple[float, float]:
-    """Slope of log(value) against log(width), and its standard error."""
-    import numpy as np
-
-    x, y = np.log(widths), np.log(values)
-    x, y = x - x.mean(), y - y.mean()
-    slope = x @ y / (x @ x)
-    return float(slope), float(np.sqrt(np.sum((y - slope * x) ** 2) / (len(x) - 2) / (x @ x)))

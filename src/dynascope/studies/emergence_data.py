@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.parity_networks import EmergenceStudy
+from dynascope.studies.skill_needs import SkillNeeds
 from dynascope.studies.study import Reference
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ _DEVIATION = 0.01  # of the weights at the start
 _NETWORKS = 2  # from different starts on each training set
 _TRAINED = 12  # training sets on which the extended model is trained
 _LEARNED = 0.9  # where the curve of one skill is long past one half
-_REPORTED = ("strength", "loss_equivalent", "half_samples")
 _SHARES = (0.25, 0.5, 0.75)
 _MEAN = (0.02, "the standard error of a mean over four thousand training sets or more is below half a percent")
 _INTERPOLANT = (1e-3, "directions that no sample sees keep their start, a ten-thousandth of the end")
@@ -39,7 +38,7 @@ _PUBLISHED: Mapping[str, Any] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class EmergenceData(EmergenceStudy):
+class EmergenceData(SkillNeeds):
     """The strength R_k/S of each skill of multitask sparse parity after training on D samples.
 
     Judged is the model of the theory, in which a skill g_k = Σ_l e_l/√D_c is spread over D_c generic features. Its
@@ -89,8 +88,9 @@ class EmergenceData(EmergenceStudy):
     seed: int = 0
 
     name: ClassVar[str] = "emergence-data"
+    resource: ClassVar[str] = "samples"
     reference: ClassVar[Reference] = Reference(
-        paper=EmergenceStudy.source,
+        paper=SkillNeeds.source,
         arxiv="2404.17563",
         claim="A skill spread over as many generic features as it needs samples is learned in proportion to its "
         "samples; calibrated on one skill, this forecasts from how many samples a network learns the others.",
@@ -122,19 +122,12 @@ class EmergenceData(EmergenceStudy):
         runs = np.array([each.reshape(-1, _NETWORKS, self.skills).mean(axis=1) for each, _ in found])
         losses = np.array([each for _, each in found]).mean(axis=1)
         claims, effects = self._effects(runs)
-        mean = runs.mean(axis=1)
-        half = np.array([_half(self.samples, curve) for curve in mean.T])
         return make_record(
             {
                 "basis_strength": (("samples", "skill"), strength),
                 "basis_loss": (("samples", "skill"), loss),
                 "trained_strength": (("run", "skill"), [self._descended(*each) for each in self._small_sets]),
-                "strength": (("samples", "skill"), mean),
-                "loss_equivalent": (("samples", "skill"), 1 - np.sqrt(losses)),
-                "strength_error": (("samples", "skill"), runs.std(axis=1, ddof=1) / np.sqrt(runs.shape[1])),
-                "half_samples": (("skill",), half),
-                "half_samples_ratio": (("skill",), half / self._forecast_half),
-                "loss": (("samples",), self.target_scale**2 / 2 * losses @ self._parity.frequencies),
+                **self._observed(runs, losses),
                 **report_effects(claims, effects),
             },
             {**self._coordinates, "hypothesis": [claim.name for claim in claims]},
@@ -145,41 +138,27 @@ class EmergenceData(EmergenceStudy):
         """The laws of the model, and with D_c from networks that learn one skill the forecast for all."""
         from dynascope.record import make_record
         from dynascope.studies.extended_multilinear import least_norm_strength
-        from dynascope.theory.emergence import data_emergence
 
         if self.paper:
             return self._published.predict()
-        frequencies, needs = self._parity.frequencies, self._needs
-        exact = data_emergence(self.samples, frequencies, self.features, finite_size=True)
+        exact = self._law(self.features, finite_size=True)
         interpolants = [least_norm_strength(*each, self.skills) for each in self._small_sets]
-        forecast = {
-            name: data_emergence(self.samples, frequencies, needs[definition].needed, definition=definition)
-            for name, definition in _DEFINITIONS.items()
-        }
         return make_record(
             {
                 "basis_strength": (("samples", "skill"), exact),
                 "basis_loss": (("samples", "skill"), 1 - exact),
                 "trained_strength": (("run", "skill"), interpolants),
-                **{name: (("samples", "skill"), values) for name, values in forecast.items()},
-                "half_samples": (("skill",), self._forecast_half),
+                **self._forecast(),
             },
             self._coordinates,
             attributes={
                 "theory": "interpolants of least norm on the features of each skill",
                 "reference": self.reference.paper,
                 "calibration": "networks that learn the most frequent skill alone",
-                **{f"needed_{name}": need.needed for name, need in needs.items()},
-                **{f"needed_{name}_error": need.error for name, need in needs.items()},
+                **self._calibrated(),
                 **self._about(),
             },
         )
-
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
-        """Judge what theory says exactly; the forecast is shown with the networks."""
-        tree = super().compare(observed, predicted.drop_vars(_REPORTED))
-        tree["predicted"].dataset = predicted
-        return tree
 
     # The model of the theory.
 
@@ -263,32 +242,25 @@ class EmergenceData(EmergenceStudy):
         strength, loss = np.concatenate(found, axis=1)
         return strength, loss
 
-    @functools.cached_property
-    def _needs(self) -> Mapping[Definition, Need]:
-        """D_c by either definition, from networks that learn one skill."""
+    def _alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
         import numpy as np
 
-        from dynascope.errors import InputError
+        found = []
+        for size in self.samples:
+            found.append([each[:, 0].mean() for each in self._trained(size, skill=0)])
+            if 1 - np.sqrt(found[-1][1]) > _LEARNED:
+                break
+        return self.samples[: len(found)], *np.transpose(found)
+
+    def _calibrate(self, amounts: list[int], strength: np.ndarray, definition: Definition) -> Need:
         from dynascope.theory.emergence import calibrate_data
 
-        sizes, strength, loss = [], [], []
-        for size in self.samples:
-            found = self._trained(size, skill=0)
-            sizes.append(size)
-            strength.append(found[0][:, 0].mean())
-            loss.append(1 - np.sqrt(found[1][:, 0].mean()))
-            if loss[-1] > _LEARNED:
-                break
-        strengths: dict[Definition, list[float]] = {"correlation": strength, "loss_equivalent": loss}
-        try:
-            return {name: calibrate_data(sizes, curve, definition=name) for name, curve in strengths.items()}
-        except InputError as error:
-            raise InputError(
-                f"networks that learn one skill from {sizes[0]} to {sizes[-1]} samples do not pass half of it",
-                argument="samples",
-                value=self.samples,
-                remedy="choose a wider range, or more steps",
-            ) from error
+        return calibrate_data(amounts, strength, definition=definition)
+
+    def _law(self, needed: float, definition: Definition = "correlation", **exact: Any) -> np.ndarray:
+        from dynascope.theory.emergence import data_emergence
+
+        return data_emergence(self.samples, self._parity.frequencies, needed, definition=definition, **exact)
 
     @property
     def _forecast_half(self) -> np.ndarray:
@@ -380,20 +352,6 @@ class EmergenceData(EmergenceStudy):
             f"The model of the theory has {self.features} features for each skill.",
             *sentences,
         )
-
-
-_DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equivalent": "loss_equivalent"}
-
-
-def _half(samples: list[int], strength: np.ndarray) -> float:
-    """The number of samples at which the strength is one half: at most the first, infinite if it does not get there."""
-    import numpy as np
-
-    from dynascope.theory.emergence import calibrate_data
-
-    if strength[0] >= 0.5:
-        return float(samples[0])
-    return calibrate_data(samples, strength).half if strength.max() >= 0.5 else np.inf
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.parity_networks import EmergenceStudy
+from dynascope.studies.skill_needs import SkillNeeds
 from dynascope.studies.study import Reference
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ __all__ = ["EmergenceParameters"]
 _DEVIATION = 0.01  # of the weights of networks at the start
 _ALONE = 0.5  # widths up to this share of the largest learn one skill alone
 _SWAPPED = 0.2  # by how much a rarer skill is the stronger one where the order is lost
-_REPORTED = ("strength", "loss_equivalent", "half_neurons")
 _EXACT = (1e-6, "the end of training is known exactly, and training goes on until rounding is all that is left")
 _PUBLISHED: Mapping[str, Any] = {
     **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0},
@@ -35,7 +34,7 @@ _PUBLISHED: Mapping[str, Any] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class EmergenceParameters(EmergenceStudy):
+class EmergenceParameters(SkillNeeds):
     """The strength R_k/S of each skill of multitask sparse parity in networks of N neurons, trained to the end.
 
     Judged is the model of the theory, f = Σ_k a_k Σ_l B_kl e_kl with N of the features e_kl: N_c for each skill
@@ -78,8 +77,9 @@ class EmergenceParameters(EmergenceStudy):
     seed: int = 0
 
     name: ClassVar[str] = "emergence-parameters"
+    resource: ClassVar[str] = "neurons"
     reference: ClassVar[Reference] = Reference(
-        paper=EmergenceStudy.source,
+        paper=SkillNeeds.source,
         arxiv="2404.17563",
         claim="Features go to the skills in the order of their frequency, as many to each as it needs; calibrated on "
         "one skill, this forecasts with how many neurons a network learns the others.",
@@ -103,22 +103,15 @@ class EmergenceParameters(EmergenceStudy):
             return self._published.observe()
         strength, loss = np.moveaxis(np.array([self._descended(count) for count in self.neurons]), 1, 0)
         runs, losses = self._trained(self._parity, self.neurons)
-        mean = runs.mean(axis=1)
-        half = np.array([_half(self.neurons, curve) for curve in mean.T])
         swapped = runs - np.minimum.accumulate(runs, axis=-1) > _SWAPPED
         claims, effects = self._effects(runs)
         return make_record(
             {
                 "basis_strength": (("neurons", "skill"), strength),
                 "basis_loss": (("neurons", "skill"), loss),
-                "strength": (("neurons", "skill"), mean),
-                "loss_equivalent": (("neurons", "skill"), 1 - np.sqrt(losses.mean(axis=1))),
-                "strength_error": (("neurons", "skill"), runs.std(axis=1, ddof=1) / np.sqrt(self.runs)),
+                **self._observed(runs, losses.mean(axis=1)),
                 "strength_spread": (("neurons", "skill"), runs.std(axis=1, ddof=1)),
                 "out_of_order": (("neurons",), np.any(swapped, axis=-1).mean(axis=1)),
-                "half_neurons": (("skill",), half),
-                "half_neurons_ratio": (("skill",), half / self._forecast_half),
-                "loss": (("neurons",), self.target_scale**2 / 2 * losses.mean(axis=1) @ self._parity.frequencies),
                 **report_effects(claims, effects),
             },
             {**self._coordinates, "hypothesis": [claim.name for claim in claims]},
@@ -128,39 +121,25 @@ class EmergenceParameters(EmergenceStudy):
     def predict(self) -> xr.Dataset:
         """The law of the model, and with N_c from networks that learn one skill the forecast for all."""
         from dynascope.record import make_record
-        from dynascope.theory.emergence import parameter_emergence
 
         if self.paper:
             return self._published.predict()
-        needs = self._needs
-        exact = parameter_emergence(self.neurons, self.skills, self.features)
-        forecast = {
-            name: parameter_emergence(self.neurons, self.skills, needs[definition].needed, definition=definition)
-            for name, definition in _DEFINITIONS.items()
-        }
+        exact = self._law(self.features)
         return make_record(
             {
                 "basis_strength": (("neurons", "skill"), exact),
                 "basis_loss": (("neurons", "skill"), 1 - exact),
-                **{name: (("neurons", "skill"), values) for name, values in forecast.items()},
-                "half_neurons": (("skill",), self._forecast_half),
+                **self._forecast(),
             },
             self._coordinates,
             attributes={
                 "theory": "features in the order of the frequency of their skills",
                 "reference": self.reference.paper,
                 "calibration": "networks that learn one skill alone",
-                **{f"needed_{name}": need.needed for name, need in needs.items()},
-                **{f"needed_{name}_error": need.error for name, need in needs.items()},
+                **self._calibrated(),
                 **self._about(),
             },
         )
-
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
-        """Judge what theory says exactly; the forecast is shown with the networks."""
-        tree = super().compare(observed, predicted.drop_vars(_REPORTED))
-        tree["predicted"].dataset = predicted
-        return tree
 
     # The model of the theory.
 
@@ -248,30 +227,21 @@ class EmergenceParameters(EmergenceStudy):
             (network.weights[0] * present, network.weights[1] * present[:, None], network.biases[0] * present),
         )
 
-    @functools.cached_property
-    def _needs(self) -> Mapping[Definition, Need]:
-        """N_c by either definition, from networks that learn one skill."""
-        import numpy as np
-
-        from dynascope.errors import InputError
-        from dynascope.theory.emergence import calibrate_parameters
-
+    def _alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
         alone = dataclasses.replace(self._parity, skills=1)
         widths = [count for count in self.neurons if count <= _ALONE * self.neurons[-1]]
         strength, loss = self._trained(alone, widths)
-        strengths: dict[Definition, np.ndarray] = {
-            "correlation": strength[..., 0].mean(axis=1),
-            "loss_equivalent": 1 - np.sqrt(loss[..., 0].mean(axis=1)),
-        }
-        try:
-            return {name: calibrate_parameters(widths, curve, definition=name) for name, curve in strengths.items()}
-        except InputError as error:
-            raise InputError(
-                f"networks of {widths[0]} to {widths[-1]} neurons that learn one skill do not pass half of it",
-                argument="neurons",
-                value=self.neurons,
-                remedy="choose a wider range, or more steps",
-            ) from error
+        return widths, strength[..., 0].mean(axis=1), loss[..., 0].mean(axis=1)
+
+    def _calibrate(self, amounts: list[int], strength: np.ndarray, definition: Definition) -> Need:
+        from dynascope.theory.emergence import calibrate_parameters
+
+        return calibrate_parameters(amounts, strength, definition=definition)
+
+    def _law(self, needed: float, definition: Definition = "correlation", **exact: Any) -> np.ndarray:
+        from dynascope.theory.emergence import parameter_emergence
+
+        return parameter_emergence(self.neurons, self._parity.skills, needed, definition=definition, **exact)
 
     @property
     def _forecast_half(self) -> np.ndarray:
@@ -353,20 +323,6 @@ class EmergenceParameters(EmergenceStudy):
             f"The model of the theory needs {self.features} features for a skill.",
             *sentences,
         )
-
-
-_DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equivalent": "loss_equivalent"}
-
-
-def _half(neurons: list[int], strength: np.ndarray) -> float:
-    """The number of neurons at which the strength is one half: at most the first, infinite if it does not get there."""
-    import numpy as np
-
-    from dynascope.theory.emergence import calibrate_parameters
-
-    if strength[0] >= 0.5:
-        return float(neurons[0])
-    return calibrate_parameters(neurons, strength).half if strength.max() >= 0.5 else np.inf
 
 
 @functools.cache

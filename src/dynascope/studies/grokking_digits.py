@@ -6,55 +6,23 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from dynascope.studies.grokking_remedies import TABLE, TWINS, Dials, put_claims, remedies
 from dynascope.studies.study import Reference, Study
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
     import xarray as xr
 
-    from dynascope.hypothesis import Effect, Hypothesis
 
 __all__ = ["GrokkingDigits"]
 
 _HIDDEN_LAYERS = 3
 _BLANK = 4  # blank pixels whose weights are followed, at most
 _FIRST_RECORD = 10
-_TABLE = ("default", "weight downscaling", "target upscaling", "input downscaling", "output downscaling")
 _POSITIVE = (
     *("weight_scale", "target_scale", "small_weights", "large_targets", "small_inputs", "small_outputs", "width"),
     *("learning_rate", "weight_decay", "batch_size", "train_threshold", "test_threshold"),
 )
-# Which run is trained a second time, and what was changed instead of its own dial.
-_TWINS = {
-    "output and decay for target": "target upscaling",
-    "first layer for input": "input downscaling",
-    "last layer for output": "output downscaling",
-}
-
-
-class _Run(NamedTuple):
-    """Factors on the dials of the table; then those by which a twin makes up for a change of them.
-
-    Attributes:
-        weight: Factor on the initial weights.
-        target: Factor on the targets.
-        input: Factor on the inputs.
-        output: Factor on the outputs.
-        first_layer: c for the weights of the first layer: they start c times as large and take steps c times as long,
-            and their decay is 1/c² of what it is elsewhere.
-        last_layer: The same for the weights and biases of the last layer.
-        decay: Factor on the weight decay, and on the ε of Adam.
-    """
-
-    weight: float
-    target: float
-    input: float = 1.0
-    output: float = 1.0
-    first_layer: float = 1.0
-    last_layer: float = 1.0
-    decay: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,17 +131,17 @@ class GrokkingDigits(Study):
                     for quantity, value in values.items():
                         kept.setdefault(quantity, {}).setdefault(name, []).append(value)
         loss = {name: np.array(values) for name, values in curves["loss"].items()}
-        claims, effects = _effects(found)
+        claims, effects = put_claims(found)
         return make_record(
             {
-                "loss_ratio": (("knob", "seed", "step"), [loss[name] / loss[run] for name, run in _TWINS.items()]),
-                **{name: (("run", "seed", "step"), [values[run] for run in _TABLE]) for name, values in curves.items()},
-                **{name: (("run", "seed"), [values[run] for run in _TABLE]) for name, values in found.items()},
+                "loss_ratio": (("knob", "seed", "step"), [loss[name] / loss[run] for name, run in TWINS.items()]),
+                **{name: (("run", "seed", "step"), [values[run] for run in TABLE]) for name, values in curves.items()},
+                **{name: (("run", "seed"), [values[run] for run in TABLE]) for name, values in found.items()},
                 **report_effects(claims, effects),
             },
             {
-                "run": list(_TABLE),
-                "knob": list(_TWINS),
+                "run": list(TABLE),
+                "knob": list(TWINS),
                 "seed": np.arange(self.seeds),
                 "step": self._recorded,
                 "hypothesis": [claim.name for claim in claims],
@@ -188,17 +156,17 @@ class GrokkingDigits(Study):
         from dynascope.record import make_record
 
         images, runs, shape = self._images, self._runs, (self.seeds, len(self._recorded))
-        ratios = [(runs[name].target / runs[run].target) ** 2 for name, run in _TWINS.items()]
+        ratios = [(runs[name].target / runs[run].target) ** 2 for name, run in TWINS.items()]
         variables: dict[str, Any] = {
             "loss_ratio": (("knob", "seed", "step"), [np.full(shape, ratio) for ratio in ratios]),
-            "total_utilization_after": (("run", "seed"), np.ones((len(_TABLE), self.seeds))),
+            "total_utilization_after": (("run", "seed"), np.ones((len(TABLE), self.seeds))),
         }
         if len(images.blank):
-            size = [self._blank_weights(runs[name]) for name in _TABLE]
+            size = [self._blank_weights(runs[name]) for name in TABLE]
             variables["blank_weight"] = (("run", "seed", "step"), size)
         return make_record(
             variables,
-            {"run": list(_TABLE), "knob": list(_TWINS), "seed": np.arange(self.seeds), "step": self._recorded},
+            {"run": list(TABLE), "knob": list(TWINS), "seed": np.arange(self.seeds), "step": self._recorded},
             attributes={
                 "theory": "symmetries of Adam with decay, and weights that feel nothing else",
                 "reference": self.reference.paper,
@@ -260,25 +228,15 @@ class GrokkingDigits(Study):
         )
 
     @functools.cached_property
-    def _runs(self) -> dict[str, _Run]:
+    def _runs(self) -> dict[str, Dials]:
         """The runs of the table, then the twins."""
-        default = _Run(self.weight_scale, self.target_scale)
-        table = {
-            "default": default,
-            "weight downscaling": default._replace(weight=self.small_weights),
-            "target upscaling": default._replace(target=self.large_targets),
-            "input downscaling": default._replace(input=self.small_inputs),
-            "output downscaling": default._replace(output=self.small_outputs),
-        }
-        target = _power_of_two(self.target_scale / self.large_targets)
-        first, last = _power_of_two(self.small_inputs), _power_of_two(self.small_outputs)
-        return table | {
-            "output and decay for target": default._replace(
-                target=self.large_targets * target, output=target, decay=target**2
-            ),
-            "first layer for input": default._replace(input=self.small_inputs / first, first_layer=first),
-            "last layer for output": default._replace(output=self.small_outputs / last, last_layer=last),
-        }
+        return remedies(
+            Dials(self.weight_scale, self.target_scale),
+            weights=self.small_weights,
+            targets=self.large_targets,
+            inputs=self.small_inputs,
+            outputs=self.small_outputs,
+        )
 
     @functools.cached_property
     def _recorded(self) -> np.ndarray:
@@ -287,7 +245,7 @@ class GrokkingDigits(Study):
         spread = np.geomspace(_FIRST_RECORD, self.steps, self.records - 1).round().astype(int)
         return np.unique(np.append(0, spread))
 
-    def _network(self, run: _Run, seed: int) -> Any:
+    def _network(self, run: Dials, seed: int) -> Any:
         import jax
         import numpy as np
 
@@ -333,7 +291,7 @@ class GrokkingDigits(Study):
         for place, (name, start) in enumerate(zip(self._runs, networks, strict=True)):
             curves = {"loss": record["loss"].to_numpy()[place].astype(float)}
             numbers: dict[str, float] = {}
-            if name in _TABLE:
+            if name in TABLE:
                 snapshots = flow.unravelled(start, record["weights"].to_numpy()[place])
                 curves["accuracy"] = flow.accuracy(snapshots, images.inputs, images.targets)
                 curves["test_accuracy"] = flow.accuracy(snapshots, images.test_inputs, images.test_targets)
@@ -393,7 +351,7 @@ class GrokkingDigits(Study):
             "total_utilization": float(np.sum(found["utilization"][1])),
         }
 
-    def _blank_weights(self, run: _Run) -> np.ndarray:
+    def _blank_weights(self, run: Dials) -> np.ndarray:
         """Root mean square over the first, (seeds, records), of weights that nothing but the decay moves."""
         import jax
         import numpy as np
@@ -432,48 +390,3 @@ class _Images(NamedTuple):
     blank: np.ndarray
     name: str
     description: tuple[str, ...]
-
-
-def _power_of_two(factor: float) -> float:
-    """The nearest one other than 1, by which numbers are multiplied without rounding."""
-    import math
-
-    return 2.0 ** (round(math.log2(factor)) or -1)
-
-
-def _effects(found: Mapping[str, Mapping[str, Any]]) -> tuple[list[Hypothesis], list[Effect]]:
-    """The hypotheses, and what the runs of the table say of each."""
-    from dynascope.hypothesis import Hypothesis
-
-    told = {
-        "delay": "shortens the delay",
-        "delay_decades": "shortens the delay as a ratio of steps",
-        "kappa_after": "brings fewer features in the end",
-    }
-    # Factor, metric, statement, and the levels of the factor.
-    claims = [
-        (remedy, metric, f"{remedy.capitalize()} {words}.", [found[metric][each] for each in ("default", remedy)])
-        for remedy in _TABLE[1:]
-        for metric, words in told.items()
-    ]
-    pair = ("target upscaling", "output downscaling")
-    claims += [
-        (
-            "decay",
-            metric,
-            f"Small outputs for large targets, a stronger decay, {words}.",
-            [found[metric][r] for r in pair],
-        )
-        for metric, words in told.items()
-    ]
-    claims += [
-        (
-            "steps",
-            metric,
-            f"By default, training on after the fit brings fewer features{where}.",
-            [found[f"{metric}_{when}"]["default"] for when in ("before", "after")],
-        )
-        for metric, where in (("kappa", ""), ("test_kappa", " on test images"))
-    ]
-    hypotheses = [Hypothesis(factor, metric, -1, f"{factor}: {metric}", words) for factor, metric, words, _ in claims]
-    return hypotheses, [each.compare(runs) for each, (*_, runs) in zip(hypotheses, claims, strict=True)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynascope.studies.study import Reference, Study
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     import numpy as np
     import xarray as xr
 
-    from dynascope.hypothesis import Effect, Hypothesis
     from dynascope.networks import MLP
     from dynascope.studies.feature_runs import LabelledImages
     from dynascope.studies.lazy_networks import Trained
@@ -25,14 +23,6 @@ _LINEARISED, _LAST_LAYER = "linearised", "last layer only"
 _SMOOTH = ("tanh", "erf", "gelu")
 _LAZIEST = 1e6
 _STEP = 0.25  # of descent, in the fastest time constant
-# Metric, expected direction as targets shrink, statement.
-_CLAIMS = (
-    ("kappa_cka", 1, "Small targets leave more features."),
-    ("effective_dimension", 1, "Small targets leave more features with a part in the intensity."),
-    ("feature_similarity", 1, "Small targets leave the features as they were."),
-    ("final_test_error", 1, "Small targets test worse."),
-)
-_METRICS = ("kappa_cka", "effective_dimension", "effective_dimension_quality", "effective_dimension_utilization")
 _TWO_ORDERS = (1e-3, "two orders of the expansion are known, and the next is smaller by the square of the downscaling")
 _ONE_ORDER = (0.02, "one order of the expansion is known, and the next is smaller by the downscaling")
 _SAME = (1e-6, "both follow the same linear recursion, by different code")
@@ -124,6 +114,7 @@ class LazyRichFeatures(Study):
 
         from dynascope.hypothesis import report_effects
         from dynascope.record import make_record
+        from dynascope.studies.lazy_claims import put_claims
         from dynascope.studies.scalar_richness import final_growth
 
         # Before anything is trained, so that a field out of range is told at once.
@@ -131,7 +122,7 @@ class LazyRichFeatures(Study):
         runs = {_named(alpha): self._trained("all layers", alpha) for alpha in self._alphas}
         runs |= {kind: self._trained(kind, 1.0) for kind in (_LINEARISED, _LAST_LAYER)}
         measured = {name: self._measured(run, runs) for name, run in runs.items()}
-        claims, effects = self._effects(measured)
+        claims, effects = put_claims([measured[_named(alpha)] for alpha in self._alphas], measured[_LAST_LAYER])
         lazy = {alpha: runs[_named(alpha)] for alpha in self.lazy}
         limits = (self._errors(runs[kind].outputs)[1] for kind in (_LINEARISED, _LAST_LAYER))
         correction = [alpha * self._distance(run.outputs, runs[_LINEARISED].outputs) for alpha, run in lazy.items()]
@@ -265,50 +256,17 @@ class LazyRichFeatures(Study):
 
     def _measured(self, run: Trained, runs: dict[str, Trained]) -> dict[str, Any]:
         """The metrics of a run at its end, for each seed."""
-        from dynascope.probes.features import feature_metrics
-        from dynascope.probes.kernel import centred_alignment
+        from dynascope.studies.lazy_claims import final_features
 
         outputs, n = run.outputs[:, -1], self.samples
-        before = self._start_features[:, :n]
-        with warnings.catch_warnings():
-            # Few samples are what is studied here, and the page says so.
-            warnings.filterwarnings("ignore", message=".*(balanced|modes beyond the samples)")
-            found = [
-                feature_metrics(h, f[:n], self._split[1], bias=True) for h, f in zip(run.features, outputs, strict=True)
-            ]
         correct = outputs[:, n:].argmax(axis=-1) == self._labels[n:].argmax(axis=-1)
         return {
-            **{name: [float(each[name][1]) for each in found] for name in _METRICS},
-            "feature_similarity": [
-                float(centred_alignment(h @ h.T, g @ g.T)) for h, g in zip(run.features, before, strict=True)
-            ],
+            **final_features(run.features, outputs[:, :n], self._start_features[:, :n], self._split[1]),
             "distance_to_linearised": self._distance(outputs, runs[_LINEARISED].outputs[:, -1]),
             "distance_to_last_layer": self._distance(outputs, runs[_LAST_LAYER].outputs[:, -1]),
             "final_test_error": self._errors(outputs)[1],
             "test_accuracy": correct.mean(axis=-1),
         }
-
-    def _effects(self, measured: dict[str, Any]) -> tuple[list[Hypothesis], list[Effect]]:
-        """What is claimed of the features, and what the runs say of it."""
-        from dynascope.hypothesis import Hypothesis
-
-        scaled = [measured[_named(alpha)] for alpha in self._alphas]
-        laziest, last = scaled[-1], measured[_LAST_LAYER]
-        claims = {
-            Hypothesis("smallness of targets", metric, direction, f"H{k}", statement): [each[metric] for each in scaled]
-            for k, (metric, direction, statement) in enumerate(_CLAIMS, start=1)
-        }
-        claims |= {
-            Hypothesis("frozen layers", "kappa_cka", 1, "H5", "A last layer trained alone has more features still."): [
-                laziest["kappa_cka"],
-                last["kappa_cka"],
-            ],
-            Hypothesis("which limit", "distance", 1, "H6", "A lazy network is nearer to its linearisation."): [
-                laziest["distance_to_linearised"],
-                laziest["distance_to_last_layer"],
-            ],
-        }
-        return list(claims), [claim.compare(levels) for claim, levels in claims.items()]
 
     @functools.cached_property
     def _scalars(self) -> dict[str, Setting]:

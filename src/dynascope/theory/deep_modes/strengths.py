@@ -1,15 +1,9 @@
-"""Modes of deep linear networks: how long a direction of the data waits at a saddle, and how it is then learned.
-
-In a linear network of depth L with balanced layers that are aligned with the singular vectors of whitened data, every
-layer holds a mode with the weight a, and its strength s = a^L learns the singular value σ along
-ds/dt = L s^(2−2/L) (σ − s). Without alignment it is a model: the order of the jumps and how long the plateaus are.
-"""
+"""How a mode of a deep linear network is learned: its strength at any time, and the time of any strength."""
 
 from __future__ import annotations
 
 import functools
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,21 +14,13 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.errors import InputError, require
-from dynascope.theory.deep_time_map import deep_strength, deep_time
+from dynascope.theory.deep_modes.arguments import broadcast_floats, checked_depth
+from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
 from dynascope.theory.domain import covers
 from dynascope.theory.growth_factor import growth_factor, real_array
 from dynascope.theory.passage_time import time_to_reach
 
-__all__ = [
-    "DeepModeLimit",
-    "DeepModeStrength",
-    "InitialisationExponents",
-    "escape_time",
-    "initialisation_exponents",
-    "limit",
-    "strength_at",
-    "time_to_strength",
-]
+__all__ = ["DeepModeLimit", "DeepModeStrength", "limit", "strength_at", "time_to_strength"]
 
 _NETWORK = "deep linear with aligned layers, any depth"
 _DATA = "whitened inputs, any targets"
@@ -65,25 +51,6 @@ class DeepModeLimit(NamedTuple):
 
     strength: np.ndarray
     status: np.ndarray
-
-
-class InitialisationExponents(NamedTuple):
-    """How a deep linear network of width w scales at the start, each quantity as a power of w, in NumPy arrays.
-
-    Attributes:
-        output_variance: Of the variance of an output, L − 1 − γL.
-        kernel: Of the tangent kernel, (1 − γ)(L − 1).
-        parameter_motion: Of the distance that the weights have to move to a minimum, −(1 − γ)(L − 1)/2 (heuristic).
-        saddle_distance: Of their distance to the saddle at the origin, (1 − γ)/2 (heuristic).
-        regime: "exploding" (γ < 1 − 1/L: the output diverges), "lazy" (γ < 1), "critical" (γ = 1: features are learned
-            at order one) or "saddle-to-saddle" (γ > 1, conjectured to visit the ranks 0, 1, 2, …).
-    """
-
-    output_variance: np.ndarray
-    kernel: np.ndarray
-    parameter_motion: np.ndarray
-    saddle_distance: np.ndarray
-    regime: np.ndarray
 
 
 @covers(
@@ -141,8 +108,8 @@ def time_to_strength(
         value=unreachable,
         remedy="choose 'raise' or 'infinity'",
     )
-    layers = _checked_depth(depth)
-    arguments = _floats(strength=strength, target=target, initial_strength=initial_strength)
+    layers = checked_depth(depth)
+    arguments = broadcast_floats(strength=strength, target=target, initial_strength=initial_strength)
     if unreachable == "raise" and not any(isinstance(argument, Tracer) for argument in arguments):
         missed = np.asarray(arguments[0])[~np.asarray(_visited(layers, *arguments))]
         if missed.size:
@@ -193,8 +160,8 @@ def strength_at(
         ...     print(strength_at(np.arange(3.0), 2.0, 0.01, depth=3).strength.round(6))
         [0.01     0.052802 1.067969]
     """
-    layers = _checked_depth(depth)
-    times, *known = _floats(
+    layers = checked_depth(depth)
+    times, *known = broadcast_floats(
         times=real_array("times", times, minimum=0), target=target, initial_strength=initial_strength
     )
     return DeepModeStrength(*_strength(layers, times, *known))
@@ -215,8 +182,8 @@ def limit(target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], 
         >>> limit([2.0, -2.0, 0.0, 2.0], [0.1, 0.1, 0.1, 0.0], depth=3).status.tolist()
         ['converges', 'saddle', 'power law', 'static']
     """
-    layers = _checked_depth(depth)
-    sigma, start = map(np.asarray, _floats(target=target, initial_strength=initial_strength))
+    layers = checked_depth(depth)
+    sigma, start = map(np.asarray, broadcast_floats(target=target, initial_strength=initial_strength))
     static = (sigma == start) | ((layers > 1) & (start == 0))
     trapped = (layers > 1) & (sigma * start < 0)
     power_law = (layers > 1) & (sigma == 0)
@@ -224,123 +191,6 @@ def limit(target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], 
         np.where(static, start, np.where(trapped, 0.0, sigma)),
         np.select([static, trapped, power_law], ["static", "saddle", "power law"], "converges"),
     )
-
-
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="balanced, small",
-    gives="how long a mode waits at the saddle before it is learned",
-    reference="arXiv:2106.15933",
-    exact=False,
-)
-def escape_time(
-    target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int
-) -> Float[Array, ...]:
-    """The leading order of the time to leave the saddle at zero, for s₀ ≪ σ.
-
-    It is ln(σ/s₀)/(2σ) for L = 2 and s₀^−(1−2/L)/((L − 2) σ) for L ≥ 3. With layers of scale ε, s₀ = ε^L: plateaus of
-    two layers are logarithmically long, those of more layers ε^(2−L), and stronger modes are learned first.
-
-    Args:
-        target: σ ≠ 0.
-        initial_strength: s₀, of the sign of σ and smaller.
-        depth: L ≥ 2; a single layer has no saddle.
-
-    Raises:
-        InputError: A start that is not between zero and its target, or a depth that is no whole number from two.
-
-    Example:
-        >>> with jax.enable_x64(True):
-        ...     print([round(float(escape_time(2.0, 1e-6, depth=L)), 3) for L in (2, 3, 4)])
-        [3.627, 50.0, 250.0]
-    """
-    layers = _checked_depth(depth, least=2)
-    sigma, start = _floats(target=target, initial_strength=initial_strength)
-    ratio = start / jnp.where(sigma == 0, 1, sigma)
-    require(
-        isinstance(ratio, Tracer) or bool(jnp.all((sigma != 0) & (ratio > 0) & (ratio < 1))),
-        "a mode does not start between zero and its target",
-        argument="initial_strength",
-        value=str(initial_strength),
-        remedy="give it the sign of the target and a smaller size",
-    )
-    sigma, start = jnp.abs(sigma), jnp.abs(start)
-    if layers == 2:
-        return (jnp.log(sigma) - jnp.log(start)) / (2 * sigma)
-    return start ** -(1 - 2 / layers) / ((layers - 2) * sigma)
-
-
-@covers(
-    network="deep linear, any depth, wide hidden layers",
-    data="any",
-    start="Gaussian, variance width^−γ",
-    gives="whether training will be lazy or go from saddle to saddle",
-    reference="arXiv:2106.15933",
-    exact=False,
-)
-def initialisation_exponents(depth: int, gamma: Real[ArrayLike, ...]) -> InitialisationExponents:
-    """How outputs and tangent kernel of a deep linear network scale with its width w, for weights of variance w^−γ.
-
-    With weights of variance v the output variance is ‖x‖² v (v w)^(L−1) and the tangent kernel L ‖x‖² (v w)^(L−1) in
-    expectation, for fixed numbers of inputs and outputs. The output stays finite for γ ≥ 1 − 1/L. Up to γ = 1 the
-    kernel diverges, and the weights find a minimum nearby; beyond it vanishes, and they start near the origin's saddle.
-
-    Args:
-        depth: L ≥ 2.
-        gamma: γ.
-
-    Raises:
-        InputError: γ that is not finite, or a depth that is no whole number from two.
-
-    References:
-        Jacot, Ged, Şimşek, Hongler & Gabriel, arXiv:2106.15933.
-
-    Example:
-        >>> exponents = initialisation_exponents(4, [0.5, 0.75, 1.0, 1.5])
-        >>> exponents.regime.tolist(), exponents.kernel.tolist()
-        (['exploding', 'lazy', 'critical', 'saddle-to-saddle'], [1.5, 0.75, 0.0, -1.5])
-    """
-    layers = _checked_depth(depth, least=2)
-    real_array("gamma", gamma)
-    power = np.asarray(gamma, np.float64)
-    # 1 − 1/L is rarely a floating-point number: a γ that was meant to be it may lie just below.
-    exploding = power < (1 - 1 / layers) * (1 - 4 * np.finfo(float).eps)
-    return InitialisationExponents(
-        output_variance=layers - 1 - power * layers,
-        kernel=(1 - power) * (layers - 1),
-        parameter_motion=-(1 - power) * (layers - 1) / 2,
-        saddle_distance=(1 - power) / 2,
-        regime=np.select(
-            [exploding, power < 1, power == 1], ["exploding", "lazy", "critical"], default="saddle-to-saddle"
-        ),
-    )
-
-
-def _checked_depth(depth: Any, *, least: int = 1) -> int:
-    whole = not isinstance(depth, Tracer) and np.ndim(depth) == 0 and depth == np.floor(depth) and depth >= least
-    require(
-        whole and math.isfinite(depth),
-        f"depth is {depth}",
-        argument="depth",
-        value=str(depth),
-        remedy=f"choose a whole number of layers from {least}",
-    )
-    return int(depth)
-
-
-def _floats(**arguments: Any) -> list[Array]:
-    arrays = [real_array(name, value) for name, value in arguments.items()]
-    dtype = jnp.result_type(*arrays)
-    try:
-        return list(jnp.broadcast_arrays(*(array.astype(dtype) for array in arrays)))
-    except ValueError:
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(arguments, arrays, strict=True))
-        raise InputError(
-            f"the shapes do not broadcast ({shapes})",
-            argument=next(iter(arguments)),
-            remedy="give shapes that fit together",
-        ) from None
 
 
 def _mirrored(start: Array, *others: Array) -> tuple[Array, ...]:

@@ -1,18 +1,10 @@
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from dynascope.theory.deep_time_map import deep_strength, deep_time
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _float64():
-    with jax.enable_x64(True):
-        yield
-
+from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
 
 # Below the target, above it, opposite to it, and without one; near and far.
 CASES = np.array(

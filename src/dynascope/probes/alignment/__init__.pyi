@@ -1,0 +1,5 @@
+from .balance import imbalance as imbalance
+from .layers import data_alignment as data_alignment
+from .layers import layer_alignment as layer_alignment
+from .line import line_alignment as line_alignment
+from .movement import weight_movement as weight_movement

@@ -1,0 +1,58 @@
+"""What weights must be to be measured."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from dynascope.errors import require
+from dynascope.probes.array_namespace import array_namespace, holds
+
+__all__ = ["Variables", "check_chain", "check_real"]
+
+Variables = dict[str, tuple[tuple[str, ...], Any]]
+
+
+def check_chain(weights: Sequence[Any], *, least: int) -> tuple[Any, tuple[str, ...]]:
+    """The library and the time dimension, if any, of matrices of which each takes what the one before gives."""
+    require(
+        len(weights) >= least,
+        f"there are {len(weights)} layers",
+        argument="weights",
+        value=len(weights),
+        remedy=f"give a sequence of at least {least}",
+    )
+    xp = array_namespace(*weights)
+    shapes = [tuple(each.shape) for each in weights]
+    fits = all(len(shape) in (2, 3) and min(shape) > 0 for shape in shapes) and all(
+        one[:-2] == other[:-2] and one[-1] == other[-2] for one, other in itertools.pairwise(shapes)
+    )
+    require(
+        fits,
+        f"layers of shapes {', '.join(map(str, shapes))} do not follow each other",
+        argument="weights",
+        value=shapes,
+        remedy="give matrices that act as x @ W, all with one time axis in front or all without",
+    )
+    for each in weights:
+        check_real("weights", each)
+    return xp, ("time",) * (len(shapes[0]) - 2)
+
+
+def check_real(name: str, values: Any) -> None:
+    """Floating-point numbers, all finite."""
+    xp = array_namespace(values)
+    require(
+        xp.isdtype(values.dtype, "real floating"),
+        f"{name} has values of type {values.dtype}",
+        argument=name,
+        value=str(values.dtype),
+        remedy="pass floating-point numbers",
+    )
+    require(
+        holds(xp.all(xp.isfinite(values))),
+        f"{name} has values that are not finite",
+        argument=name,
+        remedy="drop or fill them first",
+    )

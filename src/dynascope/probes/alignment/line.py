@@ -1,0 +1,70 @@
+"""How the two layers of a network lie to each other, when it is trained on inputs along a line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynascope.errors import require
+from dynascope.probes.alignment.checks import Variables, check_real
+from dynascope.probes.alignment.vectors import clipped, largest, unit_vector
+from dynascope.probes.array_namespace import array_namespace, holds
+
+__all__ = ["line_alignment"]
+
+
+def line_alignment(first: Any, second: Any, direction: Any) -> Variables:
+    """The alignment ζ = cos∠(u, v) of the output weights u with the input weights v = n·W of a two-layer network.
+
+    This is what `theory.line.alignment` predicts for f(x) = γ Σ u_i w_i·x trained on inputs along the line x = a n.
+    Unlike that of singular vectors this cosine has a sign: that of the function on the line.
+
+    Cost: 2dh operations at each time, and memory for 2h numbers.
+
+    Args:
+        first: W, shape (d, h), or (times, d, h). All arrays are of one library: NumPy, JAX or PyTorch.
+        second: u, shape (h,) or (h, 1), or with times in front.
+        direction: n, shape (d,), of any length but zero.
+
+    Returns:
+        Name → (dimension names, values): `alignment` ζ between −1 and 1, without dimension or over `time`; zero where
+        u or v vanishes.
+
+    Raises:
+        InputError: Shapes that do not fit, a direction of length zero, or values that are not finite (these two are not
+            seen while JAX traces).
+
+    References:
+        Xu & Ziyin, When Does Feature Learning Happen?, arXiv:2401.07085, equations 20 to 22.
+
+    Example:
+        >>> import numpy as np
+        >>> line_alignment(np.array([[1.0, 0.0], [0.0, 5.0]]), np.array([-3.0, 4.0]), np.array([1.0, 0.0]))
+        {'alignment': ((), np.float64(-0.6))}
+    """
+    xp = array_namespace(first, second, direction)
+    for name, values in (("first", first), ("second", second), ("direction", direction)):
+        check_real(name, values)
+    shape = tuple(first.shape)
+    outputs = second[..., 0] if tuple(second.shape) == (*shape[:-2], *shape[-1:], 1) else second
+    require(
+        len(shape) in (2, 3)
+        and min(shape) > 0
+        and tuple(outputs.shape) == (*shape[:-2], shape[-1])
+        and tuple(direction.shape) == shape[-2:-1],
+        f"first {shape}, second {tuple(second.shape)} and direction {tuple(direction.shape)} do not fit together",
+        argument="second",
+        value=tuple(second.shape),
+        remedy="give shapes (d, h), (h,) and (d,), with times in front of the weights or not",
+    )
+    require(
+        holds(xp.any(direction != 0)),
+        "the direction has length zero",
+        argument="direction",
+        value=0.0,
+        remedy="give the direction of the line on which the inputs lie",
+    )
+    # Divided by their largest entries, as the product of small numbers may vanish.
+    scaled = first / largest(first, (-2, -1))
+    inputs = xp.sum(scaled * (direction / largest(direction, -1))[:, None], axis=-2)
+    cosine = xp.sum(unit_vector(outputs) * unit_vector(inputs), axis=-1)
+    return {"alignment": (("time",) * (len(shape) - 2), clipped(cosine))}

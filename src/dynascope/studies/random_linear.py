@@ -1,0 +1,61 @@
+"""Deep linear networks at random: the mean square of their outputs, their tangent kernel, and fits over the width."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["Moments", "fitted_exponent", "initial_moments"]
+
+_CHANNELS = 20  # inputs and outputs over which outputs and kernels are averaged
+
+
+class Moments(NamedTuple):
+    """Means over networks, inputs of unit norm and outputs.
+
+    Attributes:
+        output_variance: Of f².
+        kernel: Of Σ (∂f/∂W)².
+    """
+
+    output_variance: float
+    kernel: float
+
+
+def initial_moments(depth: int, width: int, gamma: float, draws: int, draw: np.random.Generator) -> Moments:
+    """The moments of networks x W₁ ⋯ W_L with weights of variance width^−γ.
+
+    Args:
+        depth: L.
+        width: Of the hidden layers.
+        gamma: γ.
+        draws: Number of networks.
+        draw: Where they are drawn from.
+    """
+    import numpy as np
+
+    sizes = [_CHANNELS, *(depth - 1) * [width], _CHANNELS]
+    squares, kernels = np.zeros(draws), np.zeros(draws)
+    for number in range(draws):
+        weights = [width ** (-gamma / 2) * draw.normal(size=shape) for shape in itertools.pairwise(sizes)]
+        # Products of the layers before and after each one; their squared entries make the derivative by it.
+        before = list(itertools.accumulate(weights, np.matmul, initial=np.eye(_CHANNELS)))
+        after = list(itertools.accumulate(weights[::-1], lambda y, w: w @ y, initial=np.eye(_CHANNELS)))[::-1]
+        squares[number] = np.mean(before[-1] ** 2)
+        kernels[number] = sum(
+            np.sum(before[layer] ** 2) * np.sum(after[layer + 1] ** 2) / _CHANNELS**2 for layer in range(depth)
+        )
+    return Moments(float(squares.mean()), float(kernels.mean()))
+
+
+def fitted_exponent(widths: np.ndarray, values: np.ndarray) -> tuple[float, float]:
+    """Slope of log(value) against log(width), and its standard error."""
+    import numpy as np
+
+    x, y = np.log(widths), np.log(values)
+    x, y = x - x.mean(), y - y.mean()
+    slope = x @ y / (x @ x)
+    return float(slope), float(np.sqrt(np.sum((y - slope * x) ** 2) / (len(x) - 2) / (x @ x)))
