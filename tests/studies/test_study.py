@@ -10,7 +10,7 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.record import make_record
-from dynascope.studies import Reference, Study, find_studies, find_study, second_scale
+from dynascope.studies import Reference, Study, curve_tolerance, find_studies, find_study, second_scale
 
 CALLS: list[str] = []
 
@@ -107,3 +107,11 @@ def test_the_second_scale_is_a_number_well_apart_from_the_first_and_below_one(sc
     other = second_scale(scale)
     assert 0 < other < 1
     assert max(other / scale, scale / other) > 1e3
+
+
+def test_a_curve_is_judged_as_a_whole_and_at_its_worst_place_by_the_same_limit():
+    exact, near = (1e-6, "it is exact"), (0.1, "it is not")
+    assert curve_tolerance(loss=exact, strength=near) == {
+        **{"loss": exact, "loss_maximum": exact},
+        **{"strength": near, "strength_maximum": near},
+    }

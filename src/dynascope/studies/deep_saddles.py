@@ -7,7 +7,7 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from dynascope.tasks import Task
 
 __all__ = ["DeepSaddles"]
+
+_MOMENTS = (0.03, "the moments of a finite number of random networks scatter by a percent or two")
+_PLATEAU = (0.03, "a plateau is not quite reached from a start of finite size")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,26 +69,17 @@ class DeepSaddles(Study):
         "saddles of rank 0, 1, 2, …, the longer the deeper they are.",
     )
     minutes: ClassVar[float] = 0.5
-    tolerance: ClassVar = {
-        name + end: limit
-        for limit, names in (
-            (
-                (1e-5, "the theory is exact, and long plateaus add up the solver's error of 1e-10 for each step"),
-                ("loss", "mode_strength", "learned_rank"),
-            ),
-            (
-                (0.03, "the moments of a finite number of random networks scatter by a percent or two"),
-                ("output_variance_exponent", "kernel_exponent"),
-            ),
-            (
-                (0.03, "a plateau is not quite reached from a start of finite size"),
-                ("plateau_rank", "plateau_loss"),
-            ),
-            ((0.04, "the time spent on the jump itself is left out of the leading order"), ("escape_slope",)),
-        )
-        for name in names
-        for end in ("", "_maximum")
-    }
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(
+            ("loss", "mode_strength", "learned_rank"),
+            (1e-5, "the theory is exact, and long plateaus add up the solver's error of 1e-10 for each step"),
+        ),
+        output_variance_exponent=_MOMENTS,
+        kernel_exponent=_MOMENTS,
+        plateau_rank=_PLATEAU,
+        plateau_loss=_PLATEAU,
+        escape_slope=(0.04, "the time spent on the jump itself is left out of the leading order"),
+    )
     tiny: ClassVar = {
         "depths": [2, 3],
         "gammas": [0.75, 1.5],

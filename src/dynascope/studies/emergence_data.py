@@ -7,7 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynascope.studies.skill_needs import SkillNeeds
-from dynascope.studies.study import Reference
+from dynascope.studies.study import Reference, curve_tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -97,11 +97,7 @@ class EmergenceData(SkillNeeds):
     )
     along: ClassVar = ("skill",)
     minutes: ClassVar[float] = 2.0
-    tolerance: ClassVar = {
-        name + end: reason
-        for name, reason in (("basis_strength", _MEAN), ("basis_loss", _MEAN), ("trained_strength", _INTERPOLANT))
-        for end in ("", "_maximum")
-    }
+    tolerance: ClassVar = curve_tolerance(basis_strength=_MEAN, basis_loss=_MEAN, trained_strength=_INTERPOLANT)
     tiny: ClassVar = {
         **{"skills": 2, "bits": 6, "relevant_bits": 2, "samples": [8, 32, 128], "width": 16},
         **{"steps": 800, "batch_size": 64, "runs": 2, "features": 16, "draws": 4000},

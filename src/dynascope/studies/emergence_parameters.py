@@ -7,7 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynascope.studies.skill_needs import SkillNeeds
-from dynascope.studies.study import Reference
+from dynascope.studies.study import Reference, curve_tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -86,7 +86,7 @@ class EmergenceParameters(SkillNeeds):
     )
     along: ClassVar = ("skill",)
     minutes: ClassVar[float] = 2.5
-    tolerance: ClassVar = {name + end: _EXACT for name in ("basis_strength", "basis_loss") for end in ("", "_maximum")}
+    tolerance: ClassVar = curve_tolerance(basis_strength=_EXACT, basis_loss=_EXACT)
     tiny: ClassVar = {
         **{"skills": 2, "bits": 4, "relevant_bits": 2, "neurons": [1, 2, 6, 8, 16], "steps": 1000, "runs": 2},
         **{"learning_rate": 0.02},

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,13 +66,9 @@ class FeatureMetrics(Study):
         "start; full training, shown beside it, changes the features themselves.",
     )
     minutes: ClassVar[float] = 0.7
-    tolerance: ClassVar = {
-        **{f"{name}{end}": _EXACT for name in ("loss", *_CURVES, *_OVER_MODES) for end in ("", "_maximum")},
-        **dict.fromkeys(
-            ("accuracy", "accuracy_maximum"),
-            (0.01, "rounding may turn a sample that lies on the boundary of two classes"),
-        ),
-    }
+    tolerance: ClassVar = curve_tolerance(**dict.fromkeys(("loss", *_CURVES, *_OVER_MODES), _EXACT)) | curve_tolerance(
+        accuracy=(0.01, "rounding may turn a sample that lies on the boundary of two classes")
+    )
     tiny: ClassVar = {"data": "heaviside", "samples": 60, "width": 12, "steps": 100, "batch_size": 20, "times": 10}
 
     def observe(self) -> xr.Dataset:

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,15 +60,11 @@ class FourParameterParity(Study):
     )
     along: ClassVar = ("time", "scale")
     minutes: ClassVar[float] = 0.1
-    tolerance: ClassVar = {
-        name + end: tolerance
-        for name, tolerance in (
-            *((name, _EXACT) for name in ("loss", "parameters", "mode_strength", "strength")),
-            ("half_saturation_time", _TIME),
-            ("final_parameters", _END),
-        )
-        for end in ("", "_maximum")
-    }
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(("loss", "parameters", "mode_strength", "strength"), _EXACT),
+        half_saturation_time=_TIME,
+        final_parameters=_END,
+    )
     tiny: ClassVar = {"scales": [0.3, 0.1], "target_scale": 2.0, "times": 200}
 
     def observe(self) -> xr.Dataset:

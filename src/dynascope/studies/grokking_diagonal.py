@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,11 +63,7 @@ class GrokkingDiagonal(Study):
     )
     along: ClassVar = ("time", "scale")
     minutes: ClassVar[float] = 0.2
-    tolerance: ClassVar = {
-        name + end: reason
-        for name, reason in (("test_error", _CURVE), ("grokking_time", _TIME), ("weight_product", _PRODUCT))
-        for end in ("", "_maximum")
-    }
+    tolerance: ClassVar = curve_tolerance(test_error=_CURVE, grokking_time=_TIME, weight_product=_PRODUCT)
     tiny: ClassVar = {"samples": 12, "inputs": 24, "relevant": 1, "times": 200}
 
     def observe(self) -> xr.Dataset:

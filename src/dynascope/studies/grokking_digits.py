@@ -7,7 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from dynascope.studies.grokking_remedies import TABLE, TWINS, Dials, put_claims, remedies
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,18 +100,14 @@ class GrokkingDigits(Study):
     )
     along: ClassVar = ("step", "run")
     minutes: ClassVar[float] = 2.5
-    tolerance: ClassVar = {
-        name + end: reason
-        for name, reason in (
-            ("loss_ratio", (1e-6, "the factors are powers of two, so that both runs round alike")),
-            ("blank_weight", (1e-3, "the recursion is exact; the weights were trained in single precision")),
-            (
-                "total_utilization_after",
-                (1e-6, "outputs and features are those of the network in float64, down to modes of size 1e-12"),
-            ),
-        )
-        for end in ("", "_maximum")
-    }
+    tolerance: ClassVar = curve_tolerance(
+        loss_ratio=(1e-6, "the factors are powers of two, so that both runs round alike"),
+        blank_weight=(1e-3, "the recursion is exact; the weights were trained in single precision"),
+        total_utilization_after=(
+            1e-6,
+            "outputs and features are those of the network in float64, down to modes of size 1e-12",
+        ),
+    )
     tiny: ClassVar = {
         **{"samples": 120, "test_samples": 60, "width": 16, "batch_size": 30, "learning_rate": 0.01},
         **{"steps": 300, "records": 40, "train_threshold": 0.8, "test_threshold": 0.5, "seeds": 2},

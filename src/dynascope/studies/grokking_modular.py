@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,19 +109,15 @@ class GrokkingModular(Study):
     )
     along: ClassVar = ("step", "seed")
     minutes: ClassVar[float] = 2.0
-    tolerance: ClassVar = {
-        name + end: reason
-        for name, reason in (
-            ("renamed_loss", (1e-6, "the runs are the same but for the order of sums, in float64 and for 50 steps")),
-            ("gradient_balance", (1e-6, "the identity is exact, and the slopes are taken in float64")),
-            (
-                "total_utilization",
-                (1e-6, "outputs are made of the features in float64, and modes of relative size 1e-12 are left out"),
-            ),
-            ("unused_weight", (1e-3, "the law is exact, and each step rounds to float32")),
-        )
-        for end in ("", "_maximum")
-    }
+    tolerance: ClassVar = curve_tolerance(
+        renamed_loss=(1e-6, "the runs are the same but for the order of sums, in float64 and for 50 steps"),
+        gradient_balance=(1e-6, "the identity is exact, and the slopes are taken in float64"),
+        total_utilization=(
+            1e-6,
+            "outputs are made of the features in float64, and modes of relative size 1e-12 are left out",
+        ),
+        unused_weight=(1e-3, "the law is exact, and each step rounds to float32"),
+    )
     tiny: ClassVar = {
         **{"p": 5, "train_fraction": 0.6, "network": "relu", "width": 12},
         **{"learning_rate": 3e-3, "weight_decay": 1.0, "steps": 300, "times": 6, "seeds": 2},

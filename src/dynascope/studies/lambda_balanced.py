@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,11 +62,12 @@ class LambdaBalanced(Study):
         "the balance of its layers, which moves it from lazy to rich.",
     )
     minutes: ClassVar[float] = 0.2
-    tolerance: ClassVar = {
-        f"{name}{kind}": (1e-6, "the theory is exact, and the solver keeps each step within 1e-10")
-        for name in ("loss", "kernel_distance", "kernel_change", "input_representation", "output_representation")
-        for kind in ("", "_maximum")
-    }
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(
+            ("loss", "kernel_distance", "kernel_change", "input_representation", "output_representation"),
+            (1e-6, "the theory is exact, and the solver keeps each step within 1e-10"),
+        )
+    )
     tiny: ClassVar = {"inputs": 3, "outputs": 2, "balances": 2, "times": 30}
 
     def observe(self) -> xr.Dataset:

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,17 +92,14 @@ class LazyRichFeatures(Study):
     )
     along: ClassVar = ("time", "scaling_parameter", "knob")
     minutes: ClassVar[float] = 1.0
-    tolerance: ClassVar = {
-        name + end: tolerance
-        for name, tolerance in (
-            *((name, _TWO_ORDERS) for name in ("loss", "test_error", "lazy_kappa_cka")),
-            *((name, _ONE_ORDER) for name in ("correction", "feature_movement")),
-            ("linearised_test_error", _SAME),
-            ("last_layer_test_error", _EXACT),
-            ("final_log_growth", (1e-6, "the theory is exact, and training ends thirty time constants later")),
-        )
-        for end in ("", "_maximum")
-    }
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(("loss", "test_error", "lazy_kappa_cka"), _TWO_ORDERS),
+        correction=_ONE_ORDER,
+        feature_movement=_ONE_ORDER,
+        linearised_test_error=_SAME,
+        last_layer_test_error=_EXACT,
+        final_log_growth=(1e-6, "the theory is exact, and training ends thirty time constants later"),
+    )
     tiny: ClassVar = {
         **{"samples": 40, "test_samples": 50, "width": 12, "hidden_layers": 1},
         **{"rich": [3.0], "lazy": [300.0], "duration": 20.0, "times": 10},

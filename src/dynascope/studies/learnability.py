@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,14 +57,16 @@ class Learnability(Study):
     )
     along: ClassVar[str] = "samples"
     minutes: ClassVar[float] = 0.2
-    tolerance: ClassVar = {
-        name + end: (
-            0.025,
-            "the theory is asymptotic, off by about half of 1/n, and the mean over draws is known to about a percent",
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(
+            ("loss", "training_loss", "coefficients", "learned_fraction"),
+            (
+                0.025,
+                "the theory is asymptotic, off by about half of 1/n, "
+                "and the mean over draws is known to about a percent",
+            ),
         )
-        for name in ("loss", "training_loss", "coefficients", "learned_fraction")
-        for end in ("", "_maximum")
-    }
+    )
     tiny: ClassVar = {"samples": [60, 90], "modes": 120, "draws": 150}
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:

@@ -7,7 +7,7 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,9 +73,11 @@ class LineAlignment(Study):
         "an exact solution: they align or disalign, and grow or shrink, as target and initial output decide.",
     )
     minutes: ClassVar[float] = 0.3
-    tolerance: ClassVar = dict.fromkeys(
-        (f"{name}{end}" for name in ("loss", "alignment", "first_norm", "second_norm") for end in ("", "_maximum")),
-        (1e-6, "the theory is exact, and the solver keeps each step within 1e-9"),
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(
+            ("loss", "alignment", "first_norm", "second_norm"),
+            (1e-6, "the theory is exact, and the solver keeps each step within 1e-9"),
+        )
     )
     tiny: ClassVar = {"width": 4, "input_dimension": 2, "samples": 20, "descent": False, "times": 40}
 

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,11 +55,12 @@ class LinearInductiveBias(Study):
     )
     along: ClassVar = ("time", "sample")
     minutes: ClassVar[float] = 0.2
-    tolerance: ClassVar = {
-        name + end: (1e-5, "the theory is exact, and the solver keeps each step within 1e-9")
-        for name in ("loss", "coefficients", "population_coefficients", "fitted")
-        for end in ("", "_maximum")
-    }
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(
+            ("loss", "coefficients", "population_coefficients", "fitted"),
+            (1e-5, "the theory is exact, and the solver keeps each step within 1e-9"),
+        )
+    )
     tiny: ClassVar = {"modes": 6, "samples": 3, "exponent": 2.0, "draws": 100, "times": 20, "positions": 40}
 
     def observe(self) -> xr.Dataset:

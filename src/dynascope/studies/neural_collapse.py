@@ -7,7 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynascope.studies.collapsing_networks import LABELS, NETWORKS, CollapsingNetworks
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,18 +88,10 @@ class NeuralCollapse(Study):
     )
     along: ClassVar = ("time", "start")
     minutes: ClassVar[float] = 1.0
-    tolerance: ClassVar = {
-        **{
-            f"{name}{kind}": _EXACT
-            for name in ("loss", "mode_strength", "class_mean_norm", "nc3")
-            for kind in ("", "_maximum")
-        },
-        **{
-            f"end_{name}{kind}": _SMALL
-            for name in ("class_mean_gram", "classifier_gram", "between_class_share")
-            for kind in ("", "_maximum")
-        },
-    }
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(("loss", "mode_strength", "class_mean_norm", "nc3"), _EXACT),
+        **dict.fromkeys(("end_class_mean_gram", "end_classifier_gram", "end_between_class_share"), _SMALL),
+    )
     tiny: ClassVar = {
         "class_sizes": [4, 4, 4],
         "features": 4,

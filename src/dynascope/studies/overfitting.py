@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,28 +73,13 @@ class Overfitting(Study):
     )
     along: ClassVar = ("time", "sample", "run")
     minutes: ClassVar[float] = 0.4
-    tolerance: ClassVar = {
-        **{
-            name + end: _EXACT
-            for name in (
-                "loss",
-                "test_loss",
-                "learned_fraction",
-                "strong_fraction",
-                "fitted",
-                "strong_part",
-                "tail_part",
-            )
-            for end in ("", "_maximum")
-        },
-        **{
-            f"learnability{end}": (
-                0.03,
-                "features on a line are not as if Gaussian: medians are off by up to about 0.3 n/p",
-            )
-            for end in ("", "_maximum")
-        },
-    }
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(
+            ("loss", "test_loss", "learned_fraction", "strong_fraction", "fitted", "strong_part", "tail_part"),
+            _EXACT,
+        ),
+        learnability=(0.03, "features on a line are not as if Gaussian: medians are off by up to about 0.3 n/p"),
+    )
     tiny: ClassVar = {"modes": 1000, "trained": 1, "draws": 200, "times": 20, "positions": 40}
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:

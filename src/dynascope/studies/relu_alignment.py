@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from dynascope.studies.study import Reference, Study, second_scale
+from dynascope.studies.study import Reference, Study, curve_tolerance, second_scale
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,12 +136,11 @@ class ReluAlignment(Study):
         times = self._steps * self._learning_rate
         paths = [self._paths[neuron] for neuron in self._judged]
         directions, growths = zip(*(path.at(times) for path in paths), strict=True)
-        reasons = {
-            "loss": (1e-3, "the outputs stay below a thousandth of the targets"),
-            "direction": (2e-3, "descent lags behind the flow by a share of its step, and rattles about a kink"),
-            "growth": (5e-3, "descent lags behind the flow by a share of its step"),
-        }
-        judged = {f"{name}{end}": each for name, each in reasons.items() for end in ("", "_maximum")}
+        judged = curve_tolerance(
+            loss=(1e-3, "the outputs stay below a thousandth of the targets"),
+            direction=(2e-3, "descent lags behind the flow by a share of its step, and rattles about a kink"),
+            growth=(5e-3, "descent lags behind the flow by a share of its step"),
+        )
         return make_record(
             {
                 "loss": (("time",), np.full(len(times), self._task.target_power / 2)),

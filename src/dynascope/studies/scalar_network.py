@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,11 +60,12 @@ class ScalarNetwork(Study):
         "exactly the same way: the four trainings differ in nothing but their clock.",
     )
     minutes: ClassVar[float] = 0.3
-    tolerance: ClassVar = {
-        name + end: (1e-6, "the theory is exact, and the solver keeps each step within 1e-10")
-        for name in ("loss", "relative_loss", "learned_fraction", "log_growth")
-        for end in ("", "_maximum")
-    }
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(
+            ("loss", "relative_loss", "learned_fraction", "log_growth"),
+            (1e-6, "the theory is exact, and the solver keeps each step within 1e-10"),
+        )
+    )
     tiny: ClassVar = {"factors": [0.5, 4.0], "neurons": 3, "samples": 4, "times": 40}
 
     def observe(self) -> xr.Dataset:

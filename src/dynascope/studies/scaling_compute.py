@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynascope.studies.skill_simulation import _GENTLE, SkillScaling, train_skills
-from dynascope.studies.study import Reference
+from dynascope.studies.study import Reference, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,20 +66,16 @@ class ScalingCompute(SkillScaling):
     )
     along: ClassVar = ("compute", "exponent")
     minutes: ClassVar[float] = 0.1
-    tolerance: ClassVar = {
-        name + end: reason
-        for name, reason in (
-            ("loss", _LOSS),
-            ("loss_over_law", _LOSS),
-            ("model_loss", _MODELS),
-            ("optimal_neurons", _OPTIMUM),
-            ("optimal_time", _OPTIMUM),
-            ("decay_exponent", _EXPONENT),
-            ("prefactor", _PREFACTOR),
-            ("neurons_exponent", _GROWTH),
-        )
-        for end in ("", "_maximum")
-    }
+    tolerance: ClassVar = curve_tolerance(
+        loss=_LOSS,
+        loss_over_law=_LOSS,
+        model_loss=_MODELS,
+        optimal_neurons=_OPTIMUM,
+        optimal_time=_OPTIMUM,
+        decay_exponent=_EXPONENT,
+        prefactor=_PREFACTOR,
+        neurons_exponent=_GROWTH,
+    )
     tiny: ClassVar = {
         **{"exponents": [0.4, 0.8], "least_compute": 5e5, "most_compute": 5e7, "budgets": 6},
         **{"most_neurons": 2000, "sizes": 71},

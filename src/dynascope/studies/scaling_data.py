@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynascope.studies.skill_simulation import SkillScaling, train_skills
-from dynascope.studies.study import Reference
+from dynascope.studies.study import Reference, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,16 +58,9 @@ class ScalingData(SkillScaling):
     )
     along: ClassVar = ("samples", "exponent")
     minutes: ClassVar[float] = 0.5
-    tolerance: ClassVar = {
-        name + end: reason
-        for name, reason in (
-            ("loss", _LOSS),
-            ("loss_over_law", _LOSS),
-            ("decay_exponent", _EXPONENT),
-            ("prefactor", _PREFACTOR),
-        )
-        for end in ("", "_maximum")
-    }
+    tolerance: ClassVar = curve_tolerance(
+        loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR
+    )
     tiny: ClassVar = {"exponents": [0.4, 0.7], "most_samples": 10_000, "sizes": 5, "training_sets": 320}
 
     def observe(self) -> xr.Dataset:

@@ -7,7 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynascope.studies.skill_simulation import SkillScaling, train_skills
-from dynascope.studies.study import Reference
+from dynascope.studies.study import Reference, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,16 +57,9 @@ class ScalingTime(SkillScaling):
     )
     along: ClassVar = ("time", "exponent")
     minutes: ClassVar[float] = 0.1
-    tolerance: ClassVar = {
-        name + end: reason
-        for name, reason in (
-            ("loss", _LOSS),
-            ("loss_over_law", _LOSS),
-            ("decay_exponent", _EXPONENT),
-            ("prefactor", _PREFACTOR),
-        )
-        for end in ("", "_maximum")
-    }
+    tolerance: ClassVar = curve_tolerance(
+        loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR
+    )
     tiny: ClassVar = {"exponents": [0.4, 0.8], "skills": 5000}
 
     def observe(self) -> xr.Dataset:

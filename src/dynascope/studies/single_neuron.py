@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,20 +63,16 @@ class SingleNeuron(Study):
         ("coefficient_along_target", "coefficient_across_target"),
     )
     minutes: ClassVar[float] = 0.3
-    tolerance: ClassVar = {
-        **{
-            f"{name}{kind}": _EXACT
-            for name in (
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(
+            (
                 *("loss", "output_weight", "weights", "weight_along_target", "coefficients"),
                 *("coefficient_along_target", "coefficient_across_target", "kernel_distance", "kernel_change"),
-            )
-            for kind in ("", "_maximum")
-        },
-        **dict.fromkeys(
-            ("interpolator", "interpolator_maximum"),
-            (1e-5, "training stops when the map is within about 1e-6 of its limit"),
+            ),
+            _EXACT,
         ),
-    }
+        interpolator=(1e-5, "training stops when the map is within about 1e-6 of its limit"),
+    )
     tiny: ClassVar = {"imbalance": 1.0, "samples": 4, "times": 40}
 
     def observe(self) -> xr.Dataset:

@@ -15,7 +15,7 @@ from dynascope.errors import require
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Reference", "Study", "find_studies", "find_study", "second_scale"]
+__all__ = ["Reference", "Study", "curve_tolerance", "find_studies", "find_study", "second_scale"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +101,19 @@ class Study:
             "parameters": json.dumps(dataclasses.asdict(self)),
             "planes": json.dumps(self.planes),
         }
+
+
+def curve_tolerance(**limits: tuple[float, str]) -> dict[str, tuple[float, str]]:
+    """The same limit for the error of a curve as a whole and for its worst place, as `tolerance` wants them.
+
+    Args:
+        **limits: For each curve, the error below which theory and experiment agree, and the reason for that number.
+
+    Example:
+        >>> list(curve_tolerance(loss=(1e-6, "the theory is exact")))
+        ['loss', 'loss_maximum']
+    """
+    return {name + end: limit for name, limit in limits.items() for end in ("", "_maximum")}
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,11 +59,12 @@ class TransferLearning(Study):
         "only those of the old task, and the speed of a new readout along each is known in closed form.",
     )
     minutes: ClassVar[float] = 0.5
-    tolerance: ClassVar = {
-        name + end: (1e-6, "the theory is exact, and the solver keeps each step within 1e-10")
-        for name in ("loss", "mode_strength", "old_loss", "new_loss")
-        for end in ("", "_maximum")
-    }
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(
+            ("loss", "mode_strength", "old_loss", "new_loss"),
+            (1e-6, "the theory is exact, and the solver keeps each step within 1e-10"),
+        )
+    )
     tiny: ClassVar = {"dimension": 2, "rank": 1, "balances": 2, "times": 40}
 
     def observe(self) -> xr.Dataset:

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,15 +64,10 @@ class WideLinear(Study):
     )
     along: ClassVar = ("time", "learning_rate")
     minutes: ClassVar[float] = 0.3
-    tolerance: ClassVar = {
-        **{
-            f"{name}{kind}": _EXACT
-            for name in ("loss", "coefficients", "kernel_trace", "kernel_change")
-            for kind in ("", "_maximum")
-        },
-        "step_drift": _FIRST_ORDER,
-        "step_drift_maximum": _FIRST_ORDER,
-    }
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(("loss", "coefficients", "kernel_trace", "kernel_change"), _EXACT),
+        step_drift=_FIRST_ORDER,
+    )
     tiny: ClassVar = {"samples": 4, "times": 30}
 
     def observe(self) -> xr.Dataset:

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.errors import require, require_array, require_positive, require_seed
+from dynascope.theory.scaling_laws.unknown_floor import fit_above_floor, refit_above_floor
 
 __all__ = ["PowerLawFit", "fit"]
 
@@ -30,8 +31,10 @@ class PowerLawFit(NamedTuple):
             one. Where they differ by more than the interval the loss bends.
         window: First and last resource that was fitted.
         points: Number of points that were fitted, at most 20 in a decade.
-        runs: Number of runs. Of several the bootstrap draws runs; of one, the residuals of the straight line, which do
-            not know how much another run would differ.
+        runs: Number of runs. Of several the bootstrap draws runs; of one, the residuals of the fit, which do not know
+            how much another run would differ.
+        floor: The loss that stays, as given or as fitted.
+        floor_interval: Its bootstrap interval, without width if it was given.
     """
 
     prefactor: float
@@ -42,6 +45,8 @@ class PowerLawFit(NamedTuple):
     window: tuple[float, float]
     points: int
     runs: int
+    floor: float
+    floor_interval: tuple[float, float]
 
 
 def fit(
@@ -49,7 +54,7 @@ def fit(
     resource: ArrayLike,
     *,
     window: tuple[float, float] | None = None,
-    floor: float = 0.0,
+    floor: float | None = 0.0,
     missing: float = 0.0,
     confidence: float = 0.95,
     resamples: int = 500,
@@ -64,11 +69,16 @@ def fit(
     differ by less than 3 %, or by less than twice what the scatter of neighbouring points explains. Of equally wide
     ones it is the straightest. It ends before the loss first reaches the floor.
 
+    A floor that is not known is fitted with the rest, by least squares of ln(L + missing), in the window that was given
+    or on all points: a loss that bends for other reasons than its floor, as at the start of training, has to be left
+    out. The further the loss is from its floor, the less it tells of it, which the intervals say.
+
     Args:
         losses: L, shape (points,) or (runs, points).
         resource: x > 0, increasing, shape (points,).
         window: Least and greatest resource to fit; found automatically if not given.
-        floor: Loss that stays however much there is of the resource, such as that of absent neurons or label noise.
+        floor: Loss that stays however much there is of the resource, such as that of absent neurons or label noise;
+            None to fit it.
         missing: Loss of the rare part of an infinite task that the finite one lacks, `missing_loss`.
         confidence: Of the intervals.
         resamples: Number of bootstrap samples.
@@ -78,8 +88,8 @@ def fit(
         `PowerLawFit`, which `plan` takes.
 
     Raises:
-        InputError: Fewer than three points in the window, a loss there that is not above the floor, or numbers out of
-            range.
+        InputError: Fewer than three points in the window, or five for a floor that is to be fitted; a loss there that
+            is not above the floor, or does not fall; or numbers out of range.
 
     Warns:
         UserWarning: A window of less than a decade.
@@ -92,6 +102,8 @@ def fit(
         >>> found = fit(2 * x**-0.4 + 0.1, x, floor=0.1)
         >>> print(f"{found.prefactor:.6f} {found.exponent:.6f} {found.points}")
         2.000000 0.400000 31
+        >>> print(f"{fit(2 * x**-0.4 + 0.1, x, floor=None).floor:.6f}")
+        0.100000
     """
     resource = require_array("resource", resource, (None,))
     require(
@@ -104,7 +116,8 @@ def fit(
     shape = (len(resource),) if np.ndim(losses) <= 1 else (None, len(resource))
     runs = np.atleast_2d(require_array("losses", losses, shape))
     require(len(runs) > 0, "there are no runs", argument="losses", value=0, remedy="give at least one")
-    for name, value in (("floor", floor), ("missing", missing)):
+    known = 0.0 if floor is None else floor
+    for name, value in (("floor", known), ("missing", missing)):
         require(
             math.isfinite(value) and value >= 0,
             f"{name} is {value}",
@@ -121,11 +134,11 @@ def fit(
         value=confidence,
         remedy="choose a number between 0 and 1",
     )
-    runs = runs - floor + missing
+    runs = runs - known + missing
     low, high = _checked_window(window, resource)
     chosen = np.flatnonzero((resource >= low) & (resource <= high))
     chosen = chosen[_thinned(np.log10(resource[chosen]))]
-    if window is None:
+    if window is None and floor is not None:
         # Once the loss has reached its floor, what is above it is scatter.
         above = runs[:, chosen].mean(axis=0) > 0
         chosen = chosen[np.logical_and.accumulate(above)]
@@ -140,7 +153,7 @@ def fit(
             first, last = _straight_stretch(np.log(resource[chosen]), np.log(runs[:, chosen].mean(axis=0)))
             chosen = chosen[first:last]
     require(
-        len(chosen) >= 3,
+        len(chosen) >= (3 if floor is not None else 5),
         f"{len(chosen)} points are in the window",
         argument="window" if window is not None else "losses",
         value=len(chosen),
@@ -151,17 +164,41 @@ def fit(
     require(
         bool(np.all(mean > 0)),
         f"the loss less the floor is {mean.min():.6g} in the window",
-        argument="floor",
-        value=floor,
+        argument="floor" if known > 0 else "losses",
+        value=floor if known > 0 else float(mean.min()),
         remedy="lower the floor, or end the window where the loss reaches it",
     )
     decades = (x[-1] - x[0]) / math.log(10)
     if decades < 1:
         warnings.warn(f"the window spans {decades:.2f} decades, too little to tell a power law", stacklevel=2)
-    level, exponent = _line(x, np.log(mean))
-    levels, exponents = _line(x, _resampled(x, y, int(resamples), int(seed)))
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-    spread = _local_slopes(x, np.log(mean))
+    if floor is None:
+        require(
+            bool(mean[-1] < mean[0]),
+            f"the loss goes from {mean[0]:.6g} to {mean[-1]:.6g} in the window",
+            argument="losses",
+            value=float(mean[-1]),
+            remedy="give losses that fall, or a floor",
+        )
+        law = fit_above_floor(x, np.log(mean))
+        level, exponent, known = law
+        resampled = _resampled(y, law.logarithm(x), 3, int(resamples), int(seed))
+        levels, exponents, floors = refit_above_floor(x, resampled, law).T
+        floor_interval = _pair(np.quantile(floors, tails))
+        mean = mean - known
+        mean = mean[np.logical_and.accumulate(mean > 0)]
+        require(
+            len(mean) >= 3,
+            f"the loss is at its floor of {known:.6g} from point {len(mean) + 1} of the window on",
+            argument="losses",
+            value=len(mean),
+            remedy="record earlier, or give a floor",
+        )
+    else:
+        level, exponent = _line(x, np.log(mean))
+        levels, exponents = _line(x, _resampled(y, level - exponent * x, 2, int(resamples), int(seed)))
+        floor_interval = (known, known)
+    spread = _local_slopes(x[: len(mean)], np.log(mean))
     return PowerLawFit(
         prefactor=float(np.exp(level)),
         exponent=float(exponent),
@@ -171,6 +208,8 @@ def fit(
         window=_pair(resource[chosen[[0, -1]]]),
         points=len(chosen),
         runs=len(runs),
+        floor=float(known),
+        floor_interval=floor_interval,
     )
 
 
@@ -181,20 +220,19 @@ def _line(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
     return y.mean(axis=-1) + exponent * x.mean(), exponent
 
 
-def _resampled(x: np.ndarray, runs: np.ndarray, resamples: int, seed: int) -> Float[np.ndarray, "resamples points"]:
-    """Logarithms of the mean loss of other runs like these."""
+def _resampled(
+    runs: np.ndarray, fitted: np.ndarray, parameters: int, resamples: int, seed: int
+) -> Float[np.ndarray, "resamples points"]:
+    """Logarithms of the mean loss of other runs like these, of which `fitted` is the logarithm of the law."""
     generator = np.random.default_rng(seed)
     if len(runs) > 1:
         drawn = generator.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), resamples) / len(runs)
         means = drawn @ runs
         # A draw of runs that are all at the floor says nothing of a power law.
         return np.log(means[np.all(means > 0, axis=1)])
-    y = np.log(runs[0])
-    level, exponent = _line(x, y)
-    straight = level - exponent * x
-    # A line through n points takes up two of their degrees of freedom.
-    residuals = (y - straight) * math.sqrt(len(x) / (len(x) - 2))
-    return straight + generator.choice(residuals, (resamples, len(x)))
+    # Parameters that are fitted to n points take up as many of their degrees of freedom.
+    residuals = (np.log(runs[0]) - fitted) * math.sqrt(len(fitted) / (len(fitted) - parameters))
+    return fitted + generator.choice(residuals, (resamples, len(fitted)))
 
 
 def _local_slopes(x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, " pairs"]:
