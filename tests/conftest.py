@@ -5,8 +5,6 @@ import sys
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# Tests compile many small programs and run each for a moment, which is faster with narrow vectors.
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_prefer_vector_width=128")
 
 import beartype
 import hypothesis
