@@ -42,6 +42,7 @@ def test_more_than_sixteen_bits_are_sampled():
     again = SkillReading(dataclasses.replace(parity), "strength", samples=1000)
     assert (reading, hash(reading)) == (again, hash(again))
     np.testing.assert_array_equal(reading(network), again(network))
+    assert np.all(reading(network) != dataclasses.replace(reading, samples=999)(network))
 
 
 def test_networks_start_gaussian_but_for_the_bias_of_the_output():

@@ -253,10 +253,12 @@ class EmergenceData(SkillNeeds):
 
         return calibrate_data(amounts, strength, definition=definition)
 
-    def _law(self, needed: float, definition: Definition = "correlation", **exact: Any) -> np.ndarray:
+    def _law(self, needed: float, definition: Definition = "correlation", *, finite_size: bool = False) -> np.ndarray:
         from dynascope.theory.emergence import data_emergence
 
-        return data_emergence(self.samples, self._parity.frequencies, needed, definition=definition, **exact)
+        return data_emergence(
+            self.samples, self._parity.frequencies, needed, definition=definition, finite_size=finite_size
+        )
 
     @property
     def _forecast_half(self) -> np.ndarray:

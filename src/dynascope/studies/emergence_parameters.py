@@ -238,10 +238,10 @@ class EmergenceParameters(SkillNeeds):
 
         return calibrate_parameters(amounts, strength, definition=definition)
 
-    def _law(self, needed: float, definition: Definition = "correlation", **exact: Any) -> np.ndarray:
+    def _law(self, needed: float, definition: Definition = "correlation") -> np.ndarray:
         from dynascope.theory.emergence import parameter_emergence
 
-        return parameter_emergence(self.neurons, self._parity.skills, needed, definition=definition, **exact)
+        return parameter_emergence(self.neurons, self._parity.skills, needed, definition=definition)
 
     @property
     def _forecast_half(self) -> np.ndarray:

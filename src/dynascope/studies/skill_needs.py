@@ -40,7 +40,7 @@ class SkillNeeds(EmergenceStudy):
         """Amounts for networks that learn one skill, their mean strength R/S, and their mean loss over ½ S²."""
         raise NotImplementedError
 
-    def _law(self, needed: float, definition: Definition = "correlation", **exact: Any) -> np.ndarray:
+    def _law(self, needed: float, definition: Definition = "correlation") -> np.ndarray:
         """The strength of every skill at every amount."""
         raise NotImplementedError
 

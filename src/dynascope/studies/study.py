@@ -109,6 +109,9 @@ def curve_tolerance(**limits: tuple[float, str]) -> dict[str, tuple[float, str]]
     Args:
         **limits: For each curve, the error below which theory and experiment agree, and the reason for that number.
 
+    Returns:
+        The limits by name, and by name with `_maximum`.
+
     Example:
         >>> list(curve_tolerance(loss=(1e-6, "the theory is exact")))
         ['loss', 'loss_maximum']

@@ -137,7 +137,7 @@ def plan(
         parameters: b and n.
         contrast: c = S/R₀ − 1 of skills that emerge, exp(offset) of `emergence.calibrate`.
         cost: Compute of one step and one parameter, such as 6 times the batch size in FLOPs.
-        floor: Loss that no resource removes.
+        floor: Loss that no resource removes, such as the `floor` of a fit, which is not taken from there.
 
     Raises:
         InputError: A number out of range, such as t ≥ 1 with a contrast.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.errors import require, require_array, require_positive, require_seed
-from dynascope.theory.scaling_laws.unknown_floor import fit_above_floor, refit_above_floor
+from dynascope.theory.scaling_laws.unknown_floor import STEEPEST, fit_above_floor, refit_above_floor
 
 __all__ = ["PowerLawFit", "fit"]
 
@@ -25,10 +26,11 @@ class PowerLawFit(NamedTuple):
     Attributes:
         prefactor: Loss at one unit of the resource.
         exponent: Positive if the loss falls.
-        prefactor_interval: Its bootstrap interval.
+        prefactor_interval: Its bootstrap interval, which may end at infinity if the exponent is large.
         exponent_interval: Its bootstrap interval.
         slope_spread: Least and greatest local exponent, between neighbouring thirds of the window, or decades of a wide
-            one. Where they differ by more than the interval the loss bends.
+            one. Where they differ by more than the interval the loss bends. With a fitted floor, only of the points
+            before the loss first reaches it.
         window: First and last resource that was fitted.
         points: Number of points that were fitted, at most 20 in a decade.
         runs: Number of runs. Of several the bootstrap draws runs; of one, the residuals of the fit, which do not know
@@ -89,7 +91,8 @@ def fit(
 
     Raises:
         InputError: Fewer than three points in the window, or five for a floor that is to be fitted; a loss there that
-            is not above the floor, or does not fall; or numbers out of range.
+            is not above the floor; one that does not fall, or more steeply than with the exponent 20, if the floor is
+            to be fitted; or numbers out of range.
 
     Warns:
         UserWarning: A window of less than a decade.
@@ -160,57 +163,76 @@ def fit(
         remedy="record at more points, or widen the window",
     )
     x, y = np.log(resource[chosen]), runs[:, chosen]
-    mean = y.mean(axis=0)
+    least = float(y.mean(axis=0).min())
     require(
-        bool(np.all(mean > 0)),
-        f"the loss less the floor is {mean.min():.6g} in the window",
-        argument="floor" if known > 0 else "losses",
-        value=floor if known > 0 else float(mean.min()),
-        remedy="lower the floor, or end the window where the loss reaches it",
+        least > 0,
+        f"the loss less the floor is {least:.6g} in the window" if known else f"the loss is {least:.6g} in the window",
+        argument="floor" if known else "losses",
+        value=floor if known else least,
+        remedy=f"{'lower the floor' if known else 'leave out what is not positive'}, or end the window before",
     )
     decades = (x[-1] - x[0]) / math.log(10)
     if decades < 1:
         warnings.warn(f"the window spans {decades:.2f} decades, too little to tell a power law", stacklevel=2)
+    fitted = (_straight if floor is not None else _raised)(x, y, int(resamples), int(seed))
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-    if floor is None:
-        require(
-            bool(mean[-1] < mean[0]),
-            f"the loss goes from {mean[0]:.6g} to {mean[-1]:.6g} in the window",
-            argument="losses",
-            value=float(mean[-1]),
-            remedy="give losses that fall, or a floor",
-        )
-        law = fit_above_floor(x, np.log(mean))
-        level, exponent, known = law
-        resampled = _resampled(y, law.logarithm(x), 3, int(resamples), int(seed))
-        levels, exponents, floors = refit_above_floor(x, resampled, law).T
-        floor_interval = _pair(np.quantile(floors, tails))
-        mean = mean - known
-        mean = mean[np.logical_and.accumulate(mean > 0)]
-        require(
-            len(mean) >= 3,
-            f"the loss is at its floor of {known:.6g} from point {len(mean) + 1} of the window on",
-            argument="losses",
-            value=len(mean),
-            remedy="record earlier, or give a floor",
-        )
-    else:
-        level, exponent = _line(x, np.log(mean))
-        levels, exponents = _line(x, _resampled(y, level - exponent * x, 2, int(resamples), int(seed)))
-        floor_interval = (known, known)
-    spread = _local_slopes(x[: len(mean)], np.log(mean))
+    rest = y.mean(axis=0) - fitted.floor
+    rest = rest[np.logical_and.accumulate(rest > 0)]
+    require(
+        len(rest) >= 3,
+        f"the loss is at its floor of {fitted.floor:.6g} from point {len(rest) + 1} of the window on",
+        argument="losses",
+        value=len(rest),
+        remedy="record earlier, or give a floor",
+    )
+    spread = _local_slopes(x[: len(rest)], np.log(rest))
+    with np.errstate(over="ignore"):
+        prefactor, *prefactors = np.exp([fitted.level, *np.quantile(fitted.levels, tails)])
     return PowerLawFit(
-        prefactor=float(np.exp(level)),
-        exponent=float(exponent),
-        prefactor_interval=_pair(np.exp(np.quantile(levels, tails))),
-        exponent_interval=_pair(np.quantile(exponents, tails)),
+        prefactor=float(prefactor),
+        exponent=fitted.exponent,
+        prefactor_interval=_pair(prefactors),
+        exponent_interval=_pair(np.quantile(fitted.exponents, tails)),
         slope_spread=(float(spread.min()), float(spread.max())),
         window=_pair(resource[chosen[[0, -1]]]),
         points=len(chosen),
         runs=len(runs),
-        floor=float(known),
-        floor_interval=floor_interval,
+        floor=known + fitted.floor,
+        floor_interval=_pair(known + np.quantile(fitted.floors, tails)),
     )
+
+
+class _Fitted(NamedTuple):
+    """Logarithm of the prefactor, exponent and floor, of the mean loss and of each bootstrap sample."""
+
+    level: float
+    exponent: float
+    floor: float
+    levels: np.ndarray
+    exponents: np.ndarray
+    floors: np.ndarray
+
+
+def _straight(x: np.ndarray, runs: np.ndarray, resamples: int, seed: int) -> _Fitted:
+    """A line, through losses less a floor that is known."""
+    level, exponent = _line(x, np.log(runs.mean(axis=0)))
+    levels, exponents = _line(x, _resampled(runs, level - exponent * x, 2, resamples, seed))
+    return _Fitted(float(level), float(exponent), 0.0, levels, exponents, np.zeros_like(levels))
+
+
+def _raised(x: np.ndarray, runs: np.ndarray, resamples: int, seed: int) -> _Fitted:
+    """A line and a floor."""
+    law = fit_above_floor(x, np.log(runs.mean(axis=0)))
+    # At either end the loss tells nothing of the floor.
+    require(
+        1e-9 < law.exponent < STEEPEST,
+        "the loss does not fall in the window" if law.exponent < 1 else "the loss falls more steeply than a power law",
+        argument="losses",
+        value=law.exponent,
+        remedy=f"give losses that fall with an exponent up to {STEEPEST:g}, or a floor",
+    )
+    drawn = refit_above_floor(x, _resampled(runs, law.logarithm(x), 3, resamples, seed), law)
+    return _Fitted(*law, *drawn.T)
 
 
 def _line(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
@@ -293,5 +315,5 @@ def _checked_window(window: tuple[float, float] | None, resource: np.ndarray) ->
     return float(low), float(high)
 
 
-def _pair(values: np.ndarray) -> tuple[float, float]:
+def _pair(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
     return float(values[0]), float(values[1])

@@ -7,11 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["RaisedPowerLaw", "fit_above_floor", "refit_above_floor"]
+__all__ = ["STEEPEST", "RaisedPowerLaw", "fit_above_floor", "refit_above_floor"]
+
+STEEPEST = 20.0  # exponents are searched from zero to this
 
 _EXPONENTS = (0.05, 0.2, 0.5, 1.0, 2.0)
 _FLOORS = (0.0, 0.5, 0.9, 0.99)  # of the least loss
-_STEEPEST = 20.0
 _MOST_STEPS = 300
 _STIFF = 1e10  # damping at which no step makes a difference any more
 
@@ -35,12 +36,12 @@ def fit_above_floor(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " poin
 
     Args:
         x: ln of the resource, increasing.
-        y: ln L, four points or more.
+        y: ln L, more than three points.
     """
     exponents, shares = (each.ravel() for each in np.meshgrid(_EXPONENTS, _FLOORS))
     floors = shares * np.exp(y.min())
     # Through the middle of the points.
-    levels = np.mean(np.log(np.exp(y) - floors[:, None] * (1 - 1e-9)) + exponents[:, None] * x, axis=1)
+    levels = np.mean(np.log(np.exp(y) - floors[:, None]) + exponents[:, None] * x, axis=1)
     laws, squares = _descended(x, np.tile(y, (len(levels), 1)), np.column_stack([levels, exponents, floors]))
     return RaisedPowerLaw(*laws[np.argmin(squares)].tolist())
 
@@ -80,9 +81,9 @@ def _descended(
         diagonal = np.einsum("ckk->ck", curvature)
         curvature = curvature + np.eye(3) * (damping[:, None] * diagonal + 1e-300)[:, None]
         step = np.linalg.solve(curvature, np.einsum("cpk,cp->ck", slopes, np.log(whole) - y)[..., None])[..., 0]
-        trial = np.clip(laws - step, (-np.inf, 0.0, 0.0), (np.inf, _STEEPEST, np.inf))
-        # A step too long may overflow, and is not taken.
-        with np.errstate(over="ignore", invalid="ignore"):
+        trial = np.clip(laws - step, (-np.inf, 0.0, 0.0), (np.inf, STEEPEST, np.inf))
+        # A step too long may overflow or underflow, and is not taken.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             found = sum_of_squares(trial)
         better = found < squares
         laws, squares = np.where(better[:, None], trial, laws), np.where(better, found, squares)
