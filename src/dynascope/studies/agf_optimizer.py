@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,20 +68,15 @@ class AgfOptimizer(Study):
     )
     along: ClassVar = "neuron"
     minutes: ClassVar[float] = 0.4
-    tolerance: ClassVar = {
-        **dict.fromkeys(
-            ("loss", "loss_maximum"), (1e-5, "the descent of each number of neurons ends at slopes of one in a million")
+    tolerance: ClassVar = curve_tolerance(
+        loss=(1e-5, "the descent of each number of neurons ends at slopes of one in a million"),
+        growth_rate=(
+            1e-3,
+            "it is as far from its value as the weights are from their minimum, the loss only to second order",
         ),
-        **dict.fromkeys(
-            ("growth_rate", "growth_rate_maximum"),
-            (1e-3, "it is as far from its value as the weights are from their minimum, the loss only to second order"),
-        ),
-        **dict.fromkeys(("guarantee", "guarantee_maximum"), (1e-6, "the guarantee is exact up to rounding")),
-        **dict.fromkeys(
-            ("power_balance", "power_balance_maximum"),
-            (0.005, "quasi-Newton steps end before the minimum where it lies at kinks of the ReLU"),
-        ),
-    }
+        guarantee=(1e-6, "the guarantee is exact up to rounding"),
+        power_balance=(0.005, "quasi-Newton steps end before the minimum where it lies at kinks of the ReLU"),
+    )
     tiny: ClassVar = {"neurons": 3, "teacher": 2, "samples": 40, "starts": 16, "steps": 100, "batch_size": 20}
 
     def observe(self) -> xr.Dataset:

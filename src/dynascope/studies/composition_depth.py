@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,14 +61,11 @@ class CompositionDepth(Study):
     )
     along: ClassVar = "length"
     minutes: ClassVar[float] = 1.5
-    tolerance: ClassVar = {
-        **dict.fromkeys(("width", "width_maximum"), (0.0, "the neurons are counted")),
-        **dict.fromkeys(("depth", "depth_maximum"), (0.0, "the layers are counted")),
-        **dict.fromkeys(
-            ("exactness", "exactness_maximum"),
-            (1e-10, "the networks are exact up to rounding, which adds up over neurons"),
-        ),
-    }
+    tolerance: ClassVar = curve_tolerance(
+        width=(0.0, "the neurons are counted"),
+        depth=(0.0, "the layers are counted"),
+        exactness=(1e-10, "the networks are exact up to rounding, which adds up over neurons"),
+    )
     tiny: ClassVar = {"group": "C2", "longest": 3, "smallest_width": 4, "steps": 200, "target_loss": 0.1, "seeds": 2}
 
     def observe(self) -> xr.Dataset:

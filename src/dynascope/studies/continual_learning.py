@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,9 +56,10 @@ class ContinualLearning(Study):
         "tasks and the balance of its layers, which sets the time course but not the end.",
     )
     minutes: ClassVar[float] = 0.3
-    tolerance: ClassVar = dict.fromkeys(
-        ("loss", "loss_maximum", "old_loss", "old_loss_maximum"),
-        (1e-6, "the theory is exact, and the solver keeps each step within 1e-10"),
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(
+            ("loss", "old_loss"), (1e-6, "the theory is exact, and the solver keeps each step within 1e-10")
+        )
     )
     tiny: ClassVar = {"inputs": 3, "outputs": 2, "balances": 2, "times": 40}
 

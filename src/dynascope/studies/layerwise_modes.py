@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,9 +49,10 @@ class LayerwiseModes(Study):
         "learned in stages, strongest first.",
     )
     minutes: ClassVar[float] = 0.2
-    tolerance: ClassVar = dict.fromkeys(
-        ("loss", "loss_maximum", "mode_strength", "mode_strength_maximum"),
-        (1e-6, "the theory is exact, and the solver keeps each step within 1e-9"),
+    tolerance: ClassVar = curve_tolerance(
+        **dict.fromkeys(
+            ("loss", "mode_strength"), (1e-6, "the theory is exact, and the solver keeps each step within 1e-9")
+        )
     )
     tiny: ClassVar = {"modes": 2, "samples": 6, "times": 40, "initial_strength": 1e-2}
 

@@ -7,7 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from dynascope.studies.feature_claims import DECAYS, RANDOM, RATES, SIZES
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,16 +91,13 @@ class MinimumFeatures(Study):
     )
     along: ClassVar = "run"
     minutes: ClassVar[float] = 3.0
-    tolerance: ClassVar = {
-        **dict.fromkeys(
-            ("total_utilization", "total_utilization_maximum"),
-            (1e-6, "outputs are made of the features in float64, and modes of relative size 1e-12 are left out"),
+    tolerance: ClassVar = curve_tolerance(
+        total_utilization=(
+            1e-6,
+            "outputs are made of the features in float64, and modes of relative size 1e-12 are left out",
         ),
-        **dict.fromkeys(
-            ("dimension_bound", "dimension_bound_maximum"),
-            (1e-6, "the bound is exact up to rounding of the projectors"),
-        ),
-    }
+        dimension_bound=(1e-6, "the bound is exact up to rounding of the projectors"),
+    )
     tiny: ClassVar = {
         **{"samples": 96, "width": 16, "epochs": 2, "test_samples": 100},
         **{"hypotheses": ["H3", "H9"], "seeds": 2},

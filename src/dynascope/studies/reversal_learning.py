@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,16 +59,13 @@ class ReversalLearning(Study):
     )
     along: ClassVar = ("time", "balance")
     minutes: ClassVar[float] = 0.3
-    tolerance: ClassVar = {
+    tolerance: ClassVar = curve_tolerance(
         **dict.fromkeys(
-            ("loss", "loss_maximum", "mode_strength", "mode_strength_maximum"),
+            ("loss", "mode_strength"),
             (1e-5, "the theory is exact; near the saddle the solver's error is amplified by up to s/|λ|"),
         ),
-        **dict.fromkeys(
-            ("reversal_time", "reversal_time_maximum"),
-            (1e-4, "the theory is exact; the observed time is interpolated by a cubic spline"),
-        ),
-    }
+        reversal_time=(1e-4, "the theory is exact; the observed time is interpolated by a cubic spline"),
+    )
     tiny: ClassVar = {"inputs": 3, "balances": 2, "smallest_balance": 0.1, "times": 200}
 
     def observe(self) -> xr.Dataset:

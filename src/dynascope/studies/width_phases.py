@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from dynascope.studies.study import Reference, Study
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,19 +71,16 @@ class WidthPhases(Study):
     )
     along: ClassVar = "architecture"
     minutes: ClassVar[float] = 1.5
-    tolerance: ClassVar = {
+    tolerance: ClassVar = curve_tolerance(
         **dict.fromkeys(
-            (
-                *("log_kernel_change", "log_kernel_change_maximum"),
-                *("log_learning_speed", "log_learning_speed_maximum"),
-            ),
+            ("log_kernel_change", "log_learning_speed"),
             (1e-4, "the closed form is exact; a small change keeps fewer digits of the solver's 1e-9 than a large one"),
         ),
         **dict.fromkeys(
-            ("kernel_exponent", "kernel_exponent_maximum", "speed_exponent", "speed_exponent_maximum"),
+            ("kernel_exponent", "speed_exponent"),
             (0.025, "corrections of order 1/κ at finite width, summed over the parametrisations"),
         ),
-    }
+    )
     tiny: ClassVar = {"scaling_parameters": [64.0, 128.0, 256.0], "seeds": 4, "digits_seeds": 0}
 
     def observe(self) -> xr.Dataset:
