@@ -76,11 +76,12 @@ def _descended(
         slopes = np.stack([falling / whole, -falling * z / whole, 1 / whole], axis=-1)
         force = np.einsum("cpk,cp->ck", slopes, np.log(whole) - y)
         # A floor that is zero and is pushed below stays where it is.
-        slopes[(laws[:, 2] == 0) & (force[:, 2] > 0), :, 2] = 0
+        stays = (laws[:, 2] == 0) & (force[:, 2] > 0)
+        slopes[stays, :, 2], force[stays, 2] = 0, 0
         curvature = np.einsum("cpk,cpl->ckl", slopes, slopes)
         diagonal = np.einsum("ckk->ck", curvature)
         curvature = curvature + np.eye(3) * (damping[:, None] * diagonal + 1e-300)[:, None]
-        step = np.linalg.solve(curvature, np.einsum("cpk,cp->ck", slopes, np.log(whole) - y)[..., None])[..., 0]
+        step = np.linalg.solve(curvature, force[..., None])[..., 0]
         trial = np.clip(laws - step, (-np.inf, 0.0, 0.0), (np.inf, STEEPEST, np.inf))
         # A step too long may overflow or underflow, and is not taken.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
