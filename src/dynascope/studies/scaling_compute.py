@@ -7,7 +7,7 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.skill_simulation import _GENTLE, SkillScaling, train_skills
+from dynascope.studies.skill_simulation import SkillScaling, train_skills
 from dynascope.studies.study import Reference, curve_tolerance
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class ScalingCompute(SkillScaling):
 
         neurons = self._sizes("neurons", self.fewest_neurons, self.most_neurons, self.sizes)
         # The loss of models that are a little too large rises within a factor of their size of this logarithm.
-        width = 1 / ((max(self.exponents) + 2) * max(self._offset, _GENTLE))
+        width = 1 / ((max(self.exponents) + 2) * self._width)
         needed = 1 + math.ceil(math.log(self.most_neurons / self.fewest_neurons) / width)
         require(
             self.sizes >= needed,

@@ -89,6 +89,11 @@ class SkillScaling(Study):
         """Ln c = ln(S/R₀ − 1), the e-folds after which a skill is half learned."""
         return math.log(self.target_scale / self.initial_strength - 1)
 
+    @property
+    def _width(self) -> float:
+        """The e-folds over which a skill is learned: ln c, or 4 where it is less, as for a start near the half."""
+        return max(self._offset, _GENTLE)
+
     def _first_steps(self, alpha: float, learning_rate: float, skills: int | None = None) -> float:
         """The steps from which on the law in time holds, which integrates over skills, to a relative 1e-4.
 
@@ -99,9 +104,7 @@ class SkillScaling(Study):
         from dynascope.theory.scaling_laws.skill_model import skill_model
 
         model = skill_model(alpha, learning_rate=learning_rate, skills=skills, **self._model)
-        # A skill that starts near its half is learned over a width of its own, however small ln c is.
-        width = max(self._offset, _GENTLE)
-        return width / model.rate * max(10.0, ((alpha + 1) * width) ** (alpha + 1))
+        return self._width / model.rate * max(10.0, ((alpha + 1) * self._width) ** (alpha + 1))
 
     def _sizes(self, name: str, fewest: int, most: int, number: int) -> np.ndarray:
         """Whole numbers at about equal ratios, over more than a decade.
