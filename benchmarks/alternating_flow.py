@@ -10,7 +10,8 @@ import time
 
 import numpy as np
 
-from dynascope.flows import alternating_flow, gradient_flow
+from dynascope.alternating import alternating_flow
+from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task, digits
 

@@ -18,9 +18,10 @@ import numpy as np
 import xarray as xr
 
 from dynascope.flows import gradient_flow
+from dynascope.groups.encodings import encoding_from_frequencies
 from dynascope.networks import TwoLayer
-from dynascope.tasks.modular import ModularAddition, encoding_from_frequencies, modular_addition
-from dynascope.theory.modular_addition import modular_addition_staircase
+from dynascope.tasks.algebra.modular_addition import ModularAddition, modular_addition
+from dynascope.theory.modular.addition import modular_addition_staircase
 
 MODULUS, NEURONS, SCALE = 59, 64, 1e-6
 AMPLITUDES = {1: 0.8, 5: 0.5, 7: 0.32, 20: 0.2}

@@ -29,7 +29,7 @@ import numpy as np
 
 from dynascope.flows import descend
 from dynascope.networks import MLP
-from dynascope.tasks.parity import SparseParity
+from dynascope.tasks.parity.sparse_parity import SparseParity
 
 RATE = 0.05
 SHARE = 0.7  # aim, of the rate of matrix multiplication

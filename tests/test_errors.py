@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.errors import DivergenceError, InputError, require, require_array, require_positive, require_seed
+from dynascope.arguments import require, require_array, require_positive, require_seed
+from dynascope.errors import DivergenceError, InputError
 
 
 def test_an_input_error_is_one_sentence_and_carries_what_a_machine_needs():

@@ -1,10 +1,13 @@
+from . import alternating as alternating
+from . import comparison as comparison
 from . import flows as flows
+from . import groups as groups
 from . import networks as networks
 from . import plot as plot
+from . import prediction as prediction
 from . import probes as probes
 from . import record as record
 from . import report as report
-from . import store as store
 from . import studies as studies
 from . import tasks as tasks
 from . import theory as theory

@@ -10,13 +10,15 @@ import numpy as np
 import xarray as xr
 
 from dynascope import flows
-from dynascope.errors import InputError, require
+from dynascope.arguments import require
+from dynascope.errors import InputError
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import network_for
 from dynascope.networks.two_layer import TwoLayer
-from dynascope.prediction import linear_layers, predict
+from dynascope.prediction import predict
+from dynascope.prediction.prediction import linear_layers
+from dynascope.record.clock import time_unit
 from dynascope.tasks.task import Task
-from dynascope.theory.clock import time_unit
 
 __all__ = ["Probe", "observe", "training_time"]
 

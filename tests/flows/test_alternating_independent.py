@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from dynascope.alternating import alternating_flow
 from dynascope.errors import InputError
-from dynascope.flows import alternating_flow
 from dynascope.networks import DiagonalLinear, NeuronSum, TwoLayer
 from dynascope.tasks import Task
 

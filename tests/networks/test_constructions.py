@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
+from dynascope.groups import cyclic, dihedral, find_group, symmetric
+from dynascope.groups.encodings import encoding_from_fourier
 from dynascope.networks.constructions import recurrent_composition, tree_composition, two_layer_composition
-from dynascope.tasks.groups import encoding_from_fourier, group_composition
-from dynascope.theory.groups import construction_width, cyclic, dihedral, find_group, symmetric
+from dynascope.tasks.algebra.group_composition import group_composition
+from dynascope.theory.groups import construction_width
 
 # An encoding that is nearly singular somewhere amplifies rounding, which starts at 1e-16; this seed gives none.
 EXACT = 1e-12

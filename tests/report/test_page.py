@@ -11,8 +11,8 @@ import plotly.graph_objects as go
 import pytest
 import xarray as xr
 
+from dynascope.comparison.effect import Hypothesis, report_effects
 from dynascope.errors import InputError
-from dynascope.hypothesis import Hypothesis, report_effects
 from dynascope.record import make_record
 from dynascope.report import render_page, write_page
 from dynascope.report.interactive import curves_figure, kept_points, staircase_figure

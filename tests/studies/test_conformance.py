@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dynascope.answers import study_answer
+from dynascope.cli.answers import study_answer
 from dynascope.record import validate_record
+from dynascope.record.store import load, save
 from dynascope.report import render_page
-from dynascope.store import load, save
 from dynascope.studies import Study, find_studies, find_study
 
 every_study = pytest.mark.parametrize("study", find_studies().values(), ids=find_studies())

@@ -9,7 +9,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
-from dynascope.tasks.parity import SparseParity
+from dynascope.tasks.parity.sparse_parity import SparseParity
 from dynascope.tasks.stream import Stream
 
 

@@ -1,10 +1,6 @@
-from .active_set import active_set_descent as active_set_descent
-from .alternating import alternating_flow as alternating_flow
 from .classification import train_classifier as train_classifier
 from .continuous import gradient_flow as gradient_flow
-from .deep_diagonal import deep_diagonal_flow as deep_diagonal_flow
 from .discrete import descend as descend
-from .neuron_bundles import linear_flow as linear_flow
-from .next_activation import NextActivation as NextActivation
-from .next_activation import predict_next_activation as predict_next_activation
-from .signed_phases import diagonal_flow as diagonal_flow
+from .exact.deep_diagonal import deep_diagonal_flow as deep_diagonal_flow
+from .exact.neuron_bundles import linear_flow as linear_flow
+from .exact.signed_phases import diagonal_flow as diagonal_flow

@@ -14,7 +14,8 @@ import xarray as xr
 from jax import Array
 from jaxtyping import Float, Int
 
-from dynascope.errors import DivergenceError, require, require_positive, require_seed
+from dynascope.arguments import require, require_positive, require_seed
+from dynascope.errors import DivergenceError
 from dynascope.flows.classification_epochs import LOSSES, Epoch, evaluate, optimizer, train_epoch
 from dynascope.networks.batch_normalisation import trained_weights
 from dynascope.record import make_record

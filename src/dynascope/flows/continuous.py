@@ -13,11 +13,12 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
-from dynascope.errors import DivergenceError, require, require_positive
+from dynascope.arguments import require, require_positive
+from dynascope.errors import DivergenceError
 from dynascope.flows.ensemble import Ensemble, each_member, gather
 from dynascope.flows.objective import Objective, Statistics, check_statistics
-from dynascope.flows.path_error import PathErrorController
-from dynascope.flows.stabilised import RungeKuttaLegendre
+from dynascope.flows.solvers.path_error import PathErrorController
+from dynascope.flows.solvers.stabilised import RungeKuttaLegendre
 from dynascope.networks.neuron_sum import SumOfNeurons
 from dynascope.tasks.task import Task
 

@@ -12,7 +12,8 @@ import numpy as np
 import optax
 from jaxtyping import Int
 
-from dynascope.errors import DivergenceError, InputError, require, require_positive
+from dynascope.arguments import require, require_positive
+from dynascope.errors import DivergenceError, InputError
 from dynascope.flows.ensemble import Ensemble, each_member, gather
 from dynascope.flows.objective import Objective, Samples, Statistics, check_statistics
 from dynascope.tasks.stream import Stream

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from dynascope.errors import require
+from dynascope.arguments import require
 from dynascope.flows.objective import Objective, Samples, Statistics
 from dynascope.record import make_record
 from dynascope.tasks.task import Task

@@ -12,7 +12,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.errors import InputError, require
+from dynascope.arguments import require
+from dynascope.errors import InputError
 from dynascope.record import DIMENSIONS
 
 __all__ = ["Objective", "Samples", "Statistics", "check_statistics"]

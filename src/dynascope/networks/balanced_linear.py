@@ -5,7 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import numpy as np
 
-from dynascope.errors import require, require_positive, require_seed
+from dynascope.arguments import require, require_positive, require_seed
 from dynascope.networks.two_layer import TwoLayer
 
 __all__ = ["balanced_linear"]

@@ -11,13 +11,13 @@ import numpy as np
 from jaxtyping import Float, Inexact
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require, require_array
+from dynascope.arguments import require, require_array
 from dynascope.networks.recurrent import Recurrent
 from dynascope.networks.tree import Tree
 from dynascope.networks.two_layer import TwoLayer
 
 if TYPE_CHECKING:
-    from dynascope.theory.groups import Group
+    from dynascope.groups import Group
 
 __all__ = ["recurrent_composition", "tree_composition", "two_layer_composition"]
 
@@ -63,7 +63,7 @@ def two_layer_composition(
         ours.
 
     Example:
-        >>> from dynascope.theory.groups import cyclic
+        >>> from dynascope.groups import cyclic
         >>> network = two_layer_composition(cyclic(3), [2.0, -1.0, -1.0])
         >>> network.first.shape, np.round(network(np.array([-1.0, 2, -1, -1, -1, 2])), 5).tolist()
         ((6, 16), [2.0, -1.0, -1.0])
@@ -114,7 +114,7 @@ def recurrent_composition(group: Group, encoding: ArrayLike, *, fast_multiplicat
         G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655.
 
     Example:
-        >>> from dynascope.theory.groups import cyclic
+        >>> from dynascope.groups import cyclic
         >>> recurrent_composition(cyclic(3), [2.0, -1.0, -1.0]).mix.shape
         (16, 16)
     """
@@ -145,7 +145,7 @@ def tree_composition(group: Group, encoding: ArrayLike, *, fast_multiplication: 
         G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655.
 
     Example:
-        >>> from dynascope.theory.groups import cyclic
+        >>> from dynascope.groups import cyclic
         >>> tree_composition(cyclic(3), [2.0, -1.0, -1.0], fast_multiplication=True).left.shape
         (3, 6)
     """
@@ -169,7 +169,7 @@ class _Block(NamedTuple):
 
 
 def _blocks(group: Group, encoding: ArrayLike, *, real: bool) -> list[_Block]:
-    from dynascope.theory.groups import real_irreducible_representations
+    from dynascope.groups import real_irreducible_representations
 
     x = require_array("encoding", encoding, (group.order,))
     size = float(np.linalg.norm(x))

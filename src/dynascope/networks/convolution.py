@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.errors import require
+from dynascope.arguments import require
 from dynascope.networks.batch_normalisation import BatchNormalisation
 
 __all__ = ["Convolution", "as_images", "check_image_shape"]

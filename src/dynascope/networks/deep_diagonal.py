@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.errors import require, require_positive
+from dynascope.arguments import require, require_positive
 
 __all__ = ["DeepDiagonal"]
 

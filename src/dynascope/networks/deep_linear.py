@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.errors import require, require_positive, require_seed
+from dynascope.arguments import require, require_positive, require_seed
 
 __all__ = ["DeepLinear"]
 

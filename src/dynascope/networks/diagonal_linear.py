@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.errors import require_positive
+from dynascope.arguments import require_positive
 
 __all__ = ["DiagonalLinear"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.errors import require, require_array
+from dynascope.arguments import require, require_array
 
 __all__ = ["NeuronSum", "SumOfNeurons"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.errors import require, require_positive, require_seed
+from dynascope.arguments import require, require_positive, require_seed
 from dynascope.networks.mlp import ACTIVATIONS
 
 __all__ = ["Transformer", "TransformerBlock"]

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.errors import require_positive, require_seed
+from dynascope.arguments import require_positive, require_seed
 from dynascope.networks.recurrent import elements
 
 __all__ = ["Tree"]

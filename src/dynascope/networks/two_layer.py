@@ -10,7 +10,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.errors import InputError, require, require_positive, require_seed
+from dynascope.arguments import require, require_positive, require_seed
+from dynascope.errors import InputError
 
 __all__ = ["HomogeneousActivation", "TwoLayer", "homogeneous_activation"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.errors import require, require_positive, require_seed
+from dynascope.arguments import require, require_positive, require_seed
 from dynascope.networks.convolution import Convolution, as_images, check_image_shape
 
 __all__ = ["VGG16"]

@@ -1,4 +1,4 @@
-from . import activation as activation
+from . import activation_patterns as activation_patterns
 from . import alignment as alignment
 from . import features as features
 from . import kernel as kernel

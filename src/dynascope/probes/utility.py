@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dynascope.errors import require, require_positive
+from dynascope.arguments import require, require_positive
 from dynascope.probes.array_namespace import array_namespace, holds
 
 __all__ = ["NeuronUtility", "output_utility", "two_layer_utility", "utility_spectrum"]
@@ -148,7 +148,7 @@ def utility_spectrum(
         log(c/‖θ‖) / (κÛ)   for κ = 2 and in the normalised flow,      (‖θ‖^(2−κ) − c^(2−κ)) / ((κ − 2) κÛ)   else.
 
     A direction that still turns towards a maximum of the utility makes it earlier, for degrees above two by far;
-    `flows.predict_next_activation` follows it. The real norm grows exactly as d‖θ‖/dt = ‖θ‖^(κ−1) κÛ at every
+    `alternating.predict_next_activation` follows it. The real norm grows exactly as d‖θ‖/dt = ‖θ‖^(κ−1) κÛ at every
     moment of gradient flow, whatever its size.
 
     Args:

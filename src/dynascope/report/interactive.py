@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import xarray as xr
 from jaxtyping import Float, Int
 
-from dynascope import traces
+from dynascope.plot import traces
 
 __all__ = ["curves_figure", "kept_points", "plane_figure", "staircase_figure"]
 

@@ -22,12 +22,15 @@ from markupsafe import Markup
 from plotly.graph_objects import Figure
 from plotly.offline import get_plotlyjs
 
-from dynascope import plot, traces
-from dynascope.errors import InputError, require
+from dynascope import plot
+from dynascope.arguments import require
+from dynascope.errors import InputError
+from dynascope.plot import traces
+from dynascope.plot.figures import MOST_PICTURES
 from dynascope.record import CONVENTION
+from dynascope.record.store import written_beside
 from dynascope.report.interactive import curves_figure, plane_figure, staircase_figure
 from dynascope.report.wording import number, percent, plain, words
-from dynascope.store import written_beside
 
 __all__ = ["render_page", "write_page"]
 
@@ -181,8 +184,8 @@ def _features(tree: xr.DataTree) -> dict[str, str] | None:
     values, image_shape = traces.learned_features(tree)
     caption = f"{_FEATURES[str(values.name)]}. Red is positive, blue negative, white zero. "
     caption += "One scale for all." if image_shape is None else "Each picture has a scale of its own."
-    if image_shape is not None and values.sizes["jump"] > plot.MOST_PICTURES:
-        caption += f" The first {plot.MOST_PICTURES} of {values.sizes['jump']} are shown."
+    if image_shape is not None and values.sizes["jump"] > MOST_PICTURES:
+        caption += f" The first {MOST_PICTURES} of {values.sizes['jump']} are shown."
     drawing = plot.features(tree).get_figure(root=True)
     assert drawing is not None
     picture = io.BytesIO()

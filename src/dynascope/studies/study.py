@@ -10,7 +10,7 @@ import pkgutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.errors import require
+from dynascope.arguments import require
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -131,7 +131,7 @@ def find_studies() -> dict[str, type[Study]]:
         True
     """
     package = importlib.import_module("dynascope.studies")
-    modules = [f"{package.__name__}.{module.name}" for module in pkgutil.iter_modules(package.__path__)]
+    modules = [module.name for module in pkgutil.walk_packages(package.__path__, prefix=f"{package.__name__}.")]
     modules += [entry.value for entry in importlib.metadata.entry_points(group="dynascope.studies")]
     found = {}
     for module in map(importlib.import_module, modules):

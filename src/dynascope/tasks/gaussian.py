@@ -6,12 +6,10 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require, require_array, require_seed
+from dynascope.arguments import require, require_array, require_covariance, require_seed
 from dynascope.tasks.task import Task
 
 __all__ = ["regression"]
-
-_ROUNDING = 1e-10  # relative asymmetry or negative eigenvalue of a covariance that counts as rounding
 
 
 def regression(
@@ -52,7 +50,7 @@ def regression(
     """
     root = _square_root(input_covariance)
     dimension = len(root)
-    shape = (dimension, None) if _nesting(target_map) == 2 else (dimension,)
+    shape = (dimension, None) if np.asarray(target_map, dtype=object).ndim == 2 else (dimension,)
     linear_map = require_array("target_map", target_map, shape).reshape(dimension, -1)
     require(
         np.isfinite(noise) and noise >= 0,
@@ -91,28 +89,5 @@ def regression(
 
 
 def _square_root(covariance: ArrayLike) -> Float[np.ndarray, "d d"]:
-    matrix = require_array("input_covariance", covariance, (None, None) if _nesting(covariance) == 2 else (None,))
-    matrix = require_array("input_covariance", np.diag(matrix) if matrix.ndim == 1 else matrix, (len(matrix),) * 2)
-    largest = np.abs(matrix).max(initial=0.0)
-    require(
-        bool(np.all(np.abs(matrix - matrix.T) <= _ROUNDING * largest)),
-        "input_covariance is not symmetric",
-        argument="input_covariance",
-        value=float(np.abs(matrix - matrix.T).max(initial=0.0)),
-        remedy="give a symmetric matrix or a vector of variances",
-    )
-    variances, axes = np.linalg.eigh((matrix + matrix.T) / 2)
-    lowest = variances.min(initial=0.0)
-    require(
-        largest > 0 and lowest >= -_ROUNDING * largest,
-        f"input_covariance has the eigenvalue {lowest:.6g}" if lowest < 0 else "input_covariance is zero",
-        argument="input_covariance",
-        value=float(lowest),
-        remedy="give a positive semi-definite matrix that is not zero",
-    )
+    variances, axes = np.linalg.eigh(require_covariance("input_covariance", covariance))
     return (axes * np.sqrt(np.maximum(variances, 0.0))) @ axes.T
-
-
-def _nesting(values: ArrayLike) -> int:
-    # As objects, rows of unequal length are one axis of lists, which require_array then refuses by name.
-    return np.asarray(values, dtype=object).ndim

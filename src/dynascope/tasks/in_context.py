@@ -12,12 +12,10 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require, require_array, require_positive, require_seed
+from dynascope.arguments import require, require_context, require_covariance, require_positive, require_seed
 from dynascope.tasks.task import Task
 
 __all__ = ["InContextRegression", "in_context_regression"]
-
-_ROUNDING = 1e-10  # relative asymmetry or negative eigenvalue of a covariance that counts as rounding
 
 
 def in_context_regression(*, samples: int, context_length: float, covariance: ArrayLike, seed: int = 0) -> Task:
@@ -126,14 +124,7 @@ class InContextRegression(eqx.Module):
         self.covariance, self.root = _with_root(covariance)
         self.name, self.image_shape = name, image_shape
         self.feature_names = feature_names or tuple(f"x{i + 1}" for i in range(len(self.covariance)))
-        require(
-            context_length >= 1,
-            f"context_length is {context_length}",
-            argument="context_length",
-            value=context_length,
-            remedy="choose at least one example, or infinity",
-        )
-        self.context_length = float(context_length)
+        self.context_length = require_context(context_length)
 
     @classmethod
     def on_inputs_of(cls, task: Task, context_length: float) -> InContextRegression:
@@ -198,27 +189,8 @@ class InContextRegression(eqx.Module):
         }
 
 
-def _with_root(values: ArrayLike) -> tuple[Float[np.ndarray, "d d"], Float[np.ndarray, "d d"]]:
+def _with_root(covariance: ArrayLike) -> tuple[Float[np.ndarray, "d d"], Float[np.ndarray, "d d"]]:
     """Σ and its symmetric square root."""
-    nesting = np.asarray(values, dtype=object).ndim
-    matrix = require_array("covariance", values, (None, None) if nesting == 2 else (None,))
-    matrix = require_array("covariance", np.diag(matrix) if matrix.ndim == 1 else matrix, (len(matrix),) * 2)
-    largest = np.abs(matrix).max(initial=0.0)
-    require(
-        bool(np.all(np.abs(matrix - matrix.T) <= _ROUNDING * largest)),
-        "covariance is not symmetric",
-        argument="covariance",
-        value=float(np.abs(matrix - matrix.T).max(initial=0.0)),
-        remedy="give a symmetric matrix or a vector of variances",
-    )
-    matrix = (matrix + matrix.T) / 2
+    matrix = require_covariance("covariance", covariance)
     variances, axes = np.linalg.eigh(matrix)
-    lowest = variances.min(initial=0.0)
-    require(
-        largest > 0 and lowest >= -_ROUNDING * largest,
-        f"covariance has the eigenvalue {lowest:.6g}" if lowest < 0 else "covariance is zero",
-        argument="covariance",
-        value=float(lowest),
-        remedy="give a positive semi-definite matrix that is not zero",
-    )
     return matrix, (axes * np.sqrt(np.maximum(variances, 0.0))) @ axes.T

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from numpy.polynomial import hermite_e
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require, require_array, require_seed
+from dynascope.arguments import require, require_array, require_seed
 from dynascope.tasks.task import Task
 
 __all__ = ["MultiIndex", "multi_index_regression"]

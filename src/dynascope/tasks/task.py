@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require, require_array, require_seed
+from dynascope.arguments import require, require_array, require_seed
 
 __all__ = ["Task"]
 

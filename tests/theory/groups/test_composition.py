@@ -7,21 +7,20 @@ from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.flows import gradient_flow
-from dynascope.networks import TwoLayer
-from dynascope.tasks.groups import encoding_from_fourier, group_composition
-from dynascope.theory.groups import (
+from dynascope.groups import (
     Group,
-    composition_staircase,
-    construction_width,
     cyclic,
     dihedral,
     direct_product,
     find_group,
     from_table,
-    neurons_near_irreps,
     quaternion,
     real_irreducible_representations,
 )
+from dynascope.groups.encodings import encoding_from_fourier
+from dynascope.networks import TwoLayer
+from dynascope.tasks.algebra.group_composition import group_composition
+from dynascope.theory.groups import composition_staircase, construction_width, neurons_near_irreps
 from dynascope.theory.groups.composition import _coupled
 
 # Golden numbers are stored with 12 digits.

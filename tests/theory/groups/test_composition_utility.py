@@ -9,21 +9,20 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from dynascope.errors import InputError
-from dynascope.tasks.groups import encoding_from_fourier, group_composition
-from dynascope.theory.groups import (
+from dynascope.groups import (
     Group,
     Irrep,
     cyclic,
     dihedral,
+    encoding_from_fourier,
     find_group,
     fourier_transform,
     from_table,
     irreducible_representations,
-    maximal_utility,
-    maximisers,
     real_irreducible_representations,
-    utility,
 )
+from dynascope.tasks import group_composition
+from dynascope.theory.groups import maximal_utility, maximisers, utility
 
 # Golden numbers are stored with 12 decimals or 13 digits.
 GOLDEN = 5e-12

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.tasks.groups import encoding_from_fourier
-from dynascope.theory.groups import dihedral, fourier_transform, neurons_near_irreps
+from dynascope.groups import dihedral, fourier_transform
+from dynascope.groups.encodings import encoding_from_fourier
+from dynascope.theory.groups import neurons_near_irreps
 
 GROUP = dihedral(5)
 X = encoding_from_fourier(GROUP, {"sign": 1.0, "2d-2": 2.0})

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynascope.comparison.jumps import crossing_times
 from dynascope.errors import InputError
 from dynascope.flows import gradient_flow
-from dynascope.jumps import crossing_times
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task
 from dynascope.theory.relu_alignment import orthogonal_staircase

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.tasks.skills import skill_frequencies
-from dynascope.theory.multilinear import training_loss
+from dynascope.tasks.parity.skills import skill_frequencies
 from dynascope.theory.scaling_laws import fit, missing_loss, power_laws, time_law, time_window
+from dynascope.theory.skills.multilinear import training_loss
 
 MODEL = {"target_scale": 1.0, "initial_strength": 0.01}
 RESOURCE = np.geomspace(1, 1e4, 41)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.tasks.skills import skill_frequencies
-from dynascope.theory.multilinear import training_loss
+from dynascope.tasks.parity.skills import skill_frequencies
 from dynascope.theory.scaling_laws import power_laws
+from dynascope.theory.skills.multilinear import training_loss
 
 MODEL = {"target_scale": 1.0, "initial_strength": 0.01}
 

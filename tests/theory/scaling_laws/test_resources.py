@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.tasks.skills import skill_frequencies
-from dynascope.theory.multilinear import expected_loss, training_loss
+from dynascope.tasks.parity.skills import skill_frequencies
 from dynascope.theory.scaling_laws import data_law, parameter_law, power_laws, time_law
+from dynascope.theory.skills.multilinear import expected_loss, training_loss
 
 MODEL = {"target_scale": 1.0, "initial_strength": 0.01}
 

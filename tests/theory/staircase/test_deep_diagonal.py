@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynascope.comparison.jumps import crossing_times
 from dynascope.errors import InputError
-from dynascope.flows.deep_diagonal import deep_diagonal_flow
-from dynascope.jumps import crossing_times
+from dynascope.flows.exact.deep_diagonal import deep_diagonal_flow
+from dynascope.record.clock import time_unit
 from dynascope.tasks import Task
-from dynascope.theory.clock import time_unit
 from dynascope.theory.staircase import diagonal_staircase
 from dynascope.theory.staircase.deep_diagonal import deep_activation_phase, deep_diagonal_staircase
 

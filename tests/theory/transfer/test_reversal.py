@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from dynascope.errors import InputError
-from dynascope.theory.growth_factor import growth_factor
-from dynascope.theory.passage_time import time_to_reach
+from dynascope.theory.modes.growth import growth_factor
+from dynascope.theory.modes.passage_time import time_to_reach
 from dynascope.theory.transfer import reversal_time, reversal_trajectory
 
 # Golden numbers are stored with 12 digits, so 1e-10 leaves room for their last ones.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from dynascope.errors import require
+from dynascope.arguments import require
 from dynascope.probes.array_namespace import array_namespace
 from dynascope.probes.features.rows import Rows, sample_rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dynascope.errors import require
+from dynascope.arguments import require
 
 __all__ = ["CONTRACTIONS", "NeuralTangentKernel", "check_contraction"]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, SupportsIndex
 
 import jax
 
-from dynascope.errors import require
+from dynascope.arguments import require
 from dynascope.probes.kernel.conventions import check_contraction
 from dynascope.probes.kernel.dense_tracing import DenseUse, dense_uses
 from dynascope.probes.kernel.model import Arrays, Model, count_examples, layer_rates, split

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.errors import require, require_positive, require_seed
+from dynascope.arguments import require, require_positive, require_seed
 from dynascope.probes.kernel.contraction import contract_jacobians, contract_layers
 from dynascope.probes.kernel.conventions import CONTRACTIONS, NeuralTangentKernel, check_contraction
 from dynascope.probes.kernel.cost import ESTIMATES, EXACT, check_counts, choose, measure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.errors import require
+from dynascope.arguments import require
 from dynascope.probes.array_namespace import array_namespace, holds
 from dynascope.probes.kernel.conventions import CONTRACTIONS, NeuralTangentKernel, check_contraction
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from dynascope.errors import require, require_positive
+from dynascope.arguments import require, require_positive
 from dynascope.probes.array_namespace import array_namespace, holds
 
 __all__ = ["centred_alignment", "kernel_distance", "kernel_velocity", "relative_change", "target_alignment"]

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from dynascope.errors import InputError, require
+from dynascope.arguments import require
+from dynascope.errors import InputError
 from dynascope.probes.array_namespace import holds
 
 __all__ = ["Arrays", "Model", "check_inputs", "count_examples", "layer_rates", "split"]

@@ -9,8 +9,8 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require
-from dynascope.theory.growth_factor import real_array
+from dynascope.arguments import require
+from dynascope.theory.modes.growth import real_array
 
 __all__ = ["Balance", "layer_balance"]
 

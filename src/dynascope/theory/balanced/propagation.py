@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from dynascope.errors import require
+from dynascope.arguments import require
 
 __all__ = ["plan_steps", "propagate"]
 

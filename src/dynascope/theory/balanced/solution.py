@@ -14,11 +14,11 @@ from jax.core import Tracer
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require
+from dynascope.arguments import require
 from dynascope.theory.balanced.balance import Balance, layer_balance, layers
 from dynascope.theory.balanced.propagation import plan_steps, propagate
 from dynascope.theory.domain import covers
-from dynascope.theory.growth_factor import real_array
+from dynascope.theory.modes.growth import real_array
 
 __all__ = ["BalancedGram", "drift_matrix", "gram", "loss", "ntk", "product", "unit_rate_layers"]
 

@@ -10,8 +10,9 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from dynascope.errors import InputError, require
-from dynascope.theory.growth_factor import real_array
+from dynascope.arguments import require
+from dynascope.errors import InputError
+from dynascope.theory.modes.growth import real_array
 
 __all__ = ["broadcast_floats", "checked_depth"]
 

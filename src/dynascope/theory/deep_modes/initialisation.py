@@ -10,7 +10,7 @@ from jaxtyping import Real
 
 from dynascope.theory.deep_modes.arguments import checked_depth
 from dynascope.theory.domain import covers
-from dynascope.theory.growth_factor import real_array
+from dynascope.theory.modes.growth import real_array
 
 __all__ = ["InitialisationExponents", "initialisation_exponents"]
 

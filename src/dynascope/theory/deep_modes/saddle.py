@@ -8,7 +8,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.errors import require
+from dynascope.arguments import require
 from dynascope.theory.deep_modes.arguments import broadcast_floats, checked_depth
 from dynascope.theory.domain import covers
 

@@ -13,12 +13,13 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.errors import InputError, require
+from dynascope.arguments import require
+from dynascope.errors import InputError
 from dynascope.theory.deep_modes.arguments import broadcast_floats, checked_depth
 from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
 from dynascope.theory.domain import covers
-from dynascope.theory.growth_factor import growth_factor, real_array
-from dynascope.theory.passage_time import time_to_reach
+from dynascope.theory.modes.growth import growth_factor, real_array
+from dynascope.theory.modes.passage_time import time_to_reach
 
 __all__ = ["DeepModeLimit", "DeepModeStrength", "limit", "strength_at", "time_to_strength"]
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require, require_array
+from dynascope.arguments import require, require_array
 
 __all__ = ["GrokkingDelay", "grokking_delay"]
 

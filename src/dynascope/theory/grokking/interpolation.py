@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import InputError, require, require_array
+from dynascope.arguments import require, require_array
+from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 
 __all__ = ["Constraint", "InterpolantPath", "Point", "constraint", "follow", "interpolant_path", "solve"]

@@ -10,7 +10,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.optimize import root_scalar
 
-from dynascope.errors import InputError, require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_positive
+from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 from dynascope.theory.grokking.interpolation import constraint, follow, solve
 from dynascope.theory.grokking.late_phase import (

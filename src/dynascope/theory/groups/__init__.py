@@ -1,4 +1,4 @@
-"""Finite groups: tables, representations, Fourier transform, and what networks that compose their elements learn."""
+"""What two-layer networks that compose the elements of a finite group learn, in what order, and when."""
 
 import lazy_loader
 

@@ -10,13 +10,14 @@ from collections.abc import Iterable
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.errors import require
-from dynascope.theory.clock import time_unit
+from dynascope.arguments import require
+from dynascope.groups.encodings import valid_encoding
+from dynascope.groups.representations import Irrep, real_irreducible_representations
+from dynascope.groups.tables import Group
+from dynascope.record.clock import time_unit
+from dynascope.record.staircase import Staircase
 from dynascope.theory.domain import covers
-from dynascope.theory.groups.composition_utility import maximal_utility, valid_encoding, valid_length
-from dynascope.theory.groups.representations import Irrep, real_irreducible_representations
-from dynascope.theory.groups.tables import Group
-from dynascope.theory.staircase.steps import Staircase
+from dynascope.theory.groups.composition_utility import maximal_utility, valid_length
 
 __all__ = ["composition_staircase", "construction_width"]
 
@@ -85,7 +86,7 @@ def composition_staircase(
     σ = (2.2, 1.2): the first two times hold within 0.1 %, the third within 5 %, the last comes 40 % early.
 
     Example:
-        >>> from dynascope.theory.groups import cyclic
+        >>> from dynascope.groups import cyclic
         >>> angle = 2 * np.pi * np.arange(7) / 7
         >>> steps = composition_staircase(cyclic(7), np.cos(angle) + 0.5 * np.cos(2 * angle), 2, scale=1e-3)
         >>> steps.learned, steps.levels
@@ -143,7 +144,7 @@ def construction_width(group: Group, encoding: Float[np.ndarray, " n"], sequence
     Source: arXiv 2602.03655 (depth and width), by the polarisation identity.
 
     Example:
-        >>> from dynascope.theory.groups import cyclic
+        >>> from dynascope.groups import cyclic
         >>> construction_width(cyclic(7), np.cos(2 * np.pi * np.arange(7) / 7), 2)
         16
     """

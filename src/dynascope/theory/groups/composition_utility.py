@@ -9,11 +9,12 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require, require_array
-from dynascope.theory.groups.representations import Irrep, irreducible_representations
-from dynascope.theory.groups.tables import Group
+from dynascope.arguments import require, require_array
+from dynascope.groups.encodings import valid_encoding
+from dynascope.groups.representations import Irrep, irreducible_representations
+from dynascope.groups.tables import Group
 
-__all__ = ["maximal_utility", "maximisers", "utility", "valid_encoding", "valid_length"]
+__all__ = ["maximal_utility", "maximisers", "utility", "valid_length"]
 
 # The mean of an encoding, and a coefficient of an irrep it does not hold, are zero up to this fraction of its size.
 _ROUND_OFF = 1e-9
@@ -45,7 +46,7 @@ def utility(
     Source: Sequential Group Composition (arXiv 2602.03655), the utility of a neuron.
 
     Example:
-        >>> from dynascope.theory.groups import cyclic
+        >>> from dynascope.groups import cyclic
         >>> x = np.array([1.0, -1.0])
         >>> round(utility(cyclic(2), x, np.array([[1.0, -1.0], [1.0, -1.0]]), np.array([1.0, -1.0])), 9)
         16.0
@@ -85,7 +86,7 @@ def maximal_utility(group: Group, encoding: Float[np.ndarray, " n"], irrep: Irre
     Source: Sequential Group Composition (arXiv 2602.03655), with the dimension D in place of d.
 
     Example:
-        >>> from dynascope.theory.groups import cyclic
+        >>> from dynascope.groups import cyclic
         >>> group = cyclic(17)
         >>> x = 0.8 * np.cos(2 * np.pi * np.arange(17) / 17)
         >>> round(maximal_utility(group, x, irreducible_representations(group)[1], 2), 12)
@@ -127,7 +128,7 @@ def maximisers(
     Source: as `maximal_utility`.
 
     Example:
-        >>> from dynascope.theory.groups import dihedral
+        >>> from dynascope.groups import dihedral
         >>> group, x = dihedral(3), np.array([5.0, -3.0, -1.0, 2.0, -2.0, -1.0])
         >>> irrep = irreducible_representations(group)[2]
         >>> u, w = maximisers(group, x, irrep, 3)
@@ -152,28 +153,6 @@ def maximisers(
     vectors = np.real([np.einsum("gij,ij->g", irrep.matrices.conj(), each) for each in outer])
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True) * math.sqrt(k + 1)
     return vectors[:-1], vectors[-1]
-
-
-def valid_encoding(group: Group, encoding: Any) -> Float[np.ndarray, " n"]:
-    """The encoding as an array, after checking that it has one finite number for each element, and mean zero."""
-    x = require_array("encoding", encoding, (group.order,))
-    size = float(np.abs(x).max())
-    mean = float(x.mean())
-    require(
-        size > 0,
-        "the encoding is zero",
-        argument="encoding",
-        value=0.0,
-        remedy="give different numbers to different elements",
-    )
-    require(
-        abs(mean) <= _ROUND_OFF * size,
-        f"the encoding has the mean {mean:.6g}",
-        argument="encoding",
-        value=mean,
-        remedy="subtract it (encoding - encoding.mean())",
-    )
-    return x
 
 
 def valid_length(sequence_length: Any) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.errors import require, require_positive, require_seed
-from dynascope.theory.groups.composition_utility import valid_encoding, valid_length
-from dynascope.theory.groups.representations import Irrep, real_irreducible_representations
-from dynascope.theory.groups.tables import Group
+from dynascope.arguments import require, require_positive, require_seed
+from dynascope.groups.encodings import valid_encoding
+from dynascope.groups.representations import Irrep, real_irreducible_representations
+from dynascope.groups.tables import Group
+from dynascope.theory.groups.composition_utility import valid_length
 
 __all__ = ["neurons_near_irreps"]
 
@@ -50,7 +51,7 @@ def neurons_near_irreps(
     Source: Alternating Gradient Flows (arXiv 2506.06489): dormant neurons climb their own utility.
 
     Example:
-        >>> from dynascope.theory.groups import cyclic
+        >>> from dynascope.groups import cyclic
         >>> x = np.cos(2 * np.pi * np.arange(7) / 7)
         >>> neurons_near_irreps(cyclic(7), x, 2, neurons=6).shape
         (6, 21)

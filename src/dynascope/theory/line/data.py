@@ -9,7 +9,7 @@ from jax import Array
 from jaxtyping import Real
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require, require_array
+from dynascope.arguments import require, require_array
 
 __all__ = ["LineData", "line_data"]
 

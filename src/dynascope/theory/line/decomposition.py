@@ -12,9 +12,10 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from dynascope.errors import InputError, require
-from dynascope.theory.growth_factor import GrowthFactor, GrowthLimit, growth_factor, growth_limit, real_array
+from dynascope.arguments import require
+from dynascope.errors import InputError
 from dynascope.theory.line.data import LineData
+from dynascope.theory.modes.growth import GrowthFactor, GrowthLimit, growth_factor, growth_limit, real_array
 
 __all__ = ["Decomposition", "behind", "check_times", "decompose", "root"]
 

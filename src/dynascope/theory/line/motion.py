@@ -12,9 +12,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.theory.domain import covers
-from dynascope.theory.growth_factor import GrowthFactor, real_array
 from dynascope.theory.line.data import LineData
 from dynascope.theory.line.decomposition import Decomposition, behind, check_times, decompose, root
+from dynascope.theory.modes.growth import GrowthFactor, real_array
 
 __all__ = ["Limit", "TimeScale", "Trajectory", "limit", "time_scale", "trajectory"]
 

@@ -12,10 +12,10 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.theory.domain import covers
-from dynascope.theory.growth_factor import GrowthFactor
 from dynascope.theory.line.data import LineData
 from dynascope.theory.line.decomposition import Decomposition, behind, check_times, decompose, root
-from dynascope.theory.passage_time import time_to_reach
+from dynascope.theory.modes.growth import GrowthFactor
+from dynascope.theory.modes.passage_time import time_to_reach
 
 __all__ = ["LayerNorms", "Rescaling", "layer_norms", "rescaling"]
 

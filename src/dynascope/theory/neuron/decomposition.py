@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.errors import InputError
-from dynascope.theory.growth_factor import real_array
+from dynascope.theory.modes.growth import real_array
 from dynascope.theory.neuron.function_space import polar, require_vector
 
 __all__ = ["Decomposition", "decompose"]

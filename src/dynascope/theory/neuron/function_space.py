@@ -17,9 +17,10 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.errors import InputError, require
+from dynascope.arguments import require
+from dynascope.errors import InputError
 from dynascope.theory.domain import covers
-from dynascope.theory.growth_factor import real_array
+from dynascope.theory.modes.growth import real_array
 
 __all__ = ["FunctionSpacePath", "function_space_flow", "preconditioner"]
 

@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
 from dynascope.theory.domain import covers
-from dynascope.theory.growth_factor import real_array
+from dynascope.theory.modes.growth import real_array
 from dynascope.theory.neuron.function_space import (
     chart_at,
     integrate,

@@ -12,7 +12,8 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.errors import InputError, require, require_positive
+from dynascope.arguments import require, require_positive
+from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.kernel import kernel_change

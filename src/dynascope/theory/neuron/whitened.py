@@ -11,9 +11,9 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.errors import require
+from dynascope.arguments import require
 from dynascope.theory.domain import covers
-from dynascope.theory.growth_factor import real_array
+from dynascope.theory.modes.growth import real_array
 from dynascope.theory.neuron.decomposition import Decomposition, broadcast, decompose
 from dynascope.theory.neuron.function_space import polar, require_vector
 

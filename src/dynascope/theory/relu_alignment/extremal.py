@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.errors import require, require_positive, require_seed
+from dynascope.arguments import require, require_positive, require_seed
 from dynascope.theory.domain import covers
 from dynascope.theory.relu_alignment.path import FrozenDrift, checked_data, follow
 from dynascope.theory.relu_alignment.plane import attractors_in_plane

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.errors import require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_positive
+from dynascope.record.staircase import Staircase
 from dynascope.theory.domain import covers
 from dynascope.theory.relu_alignment.path import checked_data
-from dynascope.theory.staircase.steps import Staircase
 
 __all__ = ["orthogonal_staircase"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import lsq_linear
 
-from dynascope.errors import require, require_array
+from dynascope.arguments import require, require_array
 from dynascope.theory.domain import covers
 
 __all__ = ["AlignmentPath", "FrozenDrift", "alignment_path", "checked_data", "follow"]

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require, require_array
+from dynascope.arguments import require, require_array
 from dynascope.theory.relu_alignment.path import FrozenDrift
 
 __all__ = ["PlaneAttractor", "angle_within_arc", "attractors_in_plane"]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import root_scalar
 from scipy.special import expit
 
-from dynascope.errors import require, require_positive
+from dynascope.arguments import require, require_positive
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.fitting import PowerLawFit
 from dynascope.theory.scaling_laws.power_law import PowerLaw

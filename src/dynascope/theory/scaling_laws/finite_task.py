@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dynascope.errors import require
+from dynascope.arguments import require
 from dynascope.theory.scaling_laws.skill_model import skill_model
 
 __all__ = ["missing_loss", "time_window"]

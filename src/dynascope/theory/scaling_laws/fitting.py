@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require, require_array, require_positive, require_seed
+from dynascope.arguments import require, require_array, require_positive, require_seed
 from dynascope.theory.scaling_laws.unknown_floor import STEEPEST, fit_above_floor, refit_above_floor
 
 __all__ = ["PowerLawFit", "fit"]

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import betaincc, gamma, poch, zeta
 
-from dynascope.errors import require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_positive
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.skill_model import exact_integral, positive_numbers, skill_model
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import zeta
 
-from dynascope.errors import require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_positive
 from dynascope.theory.scaling_laws.integral import skill_integral
 
 __all__ = ["SkillModel", "exact_integral", "positive_numbers", "skill_model"]

@@ -9,14 +9,14 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import root_scalar
 
-from dynascope.errors import require, require_positive
-from dynascope.theory.clock import time_unit
+from dynascope.arguments import require, require_positive
+from dynascope.record.clock import time_unit
+from dynascope.record.staircase import Staircase
 from dynascope.theory.domain import covers
 from dynascope.theory.staircase.coefficient_growth import growth_of_powers
 from dynascope.theory.staircase.diagonal import diagonal_problem, path_staircase
 from dynascope.theory.staircase.log_cosh import activation_phase
 from dynascope.theory.staircase.saddle_path import successive_saddles
-from dynascope.theory.staircase.steps import Staircase
 
 __all__ = ["deep_activation_phase", "deep_diagonal_staircase"]
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.errors import require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_positive
+from dynascope.record.staircase import Staircase
 from dynascope.theory.domain import covers
 from dynascope.theory.staircase.coefficient_growth import CoefficientGrowth, growth_of_products
 from dynascope.theory.staircase.saddle_path import SaddlePath, successive_saddles
 from dynascope.theory.staircase.saddle_times import jump_phrases, slow_reasons, times_at_scale
-from dynascope.theory.staircase.steps import Staircase
 
 __all__ = ["diagonal_problem", "diagonal_staircase", "path_staircase"]
 

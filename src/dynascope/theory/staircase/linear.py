@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.errors import require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_positive
+from dynascope.record.staircase import Staircase
 from dynascope.theory.domain import covers
 from dynascope.theory.staircase.bundles import Bundles
 from dynascope.theory.staircase.settling import settling_times
-from dynascope.theory.staircase.steps import Staircase
 
 __all__ = ["linear_staircase"]
 

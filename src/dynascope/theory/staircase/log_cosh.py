@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require, require_positive
+from dynascope.arguments import require, require_positive
 
 __all__ = ["accumulated_utility", "activation_phase", "later_utility", "log_cosh", "signed_phase"]
 

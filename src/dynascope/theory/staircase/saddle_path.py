@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import nnls
 
-from dynascope.errors import InputError, require
+from dynascope.arguments import require
+from dynascope.errors import InputError
 
 __all__ = ["ROUND_OFF", "SaddlePath", "successive_saddles"]
 

@@ -13,10 +13,10 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.errors import require, require_positive
+from dynascope.arguments import require, require_positive
 from dynascope.theory.balanced import product
 from dynascope.theory.domain import covers
-from dynascope.theory.growth_factor import real_array
+from dynascope.theory.modes.growth import real_array
 from dynascope.theory.transfer.readout import transfer_speed
 
 __all__ = ["Forgetting", "converged_layers", "forgetting", "lazy_forgetting"]

@@ -10,9 +10,9 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.errors import require
+from dynascope.arguments import require
 from dynascope.theory.domain import covers
-from dynascope.theory.growth_factor import real_array
+from dynascope.theory.modes.growth import real_array
 
 __all__ = ["TransferError", "transfer_error", "transfer_speed"]
 

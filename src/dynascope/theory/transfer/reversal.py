@@ -11,9 +11,9 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.errors import require
+from dynascope.arguments import require
 from dynascope.theory.domain import covers
-from dynascope.theory.growth_factor import real_array
+from dynascope.theory.modes.growth import real_array
 
 __all__ = ["Reversal", "reversal_time", "reversal_trajectory"]
 

@@ -9,10 +9,10 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require
+from dynascope.arguments import require
 from dynascope.theory.balanced.balance import layers
 from dynascope.theory.domain import covers
-from dynascope.theory.growth_factor import real_array
+from dynascope.theory.modes.growth import real_array
 from dynascope.theory.neuron import preconditioner
 
 __all__ = ["conserved_matrices", "conserved_matrix", "preconditioner_matrix", "single_output_preconditioner"]

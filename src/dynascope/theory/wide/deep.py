@@ -11,9 +11,9 @@ from jax.core import Tracer
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require
+from dynascope.arguments import require
 from dynascope.theory.domain import covers
-from dynascope.theory.growth_factor import real_array
+from dynascope.theory.modes.growth import real_array
 from dynascope.theory.wide.isotropic import MapPath, integrated, rank, sampled
 
 __all__ = ["deep_isotropic_flow", "deep_isotropic_rate", "layer_spectra"]

@@ -13,9 +13,9 @@ from jax.core import Tracer
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.errors import require
+from dynascope.arguments import require
 from dynascope.theory.domain import covers
-from dynascope.theory.growth_factor import real_array
+from dynascope.theory.modes.growth import real_array
 from dynascope.theory.wide.conserved import kronecker_sum
 
 __all__ = ["MapPath", "integrated", "isotropic_flow", "isotropic_preconditioner", "rank", "sampled"]

@@ -1,0 +1,141 @@
+"""Which neuron of a network in training becomes active next, and when."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
+from dynascope.arguments import require, require_positive
+from dynascope.flows.objective import Samples
+from dynascope.networks.neuron_sum import SumOfNeurons
+from dynascope.tasks.task import Task
+
+__all__ = ["NextActivation", "predict_next_activation"]
+
+_LEAST_GROWTH = 1e-6  # growth rates below this share of the steepest utility are none
+
+
+class NextActivation(NamedTuple):
+    """The next activation of a dormant neuron, as seen from a checkpoint.
+
+    Attributes:
+        neuron: Its index; −1 if there is none.
+        time: Gradient-flow time from now until its norm reaches the threshold; infinite if none does.
+        growth_rate: d log‖θ‖/dt at that moment; zero if there is none.
+        direction: θ/‖θ‖ at that moment, shape (weights,); zeros if there is none.
+        dormant: Which neurons are dormant now, shape (neurons,).
+        reason: Why none becomes active; empty if one does.
+    """
+
+    neuron: int
+    time: float
+    growth_rate: float
+    direction: np.ndarray
+    dormant: np.ndarray
+    reason: str
+
+
+def predict_next_activation(
+    network: Any,
+    task: Task | Any,
+    *,
+    threshold: float = 0.1,
+    duration: float = np.inf,
+    normalised: bool = False,
+    max_steps: int = 20_000,
+) -> NextActivation:
+    """Predict the next activation from any checkpoint of a training run.
+
+    Neurons with norms below the threshold are dormant. Each of them is followed in the residual r = y − f(x) of the
+    others, frozen as it is now: it turns towards a maximum of its utility U(θ) = E⟨f(x; θ), r(x)⟩ and grows on the
+    way, until the first reaches the threshold. `probes.utility_spectrum` answers the same without letting them turn.
+
+    The prediction holds while the active neurons rest and the dormant ones together do not change the residual: on a
+    plateau, with a threshold well below the size at which a neuron matters. Active neurons that leave a saddle by
+    themselves are not seen; `alternating_flow` follows them too.
+
+    Args:
+        network: A sum of neurons (see `networks.SumOfNeurons`) of degree κ ≥ 2, with its present weights.
+        task: Samples, or an expectation in closed form (see `tasks.Expectation`).
+        threshold: Norm below which a neuron is dormant, and at which it becomes active.
+        duration: Time after which to stop looking.
+        normalised: Whether the run follows the homogeneity-normalised flow, in which neuron i has the rate ‖θ_i‖^(2−κ).
+        max_steps: Steps after which to stop looking.
+
+    Raises:
+        InputError: The network is no sum of neurons of degree κ ≥ 2, its weights are not finite, or a number is not
+            positive.
+
+    References:
+        Alternating Gradient Flows: A Theory of Feature Learning in Two-layer Neural Networks, arXiv:2506.06489.
+
+    Example:
+        >>> from dynascope.networks import DiagonalLinear
+        >>> task = Task(np.eye(2) * 2**0.5, [[2.0 * 2**0.5], [0.5 * 2**0.5]])
+        >>> at_start = DiagonalLinear(2).with_neurons(np.full((2, 2), 1e-6))
+        >>> coming = predict_next_activation(at_start, task)
+        >>> coming.neuron, round(coming.time, 4), round(float(np.log(0.1 / (1e-6 * 2**0.5)) / 2), 4)
+        (0, 5.5832, 5.5832)
+    """
+    require_positive(threshold=threshold, max_steps=max_steps)
+    require(
+        duration > 0, f"duration is {duration}", argument="duration", value=duration, remedy="choose more than zero"
+    )
+    name = type(network).__name__
+    require(
+        isinstance(network, SumOfNeurons) and network.degree >= 2,
+        f"the network is a {name}" + (f" of degree {network.degree}" if hasattr(network, "degree") else ""),
+        argument="network",
+        value=name,
+        remedy="give a sum of neurons of degree two or more: TwoLayer, DiagonalLinear, LinearAttention or NeuronSum",
+    )
+    rows = np.asarray(network.neurons, np.float64)
+    require(
+        bool(np.isfinite(rows).all()),
+        "the network has weights that are not finite",
+        argument="network",
+        value=name,
+        remedy="take a checkpoint from before the run diverged",
+    )
+    norms = np.linalg.norm(rows, axis=1)
+    dormant, moving = norms < threshold, (norms > 0) & (norms < threshold)
+    if not moving.any():
+        return _none(rows, dormant, "no neuron is dormant" if not dormant.any() else "the dormant neurons are zero")
+    with jax.enable_x64(True):
+        average = Samples(jnp.asarray(task.inputs), jnp.asarray(task.targets)) if isinstance(task, Task) else task
+        residual = Residual(network, average, jnp.asarray(np.where(dormant[:, None], 0.0, rows)))
+        # A neuron that is zero has no direction, and takes no part; any unit vector stands for it.
+        units = np.where(moving[:, None], rows, 1.0) / np.where(moving, norms, np.sqrt(rows.shape[1]))[:, None]
+        logs = np.log(np.where(moving, norms, 1.0))
+        start, waiting = jnp.asarray(units), jnp.asarray(moving)
+        least = _LEAST_GROWTH * float(jnp.max(steepest(residual, start, waiting)))
+        numbers = {"threshold": np.log(threshold), "longest": duration, "least": least, "sense": 1.0}
+        end, summary = grow(
+            residual,
+            Dormant(start, jnp.asarray(logs), jnp.zeros(rows.shape)),
+            waiting,
+            start,
+            {
+                **{name: jnp.asarray(value, float) for name, value in numbers.items()},
+                "max_steps": jnp.asarray(max_steps),
+            },
+            jnp.asarray(0.0 if normalised else float(network.degree - 2)),
+        )
+        end, summary = jax.device_get((end, summary))
+    time = float(summary["elapsed"])
+    if not summary["reached"] or time > duration:
+        spent = int(summary["steps"]) >= max_steps
+        late = f"max_steps ({max_steps}) ran out" if spent else "none does within the duration"
+        growing = time < duration and not spent
+        return _none(rows, dormant, "no dormant neuron has positive utility" if growing else late)
+    first = int(np.argmax(np.where(moving, end.log_norms, -np.inf)))
+    pace = 1.0 if normalised else threshold ** (network.degree - 2)
+    return NextActivation(first, time, pace * float(summary["growth"][first]), end.directions[first], dormant, "")
+
+
+def _none(rows: np.ndarray, dormant: np.ndarray, reason: str) -> NextActivation:
+    return NextActivation(-1, np.inf, 0.0, np.zeros(rows.shape[1]), dormant, reason)

@@ -1,0 +1,315 @@
+"""Training one neuron at a time: alternating gradient flow as an optimiser."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jax import Array
+from jaxtyping import Float
+from scipy.optimize import minimize
+
+from dynascope.alternating.utility_phase import Residual
+from dynascope.arguments import require, require_positive, require_seed
+from dynascope.flows.objective import Samples
+from dynascope.networks.neuron_sum import SumOfNeurons
+from dynascope.record import make_record
+from dynascope.tasks.task import Task
+
+__all__ = ["active_set_descent"]
+
+# Largest turn of one step of the ascent.
+_TURN, _TINY = 0.5, 1e-300
+# Pairs that L-BFGS keeps, and the gain of a step, over the initial loss, that ends it.
+_MEMORY, _GAIN = 20, 1e-13
+_VANISHED = 1e-4  # share of the largest norm below which a neuron is taken out
+_ROUNDS = 4  # rounds for each neuron that may be held
+
+
+def active_set_descent(
+    network: Any,
+    task: Task | Any,
+    *,
+    max_neurons: int,
+    starts: int = 64,
+    ascent_steps: int = 200,
+    descent_steps: int = 5_000,
+    least_growth: float = 1e-4,
+    gradient_tolerance: float = 1e-6,
+    seed: int = 0,
+) -> tuple[xr.Dataset, Any]:
+    """Train a sum of homogeneous neurons by adding one neuron at a time.
+
+    A round of the two phases of alternating gradient flow, each replaced by an optimiser:
+
+    1. Utility: maximise Û(u) = E⟨f(x; u), y − f_A(x)⟩ over the unit sphere, from many random starts at once.
+    2. The neuron enters along its direction u with the norm s that lowers the loss most, s^κ = Û/P with
+       P = E‖f(x; u)‖²; this alone lowers the loss by Û²/(2P), because f(x; s u) = s^κ f(x; u).
+    3. Cost: minimise the loss of all active neurons from there (L-BFGS), and take out those whose norm vanishes.
+
+    It stops with a certificate: where max κÛ ≤ ε, no small neuron can grow, so that adding one does not help either.
+    The maximum is over the starts; it is global for linear neurons, whose utility has no other maxima, and a lower
+    bound for others.
+
+    Each round passes over all data often, and neurons are never traded for others. Random noiseless teachers of six
+    ReLU neurons were found with six neurons in each of eight tries; but on digits, Adam on a network of the same width
+    mostly ends a few percent lower, and one width is trained faster (see the study `agf-optimizer`). L-BFGS may end a
+    little before a minimum that lies at kinks of the activation, which `slope` tells.
+
+    Args:
+        network: A sum of neurons (see `networks.SumOfNeurons`) of degree κ ≥ 2. Only its function is used: training
+            starts without neurons.
+        task: Samples, or an expectation in closed form (see `tasks.Expectation`).
+        max_neurons: Number of neurons at which to stop.
+        starts: Random directions from which the utility is maximised.
+        ascent_steps: Steps of the ascent from each of them.
+        descent_steps: Most quasi-Newton steps of the cost phase.
+        least_growth: ε, as a share of the largest growth rate found without any neuron.
+        gradient_tolerance: The cost phase ends when no slope of the loss, over the initial loss, is larger.
+        seed: Seed of the starts.
+
+    Returns:
+        The record along `step` (rounds, from 0 without neurons) and the network. The record holds `loss`, `neurons`
+        (how many there are), `growth_rate` (the largest κÛ then: the certificate), `guaranteed_drop` (Û²/(2P) of the
+        neuron found next), `power` (E‖f‖²; where the active neurons rest, E⟨f, y − f⟩ = 0 by their homogeneity, and
+        E‖f‖² = E‖y‖² − 2L), `slope` (largest slope of the loss over the initial loss), `pruned` (neurons taken out in
+        the round), and `seconds` (wall time since the start, without compilation). The attribute `stopped` says what
+        ended it.
+
+    Raises:
+        InputError: The network is no sum of neurons of degree κ ≥ 2, or one whose neurons are tied to places, or a
+            number is outside its domain.
+
+    References:
+        Alternating Gradient Flows: A Theory of Feature Learning in Two-layer Neural Networks, arXiv:2506.06489. For
+        linear neurons this is greedy low-rank learning, arXiv:2012.09839.
+
+    Example:
+        >>> from dynascope.networks import TwoLayer
+        >>> task = Task(np.eye(2) * 2**0.5, np.diag([2.0, 1.0]) * 2**0.5)
+        >>> record, network = active_set_descent(TwoLayer(2, 1, 2), task, max_neurons=3, starts=8)
+        >>> record["loss"].to_numpy().round(6), record["growth_rate"].to_numpy().round(4), record.attrs["stopped"]
+        (array([2.5, 0.5, 0. ]), array([2., 1., 0.]), 'no neuron can grow')
+    """
+    require_positive(
+        max_neurons=max_neurons,
+        starts=starts,
+        ascent_steps=ascent_steps,
+        descent_steps=descent_steps,
+        least_growth=least_growth,
+        gradient_tolerance=gradient_tolerance,
+    )
+    require_seed(seed)
+    name = type(network).__name__
+    require(
+        isinstance(network, SumOfNeurons) and network.degree >= 2 and getattr(network, "exchangeable", True),
+        f"the network is a {name}" + (f" of degree {network.degree}" if hasattr(network, "degree") else ""),
+        argument="network",
+        value=name,
+        remedy="give a sum of exchangeable neurons of degree two or more: TwoLayer, LinearAttention or NeuronSum",
+    )
+    with jax.enable_x64(True):
+        run = _Run(network, task, int(max_neurons), gradient_tolerance, int(descent_steps))
+        search = functools.partial(run.best_direction, np.random.default_rng(seed), int(starts), int(ascent_steps))
+        stopped = run.train(search, least_growth)
+    return run.record(stopped), network.with_neurons(run.rows)
+
+
+class _Run:
+    """The active neurons, and the history of the rounds."""
+
+    def __init__(self, network: Any, task: Any, capacity: int, gradient_tolerance: float, descent_steps: int):
+        self.network, self.task, self.capacity = network, task, capacity
+        self.average = Samples(jnp.asarray(task.inputs), jnp.asarray(task.targets)) if isinstance(task, Task) else task
+        self.gradient_tolerance, self.steps = gradient_tolerance, descent_steps
+        self.rows = np.zeros((0, np.shape(network.neurons)[1]))
+        self.history: list[dict[str, float]] = []
+        self.initial_loss, _ = self._loss(self._filled())
+        require(
+            self.initial_loss > 0,
+            "the loss without neurons is zero",
+            argument="task",
+            value=self.initial_loss,
+            remedy="give targets that are not all zero",
+        )
+
+    def train(self, search: Callable[[], tuple[np.ndarray, float]], least_growth: float) -> str:
+        """Add neurons until none can grow or there is no room, and say which."""
+        # What compiles is not counted as training.
+        self._check_degree(search()[0])
+        began, pruned = time.perf_counter(), 0
+        while True:
+            direction, utility = search()
+            coefficient, drop = self._entry(direction)
+            growth = self.network.degree * utility
+            self._note(growth, drop, pruned, time.perf_counter() - began)
+            if drop == 0 or growth <= least_growth * self.history[0]["growth_rate"]:
+                return "no neuron can grow"
+            if len(self.rows) == self.capacity:
+                return "max_neurons was reached"
+            if len(self.history) > _ROUNDS * self.capacity:
+                return "neurons vanish as fast as they are added"
+            self.rows = np.vstack([self.rows, coefficient ** (1 / self.network.degree) * direction])
+            self._minimise()
+            pruned = self._prune()
+
+    def _check_degree(self, direction: np.ndarray) -> None:
+        once, twice = (self._power(self._filled(size * direction)) for size in (1, 2))
+        require(
+            bool(np.isclose(twice, 4**self.network.degree * once, rtol=1e-6)),
+            f"the neurons are not homogeneous of degree {self.network.degree}",
+            argument="network",
+            value=type(self.network).__name__,
+            remedy="leave biases out (append a constant input instead), and check the degree",
+        )
+
+    def best_direction(self, draw: np.random.Generator, starts: int, steps: int) -> tuple[np.ndarray, float]:
+        """The unit weights of the largest utility found, and this utility."""
+        rows = jnp.asarray(draw.normal(size=(starts, self.rows.shape[1])))
+        units, utilities = jax.device_get(
+            _ascend(self.network, self.average, jnp.asarray(self._filled()), rows, jnp.asarray(steps))
+        )
+        best = int(np.argmax(utilities))
+        return units[best], float(utilities[best])
+
+    def record(self, stopped: str) -> xr.Dataset:
+        """The history."""
+        variables = {name: (("step",), np.array([entry[name] for entry in self.history])) for name in self.history[0]}
+        kind = {"flow": "active-set descent", "network": type(self.network).__name__, "scale": 1.0, "stopped": stopped}
+        attributes = {**self.task.attributes(), **kind}
+        return make_record(variables, {"step": np.arange(len(self.history))}, attributes=attributes)
+
+    def _filled(self, newcomer: Any = 0.0) -> np.ndarray:
+        """The rows with zeros up to the capacity, so that one program serves all, and a place for one more."""
+        rows = np.zeros((self.capacity + 1, self.rows.shape[1]))
+        rows[: len(self.rows)], rows[-1] = self.rows, newcomer
+        return rows
+
+    def _entry(self, direction: np.ndarray) -> tuple[float, float]:
+        """s^κ with which a neuron lowers the loss most along its direction, and by how much."""
+        alone = np.eye(self.capacity + 1)[-1]
+        slope, power = self._along(self._filled(direction), 1 - alone, alone)
+        return (-slope / power, slope**2 / (2 * power)) if slope < 0 < power else (0.0, 0.0)
+
+    def _along(self, rows: np.ndarray, coefficients: np.ndarray, change: np.ndarray) -> tuple[float, float]:
+        slope, curvature = _along(self.network, self.average, *map(jnp.asarray, (rows, coefficients, change)))
+        return float(slope), float(curvature)
+
+    def _power(self, rows: np.ndarray) -> float:
+        """E‖f‖²."""
+        return self._along(rows, np.zeros(len(rows)), np.ones(len(rows)))[1]
+
+    def _loss(self, rows: np.ndarray) -> tuple[float, np.ndarray]:
+        loss, slope = _loss_and_slope(self.network, self.average, jnp.asarray(rows))
+        return float(loss), np.asarray(slope)
+
+    def _minimise(self) -> None:
+        """Cost phase: all active neurons descend together."""
+        shape = self.rows.shape
+
+        def cost(vector: np.ndarray) -> tuple[float, np.ndarray]:
+            self.rows = vector.reshape(shape)
+            loss, slope = self._loss(self._filled())
+            return loss / self.initial_loss, slope[: len(self.rows)].ravel() / self.initial_loss
+
+        if self.rows.size:
+            options = {"maxiter": self.steps, "maxfun": 2 * self.steps, "maxcor": _MEMORY, "ftol": _GAIN}
+            found = minimize(
+                cost,
+                self.rows.ravel(),
+                jac=True,
+                method="L-BFGS-B",
+                options={**options, "gtol": self.gradient_tolerance},
+            )
+            self.rows = found.x.reshape(shape)
+
+    def _prune(self) -> int:
+        """Take out the neurons that vanished; the others go on from where they are."""
+        norms = np.linalg.norm(self.rows, axis=1)
+        kept = norms > _VANISHED * norms.max()
+        pruned = int(np.sum(~kept))
+        if pruned:
+            self.rows = self.rows[kept]
+            self._minimise()
+        return pruned
+
+    def _note(self, growth: float, drop: float, pruned: int, seconds: float) -> None:
+        rows = self._filled()
+        loss, slope = self._loss(rows)
+        self.history.append(
+            {
+                "loss": loss,
+                "neurons": len(self.rows),
+                "growth_rate": max(growth, 0.0),
+                "guaranteed_drop": drop,
+                "power": self._power(rows),
+                "slope": float(np.abs(slope).max()) / self.initial_loss,
+                "pruned": pruned,
+                "seconds": seconds,
+            }
+        )
+
+
+@eqx.filter_jit
+def _loss_and_slope(network: Any, average: Any, rows: Array) -> tuple[Array, Array]:
+    return jax.value_and_grad(lambda rows: average.loss(network.with_neurons(rows)))(rows)
+
+
+@eqx.filter_jit
+def _along(network: Any, average: Any, rows: Array, coefficients: Array, change: Array) -> tuple[Array, Array]:
+    """First and second derivative of the loss of Σ c_i f_i as the coefficients c change."""
+
+    def loss(step: Array) -> Array:
+        return average.loss(network.with_neurons(rows).weighted(coefficients + step * change))
+
+    return jax.jvp(jax.grad(loss), (jnp.zeros(()),), (jnp.ones(()),))
+
+
+@eqx.filter_jit
+def _ascend(
+    network: Any,
+    average: Any,
+    active: Float[Array, "neurons weights"],
+    starts: Float[Array, "starts weights"],
+    steps: Array,
+) -> tuple[Float[Array, "starts weights"], Float[Array, " starts"]]:
+    """Unit weights of the largest utility met from each start, and this utility; the last active row is free.
+
+    Gradient ascent on the sphere with the step lengths of Barzilai and Borwein, which need no search and go on past
+    kinks.
+    """
+    residual = Residual(network, average, active)
+    alone = jnp.zeros(len(active), bool).at[-1].set(True)
+
+    def utility(unit: Array) -> Array:
+        if residual.error is not None:
+            return residual.utility(unit[None], jnp.ones(1, bool))
+        return residual.utility(active.at[-1].set(unit), alone)
+
+    def turning(unit: Array) -> tuple[Array, Array]:
+        value, slope = jax.value_and_grad(utility)(unit)
+        return value, slope - (slope @ unit) * unit
+
+    def ascend(start: Array) -> tuple[Array, Array]:
+        def step(_: Any, carry: Any) -> Any:
+            unit, turn, rate, best, most = carry
+            ahead = unit + turn * jnp.minimum(rate, _TURN / jnp.maximum(jnp.linalg.norm(turn), _TINY))
+            ahead /= jnp.linalg.norm(ahead)
+            value, next_turn = turning(ahead)
+            moved = ahead - unit
+            bent = jnp.abs(moved @ (turn - next_turn))
+            rate = jnp.where(bent > 0, moved @ moved / jnp.where(bent > 0, bent, 1), rate)
+            return ahead, next_turn, rate, jnp.where(value > most, ahead, best), jnp.maximum(value, most)
+
+        unit = start / jnp.linalg.norm(start)
+        value, turn = turning(unit)
+        return jax.lax.fori_loop(0, steps, step, (unit, turn, jnp.asarray(jnp.inf), unit, value))[3:]
+
+    return jax.vmap(ascend)(starts)

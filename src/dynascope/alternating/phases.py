@@ -1,0 +1,326 @@
+"""The two phases of alternating gradient flow, taken in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dynascope.alternating.cost_phase import settle
+from dynascope.alternating.events import Event, Jumps, listed
+from dynascope.alternating.lockstep import Call
+from dynascope.alternating.saddle import Departure, rest
+from dynascope.alternating.utility_phase import Dormant, Residual, grow, slopes_of, steepest
+from dynascope.arguments import require
+from dynascope.flows.objective import Samples
+from dynascope.networks.neuron_sum import SumOfNeurons
+from dynascope.record.clock import time_unit
+from dynascope.tasks.task import Task
+
+__all__ = ["Alternation"]
+
+_DENSE = 500  # weights of active neurons up to which they are followed closely, and their Hessian is computed
+_ALIKE = 0.99  # correlation of outputs above which two neurons compute the same function
+_RETURNED = 1e-2  # share of the largest active norm below which a neuron is dormant again
+_SIZES = (4, *(2 ** np.arange(4, 31)))  # numbers of active neurons for which programs are compiled
+_LEAST_DROP = 10.0  # drops smaller than this, in units of the tolerance of levels, are no jumps
+_MOST_EVENTS = 10  # activations for each neuron after which to give up
+_PAUSE = 2.0  # e-folds that active neurons need at least to leave a saddle, if they are to be taken to rest there
+_FOLLOWING = 0.3  # largest deviation of a neuron from the active ones with which it moves
+
+
+class Alternation:
+    """The state of one run: dormant neurons in polar coordinates, active ones with their weights, and the clock."""
+
+    def __init__(self, network, task, scale, normalised, threshold, tie, least_growth, level_tolerance, max_steps):
+        name = type(network).__name__
+        require(
+            isinstance(network, SumOfNeurons) and network.degree >= 2,
+            f"the network is a {name}" + (f" of degree {network.degree}" if hasattr(network, "degree") else ""),
+            argument="network",
+            value=name,
+            remedy="give a sum of neurons of degree two or more, such as TwoLayer, DiagonalLinear or NeuronSum",
+        )
+        self.task, self.scale, self.normalised = task, scale, normalised
+        self.unit = time_unit(scale, degree=network.degree, normalised=normalised)
+        self.tie, self.threshold, self.max_steps = tie, threshold, max_steps
+        self.network = network
+        self.average = Samples(jnp.asarray(task.inputs), jnp.asarray(task.targets)) if isinstance(task, Task) else task
+        self.power = 0.0 if normalised else float(network.degree - 2)
+        rows = np.asarray(network.neurons, np.float64)
+        norms = np.linalg.norm(rows, axis=1)
+        require(
+            bool(np.all(norms > 0) and np.isfinite(norms).all()),
+            f"{int(np.sum(~(norms > 0)))} of {len(rows)} neurons have no finite weights other than zero",
+            argument="network",
+            value=float(norms.min(initial=0)),
+            remedy="start every neuron away from zero",
+        )
+        self.dormant = Dormant(rows / norms[:, None], np.log(norms) + np.log(scale), np.zeros(rows.shape))
+        self.leaders: list[set[int]] = [set() for _ in rows]
+        self.start = self.dormant.directions
+        self.active = np.zeros_like(rows)
+        self.waiting = np.ones(len(rows), bool)
+        self.departure = Departure(np.zeros(0), np.zeros((0, *rows.shape)))
+        self.time = 0.0
+        self.warnings: list[str] = []
+        residual = self._residual()
+        self.initial_loss = float(self.average.loss(network.with_neurons(jnp.zeros_like(self.start))))
+        everyone = jnp.ones(len(rows), bool)
+        slopes = np.asarray(slopes_of(residual, jnp.asarray(self.start), everyone))
+        self._check_start(residual, slopes, scale * norms.max())
+        self.least = least_growth * float(np.max(steepest(residual, jnp.asarray(self.start), everyone)))
+        self.level_tolerance = level_tolerance
+        smallest_drop = _LEAST_DROP * level_tolerance * self.initial_loss
+        self.jumps = Jumps(tie, smallest_drop, self.least, None if self.power else self.unit)
+
+    def _check_start(self, residual: Residual, slopes: np.ndarray, largest: float) -> None:
+        degree, everyone = self.network.degree, jnp.ones(len(slopes), bool)
+        doubled = np.asarray(slopes_of(residual, jnp.asarray(2 * self.start), everyone)) / 2 ** (degree - 1)
+        require(
+            bool(np.allclose(doubled, slopes, rtol=1e-6, atol=1e-6 * np.abs(slopes).max(initial=0))),
+            f"the neurons are not homogeneous of degree {degree}",
+            argument="network",
+            value=type(self.network).__name__,
+            remedy="leave biases out (append a constant input instead), and check the degree",
+        )
+        idle = np.flatnonzero(~np.any(slopes, axis=1))
+        require(
+            len(idle) < len(slopes),
+            "no neuron has a drift: the utility has no slope at any of them",
+            argument="network",
+            remedy="start from other weights, or check that the targets vary with the inputs",
+        )
+        if len(idle):
+            self.warnings.append(f"{len(idle)} neurons have no drift and never move: {listed(idle)}.")
+        if largest >= self.threshold:
+            self.warnings.append(
+                f"The largest neuron starts at norm {largest:.2g}, not below the threshold {self.threshold:g}: "
+                "nothing is small, and the prediction is rough."
+            )
+
+    def _residual(self) -> Residual:
+        return Residual(self.network, self.average, jnp.asarray(self.active))
+
+    def alternate(self, jumps: int | None, duration: float | None) -> Generator[Call, Any, str]:
+        """Run until there is nothing left to learn, and say what ended it."""
+        loss, events = self.initial_loss, 0
+        while True:
+            if loss <= self.level_tolerance * self.initial_loss:
+                return "the loss is zero"
+            if not self.waiting.any():
+                return "no neuron is dormant any more"
+            if events > _MOST_EVENTS * len(self.waiting):
+                self.warnings.append(f"After {events} activations neurons still come and go without end.")
+                return "out of steps"
+            event = yield from self._grow(duration)
+            if isinstance(event, str):
+                return event
+            if len(self.jumps) == jumps and not self.jumps.follows(event):
+                return f"{jumps} jumps"
+            yield from self._settle(event)
+            self.jumps.append(event, loss)
+            loss, events = event.loss, events + 1
+
+    def _grow(self, duration: float | None) -> Generator[Call, Any, Event | str]:
+        """Utility phase: until a neuron is activated, or the active ones leave a saddle."""
+        departure = self.departure
+        escape = departure.time(float(np.linalg.norm(self.active)))
+        left = np.inf if duration is None else duration - self.time
+        self.dormant, end = yield self._growing(self.dormant, self.waiting, min(escape, left))
+        elapsed = float(end["elapsed"])
+        if not end["reached"] and escape > elapsed:
+            if elapsed >= left:
+                return "the duration is over"
+            if int(end["steps"]) >= self.max_steps:
+                self.warnings.append(f"No neuron was activated in {self.max_steps} steps; raise max_steps to go on.")
+                return "out of steps"
+            return "no dormant neuron has positive utility"
+        self.time += elapsed
+        self.active += departure.growth(elapsed)
+        growth, directions = np.asarray(end["growth"]), np.asarray(self.dormant.directions)
+        fresh = np.asarray(self.dormant.fresh())
+        chosen = self._chosen(growth) if end["reached"] else []
+        log_norms = np.asarray(self.dormant.log_norms)
+        self.active[chosen] = np.exp(log_norms[chosen, None]) * directions[chosen]
+        self.waiting[chosen] = False
+        if chosen:
+            new = fresh[chosen[0]]
+            return Event(self.time, np.nan, growth[chosen[0]], chosen, [], new / np.linalg.norm(new))
+        moved = departure.deviations[int(np.argmax(departure.rates))]
+        most = moved[int(np.argmax(np.linalg.norm(moved, axis=1)))]
+        return Event(self.time, np.nan, float(departure.rates.max()), [], [], most / np.linalg.norm(most))
+
+    def _chosen(self, growth: np.ndarray) -> list[int]:
+        """The neurons to activate: the largest, and those that arrive with it and compute something else."""
+        log_sizes = np.where(self.waiting, np.asarray(self.dormant.log_sizes()), -np.inf)
+        order = np.argsort(-log_sizes, kind="stable")
+        chosen = [int(order[0])]
+        alike = np.asarray(_correlations(self.network, self.average, self.dormant.fresh())) > _ALIKE
+        if not self.power:
+            tied = (log_sizes >= log_sizes[chosen[0]] - self.tie) & (growth >= 0.9 * growth[chosen[0]])
+            for i in order:
+                if tied[i] and not alike[i, chosen].any():
+                    chosen.append(int(i))
+        directions, spent = np.asarray(self.dormant.directions), np.array(self.dormant.spent)
+        for i in chosen:
+            followers = np.flatnonzero(self.waiting & alike[i])
+            spent[followers] = directions[followers]
+            for j in followers:
+                self.leaders[j].add(i)
+        self.dormant = self.dormant._replace(spent=spent)
+        return chosen
+
+    def _settle(self, event: Event) -> Generator[Call, Any, None]:
+        """Cost phase: the active neurons come to rest; those that shrink are dormant again."""
+        so_far = self.time + 1 / max(event.growth, self.least)
+        slowest = self.level_tolerance * self.initial_loss / so_far
+        returned: dict[int, np.ndarray] = {}
+        before = self.active.copy()
+        # First the descent speeds up, then it slows down; if it speeds up again, a saddle may have been passed.
+        bend, tracked = -1.0, True
+        while True:
+            members = np.flatnonzero(~self.waiting)
+            dense = tracked and len(members) * self.active.shape[1] <= _DENSE
+            rows, places = self._gathered(members)
+            numbers = (np.asarray(each, float) for each in (slowest, _RETURNED, bend, so_far))
+            result = yield Call(_settled, (rows, *numbers), (dense, self.normalised))
+            self.active[members] = np.asarray(result.rows)[places]
+            event.loss = max(float(result.loss), 0.0)
+            norms = np.linalg.norm(self.active[members], axis=1)
+            shrunk = members[norms < _RETURNED * norms.max()]
+            if len(shrunk):
+                self.waiting[shrunk] = True
+                returned |= {int(neuron): self.active[neuron].copy() for neuron in shrunk}
+                self.active[shrunk] = 0.0
+            elif dense and not result.stopped:
+                # At a kink small steps lead nowhere.
+                tracked = False
+            elif result.finished or not dense:
+                break
+            elif bend < 0:
+                bend = 1.0
+            else:
+                flowing = self.active.copy()
+                self._rest(event, members)
+                rates = self.departure.rates
+                if len(rates) and self.departure.time(float(np.linalg.norm(self.active))) * rates.max() > _PAUSE:
+                    break
+                # It was passed on the way to the resting point, and the next one will not be far from that.
+                self.active, bend = flowing, 0.0
+        flowing = self.active.copy()
+        self._rest(event, members)
+        norms = np.linalg.norm(self.active, axis=1)
+        vanished = np.flatnonzero(~self.waiting & (norms < _RETURNED * norms.max()))
+        if len(vanished):
+            # Newton steps are ahead of the flow: these are on their way to zero.
+            self.waiting[vanished] = True
+            returned |= {int(neuron): flowing[neuron] for neuron in vanished}
+            self.active[vanished] = 0.0
+            self._rest(event, np.flatnonzero(~self.waiting))
+        self._carry_along(before)
+        for neuron, weights in returned.items():
+            yield from self._retire(neuron, weights)
+        event.returned = list(returned)
+        if not result.stopped:
+            self.warnings.append(
+                f"The active neurons were still descending at rate {float(result.descent):.2g} when the steps of the "
+                f"cost phase at time {self.time:.4g} ran out; the level after it is an upper bound."
+            )
+
+    def _carry_along(self, before: np.ndarray) -> None:
+        """Move the neurons that compute what active ones do along with those.
+
+        Such a neuron is a combination of active ones and a small deviation. Exact flow moves all of them together, and
+        it is the deviation that later decides when the neuron leaves.
+        """
+        directions, log_norms, spent = (np.array(each) for each in self.dormant)
+        for j in np.flatnonzero(self.waiting & np.any(spent, axis=1)):
+            self.leaders[j] = {i for i in self.leaders[j] if not self.waiting[i]}
+            leaders = sorted(self.leaders[j])
+            shares = np.linalg.lstsq(before[leaders].T, directions[j], rcond=None)[0] if leaders else np.zeros(0)
+            deviation = directions[j] - shares @ before[leaders]
+            if not leaders or np.linalg.norm(deviation) > _FOLLOWING:
+                self.leaders[j], spent[j] = set(), 0.0
+                continue
+            together = shares @ self.active[leaders]
+            moved = together + deviation
+            directions[j], log_norms[j] = moved / np.linalg.norm(moved), log_norms[j] + np.log(np.linalg.norm(moved))
+            spent[j] = together / np.linalg.norm(together)
+        self.dormant = Dormant(directions, log_norms, spent)
+
+    def _retire(self, neuron: int, weights: np.ndarray) -> Generator[Call, Any, None]:
+        """Carry a shrunk neuron back along its own path to the threshold, since the cost phase takes no time."""
+        size = np.linalg.norm(weights)
+        directions, log_norms, spent = (np.array(each) for each in self.dormant)
+        directions[neuron], log_norms[neuron], spent[neuron] = weights / size, np.log(size), 0.0
+        # A little less than the threshold, which it has to pass again to be active.
+        start = Dormant(directions, log_norms, spent)
+        alone = np.arange(len(directions)) == neuron
+        self.dormant, _ = yield self._growing(start, alone, np.inf, back=True)
+
+    def _growing(self, dormant: Dormant, waiting: np.ndarray, longest: float, *, back: bool = False) -> Call:
+        numbers = {
+            "threshold": np.log(self.threshold) - (1e-6 if back else 0.0),
+            "longest": longest,
+            "least": self.least,
+            "sense": -1.0 if back else 1.0,
+        }
+        numbers = {name: np.asarray(value, float) for name, value in numbers.items()}
+        numbers["max_steps"] = np.asarray(self.max_steps)
+        # Copies, because what is handed over may be read later than it is changed here.
+        own = self.active.copy(), dormant, waiting.copy(), self.start, numbers, np.asarray(self.power, float)
+        return Call(_grown, own)
+
+    def _gathered(self, members: np.ndarray) -> tuple[Any, Any]:
+        """The active rows, filled up with zeros to one of a few sizes so that few programs are compiled."""
+        if not getattr(self.network, "exchangeable", True):
+            return self.active.copy(), members
+        size = next(size for size in _SIZES if size >= len(members))
+        rows = np.zeros((min(size, len(self.waiting)), self.active.shape[1]))
+        rows[: len(members)] = self.active[members]
+        return rows, np.arange(len(members))
+
+    def _rest(self, event: Event, members: np.ndarray) -> None:
+        """Complete the cost phase, and note how the active neurons would leave a saddle by themselves."""
+        self.departure = Departure(np.zeros(0), np.zeros((0, *self.active.shape)))
+        if not 0 < len(members) * self.active.shape[1] <= _DENSE:
+            return
+        exchangeable = getattr(self.network, "exchangeable", True)
+        given = members if exchangeable else np.arange(len(self.waiting))
+        places = np.arange(len(members)) if exchangeable else members
+        rows, loss, (rates, motions) = rest(self.network, self.average, self.active[given], self.normalised)
+        event.loss = max(loss, 0.0)
+        self.active[members] = rows[places]
+        # A slower motion does nothing on a plateau of the usual length.
+        kept = rates * self.time > 0.1
+        rates, motions = rates[kept], motions[kept]
+        deviations = np.zeros((len(motions), *self.active.shape))
+        deviations[:, members] = motions[:, places]
+        self.departure = Departure(rates, deviations)
+        event.unstable_rate = float(rates.max(initial=0.0))
+
+
+def _grown(common: tuple[Any, Any], active: Any, *state: Any) -> Any:
+    return grow(Residual(*common, active), *state)
+
+
+def _settled(common: tuple[Any, Any], *state: Any) -> Any:
+    return settle(*common, *state)
+
+
+@eqx.filter_jit
+def _correlations(network: Any, average: Any, rows: Any) -> Any:
+    """|E⟨f_i, f_j⟩| over the root mean squares of f_i and f_j, for all neurons.
+
+    The curvature of the squared loss in the coefficients of the neurons is E⟨f_i, f_j⟩.
+    """
+    lengths = jnp.maximum(jnp.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+    neurons = network.with_neurons(rows / lengths)
+    products = jax.hessian(lambda coefficients: average.loss(neurons.weighted(coefficients)))(jnp.zeros(len(rows)))
+    sizes = jnp.sqrt(jnp.maximum(jnp.diag(products), 1e-300))
+    return jnp.abs(products) / (sizes[:, None] * sizes)

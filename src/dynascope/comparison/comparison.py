@@ -1,0 +1,186 @@
+"""Compare: observation and prediction on the same axes, with a verdict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from dynascope.arguments import require
+from dynascope.comparison.curves import compare_curves
+from dynascope.comparison.jumps import compare_staircases
+from dynascope.record import CONVENTION, validate_record
+
+__all__ = ["Agreement", "compare", "unjudged"]
+
+
+class Agreement(NamedTuple):
+    """How far a predicted quantity is from the observed one.
+
+    Attributes:
+        error: The largest error over what was compared; NaN where nothing could be compared.
+        tolerance: The error below which theory and experiment agree.
+        reason: Why this tolerance.
+    """
+
+    error: float
+    tolerance: float
+    reason: str
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the error is within the tolerance; nothing compared is not a disagreement."""
+        return bool(np.isnan(self.error) or self.error <= self.tolerance)
+
+
+def compare(
+    observed: xr.Dataset,
+    predicted: xr.Dataset,
+    *,
+    at_other_scale: xr.Dataset | None = None,
+    along: str | Sequence[str] = "time",
+    tolerance: Mapping[str, float] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+) -> xr.DataTree:
+    """Put an observed and a predicted record side by side and judge whether they agree.
+
+    Staircases: each predicted jump is matched with the first time at which the observed loss passes the middle between
+    the two plateaus. Compared are the times (relative, jumps marked slow left out), the loss on each plateau (over the
+    initial loss), and the count: a predicted jump that is never reached, or that does not separate from its neighbour
+    although the theory puts a long plateau between them, is missing; an observed plateau at no predicted level is
+    extra.
+
+    Curves: every variable over `time` that both records hold is compared on the times they share, in relative L2 norm
+    and in largest error over the largest predicted value. Other dimensions than time may be named by `along`.
+
+    Args:
+        observed: Record of a run, with `loss` over `time`, or over `step` with the times of the steps.
+        predicted: Record of a theory. Its attributes may carry `<quantity>_tolerance` and, with it,
+            `<quantity>_tolerance_reason`.
+        at_other_scale: The run again from another initialisation scale; adds the slopes of the jump
+            times against the unit of accelerated time (dt/dlog(1/scale) for degree 2).
+        along: For curves, the dimension, or dimensions, along which they run; variables that have none of them are not
+            compared.
+        tolerance: Tolerances by quantity that replace those of the theory.
+        attributes: Further attributes of the tree, such as the title, claim and parameters of a study.
+
+    Returns:
+        A tree with the groups `setup`, `observed`, `predicted`, `residual`. Its attributes hold `verdict` ("agree" or
+        "disagree"), `verdict_sentence`, and `agreement`: for each quantity its error, tolerance, the reason for the
+        tolerance and whether it agrees.
+
+    Raises:
+        InputError: The records have nothing in common, or a tolerance names a quantity that is not compared.
+
+    Example:
+        >>> from dynascope.record import make_record
+        >>> time = [0.0, 1.0, 2.0]
+        >>> theory = make_record({"loss": (["time"], [1.0, 0.50, 0.25])}, {"time": time})
+        >>> run = make_record({"loss": (["time"], [1.0, 0.51, 0.25])}, {"time": time})
+        >>> compare(run, theory, tolerance={"loss": 0.02, "loss_maximum": 0.02}).attrs["verdict"]
+        'agree'
+    """
+    observed = _along_time(validate_record(observed))
+    validate_record(predicted)
+    if at_other_scale is not None:
+        at_other_scale = _along_time(validate_record(at_other_scale))
+    if "jump_time" in predicted:
+        residual, errors = compare_staircases(observed, predicted, at_other_scale)
+    else:
+        residual, errors = compare_curves(observed, predicted, (along,) if isinstance(along, str) else tuple(along))
+    chosen = dict(tolerance or {})
+    unknown = sorted(set(chosen) - set(errors))
+    require(
+        not unknown,
+        f"tolerance names {', '.join(unknown)}, which is not compared here",
+        argument="tolerance",
+        value=unknown,
+        remedy=f"choose from {', '.join(errors)}",
+    )
+    agreement = {name: _judged(name, error, predicted, chosen) for name, error in errors.items()}
+    agrees = all(each.agrees for each in agreement.values())
+    residual.attrs.update({"convention": CONVENTION, "version": predicted.attrs["version"]})
+    tree = unjudged(predicted, attributes=attributes)
+    tree["observed"], tree["residual"] = xr.DataTree(observed), xr.DataTree(residual)
+    tree.attrs |= {
+        "verdict": "agree" if agrees else "disagree",
+        "verdict_sentence": _sentence(agreement, agrees),
+        "agreement": json.dumps({name: _plain(each) for name, each in agreement.items()}, ensure_ascii=False),
+    }
+    return tree
+
+
+def unjudged(predicted: xr.Dataset, *, attributes: Mapping[str, Any] | None = None) -> xr.DataTree:
+    """The tree of a prediction that nobody has put to the test yet: `setup` and `predicted`, no verdict."""
+    setup = {name: predicted.attrs[name] for name in _SETUP if name in predicted.attrs}
+    tree = xr.DataTree.from_dict({"setup": xr.Dataset(attrs=setup), "predicted": predicted})
+    tree.attrs = {
+        "title": f"{predicted.attrs.get('task', 'task')}, {predicted.attrs.get('network', 'network')} network",
+        "reference": predicted.attrs.get("reference", ""),
+        "convention": CONVENTION,
+        "version": predicted.attrs["version"],
+        **{name: value for name, value in (attributes or {}).items() if value is not None},
+    }
+    return tree
+
+
+def _along_time(record: xr.Dataset) -> xr.Dataset:
+    """The record of a descent with the times of its steps as the axis; any other as it is."""
+    steps = "time" in record and record["time"].dims == ("step",)
+    return record.swap_dims(step="time") if steps else record
+
+
+_SETUP = (
+    *("task", "description", "samples", "input_dimension", "output_dimension", "image_shape"),
+    *("network", "scale", "degree", "normalised"),
+)
+
+_DEFAULTS = {
+    "jump_time": (0.12, "times of neighbouring jumps shift each other by about a tenth at usual scales"),
+    "level": (0.02, "a plateau is left before it is quite reached"),
+    "missing_jumps": (0.0, "every predicted jump must be seen"),
+    "extra_jumps": (0.0, "no other plateau may be seen"),
+    "slope": (0.05, "neighbouring jumps still overlap at finite scale"),
+}
+_CURVE = (0.01, "one percent, unless the theory says otherwise")
+
+
+def _judged(name: str, error: float, predicted: xr.Dataset, chosen: Mapping[str, float]) -> Agreement:
+    if name in chosen:
+        return Agreement(error, chosen[name], "chosen by the user")
+    usual, reason = _DEFAULTS.get(name, _CURVE)
+    return Agreement(
+        error,
+        float(predicted.attrs.get(f"{name}_tolerance", usual)),
+        str(predicted.attrs.get(f"{name}_tolerance_reason", reason)),
+    )
+
+
+def _plain(agreement: Agreement) -> dict[str, Any]:
+    error = float(agreement.error)
+    return {
+        "error": error if np.isfinite(error) else None,
+        "tolerance": agreement.tolerance,
+        "agrees": agreement.agrees,
+        "reason": agreement.reason,
+    }
+
+
+def _sentence(agreement: Mapping[str, Agreement], agrees: bool) -> str:
+    judged = {name: each for name, each in agreement.items() if not np.isnan(each.error)}
+    left_out = sorted(set(agreement) - set(judged))
+    words = "Theory and experiment agree" if agrees else "Theory and experiment disagree"
+    told = judged if agrees else {name: each for name, each in judged.items() if not each.agrees}
+    parts = [
+        f"{name.replace('_', ' ')} {_size(each.error)} (tolerance {_size(each.tolerance)})"
+        for name, each in told.items()
+    ]
+    note = f"; nothing to judge for {', '.join(name.replace('_', ' ') for name in left_out)}" if left_out else ""
+    return f"{words}: {', '.join(parts)}{note}."
+
+
+def _size(value: float) -> str:
+    return f"{value:.2g}"

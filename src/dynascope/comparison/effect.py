@@ -1,0 +1,151 @@
+"""Empirical hypotheses: a factor is expected to move a metric in a direction; runs say whether it does."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from dynascope.arguments import require, require_array, require_positive
+
+__all__ = ["Effect", "Hypothesis", "report_effects"]
+
+
+class Effect(NamedTuple):
+    """How a metric changed from the lowest to the highest level of a factor.
+
+    Attributes:
+        change: Mean over runs of the trend: the least-squares slope against the number of the level, times the number
+            of steps between levels; with two levels the difference.
+        low: Lower end of its bootstrap interval.
+        high: Upper end.
+        size: The change over the spread between runs of one level, NaN where runs of a level do not differ.
+        sign: +1 or −1 where the interval leaves out zero, else 0.
+        holds: "holds" or "does not hold" if the sign is the expected one or another, "undecided" if it is not known.
+    """
+
+    change: float
+    low: float
+    high: float
+    size: float
+    sign: int
+    holds: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypothesis:
+    """A metric is expected to rise (+1), fall (−1) or stay (0) as a factor grows.
+
+    A direction is a claim to be reported on, never a condition to pass. An expected 0 is never confirmed by an interval
+    that holds zero, only refuted by one that does not.
+
+    Attributes:
+        factor: What is varied.
+        metric: What is measured.
+        direction: +1, −1 or 0.
+        name: Short name, such as "H1".
+        statement: The claim in words.
+
+    Example:
+        >>> claim = Hypothesis(factor="number of samples", metric="kappa_cka", direction=-1)
+        >>> effect = claim.compare([[0.50, 0.52, 0.49], [0.40, 0.43, 0.41], [0.31, 0.29, 0.30]])
+        >>> round(effect.change, 3), effect.sign, effect.holds
+        (-0.203, -1, 'holds')
+    """
+
+    factor: str
+    metric: str
+    direction: int
+    name: str = ""
+    statement: str = ""
+
+    def __post_init__(self):
+        require(
+            self.direction in (-1, 0, 1),
+            f"direction is {self.direction}",
+            argument="direction",
+            value=self.direction,
+            remedy="choose +1 if the metric should rise with the factor, -1 if it should fall, 0 if it should stay",
+        )
+
+    def compare(
+        self,
+        runs: ArrayLike,
+        *,
+        paired: bool = True,
+        confidence: float = 0.95,
+        resamples: int = 2000,
+        seed: int = 0,
+    ) -> Effect:
+        """The effect in runs at increasing levels of the factor, with a percentile bootstrap interval over runs.
+
+        Args:
+            runs: The metric, shape (levels, runs), levels in the order in which the factor grows.
+            paired: Whether column j is the same seed at every level, so that seeds are drawn again together.
+            confidence: Probability of the interval, above 0 and below 1.
+            resamples: Number of resamples.
+            seed: Seed of the resamples.
+
+        Raises:
+            InputError: Fewer than two levels or two runs, values that are not finite, or a confidence outside (0, 1).
+        """
+        values = require_array("runs", runs, (None, None))
+        require(
+            min(values.shape) >= 2,
+            f"runs has shape {values.shape}",
+            argument="runs",
+            value=values.shape,
+            remedy="give at least two levels of the factor and two runs of each",
+        )
+        require(
+            0 < confidence < 1,
+            f"confidence is {confidence}",
+            argument="confidence",
+            value=confidence,
+            remedy="choose a probability above 0 and below 1, such as 0.95",
+        )
+        require_positive(resamples=resamples)
+        levels = np.arange(len(values)) - (len(values) - 1) / 2
+        weights = levels * (len(values) - 1) / np.sum(levels**2)
+
+        def trend(*columns: np.ndarray, axis: int = -1) -> np.ndarray:
+            return np.tensordot(weights, np.stack([np.mean(each, axis=axis) for each in columns]), 1)
+
+        change = float(trend(*values))
+        found = stats.bootstrap(
+            tuple(values),
+            trend,
+            paired=paired,
+            vectorized=True,
+            confidence_level=confidence,
+            n_resamples=resamples,
+            method="percentile",
+            rng=np.random.default_rng(seed),
+        )
+        low, high = map(float, found.confidence_interval)
+        spread = float(np.sqrt(np.mean(np.var(values, axis=1, ddof=1))))
+        sign = int(np.sign(change)) if low > 0 or high < 0 else 0
+        return Effect(change, low, high, change / spread if spread > 0 else np.nan, sign, self._told(sign))
+
+    def _told(self, sign: int) -> str:
+        if sign == 0:
+            return "undecided"
+        return "holds" if sign == self.direction else "does not hold"
+
+
+def report_effects(hypotheses: Sequence[Hypothesis], effects: Sequence[Effect]) -> dict[str, tuple[tuple[str], Any]]:
+    """The variables over the dimension `hypothesis` by which a record reports on hypotheses; a page shows their table.
+
+    Returns:
+        `statement`, `factor`, `metric`, `direction` of the hypotheses and all fields of the effects, by name. The
+        labels of the dimension are the names of the hypotheses.
+    """
+    said = {
+        name: [getattr(each, name) for each in hypotheses] for name in ("statement", "factor", "metric", "direction")
+    }
+    found = {name: [getattr(each, name) for each in effects] for name in Effect._fields}
+    return {name: (("hypothesis",), np.array(values)) for name, values in {**said, **found}.items()}

@@ -1,0 +1,222 @@
+"""Staircases: find the predicted jumps in an observed loss curve, and the plateaus that nobody predicted."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from dynascope.arguments import require
+from dynascope.record.clock import time_unit
+
+__all__ = ["compare_staircases", "crossing_times", "resting_levels"]
+
+# Two jumps this many e-folds of growth apart leave a visible pause in the descent between them.
+_SEPARATE_E_FOLDS = 8.0
+# A pause is a plateau where the descent is this many times slower than on either side.
+_PLATEAU_DEPTH = 10.0
+_ROUND_OFF = 1e-12
+# An observed plateau belongs to a predicted level within this share of the initial loss, or of the drops beside it.
+_LEVEL_SHARE, _DROP_SHARE = 0.02, 0.25
+
+
+def crossing_times(
+    time: Float[np.ndarray, " time"], loss: Float[np.ndarray, " time"], values: Float[np.ndarray, " jump"]
+) -> Float[np.ndarray, " jump"]:
+    """First times at which a loss curve passes below each value; NaN where it never does.
+
+    Example:
+        >>> crossing_times(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1.0, 0.0]), np.array([0.5, -1.0]))
+        array([1.5, nan])
+    """
+    crossings = np.full(len(values), np.nan)
+    for j, value in enumerate(values):
+        after = int(np.argmax(loss < value))
+        if loss[after] < value:
+            before = max(after - 1, 0)
+            crossings[j] = np.interp(value, [loss[after], loss[before]], [time[after], time[before]])
+    return crossings
+
+
+def resting_levels(
+    time: Float[np.ndarray, " time"], loss: Float[np.ndarray, " time"], depth: float = _PLATEAU_DEPTH
+) -> list[tuple[float, float]]:
+    """Plateaus of a falling loss curve, found without a theory.
+
+    A plateau lies at a local minimum of the descent rate −dL/dt that is at least `depth` times below the largest rate
+    on either side of it, up to the neighbouring plateaus.
+
+    Returns:
+        For each plateau its loss and the smaller of the drops before and after it, in order.
+
+    Example:
+        >>> t = np.linspace(0, 20, 2001)
+        >>> levels = resting_levels(t, 2 - 1 / (1 + np.exp(5 - t) ** 3) - 1 / (1 + np.exp(15 - t) ** 3))
+        >>> [round(level, 3) for level, _ in levels]
+        [1.0]
+    """
+    falls = [0]
+    for i in range(1, len(loss)):
+        # Smaller falls are round-off, which would make a plateau look rugged.
+        if loss[i] < loss[falls[-1]] - _ROUND_OFF * loss[0]:
+            falls.append(i)
+    time, loss = time[falls], loss[falls]
+    rate = -np.diff(loss) / np.diff(time)
+    pauses: list[int] = []
+    highest, lowest = 0, 0
+    rising = True
+    for i in range(len(rate)):
+        if rising:
+            if rate[i] > rate[highest]:
+                highest = i
+            elif rate[i] * depth < rate[highest]:
+                lowest, rising = i, False
+        elif rate[i] < rate[lowest]:
+            lowest = i
+        elif rate[i] > depth * rate[lowest]:
+            pauses.append(lowest)
+            highest, rising = i, True
+    levels = [float(loss[pause] + loss[pause + 1]) / 2 for pause in pauses]
+    bounds = [float(loss[0]), *levels, float(loss[-1])]
+    return [(level, min(bounds[k] - level, level - bounds[k + 2])) for k, level in enumerate(levels)]
+
+
+def compare_staircases(
+    observed: xr.Dataset, predicted: xr.Dataset, at_other_scale: xr.Dataset | None
+) -> tuple[xr.Dataset, dict[str, float]]:
+    """The residual of a staircase, and the errors of its quantities.
+
+    Errors are predicted against observed: positive where the theory says later, or higher.
+
+    Returns:
+        The residual over `jump`: `observed_jump_time`, `predicted_jump_time`, `jump_time_error` (relative),
+        `observed_loss_before`, `observed_loss_after` (midway in time between two jumps), `level_error` (over the
+        initial loss), and with a second scale `slope`, the difference of times over that of the units of accelerated
+        time, and `slope_error` (relative). And the largest errors of
+        `jump_time`, `level`, `slope`, with the numbers of `missing_jumps` and `extra_jumps`.
+
+    Raises:
+        InputError: An observed record has no single loss over time, does not say its scale, or has that of the other.
+    """
+    time, loss = _curve(observed)
+    levels = np.append(predicted["loss_before"].to_numpy()[:1], predicted["loss_after"].to_numpy())
+    times = predicted["jump_time"].to_numpy()
+    slow = predicted["slow"].to_numpy() if "slow" in predicted else np.zeros(len(times), bool)
+    middles = (levels[1:] + levels[:-1]) / 2
+    found = crossing_times(time, loss, middles)
+    ends = np.append((found[1:] + found[:-1]) / 2, time[-1])
+    seen_after = np.where(np.isnan(found) | np.isnan(ends), np.nan, np.interp(ends, time, loss))
+    seen_before = np.append(loss[:1], seen_after[:-1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # A jump found at time zero has no relative error.
+        time_error = times / found - 1
+    level_error = (levels[1:] - seen_after) / levels[0]
+    available = ends - found
+    settled = ~slow & ~np.append(slow[1:], False)
+    if "settling_time" in predicted:
+        # A plateau that is left, or a run that ends, before the theory expects it to be flat says nothing of its level.
+        settled &= np.isnan(available) | (available >= predicted["settling_time"].to_numpy())
+    errors = {
+        "jump_time": _largest(time_error[~slow]),
+        "level": _largest(level_error[settled]),
+        "missing_jumps": float(np.sum(np.isnan(found)) + _merged(predicted, times, found, slow, time, loss)),
+        "extra_jumps": float(_unpredicted(time, loss, levels, slow, bool(predicted.attrs.get("complete", 1)))),
+    }
+    jumps = ("jump",)
+    variables = {
+        "observed_jump_time": (jumps, found),
+        "predicted_jump_time": (jumps, times),
+        "jump_time_error": (jumps, time_error),
+        "observed_loss_before": (jumps, seen_before),
+        "observed_loss_after": (jumps, seen_after),
+        "level_error": (jumps, level_error),
+    }
+    if at_other_scale is not None:
+        difference = _time_unit(predicted, _scale(at_other_scale)) - _time_unit(predicted, _scale(observed))
+        require(
+            difference != 0,
+            f"both observed records have the scale {_scale(observed)}",
+            argument="at_other_scale",
+            value=_scale(observed),
+            remedy="observe again from another scale",
+        )
+        slope = (crossing_times(*_curve(at_other_scale), middles) - found) / difference
+        with np.errstate(divide="ignore"):
+            slope_error = predicted["accelerated_time"].to_numpy() / slope - 1
+        variables |= {"slope": (jumps, slope), "slope_error": (jumps, slope_error)}
+        errors["slope"] = _largest(slope_error[~slow])
+    return xr.Dataset(variables, coords={"jump": predicted["jump"].to_numpy()}), errors
+
+
+def _curve(record: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    require(
+        "loss" in record and record["loss"].dims == ("time",),
+        "the observed record has no single loss over time",
+        argument="observed",
+        value=dict(record.sizes),
+        remedy="select one member of the ensemble, or observe one run",
+    )
+    return record["time"].to_numpy(), record["loss"].to_numpy()
+
+
+def _scale(record: xr.Dataset) -> float:
+    require(
+        "scale" in record.attrs,
+        "an observed record does not say its scale",
+        argument="at_other_scale",
+        remedy="pass records of observe",
+    )
+    return float(record.attrs["scale"])
+
+
+def _exponential(predicted: xr.Dataset) -> bool:
+    """Whether small neurons grow exponentially, so that a plateau lasts long in units of the growth time."""
+    return int(predicted.attrs.get("degree", 2)) == 2 or bool(predicted.attrs.get("normalised", 0))
+
+
+def _time_unit(predicted: xr.Dataset, scale: float) -> float:
+    degree, normalised = predicted.attrs.get("degree", 2), predicted.attrs.get("normalised", 0)
+    return time_unit(scale, degree=int(degree), normalised=bool(normalised))
+
+
+def _largest(errors: np.ndarray) -> float:
+    """The largest size among errors; NaN if there are none, infinite if one is unknown."""
+    if not errors.size:
+        return np.nan
+    return float(np.max(np.where(np.isnan(errors), np.inf, np.abs(errors))))
+
+
+def _merged(predicted, times, found, slow, time, loss) -> int:
+    """Predicted jumps that do not separate from the one before, though a long plateau should lie between."""
+    growth = predicted["accelerated_time"].to_numpy()
+    merged = 0
+    log_inverse_scale = -np.log(float(predicted.attrs.get("scale", 1.0)))
+    rate = np.maximum(-np.gradient(loss, time), 0.0)
+    drops = (predicted["loss_before"] - predicted["loss_after"]).to_numpy()
+    for j in range(1, len(times)):
+        e_folds = log_inverse_scale * (growth[j] - growth[j - 1]) / growth[j]
+        if not _exponential(predicted):
+            # A blow-up has no rate of its own; its duration is that of a drop at the fastest descent seen.
+            e_folds = (times[j] - times[j - 1]) * rate.max() / drops[j]
+        if slow[j - 1] or slow[j] or e_folds < _SEPARATE_E_FOLDS or not np.isfinite(found[j - 1 : j + 1]).all():
+            continue
+        between = slice(*np.searchsorted(time, found[j - 1 : j + 1]))
+        pause = rate[between]
+        if pause.size < 3 or 2 * pause.min() > min(pause[0], pause[-1]):
+            merged += 1
+    return merged
+
+
+def _unpredicted(time: np.ndarray, loss: np.ndarray, levels: np.ndarray, slow: np.ndarray, complete: bool) -> int:
+    """Observed plateaus at no predicted level, and a further descent below the last one, if that is to be the last."""
+    # A run that begins above the first level has something to learn that nobody predicted.
+    extra = int(loss[0] > levels[0] * (1 + _LEVEL_SHARE))
+    if not complete:
+        above = max(int(np.argmax(loss < levels[-1])), 1) if loss[-1] < levels[-1] else len(loss)
+        time, loss = time[:above], loss[:above]
+    for level, drop in resting_levels(time, loss):
+        nearest = int(np.argmin(np.abs(levels - level)))
+        allowed = max(_LEVEL_SHARE * levels[0], _DROP_SHARE * drop)
+        beside_slow = bool(slow[max(nearest - 1, 0) : nearest + 1].any())
+        extra += bool(abs(levels[nearest] - level) > allowed and not beside_slow)
+    return extra + bool(loss[-1] < levels[-1] - _LEVEL_SHARE * levels[0])

@@ -1,0 +1,1 @@
+"""Gradient flow of solvable networks in exact variables, from any initialisation scale."""

@@ -1,0 +1,166 @@
+"""Gradient flow of deep diagonal networks from any initialisation scale, by an exact change of variables."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import xarray as xr
+from scipy.integrate import solve_ivp
+
+from dynascope.arguments import require, require_positive
+from dynascope.errors import DivergenceError
+from dynascope.flows.solvers.stepping import require_correlation, resolving
+from dynascope.record import make_record
+from dynascope.record.clock import time_unit
+from dynascope.tasks.task import Task
+
+__all__ = ["deep_diagonal_flow"]
+
+# Jumps take a time of order one, which must be a thousand times the rounding of a time.
+_LONGEST = 1.01e12
+
+
+def deep_diagonal_flow(
+    task: Task, *, depth: int, scale: float, duration: float, points: int = 4000, tolerance: float = 1e-8
+) -> xr.Dataset:
+    """Train f(x) = (u^D − v^D)ᵀ x by gradient flow from u = v = scale·1.
+
+    For D > 2, u^(2−D) + v^(2−D) = 2 scale^(2−D) is conserved, and for D = 2, u v = scale². So the flow is exactly the
+    d-dimensional equation of the log-ratio r = log(u/v), r' = D (u^(D−2) + v^(D−2)) E[x (y − βᵀx)], in which neither
+    the long wait near zero nor the fast growth after it costs digits. It is stiff, because plateaus last a negative
+    power of the scale, and solved implicitly.
+
+    Args:
+        task: Inputs and one target.
+        depth: D ≥ 2.
+        scale: Initial value of u and v.
+        duration: Gradient-flow time at which to stop.
+        points: How many times to keep.
+        tolerance: Relative and absolute tolerance of each solver step.
+
+    Returns:
+        Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `coefficient` (β) over `time`, `feature`.
+
+    Raises:
+        InputError: More than one target, a target without correlation with the inputs, a depth below two, a number
+            that is not positive, or scale^(2−D) above 1e12.
+        DivergenceError: The solver could not go on.
+
+    Example:
+        >>> task = Task(np.eye(2) * 2**0.5, np.array([[4.0], [-1.0]]) * 2**0.5)
+        >>> curve = deep_diagonal_flow(task, depth=3, scale=1e-3, duration=800.0)
+        >>> curve["coefficient"].to_numpy()[-1].round(6)
+        array([ 4., -1.])
+    """
+    require(
+        task.output_dimension == 1,
+        f"the task has {task.output_dimension} targets",
+        argument="task",
+        value=task.output_dimension,
+        remedy="a diagonal network has one output, so choose one target",
+    )
+    require_positive(scale=scale, duration=duration, points=points, tolerance=tolerance)
+    require(
+        isinstance(depth, int | np.integer) and depth >= 2,
+        f"depth is {depth}",
+        argument="depth",
+        value=depth,
+        remedy="choose a whole number of at least two",
+    )
+    require_correlation(task)
+    # A clock in which a coordinate leaves zero after a time of order one.
+    unit = time_unit(scale, degree=int(depth)) if scale < 1 else 1.0
+    require(
+        unit <= _LONGEST,
+        f"scale^(2 − depth) is {unit:.3g}",
+        argument="scale",
+        value=scale,
+        remedy=f"choose a larger scale, so that it is at most {_LONGEST:.0e} and jumps can be told from rounding",
+    )
+    flow = _Ratios(task, int(depth), float(np.log(scale)), unit)
+    # A trial step may overflow, and is then rejected.
+    with np.errstate(over="ignore", invalid="ignore"):
+        solution = solve_ivp(
+            lambda _, ratio: flow.velocity(ratio),
+            (0.0, duration / unit),
+            np.zeros(task.input_dimension),
+            "LSODA",
+            jac=lambda _, ratio: flow.jacobian(ratio),
+            rtol=tolerance,
+            atol=tolerance,
+        )
+    time = unit * solution.t
+    record = {"time": time, **flow.statistics(solution.y.T)}
+    if solution.status != 0 or not np.isfinite(record["loss"]).all():
+        raise DivergenceError(
+            f"the flow could not be continued at time {time[-1]:.6g}",
+            time=float(time[-1]),
+            remedy="check the data for extreme values, shorten the duration, or choose a larger scale",
+        )
+    record = resolving(record, points)
+    return make_record(
+        {
+            "loss": (["time"], record["loss"]),
+            "descent_rate": (["time"], record["descent_rate"]),
+            "coefficient": (["time", "feature"], record["coefficient"]),
+        },
+        {"time": record["time"], "feature": list(task.feature_names)},
+        attributes={"flow": "gradient flow", "variables": "log-ratios", "scale": scale, "depth": int(depth)},
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Ratios:
+    """The flow of r = log(u/v) in a clock of the given unit."""
+
+    task: Task
+    depth: int
+    log_scale: float
+    unit: float
+
+    def _log_weights(self, ratio):
+        size = np.abs(ratio)
+        # The smaller weight v obeys v^(D−2) = scale^(D−2) (1 + (v/u)^(D−2))/2; at D = 2 it is scale (v/u)^(1/2).
+        if self.depth == 2:
+            smaller = self.log_scale - size / 2
+        else:
+            decay = np.log1p(np.exp(-(self.depth - 2) * size)) - np.log(2)
+            smaller = self.log_scale + decay / (self.depth - 2)
+        larger = smaller + size
+        return np.where(ratio > 0, larger, smaller), np.where(ratio > 0, smaller, larger)
+
+    def _state(self, ratio):
+        """β and −∂L/∂β, with functions of the weights: exponent p gives u^p and v^p."""
+        log_u, log_v = self._log_weights(ratio)
+
+        def powers(exponent):
+            return np.exp(exponent * log_u), np.exp(exponent * log_v)
+
+        u, v = powers(self.depth)
+        return u - v, self.task.cross_moment[0] - (u - v) @ self.task.input_moment, powers
+
+    def velocity(self, ratio):
+        _, slope, powers = self._state(ratio)
+        return self.unit * self.depth * slope * sum(powers(self.depth - 2))
+
+    def jacobian(self, ratio):
+        depth = self.depth
+        _, slope, powers = self._state(ratio)
+        (u, v), (slow_u, slow_v) = powers(depth), powers(depth - 2)
+        # d log u/dr = u^(D−2)/(u^(D−2) + v^(D−2)) = 1 + d log v/dr, because u^(2−D) + v^(2−D) is conserved.
+        share = slow_u / (slow_u + slow_v)
+        beta = depth * (u * share + v * (1 - share))
+        pace = (depth - 2) * (slow_u * share - slow_v * (1 - share))
+        return self.unit * depth * (np.diag(slope * pace) - (slow_u + slow_v)[:, None] * self.task.input_moment * beta)
+
+    def statistics(self, ratios):
+        beta, slope, powers = self._state(ratios)
+        # L = ½ E y² − ½ βᵀ(Σxy + slope), with ‖∇L‖² = D² Σ slope² (u^(2D−2) + v^(2D−2)).
+        loss = (self.task.target_power - np.sum(beta * (self.task.cross_moment[0] + slope), axis=1)) / 2
+        squares = sum(powers(2 * (self.depth - 1)))
+        return {
+            "loss": np.maximum(loss, 0.0),
+            "descent_rate": self.depth**2 * np.sum(slope**2 * squares, axis=1),
+            "coefficient": beta,
+        }

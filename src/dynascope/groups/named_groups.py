@@ -1,0 +1,177 @@
+"""The groups that have names: cyclic, dihedral, symmetric, alternating, quaternion, octahedral, and direct products."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from dynascope.arguments import require
+from dynascope.errors import InputError
+from dynascope.groups.tables import LARGEST_ORDER, Group
+
+__all__ = [
+    "alternating",
+    "cyclic",
+    "dihedral",
+    "direct_product",
+    "find_group",
+    "octahedral",
+    "quaternion",
+    "symmetric",
+]
+
+
+def cyclic(n: int) -> Group:
+    """The cyclic group Cₙ: g·h = g + h mod n.
+
+    Example:
+        >>> cyclic(3).table
+        array([[0, 1, 2],
+               [1, 2, 0],
+               [2, 0, 1]])
+    """
+    _require_size("n", n, 1, LARGEST_ORDER)
+    return Group(f"C{n}", np.add.outer(np.arange(n), np.arange(n)) % n)
+
+
+def direct_product(first: Group, second: Group) -> Group:
+    """The direct product, with the pair (g, h) numbered g·|second| + h.
+
+    A function on it reshapes to (|first|, |second|).
+
+    Example:
+        >>> direct_product(cyclic(2), cyclic(3)).name
+        'C2xC3'
+    """
+    n = second.order
+    _require_size("order", first.order * n, 1, LARGEST_ORDER)
+    table = first.table[:, None, :, None] * n + second.table[None, :, None, :]
+    return Group(f"{first.name}x{second.name}", table.reshape(first.order * n, first.order * n))
+
+
+def dihedral(n: int) -> Group:
+    """The dihedral group Dₙ of the 2n symmetries of the regular n-gon: s·r = r⁻¹·s.
+
+    The element rᵃ sᵇ has the number a + n b.
+
+    Example:
+        >>> group = dihedral(3)
+        >>> r, s = 1, 3
+        >>> bool(group.table[s, r] == group.table[group.inverse[r], s])
+        True
+    """
+    _require_size("n", n, 1, LARGEST_ORDER // 2)
+    flip, turn = np.divmod(np.arange(2 * n), n)
+    turned = (turn[:, None] + (1 - 2 * flip[:, None]) * turn[None, :]) % n
+    return Group(f"D{n}", turned + n * ((flip[:, None] + flip[None, :]) % 2))
+
+
+def symmetric(n: int) -> Group:
+    """The symmetric group Sₙ of the permutations of n things, in lexicographic order, (π·π′)(i) = π(π′(i)).
+
+    Example:
+        >>> symmetric(4).order
+        24
+    """
+    _require_size("n", n, 1, 6)
+    return Group(f"S{n}", _permutation_table(list(itertools.permutations(range(n)))))
+
+
+def alternating(n: int) -> Group:
+    """The alternating group Aₙ of the even permutations, in lexicographic order, (π·π′)(i) = π(π′(i)).
+
+    Example:
+        >>> alternating(5).order
+        60
+    """
+    _require_size("n", n, 1, 6)
+    return Group(f"A{n}", _permutation_table([each for each in itertools.permutations(range(n)) if _even(each)]))
+
+
+def quaternion() -> Group:
+    """The quaternion group Q₈ in the order 1, −1, i, −i, j, −j, k, −k.
+
+    Example:
+        >>> i, j, k = 2, 4, 6
+        >>> bool(quaternion().table[i, j] == k)
+        True
+    """
+    unit, minus = np.divmod(np.arange(8), 2)
+    units = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
+    minuses = np.array([[0, 0, 0, 0], [0, 1, 0, 1], [0, 1, 1, 0], [0, 0, 1, 1]])
+    pair = np.ix_(unit, unit)
+    return Group("Q8", 2 * units[pair] + (minuses[pair] + minus[:, None] + minus[None, :]) % 2)
+
+
+def octahedral(*, full: bool = True) -> Group:
+    """The symmetries of the cube: all 48 of them (Oₕ = S₄ × C₂), or the 24 rotations (O = S₄).
+
+    A rotation is the permutation of the four diagonals, numbered as in `symmetric(4)`; with the inversion of space, an
+    element of Oₕ is 2·rotation + inversion.
+
+    Example:
+        >>> octahedral().order, octahedral(full=False).order
+        (48, 24)
+    """
+    rotations = symmetric(4)
+    return Group("Oh", direct_product(rotations, cyclic(2)).table) if full else Group("O", rotations.table)
+
+
+def find_group(name: str) -> Group:
+    """The group of a given name.
+
+    Args:
+        name: "C7" (cyclic), "D5" (dihedral, 10 elements), "S4" (symmetric), "A5" (alternating), "Q8" (quaternion), "O"
+            or "Oh" (octahedral: rotations, all), or several joined by "x" for their direct product, as "C5xC5".
+
+    Raises:
+        InputError: The name is none of these, or the group has more than 1000 elements.
+
+    Example:
+        >>> find_group("C5xD3")
+        Group('C5xD3', 30 elements)
+    """
+    families = {"C": cyclic, "D": dihedral, "S": symmetric, "A": alternating}
+    special = {"Q8": quaternion, "O": lambda: octahedral(full=False), "Oh": octahedral}
+    factors = []
+    for part in name.split("x"):
+        parsed = re.fullmatch(r"([CDSA])([1-9][0-9]{0,3})", part)
+        if part in special:
+            factors.append(special[part]())
+        elif parsed:
+            factors.append(families[parsed[1]](int(parsed[2])))
+        else:
+            raise InputError(
+                f"no group is called {name!r}",
+                argument="group",
+                value=name,
+                remedy="use C7, D5, S4, A5, Q8, O or Oh, or several joined by x as in C5xC5",
+            )
+    return functools.reduce(direct_product, factors)
+
+
+def _require_size(argument: str, value: Any, least: int, most: int) -> None:
+    require(
+        isinstance(value, SupportsIndex) and least <= int(value) <= most,
+        f"{argument} is {value}",
+        argument=argument,
+        value=value,
+        remedy=f"choose a whole number from {least} to {most}",
+    )
+
+
+def _permutation_table(permutations: list[tuple[int, ...]]) -> np.ndarray:
+    images = np.array(permutations)
+    radix = images.shape[1] ** np.arange(images.shape[1])
+    codes = images @ radix
+    order = np.argsort(codes)
+    composed = images[:, images] @ radix
+    return order[np.searchsorted(codes[order], composed)]
+
+
+def _even(permutation: tuple[int, ...]) -> bool:
+    return sum(a > b for a, b in itertools.combinations(permutation, 2)) % 2 == 0

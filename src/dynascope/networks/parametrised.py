@@ -1,0 +1,58 @@
+"""Two-layer networks drawn from a parametrisation: all that they start from and learn by is a power of one number."""
+
+from __future__ import annotations
+
+import math
+
+import equinox as eqx
+import numpy as np
+
+from dynascope.networks.two_layer import TwoLayer
+from dynascope.theory.regimes.phases import Parametrisation
+
+__all__ = ["initial_network"]
+
+
+def initial_network(
+    parametrisation: Parametrisation,
+    scaling_parameter: float,
+    input_dimension: int,
+    output_dimension: int = 1,
+    *,
+    width: float = 1.0,
+    activation: str = "linear",
+    seed: int = 0,
+) -> tuple[TwoLayer, dict[str, float]]:
+    """A network drawn from a parametrisation at a value of κ, with the learning rates of its layers.
+
+    The multiplier is absorbed: the second layer holds γu and has the rate γ²η_u, which gives the same function at all
+    times of training.
+
+    Args:
+        parametrisation: The exponents.
+        scaling_parameter: κ > 0.
+        input_dimension: Number of inputs.
+        output_dimension: Number of outputs.
+        width: Factor on the width, as in `Parametrisation.at`.
+        activation: A name that `networks.homogeneous_activation` knows.
+        seed: Seed of the draw.
+
+    Returns:
+        The network and its rates {"first": η_w, "second": γ²η_u}, as `flows.gradient_flow` takes them.
+
+    Example:
+        >>> from dynascope.theory.regimes import standard_parametrisations
+        >>> network, rates = initial_network(standard_parametrisations()["lazy"], 10.0, 3, width=8)
+        >>> network.first.shape, rates, bool(np.abs(network(np.eye(3))).max() < 1e-12)
+        ((3, 8), {'first': 1.0, 'second': 100.0}, True)
+    """
+    size = parametrisation.at(scaling_parameter, width=width)
+    drawn = size.width // 2 if parametrisation.zero_output else size.width
+    network = TwoLayer(input_dimension, drawn, output_dimension, activation=activation, seed=seed)
+    # The weights are drawn with variance 1/width.
+    first = network.first * math.sqrt(drawn * size.first_variance)
+    second = network.second * math.sqrt(drawn * size.second_variance) * size.multiplier
+    if parametrisation.zero_output:
+        first, second = np.concatenate([first, first], axis=1), np.concatenate([second, -second])
+    rates = {"first": size.first_rate, "second": size.multiplier**2 * size.second_rate}
+    return eqx.tree_at(lambda layers: (layers.first, layers.second), network, (first, second)), rates

@@ -1,0 +1,2 @@
+from .prediction import predict as predict
+from .prediction import staircase_record as staircase_record

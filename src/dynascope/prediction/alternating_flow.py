@@ -1,0 +1,102 @@
+"""Predict a staircase for which no closed form is known, by alternating gradient flow on the data."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dynascope.alternating.flow import alternating_flow
+from dynascope.networks.two_layer import TwoLayer
+from dynascope.record.clock import time_unit
+
+__all__ = ["predict_by_alternation"]
+
+# The other scale, as a factor, for the slope of the times: far in the logarithm, near where times grow as a power.
+_FAR, _NEAR = 1e-2, 0.5
+_REST = 5.0  # e-folds of growth of the next neuron that the active ones need to come to rest
+
+
+def predict_by_alternation(
+    task: Any, network: Any, *, scale: float, normalised: bool = False, jumps: int | None = None
+) -> xr.Dataset:
+    """The staircase of any sum of homogeneous neurons.
+
+    Alternating gradient flow is run from two scales. The time of a jump is that at the given scale; its accelerated
+    time is the slope of the time against the unit of accelerated time, in which what does not grow with it cancels.
+
+    Args:
+        task: The data, or an expectation in closed form.
+        network: A sum of neurons of degree two or more, with its weights at unit scale.
+        scale: Factor on the weights at the start, below one.
+        normalised: Whether to predict the homogeneity-normalised flow.
+        jumps: Number of jumps after which to stop; None for all.
+
+    Returns:
+        A staircase record, as of `alternating.alternating_flow`; for a `TwoLayer` network with `input_feature` and
+        `output_feature`, the first and second weights of the neuron that each jump activates, at unit norm.
+
+    Example:
+        >>> from dynascope.tasks import Task
+        >>> task = Task(np.diag([1.0, 1.2, 0.9, 1.1]), [[1.5], [1.0], [-0.8], [-0.9]])
+        >>> staircase = predict_by_alternation(task, TwoLayer(4, 12, 1, activation="relu"), scale=1e-5)
+        >>> staircase["accelerated_time"].to_numpy().round(3), staircase["loss_after"].to_numpy().round(3)
+        (array([2.082, 3.268]), array([0.181, 0.   ]))
+    """
+    other_scale = scale * (_FAR if network.degree == 2 or normalised else _NEAR)
+    here, there = (
+        alternating_flow(network, task, scale=each, normalised=normalised, jumps=jumps) for each in (scale, other_scale)
+    )
+    units = [time_unit(each, degree=network.degree, normalised=normalised) for each in (scale, other_scale)]
+    warnings = json.loads(here.attrs["warnings"])
+    if here.sizes["jump"] == there.sizes["jump"]:
+        slopes = (there["jump_time"] - here["jump_time"]).to_numpy() / (units[1] - units[0])
+        here["accelerated_time"] = ("jump", slopes)
+    else:
+        warnings.append(
+            f"At scale {other_scale:g} there are {there.sizes['jump']} jumps instead of {here.sizes['jump']}, so that "
+            "accelerated times are those of one scale, without their limit."
+        )
+    logarithmic = network.degree == 2 or normalised
+    if logarithmic and here.sizes["jump"]:
+        here = _with_short_plateaus_marked(here)
+    offset = 2.2 / units[0] if logarithmic else 0.1
+    kind = network.activation.name if isinstance(network, TwoLayer) else type(network).__name__
+    here = here.assign_attrs(
+        network=kind,
+        warnings=json.dumps(warnings, ensure_ascii=False),
+        jump_time_tolerance=offset,
+        jump_time_tolerance_reason="times are predicted up to an offset that hardly grows as the scale goes to zero",
+        slope_tolerance=0.05,
+        slope_tolerance_reason="neighbouring jumps still overlap at finite scale",
+    )
+    return _with_features(here, network, task) if isinstance(network, TwoLayer) else here
+
+
+def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:
+    """Mark the jumps before which the active neurons have no time to come to rest, and those that follow such a one."""
+    gaps = np.diff(record["jump_time"].to_numpy())
+    e_folds = np.append(np.inf, gaps * record["growth_rate"].to_numpy()[1:])
+    short = e_folds < _REST
+    reasons = np.where(
+        short,
+        [f"the plateau before it lasts {each:.1f} e-folds only" for each in e_folds],
+        np.where(np.cumsum(short) > 0, "an earlier plateau was too short, and the path may differ from there on", ""),
+    )
+    return record.assign(slow=("jump", np.cumsum(short) > 0), reason=("jump", reasons))
+
+
+def _with_features(record: xr.Dataset, network: TwoLayer, task: Any) -> xr.Dataset:
+    inputs, outputs = network.first.shape[0], network.second.shape[1]
+    direction = record["direction"].to_numpy()
+    names = {"feature": getattr(task, "feature_names", ()), "target": getattr(task, "target_names", ())}
+    coordinates = {
+        name: np.array(names[name]) if len(names[name]) == length else np.arange(length)
+        for name, length in (("feature", inputs), ("target", outputs))
+    }
+    return record.assign(
+        input_feature=(("jump", "feature"), direction[:, :inputs]),
+        output_feature=(("jump", "target"), direction[:, inputs:]),
+    ).assign_coords(coordinates)

@@ -1,0 +1,273 @@
+"""Which neurons are active on which samples, and on how many that has changed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dynascope.arguments import require
+from dynascope.errors import InputError
+from dynascope.probes.array_namespace import array_namespace, holds
+
+__all__ = ["NeuronCounts", "activity", "count_active", "count_flips", "distinct_patterns", "hamming_distance"]
+
+_EVENTS = {"active": "count_active", "flip": "count_flips"}
+
+
+@dataclasses.dataclass(frozen=True)
+class NeuronCounts:
+    """On how many of the samples seen so far something was the case for each neuron.
+
+    Those of several batches add up: `functools.reduce(operator.add, batches)`.
+
+    Attributes:
+        layers: For each layer the number of samples, shape (h,), or (times, h).
+        samples: Number of samples.
+        event: What was counted: "active", z > 0, or "flip", that this is so before and not after, or the reverse.
+    """
+
+    layers: tuple[Any, ...]
+    samples: int
+    event: str
+
+    def __add__(self, other: NeuronCounts) -> NeuronCounts:
+        """The counts over both batches, of the same neurons."""
+        shapes = [[tuple(each.shape) for each in counts.layers] for counts in (self, other)]
+        require(
+            self.event == other.event and shapes[0] == shapes[1],
+            f"counts of {self.event} over neurons {shapes[0]} and of {other.event} over {shapes[1]} do not add up",
+            argument="other",
+            value=other.event,
+            remedy="add up batches of one network and one measure",
+        )
+        layers = tuple(one + more for one, more in zip(self.layers, other.layers, strict=True))
+        return NeuronCounts(layers, self.samples + other.samples, self.event)
+
+
+def count_flips(before: Any, after: Any) -> NeuronCounts:
+    """Count the samples of a batch on which the activation pattern A = 1[z > 0] of each neuron differs.
+
+    A neuron at zero is inactive, as for the gradient of a ReLU.
+
+    Cost: 3 operations for each pre-activation, and memory for as many truth values.
+
+    Args:
+        before: Pre-activations z, shape (n, h), or a sequence of such arrays, one for each layer. All arrays are of one
+            library: NumPy, JAX or PyTorch.
+        after: The same neurons on the same samples at another time, or at several, shape (times, n, h).
+
+    Raises:
+        InputError: No layer, shapes that do not fit, or values that are not finite (not seen while JAX traces).
+
+    Example:
+        >>> import numpy as np
+        >>> count_flips(np.array([[1.0, -1.0], [2.0, 3.0]]), np.array([[1.0, 1.0], [0.5, -3.0]])).layers
+        (array([0, 2]),)
+    """
+    start, now = _layers("before", before), _layers("after", after)
+    fits = len(start) == len(now) and all(
+        len(one.shape) == 2 and tuple(one.shape) == tuple(other.shape)[-2:]
+        for one, other in zip(start, now, strict=True)
+    )
+    shapes = [tuple(each.shape) for each in now]
+    require(
+        fits,
+        f"pre-activations of shapes {[tuple(each.shape) for each in start]} before and {shapes} after do not fit",
+        argument="after",
+        value=shapes,
+        remedy="give the same layers on the same samples, with times in front of those after or not",
+    )
+    xp = array_namespace(*start, *now)
+    flips = tuple(xp.sum((one > 0) != (other > 0), axis=-2) for one, other in zip(start, now, strict=True))
+    return NeuronCounts(flips, int(start[0].shape[0]), "flip")
+
+
+def hamming_distance(flips: NeuronCounts) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """The fraction of (sample, neuron) pairs whose activation has flipped.
+
+    Near one half for patterns that have nothing to do with each other, when neurons are active on half of the samples.
+    Some publications sum over the neurons of a layer instead: multiply by their number.
+
+    Cost: a few operations for each neuron.
+
+    Args:
+        flips: From `count_flips`, over all batches.
+
+    Returns:
+        Name → (dimension names, values), with `time` in front where the counts have it: `hamming_distance` over all
+        pairs, without dimension; `layer_hamming_distance` over `layer`; `neuron_hamming_distance` over `neuron`, layer
+        after layer.
+
+    Raises:
+        InputError: These are counts of something else.
+
+    References:
+        Kunin et al., Get rich quick, arXiv:2406.06158.
+
+    Example:
+        >>> import numpy as np
+        >>> flips = count_flips(np.array([[1.0, -1.0], [2.0, 3.0]]), np.array([[1.0, 1.0], [0.5, -3.0]]))
+        >>> {name: values.tolist() for name, (_, values) in hamming_distance(flips).items()}
+        {'hamming_distance': 0.5, 'layer_hamming_distance': [0.5], 'neuron_hamming_distance': [0.0, 1.0]}
+    """
+    xp, time, fractions = _fractions(flips, "flip")
+    neurons = xp.concat(fractions, axis=-1)
+    return {
+        "hamming_distance": (time, xp.mean(neurons, axis=-1)),
+        "layer_hamming_distance": ((*time, "layer"), xp.stack([xp.mean(f, axis=-1) for f in fractions], axis=-1)),
+        "neuron_hamming_distance": ((*time, "neuron"), neurons),
+    }
+
+
+def count_active(preactivations: Any) -> NeuronCounts:
+    """Count the samples of a batch on which each neuron is active, z > 0.
+
+    Cost: 2 operations for each pre-activation, and memory for as many truth values.
+
+    Args:
+        preactivations: z, shape (n, h) or (times, n, h), or a sequence of such arrays, one for each layer. All arrays
+            are of one library: NumPy, JAX or PyTorch.
+
+    Raises:
+        InputError: As `count_flips`.
+
+    Example:
+        >>> import numpy as np
+        >>> count_active(np.array([[1.0, -1.0, 0.0], [2.0, 3.0, -1.0]])).layers
+        (array([2, 1, 0]),)
+    """
+    layers = _layers("preactivations", preactivations)
+    xp = array_namespace(*layers)
+    return NeuronCounts(tuple(xp.sum(each > 0, axis=-2) for each in layers), int(layers[0].shape[-2]), "active")
+
+
+def activity(active: NeuronCounts) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """How often neurons are active, and which part of a layer never or always is.
+
+    A ReLU neuron that is dead on the training samples gets no gradient; one that is always on is linear on them. Both
+    are statements about the samples seen, so the fractions fall with their number.
+
+    Cost: a few operations for each neuron.
+
+    Args:
+        active: From `count_active`, over all batches.
+
+    Returns:
+        Name → (dimension names, values), with `time` in front where the counts have it: over `neuron`, layer after
+        layer, `active_fraction` of the samples; over `layer` the fractions of neurons `dead_fraction` (active on none)
+        and `always_on_fraction` (active on all).
+
+    Raises:
+        InputError: These are counts of something else.
+
+    Example:
+        >>> import numpy as np
+        >>> found = activity(count_active(np.array([[1.0, -1.0, 0.0, 1.0], [2.0, 3.0, -1.0, 1.0]])))
+        >>> {name: values.tolist() for name, (_, values) in found.items()}
+        {'active_fraction': [1.0, 0.5, 0.0, 1.0], 'dead_fraction': [0.25], 'always_on_fraction': [0.5]}
+    """
+    xp, time, fractions = _fractions(active, "active")
+
+    def share(of: int) -> Any:
+        layers = zip(active.layers, fractions, strict=True)
+        return xp.stack([xp.mean(xp.astype(n == of, like.dtype), axis=-1) for n, like in layers], axis=-1)
+
+    return {
+        "active_fraction": ((*time, "neuron"), xp.concat(fractions, axis=-1)),
+        "dead_fraction": ((*time, "layer"), share(0)),
+        "always_on_fraction": ((*time, "layer"), share(active.samples)),
+    }
+
+
+def distinct_patterns(batches: Iterable[Any]) -> int:
+    """The number of different activation patterns of all neurons together: linear regions of a ReLU network visited.
+
+    Cost: 2 operations for each pre-activation; memory for one batch, and for h/8 bytes and a few more for each
+    different pattern. Patterns are compared on the host, so this does not run inside a compiled function.
+
+    Args:
+        batches: For each batch the pre-activations as for `count_active`, without times. A single batch is `[batch]`.
+
+    Raises:
+        InputError: As `count_flips`; no batch, batches of different neurons, or arrays that JAX traces.
+
+    Example:
+        >>> import numpy as np
+        >>> distinct_patterns([np.array([[1.0, -1.0], [2.0, -3.0]]), np.array([[1.0, 1.0]])])
+        2
+    """
+    import numpy as np
+
+    seen: set[bytes] = set()
+    widths = None
+    for batch in batches:
+        layers = _layers("batches", batch)
+        found = [int(each.shape[-1]) for each in layers]
+        require(
+            all(len(each.shape) == 2 for each in layers) and found == (widths or found),
+            f"a batch has pre-activations of shapes {[tuple(each.shape) for each in layers]}",
+            argument="batches",
+            value=found,
+            remedy="give shapes (n, h), with the same neurons in every batch",
+        )
+        widths = found
+        xp = array_namespace(*layers)
+        active = xp.concat([each > 0 for each in layers], axis=1)
+        try:
+            on_host = np.asarray(active.cpu() if hasattr(active, "cpu") else active)
+        except TypeError:
+            raise InputError(
+                "patterns cannot be told apart while JAX traces",
+                argument="batches",
+                value=type(active).__name__,
+                remedy="call this outside of compiled functions",
+            ) from None
+        packed = np.packbits(on_host, axis=1)
+        seen.update(row.tobytes() for row in packed)
+    require(widths, "there is no batch", argument="batches", value=0, remedy="give at least one")
+    return len(seen)
+
+
+def _layers(name: str, preactivations: Any) -> Sequence[Any]:
+    """The layers, checked: one array is one layer."""
+    layers = list(preactivations) if isinstance(preactivations, list | tuple) else [preactivations]
+    require(len(layers) > 0, f"{name} has no layer", argument=name, value=0, remedy="give one array for each layer")
+    xp = array_namespace(*layers)
+    shapes = [tuple(each.shape) for each in layers]
+    require(
+        all(len(shape) in (2, 3) and min(shape) > 0 and shape[:-1] == shapes[0][:-1] for shape in shapes),
+        f"{name} has layers of shapes {shapes}",
+        argument=name,
+        value=shapes,
+        remedy="give shapes (n, h), or (times, n, h), with the same samples in every layer",
+    )
+    require(
+        all(xp.isdtype(each.dtype, "real floating") for each in layers),
+        f"{name} has values of type {layers[0].dtype}",
+        argument=name,
+        value=str(layers[0].dtype),
+        remedy="pass floating-point numbers, before the activation",
+    )
+    require(
+        holds(sum(xp.sum(xp.astype(~xp.isfinite(each), xp.int32)) for each in layers) == 0),
+        f"{name} has values that are not finite",
+        argument=name,
+        remedy="drop or fill them first",
+    )
+    return layers
+
+
+def _fractions(counts: NeuronCounts, event: str) -> tuple[Any, tuple[str, ...], list[Any]]:
+    """The library, the time dimension if any, and the fraction of samples for each neuron of each layer."""
+    require(
+        counts.event == event,
+        f"these are counts of {counts.event}",
+        argument=event,
+        value=counts.event,
+        remedy=f"take those of {_EVENTS[event]}",
+    )
+    xp = array_namespace(*counts.layers)
+    real = xp.__array_namespace_info__().dtypes().get("float64", xp.float32)
+    fractions = [xp.astype(each, real) / counts.samples for each in counts.layers]
+    return xp, ("time",) * (len(fractions[0].shape) - 1), fractions

@@ -1,0 +1,9 @@
+from .clock import time_unit as time_unit
+from .schema import CONVENTION as CONVENTION
+from .schema import DIMENSIONS as DIMENSIONS
+from .schema import make_record as make_record
+from .schema import validate_record as validate_record
+from .staircase import Staircase as Staircase
+from .store import export as export
+from .store import load as load
+from .store import save as save

@@ -1,0 +1,168 @@
+"""Records: what both theory and experiment produce.
+
+A record is an `xarray.Dataset` whose coordinates and variables have the field's names, whose attributes say what it is
+and by which convention, and which was checked when it was made. Because prediction and observation end in the same
+thing, comparing, plotting, storing and reporting are each written once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dynascope.arguments import require
+from dynascope.errors import InputError
+
+__all__ = ["CONVENTION", "DIMENSIONS", "make_record", "validate_record"]
+
+CONVENTION = "loss = ½ E‖f(x) − y‖² (mean over samples, sum over outputs); time = gradient-flow time at rate 1"
+
+DIMENSIONS = {
+    "time": "gradient-flow time",
+    "step": "optimiser step",
+    "seed": "seed of the initialisation",
+    "scale": "initialisation scale",
+    "learning_rate": "learning rate",
+    "jump": "number of the jump in a staircase, from 1",
+    "level": "number of the plateau in a staircase, from 0",
+    "layer": "layer, from the input",
+    "mode": "mode of the data, strongest first",
+    "sample": "sample of the data",
+    "samples": "number of training samples",
+    "compute": "compute, time times neurons",
+    "neurons": "number of neurons",
+    "exponent": "exponent α of the skill frequencies",
+    "neuron": "hidden neuron",
+    "weight": "weight of a neuron",
+    "head": "attention head",
+    "feature": "input coordinate or feature",
+    "frequency": "frequency of the Fourier transform",
+    "irrep": "irreducible representation",
+    "target": "output coordinate",
+    "length": "number of elements composed",
+    "architecture": "kind of network",
+    "start": "initial weights",
+    "scaling_parameter": "scaling parameter (the width, or what else grows)",
+    "knob": "what is scaled",
+    "skill": "skill of a multitask problem",
+    "class": "class label",
+    "charge": "conserved quantity",
+    "imbalance": "imbalance δ of the layers",
+    "balance": "balance λ of the layers",
+    "hypothesis": "hypothesis",
+    "run": "training run",
+}
+
+_NEVER_NEGATIVE = ("loss", "test_loss", "loss_before", "loss_after", "kernel_distance", "jump_time")
+
+
+def make_record(
+    variables: Mapping[str, tuple[Sequence[str], Any]],
+    coordinates: Mapping[str, Any],
+    *,
+    attributes: Mapping[str, Any] | None = None,
+) -> xr.Dataset:
+    """Build a record and check it.
+
+    Args:
+        variables: For each variable its dimension names and values.
+        coordinates: For each dimension its labels.
+        attributes: What the record is about. Strings and numbers are kept, other values are written as JSON;
+            `convention` and `version` are added.
+
+    Returns:
+        The validated record.
+
+    Raises:
+        InputError: An unknown dimension, a length that does not match, values that are not numbers or text, a time
+            that does not increase, or an attribute that is not plain data.
+
+    Example:
+        >>> curve = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]}, attributes={"seed": 0})
+        >>> curve.attrs["convention"][:4], curve.sizes["time"]
+        ('loss', 2)
+    """
+    from dynascope import __version__
+
+    attributes = {"convention": CONVENTION, "version": __version__, **(attributes or {})}
+    plain = {name: _plain(name, value) for name, value in attributes.items()}
+    try:
+        record = xr.Dataset(
+            {name: (tuple(dimensions), np.asarray(values)) for name, (dimensions, values) in variables.items()},
+            coords={name: np.asarray(labels) for name, labels in coordinates.items()},
+            attrs=plain,
+        )
+    except ValueError as error:
+        raise InputError(
+            f"the record's parts do not fit together ({error})",
+            argument="variables",
+            remedy="give every variable the lengths of its coordinates",
+        ) from None
+    return validate_record(record)
+
+
+def validate_record(record: xr.Dataset) -> xr.Dataset:
+    """Return the record unchanged if it follows the schema.
+
+    Raises:
+        InputError: As `make_record`.
+    """
+    for name in record.dims:
+        require(
+            name in DIMENSIONS,
+            f"{name!r} is not a dimension of records",
+            argument=str(name),
+            value=str(name),
+            remedy=f"use one of {', '.join(DIMENSIONS)}",
+        )
+        require(
+            name in record.coords,
+            f"the dimension {name!r} has no labels",
+            argument=str(name),
+            remedy="give a coordinate of the same name",
+        )
+    for name, values in record.variables.items():
+        require(
+            values.dtype.kind in "fiubU",
+            f"{name!r} has values of type {values.dtype}",
+            argument=str(name),
+            value=str(values.dtype),
+            remedy="use real numbers, truth values or text",
+        )
+        if name in _NEVER_NEGATIVE:
+            lowest = np.nanmin(values.to_numpy(), initial=0.0)
+            require(
+                lowest >= 0,
+                f"{name!r} goes down to {lowest:.6g}",
+                argument=str(name),
+                value=float(lowest),
+                remedy="it must not be negative",
+            )
+    if "time" in record.dims:
+        steps = np.diff(record["time"].to_numpy())
+        require(bool(np.all(steps > 0)), "time does not increase", argument="time", remedy="sort it and drop repeats")
+    for name in ("convention", "version"):
+        require(name in record.attrs, f"the attribute {name!r} is missing", argument=name, remedy="use make_record")
+    return record
+
+
+def _plain(name: str, value: Any) -> str | int | float:
+    if isinstance(value, bool | np.bool):
+        return int(value)
+    if isinstance(value, str | int | float):
+        return value
+    if isinstance(value, np.integer | np.floating):
+        return value.item()
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except TypeError:
+        raise InputError(
+            f"the attribute {name!r} is a {type(value).__name__}",
+            argument=name,
+            value=type(value).__name__,
+            remedy="use text, numbers, or lists and dictionaries of them",
+        ) from None

@@ -1,0 +1,315 @@
+"""Storing records: a zarr folder to work with, or one zip file to pass on.
+
+A file appears whole or not at all: it is written beside its target under another name and renamed. Nothing that is
+read can run code: a record whose arrays need a decoder other than plain decompression is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zipfile import ZipFile, ZipInfo, is_zipfile
+
+import xarray as xr
+
+from dynascope.arguments import require
+from dynascope.errors import InputError
+from dynascope.record import validate_record
+
+if TYPE_CHECKING:
+    import zarr
+
+__all__ = ["export", "load", "save", "written_beside"]
+
+# Version 2 of the format is the one that specifies fixed-length text, so labels come back as they went in.
+_FORMAT = 2
+_GROUPS = ["/", "/setup", "/observed", "/predicted", "/residual"]
+_COMPRESSORS = {"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"}
+
+
+def save(tree: xr.DataTree | xr.Dataset, path: str | PathLike[str]) -> Path:
+    """Save a record as a zarr store, a folder, in place of an older record of the same name.
+
+    The older record is kept until the new one is complete, so that neither a failed write nor a kill loses both.
+
+    Args:
+        tree: The record, or a tree of records such as `compare` returns.
+        path: The folder to make, by custom named `….zarr`; its parent must exist.
+
+    Returns:
+        The path.
+
+    Raises:
+        InputError: The tree is not made of records, or the path holds something that is not a record.
+
+    Example:
+        >>> import tempfile
+        >>> from dynascope.record import make_record
+        >>> curve = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     load(save(curve, f"{folder}/curve.zarr"))["loss"].values
+        array([1. , 0.5])
+    """
+    tree = _checked(tree)
+    target = Path(path)
+    _restore(target)
+    require(
+        not os.path.lexists(target) or _is_store(target),
+        f"{str(target)!r} exists and is not a record",
+        argument="path",
+        value=str(target),
+        remedy="choose another path, or move it away first",
+    )
+    with written_beside(target) as partial:
+        _write(tree, partial)
+    return target
+
+
+def export(tree: xr.DataTree | xr.Dataset, path: str | PathLike[str]) -> Path:
+    """Save a record as one file, a zipped zarr store, which `load` reads too.
+
+    Args:
+        tree: The record, or a tree of records.
+        path: The file to make, named `….zip`; its folder must exist.
+
+    Returns:
+        The path.
+
+    Raises:
+        InputError: The tree is not made of records, the name does not end in `.zip`, or the path holds something that
+            is not a record.
+    """
+    tree = _checked(tree)
+    target = Path(path)
+    require(
+        target.suffix == ".zip",
+        f"{str(target)!r} does not end in '.zip'",
+        argument="path",
+        value=str(target),
+        remedy="name the file ….zip, or save a folder with record.save",
+    )
+    require(
+        not os.path.lexists(target) or _is_archive(target),
+        f"{str(target)!r} exists and is not a record",
+        argument="path",
+        value=str(target),
+        remedy="choose another path, or move it away first",
+    )
+    with written_beside(target) as partial, tempfile.TemporaryDirectory() as folder, ZipFile(partial, "w") as archive:
+        record = Path(folder, "record")
+        _write(tree, record)
+        for file in sorted(file for file in record.rglob("*") if file.is_file()):
+            # A ZipInfo of its own carries no clock, so that equal records give equal files.
+            archive.writestr(ZipInfo(file.relative_to(record).as_posix()), file.read_bytes())
+    return target
+
+
+def load(path: str | PathLike[str]) -> xr.DataTree:
+    """Read a record that `save` or `export` wrote, into memory.
+
+    Args:
+        path: The zarr folder or the zip file.
+
+    Returns:
+        The tree of records, checked; a record that was saved alone is the root of the tree.
+
+    Raises:
+        InputError: The path is missing, is not a record, or is damaged.
+    """
+    target = Path(path)
+    source = target if target.exists() else _previous(target)
+    require(
+        source.exists(),
+        f"{str(target)!r} does not exist",
+        argument="path",
+        value=str(target),
+        remedy="give the path of a record that dynascope saved",
+    )
+    require(
+        _is_store(source) or _is_archive(source),
+        f"{str(target)!r} is not a record",
+        argument="path",
+        value=str(target),
+        remedy="give a zarr folder or a zip file that dynascope saved",
+    )
+    try:
+        if source.is_dir():
+            return _checked(_read(source))
+        with tempfile.TemporaryDirectory() as folder, ZipFile(source) as archive:
+            archive.extractall(folder)
+            return _checked(_read(Path(folder)))
+    except InputError:
+        raise
+    except Exception as error:  # A damaged store fails in zarr, in numcodecs or in xarray, each in its own way.
+        raise InputError(
+            f"{str(target)!r} is damaged ({type(error).__name__}: {error})",
+            argument="path",
+            value=str(target),
+            remedy="make the record again",
+        ) from error
+
+
+@contextmanager
+def written_beside(path: str | PathLike[str]) -> Iterator[Path]:
+    """Give a free path beside the target, and rename what was written there to the target at the end.
+
+    After an error the target is as it was. A file or a folder may be written; the target may exist, as the same kind.
+
+    Args:
+        path: The target; its folder must exist.
+
+    Yields:
+        A path in the same folder with the same suffix.
+
+    Raises:
+        InputError: The folder of the target does not exist, or the target of a file is a folder.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with written_beside(Path(folder, "note.txt")) as partial:
+        ...         _ = partial.write_text("whole")
+        ...     [file.name for file in Path(folder).iterdir()]
+        ['note.txt']
+    """
+    target = Path(path)
+    require(
+        target.parent.is_dir(),
+        f"the folder {str(target.parent)!r} does not exist",
+        argument="path",
+        value=str(target),
+        remedy="create it first, or choose another",
+    )
+    # The link stays a link: what it points at is replaced.
+    target = target.resolve()
+    partial = target.with_name(f".{target.stem}.{secrets.token_hex(4)}{target.suffix}")
+    try:
+        yield partial
+        if partial.is_dir():
+            _replace_folder(partial, target)
+        else:
+            require(
+                not target.is_dir(),
+                f"{str(path)!r} is a folder",
+                argument="path",
+                value=str(path),
+                remedy="give the name of a file",
+            )
+            os.replace(partial, target)
+    finally:
+        _delete(partial)
+
+
+def _replace_folder(new: Path, target: Path) -> None:
+    if target.exists():
+        previous = _previous(target)
+        os.rename(target, previous)
+        try:
+            os.rename(new, target)
+        except BaseException:
+            os.rename(previous, target)
+            raise
+        shutil.rmtree(previous)
+    else:
+        os.rename(new, target)
+
+
+def _previous(target: Path) -> Path:
+    target = target.resolve()
+    return target.with_name(f".{target.name}.previous")
+
+
+def _restore(target: Path) -> None:
+    """Finish a replacement that a kill cut short."""
+    previous = _previous(target)
+    if _is_store(previous) and target.exists():
+        shutil.rmtree(previous)
+    elif _is_store(previous):
+        os.rename(previous, target.resolve())
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _is_store(path: Path) -> bool:
+    """Whether the path is a zarr folder in which this package wrote a record."""
+    return (path / ".zgroup").is_file() and any(
+        '"convention"' in attributes.read_text("utf-8", errors="replace")
+        for attributes in [*path.glob(".zattrs"), *path.glob("*/.zattrs")]
+    )
+
+
+def _is_archive(path: Path) -> bool:
+    if not (path.is_file() and is_zipfile(path)):
+        return False
+    with ZipFile(path) as archive:
+        return ".zgroup" in archive.namelist()
+
+
+def _checked(tree: xr.DataTree | xr.Dataset) -> xr.DataTree:
+    tree = xr.DataTree(tree) if isinstance(tree, xr.Dataset) else tree
+    require(
+        isinstance(tree, xr.DataTree),
+        f"the record is a {type(tree).__name__}",
+        argument="tree",
+        value=type(tree).__name__,
+        remedy="pass an xarray Dataset or DataTree",
+    )
+    require(
+        any("convention" in node.attrs for node in [tree, *tree.children.values()]),
+        "no group of the tree is a record",
+        argument="tree",
+        remedy="make the groups with make_record",
+    )
+    for node in tree.subtree:
+        if node.variables:
+            validate_record(node.to_dataset(inherit=False))
+    return tree
+
+
+def _write(tree: xr.DataTree, path: Path) -> None:
+    # Every chunk is written, even one of nothing but zeros, so that a chunk that is missing later is a loss.
+    tree.to_zarr(path, zarr_format=_FORMAT, consolidated=False, write_empty_chunks=True)
+
+
+def _read(path: Path) -> xr.DataTree:
+    import zarr
+
+    for name, member in zarr.open_group(path, mode="r", zarr_format=_FORMAT).members(max_depth=None):
+        if isinstance(member, zarr.Array):
+            _check_array(name, member)
+    with xr.open_datatree(path, engine="zarr", consolidated=False, decode_times=False) as tree:
+        records = {node.path: node.to_dataset(inherit=False).load() for node in tree.subtree}
+    # Folders list their files in no order of their own.
+    names = sorted(records, key=lambda name: (name.count("/"), _GROUPS.index(name) if name in _GROUPS else 99, name))
+    return xr.DataTree.from_dict({name: records[name][sorted(records[name].data_vars, key=str)] for name in names})
+
+
+def _check_array(name: str, array: zarr.Array) -> None:
+    """Refuse an array that would run code when decoded (zarr can name pickle as a codec) or that lacks a chunk."""
+    require(
+        not array.filters and all(getattr(codec, "codec_id", None) in _COMPRESSORS for codec in array.compressors),
+        f"the array {name!r} needs a decoder that is not plain decompression",
+        argument="path",
+        value=name,
+        remedy="load only records that dynascope saved",
+    )
+    missing = array.nchunks - array.nchunks_initialized
+    require(
+        missing == 0,
+        f"the array {name!r} lacks {missing} of its {array.nchunks} chunks",
+        argument="path",
+        value=name,
+        remedy="copy the record again, whole",
+    )

@@ -1,0 +1,1 @@
+"""Studies of features: which are learned, from how many samples, and how few are enough."""

@@ -1,0 +1,1 @@
+"""Studies of grokking: generalisation long after the training samples are fitted."""

@@ -1,0 +1,388 @@
+"""Grokking of digits: what four dials do to the delay, and which of them are one dial in disguise."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from dynascope.studies.grokking.grokking_remedies import TABLE, TWINS, Dials, put_claims, remedies
+from dynascope.studies.study import Reference, Study, curve_tolerance
+
+if TYPE_CHECKING:
+    import numpy as np
+    import xarray as xr
+
+
+__all__ = ["GrokkingDigits"]
+
+_HIDDEN_LAYERS = 3
+_BLANK = 4  # blank pixels whose weights are followed, at most
+_FIRST_RECORD = 10
+_POSITIVE = (
+    *("weight_scale", "target_scale", "small_weights", "large_targets", "small_inputs", "small_outputs", "width"),
+    *("learning_rate", "weight_decay", "batch_size", "train_threshold", "test_threshold"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class GrokkingDigits(Study):
+    """Large initial weights make an MLP fit digits long before it generalises; four dials are said to cure it.
+
+    A tanh MLP of four layers, y = b·f(a·x), learns T times the one-hot class by squared loss, with Adam and a weight
+    decay λ that is part of the loss, from large weights. Each remedy turns one dial: smaller weights, larger targets T,
+    smaller inputs a, smaller outputs b. Measured are the delay between the steps at which training and test accuracy
+    pass their thresholds (one that is not passed counts as passed at the last step, and `reached` is false), and the
+    distance κ_CKA of the features to a minimum. That a remedy shortens the delay, and that it brings fewer features,
+    are hypotheses: their effects are reported with intervals over seeds, and no verdict depends on them.
+
+    Judged is what theory says whatever the data. (1) The steps of Adam do not depend on the size of the loss, so that
+    b and T are one dial b/T as long as λ and the ε of Adam go with T². A layer whose rate goes with its size, and whose
+    λ with the inverse square, may be of any size, so that small inputs are small weights of the first layer at a small
+    rate, and small outputs small weights of the last. Three remedies are trained a second time, each by such a twin of
+    its dial, and the ratio of the losses (`loss_ratio`) is known at every step. Hence outputs downscaled are targets
+    upscaled with a decay that is stronger by 1/b². (2) The weights of pixels that are blank in all images feel the
+    decay alone (`blank_weight`, their root mean square over the first): Adam takes them to zero at its own rate, about
+    η a step, however small λ is. Smaller ones count as η, for about zero Adam amplifies their rounding. (3) The outputs
+    lie in the span of the features, so that the utilizations add up to one (`total_utilization_after`).
+
+    Attributes:
+        data: "digits", or the path of labelled images.
+        samples: Number of training images.
+        test_samples: Largest number of test images.
+        width: Neurons in each of the three hidden layers.
+        weight_scale: Factor on initial weights of variance 1/(input width).
+        target_scale: T.
+        small_weights: Factor on the initial weights in the remedy by weights.
+        large_targets: T in the remedy by targets.
+        small_inputs: a in the remedy by inputs.
+        small_outputs: b in the remedy by outputs.
+        learning_rate: η of Adam.
+        weight_decay: λ of ½λ‖θ‖². The 10⁻⁴ of the source, beside an error without ½ that is averaged over ten outputs,
+            is 5·10⁻⁴ here.
+        batch_size: Images in a step.
+        steps: Number of steps.
+        records: Number of steps at which all is measured, in nearly equal ratios.
+        train_threshold: Training accuracy from which the training images count as learned.
+        test_threshold: The same of the test images.
+        seeds: Number of initialisations of each run, two or more.
+        seed: Seed of the choice of training images.
+    """
+
+    data: str = "digits"
+    samples: int = 1000
+    test_samples: int = 1000
+    width: int = 128
+    weight_scale: float = 5.0
+    target_scale: float = 3.0
+    small_weights: float = 1.0
+    large_targets: float = 30.0
+    small_inputs: float = 0.01
+    small_outputs: float = 0.1
+    learning_rate: float = 1e-3
+    weight_decay: float = 5e-4
+    batch_size: int = 128
+    steps: int = 8000
+    records: int = 60
+    train_threshold: float = 0.99
+    test_threshold: float = 0.9
+    seeds: int = 4
+    seed: int = 0
+
+    name: ClassVar[str] = "grokking-digits"
+    reference: ClassVar[Reference] = Reference(
+        paper="Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, section 6.4.3); Y. Nam, S. H. Lee, "
+        "C. Domine, Y. C. Park, C. London, W. Choi, N. Goring, S. Lee, Position: Solve layerwise linear models first "
+        "to understand neural dynamical phenomena",
+        arxiv="2502.21009",
+        claim="Smaller weights, inputs or outputs and larger targets shorten the delay of grokking; small outputs are "
+        "large targets with a stronger decay.",
+    )
+    along: ClassVar = ("step", "run")
+    minutes: ClassVar[float] = 2.5
+    tolerance: ClassVar = curve_tolerance(
+        loss_ratio=(1e-6, "the factors are powers of two, so that both runs round alike"),
+        blank_weight=(1e-3, "the recursion is exact; the weights were trained in single precision"),
+        total_utilization_after=(
+            1e-6,
+            "outputs and features are those of the network in float64, down to modes of size 1e-12",
+        ),
+    )
+    tiny: ClassVar = {
+        **{"samples": 120, "test_samples": 60, "width": 16, "batch_size": 30, "learning_rate": 0.01},
+        **{"steps": 300, "records": 40, "train_threshold": 0.8, "test_threshold": 0.5, "seeds": 2},
+    }
+
+    def observe(self) -> xr.Dataset:
+        """Train the default, the remedies and the twins from all seeds, and put the hypotheses to them."""
+        import numpy as np
+
+        from dynascope.comparison.effect import report_effects
+        from dynascope.record import make_record
+
+        curves, found = {}, {}
+        for seed in range(self.seeds):
+            for name, (along, numbers) in self._trained(seed).items():
+                for values, kept in ((along, curves), (numbers, found)):
+                    for quantity, value in values.items():
+                        kept.setdefault(quantity, {}).setdefault(name, []).append(value)
+        loss = {name: np.array(values) for name, values in curves["loss"].items()}
+        claims, effects = put_claims(found)
+        return make_record(
+            {
+                "loss_ratio": (("knob", "seed", "step"), [loss[name] / loss[run] for name, run in TWINS.items()]),
+                **{name: (("run", "seed", "step"), [values[run] for run in TABLE]) for name, values in curves.items()},
+                **{name: (("run", "seed"), [values[run] for run in TABLE]) for name, values in found.items()},
+                **report_effects(claims, effects),
+            },
+            {
+                "run": list(TABLE),
+                "knob": list(TWINS),
+                "seed": np.arange(self.seeds),
+                "step": self._recorded,
+                "hypothesis": [claim.name for claim in claims],
+            },
+            attributes=self._about(),
+        )
+
+    def predict(self) -> xr.Dataset:
+        """The ratio of the losses of twins, the weights of blank pixels, and the sum of the utilizations."""
+        import numpy as np
+
+        from dynascope.record import make_record
+
+        images, runs, shape = self._images, self._runs, (self.seeds, len(self._recorded))
+        ratios = [(runs[name].target / runs[run].target) ** 2 for name, run in TWINS.items()]
+        variables: dict[str, Any] = {
+            "loss_ratio": (("knob", "seed", "step"), [np.full(shape, ratio) for ratio in ratios]),
+            "total_utilization_after": (("run", "seed"), np.ones((len(TABLE), self.seeds))),
+        }
+        if len(images.blank):
+            size = [self._blank_weights(runs[name]) for name in TABLE]
+            variables["blank_weight"] = (("run", "seed", "step"), size)
+        return make_record(
+            variables,
+            {"run": list(TABLE), "knob": list(TWINS), "seed": np.arange(self.seeds), "step": self._recorded},
+            attributes={
+                "theory": "symmetries of Adam with decay, and weights that feel nothing else",
+                "reference": self.reference.paper,
+                **self._about(),
+            },
+        )
+
+    @functools.cached_property
+    def _images(self) -> _Images:
+        import numpy as np
+
+        from dynascope.arguments import require, require_positive
+        from dynascope.studies.features.feature_runs import labelled_images
+
+        require_positive(**{name: getattr(self, name) for name in _POSITIVE})
+        for name, fewest in (("seeds", 2), ("records", 3), ("steps", 2 * _FIRST_RECORD)):
+            require(
+                getattr(self, name) >= fewest,
+                f"{name} is {getattr(self, name)}",
+                argument=name,
+                value=getattr(self, name),
+                remedy=f"choose {fewest} or more",
+            )
+        data = labelled_images(self.data, self.samples, self.test_samples, self.seed)
+        require(
+            self.batch_size <= self.samples,
+            f"batch_size is {self.batch_size} and there are {self.samples} training images",
+            argument="batch_size",
+            value=self.batch_size,
+            remedy="choose at most as many",
+        )
+        require(
+            self.samples > max(data.classes, 1),
+            f"there are {self.samples} training images of {data.classes} classes",
+            argument="samples",
+            value=self.samples,
+            remedy="choose more than there are classes",
+        )
+        require(
+            len(data.test_inputs) > data.classes,
+            f"there are {len(data.test_inputs)} test images of {data.classes} classes",
+            argument="test_samples",
+            value=self.test_samples,
+            remedy="choose more than there are classes",
+        )
+        inputs, test = (each.reshape(len(each), -1) for each in (data.inputs, data.test_inputs))
+        # Less the least value of each pixel, over the largest of all; those of a blank pixel are zero exactly.
+        least = inputs.min(axis=0)
+        largest = (inputs - least).max()
+        require(largest > 0, "all images are the same", argument="data", value=self.data, remedy="give others")
+        return _Images(
+            (inputs - least) / largest,
+            np.eye(data.classes, dtype=np.float32)[data.labels],
+            (test - least) / largest,
+            np.eye(data.classes, dtype=np.float32)[data.test_labels],
+            np.flatnonzero(np.ptp(inputs, axis=0) == 0)[:_BLANK],
+            data.name,
+            (*data.description, "Each pixel less its least value, over the largest of all."),
+        )
+
+    @functools.cached_property
+    def _runs(self) -> dict[str, Dials]:
+        """The runs of the table, then the twins."""
+        return remedies(
+            Dials(self.weight_scale, self.target_scale),
+            weights=self.small_weights,
+            targets=self.large_targets,
+            inputs=self.small_inputs,
+            outputs=self.small_outputs,
+        )
+
+    @functools.cached_property
+    def _recorded(self) -> np.ndarray:
+        import numpy as np
+
+        spread = np.geomspace(_FIRST_RECORD, self.steps, self.records - 1).round().astype(int)
+        return np.unique(np.append(0, spread))
+
+    def _network(self, run: Dials, seed: int) -> Any:
+        import jax
+        import numpy as np
+
+        from dynascope.networks import MLP
+        from dynascope.studies.regimes.scaled_network import scaled_flow
+
+        images = self._images
+        widths = (images.inputs.shape[1], *(self.width,) * _HIDDEN_LAYERS, images.targets.shape[1])
+        network = MLP(widths, activation="tanh", scale=run.weight, seed=seed)
+        factors = (run.first_layer, *(1.0,) * (_HIDDEN_LAYERS - 1), run.last_layer)
+        biases = (*(1.0,) * _HIDDEN_LAYERS, run.last_layer)
+        gauge = jax.tree.unflatten(jax.tree.structure(network), (*factors, *biases))
+        started = jax.tree.map(np.multiply, network, gauge)
+        dials = (run.target, run.input, run.output, run.decay * self.weight_decay, 1 / run.decay)
+        whole = scaled_flow().module(started, gauge, *dials)
+        return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), whole)
+
+    def _trained(self, seed: int) -> dict[str, tuple[dict[str, np.ndarray], dict[str, float]]]:
+        """Curves of every run from one seed, and what is measured of those of the table."""
+        import jax
+        import numpy as np
+
+        from dynascope.flows import descend
+        from dynascope.studies.regimes.scaled_network import scaled_flow
+        from dynascope.tasks import Task
+
+        images, flow = self._images, scaled_flow()
+        networks = [self._network(run, seed) for run in self._runs.values()]
+        # The network returns its error, so that the factor on the targets is no part of the program.
+        pairs = np.concatenate([images.inputs, images.targets], axis=1)
+        record = descend(
+            networks,
+            Task(pairs, np.zeros_like(images.targets), name=images.name),
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            optimizer=flow.optimizer,
+            batch_size=self.batch_size,
+            record_steps=self._recorded,
+            statistics=flow.statistics,
+            seed=seed,
+        )
+        found = {}
+        for place, (name, start) in enumerate(zip(self._runs, networks, strict=True)):
+            curves = {"loss": record["loss"].to_numpy()[place].astype(float)}
+            numbers: dict[str, float] = {}
+            if name in TABLE:
+                snapshots = flow.unravelled(start, record["weights"].to_numpy()[place])
+                curves["accuracy"] = flow.accuracy(snapshots, images.inputs, images.targets)
+                curves["test_accuracy"] = flow.accuracy(snapshots, images.test_inputs, images.test_targets)
+                if len(images.blank):
+                    weights = snapshots.network.weights[0][:, images.blank].astype(float)
+                    size = np.sqrt(np.mean(weights**2, axis=(1, 2)))
+                    curves["blank_weight"] = np.maximum(size, self.learning_rate) / size[0]
+                numbers, learned = self._delay(curves["accuracy"], curves["test_accuracy"])
+                for when, record_number in (("before", learned), ("after", -1)):
+                    each = jax.tree.map(lambda leaf, at=record_number: np.asarray(leaf[at], float), snapshots)
+                    numbers |= {f"{quantity}_{when}": value for quantity, value in self._features(each).items()}
+            found[name] = curves, numbers
+        return found
+
+    def _delay(self, accuracy: np.ndarray, test_accuracy: np.ndarray) -> tuple[dict[str, float], int]:
+        """When the thresholds were passed, and the number of the record at which the training images were learned."""
+        import math
+
+        from dynascope.theory.grokking import grokking_delay
+
+        # Not from step zero, which has no logarithm.
+        steps, curves = self._recorded[1:], (accuracy[1:], test_accuracy[1:])
+        found = grokking_delay(steps, *curves, self.train_threshold, self.test_threshold)
+        known = found.train_step, found.test_step
+        train, test = (float(steps[-1] if each is None else each) for each in known)
+        numbers = {
+            "train_step": train,
+            "test_step": test,
+            "delay": test - train,
+            "delay_decades": math.log10(test / train),
+            "delay_resolution": found.resolution,
+            "reached": None not in known,
+        }
+        return numbers, 1 + steps.tolist().index(train)
+
+    def _features(self, network: Any) -> dict[str, float]:
+        """Metrics of the features of a network on the training images, and κ on the test images too."""
+        import warnings
+
+        import jax
+        import numpy as np
+
+        from dynascope.probes.features import feature_metrics, kappa_cka
+
+        def both(inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            with jax.enable_x64(True):
+                features = np.asarray(network.features(inputs.astype(float)))
+                return features, np.asarray(network.outputs(inputs.astype(float)))
+
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*(balanced|modes beyond the samples)")
+            found = feature_metrics(*both(self._images.inputs), bias=True)
+        return {
+            "kappa": float(found["kappa_cka"][1]),
+            "test_kappa": float(kappa_cka(*both(self._images.test_inputs))),
+            "effective_dimension": float(found["effective_dimension"][1]),
+            "total_utilization": float(np.sum(found["utilization"][1])),
+        }
+
+    def _blank_weights(self, run: Dials) -> np.ndarray:
+        """Root mean square over the first, (seeds, records), of weights that nothing but the decay moves."""
+        import jax
+        import numpy as np
+
+        from dynascope.studies.regimes.scaled_network import scaled_flow
+
+        rows = self._images.blank
+        start = np.array([self._network(run, seed).network.weights[0][rows] for seed in range(self.seeds)], float)
+        with jax.enable_x64(True):
+            counts = np.arange(1, self.steps + 1)
+            size = np.asarray(scaled_flow().decay_alone(start, self.weight_decay, self.learning_rate, counts))
+        first = np.sqrt(np.mean(start**2, axis=(1, 2)))
+        return np.maximum(np.vstack([first, size]), self.learning_rate)[self._recorded].T / first[:, None]
+
+    def _about(self) -> dict[str, Any]:
+        images = self._images
+        return {
+            "task": images.name,
+            "description": list(images.description),
+            "samples": self.samples,
+            "network": "mlp, tanh, four layers",
+            "scale": 1.0,
+            "train_threshold": self.train_threshold,
+            "test_threshold": self.test_threshold,
+            "confidence": 0.95,
+        }
+
+
+class _Images(NamedTuple):
+    """Pixels in rows, one-hot classes, and the numbers of the pixels that are blank in all training images."""
+
+    inputs: np.ndarray
+    targets: np.ndarray
+    test_inputs: np.ndarray
+    test_targets: np.ndarray
+    blank: np.ndarray
+    name: str
+    description: tuple[str, ...]

@@ -1,0 +1,1 @@
+"""Studies of linear networks, whose training is solved exactly."""

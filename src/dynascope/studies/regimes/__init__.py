@@ -1,0 +1,1 @@
+"""Studies of regimes: lazy or rich, by scale, width and rates."""

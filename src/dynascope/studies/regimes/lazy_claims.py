@@ -1,0 +1,76 @@
+"""Features on the way from rich to lazy: what is measured of them at the end, and what is claimed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from dynascope.comparison.effect import Effect, Hypothesis
+
+__all__ = ["final_features", "put_claims"]
+
+# Metric, expected direction as targets shrink, statement.
+_CLAIMS = (
+    ("kappa_cka", 1, "Small targets leave more features."),
+    ("effective_dimension", 1, "Small targets leave more features with a part in the intensity."),
+    ("feature_similarity", 1, "Small targets leave the features as they were."),
+    ("final_test_error", 1, "Small targets test worse."),
+)
+_METRICS = ("kappa_cka", "effective_dimension", "effective_dimension_quality", "effective_dimension_utilization")
+
+
+def final_features(
+    features: np.ndarray, outputs: np.ndarray, before: np.ndarray, labels: np.ndarray
+) -> dict[str, list[float]]:
+    """Metrics of the features of training samples, for each seed.
+
+    Args:
+        features: Shape (seeds, n, p).
+        outputs: Shape (seeds, n, c).
+        before: The features at the start.
+        labels: Shape (n, c).
+    """
+    from dynascope.probes.features import feature_metrics
+    from dynascope.probes.kernel import centred_alignment
+
+    with warnings.catch_warnings():
+        # Few samples are what is studied here, and the page says so.
+        warnings.filterwarnings("ignore", message=".*(balanced|modes beyond the samples)")
+        found = [feature_metrics(h, f, labels, bias=True) for h, f in zip(features, outputs, strict=True)]
+    return {
+        **{name: [float(each[name][1]) for each in found] for name in _METRICS},
+        "feature_similarity": [
+            float(centred_alignment(h @ h.T, g @ g.T)) for h, g in zip(features, before, strict=True)
+        ],
+    }
+
+
+def put_claims(scaled: Sequence[dict[str, Any]], last: dict[str, Any]) -> tuple[list[Hypothesis], list[Effect]]:
+    """What is claimed of the features, and what the runs say of it.
+
+    Args:
+        scaled: What was measured of networks with ever smaller targets.
+        last: The same of those of which the last layer alone is trained.
+    """
+    from dynascope.comparison.effect import Hypothesis
+
+    laziest = scaled[-1]
+    claims = {
+        Hypothesis("smallness of targets", metric, direction, f"H{k}", statement): [each[metric] for each in scaled]
+        for k, (metric, direction, statement) in enumerate(_CLAIMS, start=1)
+    }
+    claims |= {
+        Hypothesis("frozen layers", "kappa_cka", 1, "H5", "A last layer trained alone has more features still."): [
+            laziest["kappa_cka"],
+            last["kappa_cka"],
+        ],
+        Hypothesis("which limit", "distance", 1, "H6", "A lazy network is nearer to its linearisation."): [
+            laziest["distance_to_linearised"],
+            laziest["distance_to_last_layer"],
+        ],
+    }
+    return list(claims), [claim.compare(levels) for claim, levels in claims.items()]

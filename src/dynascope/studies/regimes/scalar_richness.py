@@ -1,0 +1,99 @@
+"""Scalar networks that are made richer or lazier, and how much their weights grow when they are trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dynascope.theory.modes.scalar import Setting
+
+__all__ = ["final_growth", "turned"]
+
+_WIDENINGS = (1, 4, 16)
+_REST = 30.0  # time constants for which they are trained once they have left the start
+_ACCURACY = 1e-11
+
+
+def turned(neurons: int, target: float, factor: float) -> dict[str, Setting]:
+    """A network with weights ±1 that starts at zero, made richer in three ways, and widened with outputs over √width.
+
+    All are of one shape: neurons without weights fill up the narrow ones, and stay so.
+
+    Args:
+        neurons: Even.
+        target: S > 0.
+        factor: c, by which the target is multiplied, the output divided, or the square of the weights divided.
+
+    Raises:
+        InputError: A number that is not positive, or an odd number of neurons.
+    """
+    import numpy as np
+
+    from dynascope.arguments import require, require_positive
+    from dynascope.theory.modes.scalar import Setting
+
+    require_positive(factor=factor, scalar_target=target, scalar_neurons=neurons)
+    require(
+        neurons % 2 == 0,
+        f"scalar_neurons is {neurons}",
+        argument="scalar_neurons",
+        value=neurons,
+        remedy="choose an even number, so that the network starts at zero",
+    )
+    place = np.arange(neurons * _WIDENINGS[-1])
+
+    def of(width: int) -> Setting:
+        weights = 1.0 * (place < width)
+        return Setting(target, weights, weights * (-1.0) ** place)
+
+    start, small = of(neurons), np.sqrt(factor)
+    widths = [neurons * each for each in _WIDENINGS]
+    return {
+        "start": start,
+        "small weights": start._replace(
+            output_weights=start.output_weights / small, input_weights=start.input_weights / small
+        ),
+        "large target": start._replace(target=factor * target),
+        "small output": start._replace(divisor=factor),
+        **{f"{width} neurons, output over √width": of(width)._replace(divisor=np.sqrt(width)) for width in widths},
+    }
+
+
+def final_growth(settings: Iterable[Setting]) -> list[float]:
+    """The growth ln γ = ln Σ (a + b)² − ln Σ (a₀ + b₀)² of networks with positive targets after gradient flow.
+
+    They are so small that integrating the gradients takes less time than compiling a program.
+
+    Raises:
+        DivergenceError: The integration failed.
+    """
+    import numpy as np
+    from scipy.integrate import solve_ivp
+
+    from dynascope.errors import DivergenceError
+
+    found = []
+    for setting in settings:
+        target, a, b, power, divisor = (np.asarray(each, np.float64) for each in setting)
+
+        def velocity(_: float, weights: np.ndarray, target=target, power=power, divisor=divisor) -> np.ndarray:
+            a, b = np.split(weights, 2)
+            missed = power * (a @ b / divisor - target) / divisor
+            return -missed * np.concatenate([b, a])
+
+        rate = 2 * power * max(target, np.sqrt(a @ a * (b @ b)) / divisor) / divisor
+        start = np.concatenate([a, b])
+        # A small start takes some time constants to leave.
+        end = (_REST + np.log1p(target * divisor / (start @ start))) / rate
+        smallest = _ACCURACY * np.abs(start).max()
+        path = solve_ivp(velocity, (0.0, end), start, "DOP853", rtol=_ACCURACY, atol=smallest)
+        if not path.success:
+            raise DivergenceError(
+                "a scalar network could not be trained to its end",
+                time=float(path.t[-1]),
+                remedy="choose a target and a factor nearer to one",
+            )
+        end_a, end_b = np.split(path.y[:, -1], 2)
+        found.append(float(np.log(np.sum((end_a + end_b) ** 2) / np.sum((a + b) ** 2))))
+    return found

@@ -1,0 +1,1 @@
+"""Studies of scaling laws and of the emergence of skills."""

@@ -1,0 +1,365 @@
+"""From how many samples a network learns each of its skills, forecast from one skill that is trained alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dynascope.studies.scaling.skill_needs import SkillNeeds
+from dynascope.studies.study import Reference, curve_tolerance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy as np
+    import xarray as xr
+
+    from dynascope.comparison.effect import Effect, Hypothesis
+    from dynascope.studies.scaling.parity_networks import SkillReading
+    from dynascope.tasks import SparseParity
+    from dynascope.theory.skills import Need
+    from dynascope.theory.skills.training_set import Definition
+
+__all__ = ["EmergenceData"]
+
+_DEVIATION = 0.01  # of the weights at the start
+_NETWORKS = 2  # from different starts on each training set
+_TRAINED = 12  # training sets on which the extended model is trained
+_LEARNED = 0.9  # where the curve of one skill is long past one half
+_SHARES = (0.25, 0.5, 0.75)
+_MEAN = (0.02, "the standard error of a mean over four thousand training sets or more is below half a percent")
+_INTERPOLANT = (1e-3, "directions that no sample sees keep their start, a ten-thousandth of the end")
+_PUBLISHED: Mapping[str, Any] = {
+    **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0, "width": 1000},
+    **{"samples": [2**k for k in range(7, 18)], "learning_rate": 0.05, "halving_steps": 50_000, "steps": 500_000},
+    **{"batch_size": 2000, "runs": 5},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class EmergenceData(SkillNeeds):
+    """The strength R_k/S of each skill of multitask sparse parity after training on D samples.
+
+    Judged is the model of the theory, in which a skill g_k = Σ_l e_l/√D_c is spread over D_c generic features. Its
+    interpolants of least norm are computed for many training sets, and compared with the mean strength
+    E[d/(d + χ²)] of skill k with d samples and with the loss that it leaves (`basis_strength`, `basis_loss`, over
+    ½ S²). Gradient descent on f = Σ_k a_k Σ_l B_kl e_kl from a small start must end at these interpolants
+    (`trained_strength`, in twelve training sets).
+
+    Reported beside it are two-layer ReLU networks, trained to the end on D fixed samples. D_c is calibrated on networks
+    that learn one skill alone, and forecasts the strength of every skill, in correlation (`strength`) and in loss
+    (`loss_equivalent`, below zero where a network is worse than none), and the number of samples at which the strength
+    is half (`half_samples`; over the forecast, `half_samples_ratio`). It is not judged, as networks depart from it:
+    those of the default fields need 1.0 to 1.5 times as many samples, 1.2 in the mean. Samples of other skills
+    disturb, of which a calibration on one skill knows nothing. Three hypotheses say how far the strength is from a
+    quarter, a half and three quarters where that much is forecast.
+
+    Attributes:
+        skills: n_s.
+        bits: n_b.
+        relevant_bits: m, the bits on which each skill depends.
+        exponent: α; frequencies of skills fall as k^−(α+1).
+        target_scale: S.
+        paper: Whether to train the networks of the source instead (37 → 1000 → 1, 500 000 steps), on a GPU.
+        samples: Numbers of samples D, increasing. Each divides the last, so that one compiled program serves all.
+        width: Hidden neurons of the networks.
+        learning_rate: Learning rate of the networks.
+        halving_steps: Steps after which the learning rate is halved, again and again; zero for never.
+        steps: Steps of the networks.
+        batch_size: Samples in a step.
+        runs: Training sets of each size; two networks learn from each.
+        features: D_c of the model of the theory.
+        draws: Its training sets.
+        seed: Seed of everything that is drawn.
+    """
+
+    samples: list[int] = dataclasses.field(
+        default_factory=lambda: [16, 32, 48, 64, 96, 128, 192, 256, 384, 576, 768, 1152, 2304]
+    )
+    width: int = 100
+    learning_rate: float = 0.1
+    halving_steps: int = 0
+    steps: int = 10_000
+    batch_size: int = 128
+    runs: int = 4
+    features: int = 64
+    draws: int = 5000
+    seed: int = 0
+
+    name: ClassVar[str] = "emergence-data"
+    resource: ClassVar[str] = "samples"
+    reference: ClassVar[Reference] = Reference(
+        paper=SkillNeeds.source,
+        arxiv="2404.17563",
+        claim="A skill spread over as many generic features as it needs samples is learned in proportion to its "
+        "samples; calibrated on one skill, this forecasts from how many samples a network learns the others.",
+    )
+    along: ClassVar = ("skill",)
+    minutes: ClassVar[float] = 2.0
+    tolerance: ClassVar = curve_tolerance(basis_strength=_MEAN, basis_loss=_MEAN, trained_strength=_INTERPOLANT)
+    tiny: ClassVar = {
+        **{"skills": 2, "bits": 6, "relevant_bits": 2, "samples": [8, 32, 128], "width": 16},
+        **{"steps": 800, "batch_size": 64, "runs": 2, "features": 16, "draws": 4000},
+    }
+
+    def observe(self) -> xr.Dataset:
+        """Solve and train the model of the theory, train the networks, and put the hypotheses to them."""
+        import numpy as np
+
+        from dynascope.comparison.effect import report_effects
+        from dynascope.record import make_record
+
+        if self.paper:
+            return self._published.observe()
+        strength, loss = self._basis
+        found = [self._trained(size) for size in self.samples]
+        # Networks of one training set share its luck, so that only sets are independent.
+        runs = np.array([each.reshape(-1, _NETWORKS, self.skills).mean(axis=1) for each, _ in found])
+        losses = np.array([each for _, each in found]).mean(axis=1)
+        claims, effects = self._effects(runs)
+        return make_record(
+            {
+                "basis_strength": (("samples", "skill"), strength),
+                "basis_loss": (("samples", "skill"), loss),
+                "trained_strength": (("run", "skill"), [self._descended(*each) for each in self._small_sets]),
+                **self._observed(runs, losses),
+                **report_effects(claims, effects),
+            },
+            {**self._coordinates, "hypothesis": [claim.name for claim in claims]},
+            attributes={"confidence": 0.95, **self._about()},
+        )
+
+    def predict(self) -> xr.Dataset:
+        """The laws of the model, and with D_c from networks that learn one skill the forecast for all."""
+        from dynascope.record import make_record
+        from dynascope.studies.scaling.extended_multilinear import least_norm_strength
+
+        if self.paper:
+            return self._published.predict()
+        exact = self._law(self.features, finite_size=True)
+        interpolants = [least_norm_strength(*each, self.skills) for each in self._small_sets]
+        return make_record(
+            {
+                "basis_strength": (("samples", "skill"), exact),
+                "basis_loss": (("samples", "skill"), 1 - exact),
+                "trained_strength": (("run", "skill"), interpolants),
+                **self._forecast(),
+            },
+            self._coordinates,
+            attributes={
+                "theory": "interpolants of least norm on the features of each skill",
+                "reference": self.reference.paper,
+                "calibration": "networks that learn the most frequent skill alone",
+                **self._calibrated(),
+                **self._about(),
+            },
+        )
+
+    # The model of the theory.
+
+    @functools.cached_property
+    def _basis(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean strength and loss of each skill over training sets; the loss over that of the zero function."""
+        import numpy as np
+
+        from dynascope.studies.scaling.extended_multilinear import mean_interpolants
+
+        draw = np.random.default_rng([self.seed, 0])
+        found = []
+        for size in self.samples:
+            counts = draw.multinomial(size, self._parity.frequencies, size=self.draws)
+            found.append(mean_interpolants(counts, self.features, draw))
+        strength, loss = np.moveaxis(np.array(found), 1, 0)
+        return strength, loss
+
+    @functools.cached_property
+    def _small_sets(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Training sets that teach a quarter of the most frequent skill: features of the samples, and targets."""
+        import numpy as np
+
+        draw, shares = np.random.default_rng([self.seed, 1]), self._parity.frequencies
+        counts = np.round(self.features / 4 * shares / shares[0]).astype(int)
+        skill = np.repeat(np.arange(self.skills), np.append(max(counts[0], 1), counts[1:]))
+        rows, found = np.arange(len(skill)), []
+        for _ in range(_TRAINED):
+            inputs, sign = np.zeros((len(skill), self.skills, self.features)), draw.choice([-1.0, 1.0], len(skill))
+            # In a basis of which the skill is the first; no rotation of the features changes a thing.
+            inputs[rows, skill] = draw.normal(size=(len(skill), self.features))
+            inputs[rows, skill, 0] = sign
+            found.append((inputs.reshape(len(skill), -1), self.target_scale * sign))
+        return found
+
+    def _descended(self, inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """The strength of each skill in the extended model, trained on the samples."""
+        import numpy as np
+
+        from dynascope.studies.scaling.extended_multilinear import train_extended
+
+        weights = np.random.default_rng([self.seed, 2]).normal(size=(self.skills, self.features))
+        # Many times what it takes a skill of one sample to leave the start, whose rate is about 4 P(1) S/√D_c.
+        steps = int(250 * np.sqrt(self.features) / self._parity.frequencies[0])
+        coefficients = train_extended(inputs, targets, weights, target_scale=self.target_scale, steps=steps)
+        return coefficients[:, 0] / self.target_scale
+
+    # The networks.
+
+    def _trained(self, size: int, skill: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Strength R/S and loss over ½ S² of every skill, shape (networks, skills), after training on D samples."""
+        import jax
+        import numpy as np
+
+        from dynascope.flows import descend
+        from dynascope.studies.scaling.parity_networks import gaussian_network
+        from dynascope.tasks import Task
+
+        copies, found = self.samples[-1] // size, []
+        for run in range(self.runs):
+            seeds = [self.seed, size, run, 0 if skill is None else 1]
+            key = int(np.random.default_rng(seeds).integers(2**31))
+            # As many as for the largest set, so that sampling too is compiled once.
+            drawn = self._parity.sample(jax.random.key(key), self.samples[-1], skill=skill)
+            inputs, targets = (np.tile(np.asarray(each)[:size], (copies, 1)) for each in drawn[:2])
+            record = descend(
+                [
+                    gaussian_network((self._parity.input_dimension, self.width, 1), _DEVIATION, key + start)
+                    for start in range(_NETWORKS)
+                ],
+                Task(inputs, targets),
+                steps=self.steps,
+                learning_rate=self.learning_rate,
+                optimizer=_halved(self.halving_steps) if self.halving_steps else "sgd",
+                batch_size=self.batch_size,
+                record_steps=[self.steps],
+                statistics=self._readings,
+                seed=key,
+            )
+            found.append([record[name].to_numpy()[:, -1].astype(np.float64) for name in ("strength", "skill_loss")])
+        strength, loss = np.concatenate(found, axis=1)
+        return strength, loss
+
+    def _alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
+        import numpy as np
+
+        found = []
+        for size in self.samples:
+            found.append([each[:, 0].mean() for each in self._trained(size, skill=0)])
+            if 1 - np.sqrt(found[-1][1]) > _LEARNED:
+                break
+        return self.samples[: len(found)], *np.transpose(found)
+
+    def _calibrate(self, amounts: list[int], strength: np.ndarray, definition: Definition) -> Need:
+        from dynascope.theory.skills import calibrate_data
+
+        return calibrate_data(amounts, strength, definition=definition)
+
+    def _law(self, needed: float, definition: Definition = "correlation", *, finite_size: bool = False) -> np.ndarray:
+        from dynascope.theory.skills import data_emergence
+
+        return data_emergence(
+            self.samples, self._parity.frequencies, needed, definition=definition, finite_size=finite_size
+        )
+
+    @property
+    def _forecast_half(self) -> np.ndarray:
+        return self._needs["correlation"].half / self._parity.frequencies
+
+    def _effects(self, runs: np.ndarray) -> tuple[list[Hypothesis], list[Effect]]:
+        """Whether the strength of networks is another than forecast, where a quarter, a half or more is forecast."""
+        import numpy as np
+
+        from dynascope.comparison.effect import Hypothesis
+
+        claims, effects = [], []
+        for share, direction in zip(_SHARES, (-1, 0, 1), strict=True):
+            at = 2 * share * self._forecast_half
+            inside = np.flatnonzero((at >= self.samples[0]) & (at <= self.samples[-1]))
+            if not inside.size:
+                continue
+            claim = Hypothesis(
+                factor="network instead of forecast",
+                metric=f"mean strength of the skills for which {share:g} is forecast within samples",
+                direction=direction,
+                name=f"forecast {share:g}",
+                statement="Networks learn a skill more abruptly than in proportion to its samples.",
+            )
+            reached = [
+                np.mean([np.interp(np.log(at[k]), np.log(self.samples), run[:, k]) for k in inside])
+                for run in np.moveaxis(runs, 1, 0)
+            ]
+            claims.append(claim)
+            effects.append(claim.compare([np.full(len(reached), share), reached]))
+        return claims, effects
+
+    @functools.cached_property
+    def _readings(self) -> dict[str, tuple[SkillReading, tuple[str, ...]]]:
+        from dynascope.studies.scaling.parity_networks import SkillReading
+
+        return {name: (SkillReading(self._parity, name), ("skill",)) for name in ("strength", "skill_loss")}
+
+    # The fields.
+
+    def _check(self, parity: SparseParity) -> None:
+        import numpy as np
+
+        from dynascope.arguments import require, require_array, require_positive, require_seed
+
+        require_seed(self.seed)
+        require_positive(width=self.width, learning_rate=self.learning_rate)
+        self._require_least(steps=1, batch_size=1, runs=2, halving_steps=0, features=6, draws=4000)
+        sizes = require_array("samples", self.samples, (None,))
+        require(
+            bool(
+                len(sizes) >= 2
+                and sizes[0] >= 1
+                and np.all(sizes == np.floor(sizes))
+                and np.all(np.diff(sizes) > 0)
+                and np.all(sizes[-1] % sizes == 0)
+            ),
+            f"samples is {self.samples}",
+            argument="samples",
+            value=self.samples,
+            remedy="give at least two increasing whole numbers, each of which divides the last",
+        )
+        require(
+            sizes[0] * parity.frequencies[-1] < self.features,
+            f"the smallest of samples, {sizes[0]:g}, teaches even the rarest skill of {self.features} features",
+            argument="samples",
+            value=self.samples,
+            remedy="choose fewer samples to begin with, or more features",
+        )
+        require(
+            self.batch_size <= sizes[-1],
+            f"batch_size is {self.batch_size}",
+            argument="batch_size",
+            value=self.batch_size,
+            remedy=f"choose no more than the {sizes[-1]:g} samples of the largest training set",
+        )
+
+    @functools.cached_property
+    def _published(self) -> EmergenceData:
+        return dataclasses.replace(self, **_PUBLISHED, paper=False)
+
+    @property
+    def _coordinates(self) -> dict[str, Any]:
+        return {"samples": self.samples, "skill": self._labels, "run": list(range(_TRAINED))}
+
+    def _about(self, *sentences: str) -> dict[str, Any]:
+        return super()._about(
+            f"Networks of {self.width} neurons, {self.runs * _NETWORKS} for each number of samples.",
+            f"The model of the theory has {self.features} features for each skill.",
+            *sentences,
+        )
+
+
+@functools.cache
+def _halved(every: int) -> Callable[[Any], Any]:
+    import optax
+
+    def halved_descent(learning_rate: Any) -> Any:
+        def rate(step: Any) -> Any:
+            return learning_rate * 0.5 ** (step // every)
+
+        return optax.sgd(rate)
+
+    return halved_descent

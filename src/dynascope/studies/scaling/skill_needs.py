@@ -1,0 +1,122 @@
+"""How much of a resource every skill needs, forecast from what one skill needs that is learned alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dynascope.studies.scaling.parity_networks import EmergenceStudy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    import xarray as xr
+
+    from dynascope.theory.skills import Need
+    from dynascope.theory.skills.training_set import Definition
+
+__all__ = ["SkillNeeds"]
+
+_DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equivalent": "loss_equivalent"}
+
+
+@dataclasses.dataclass(frozen=True)
+class SkillNeeds(EmergenceStudy):
+    """What the studies of samples and of neurons share: networks beside a forecast that is shown and not judged.
+
+    Attributes:
+        resource: The field that has the amounts of the resource; also the dimension of records.
+    """
+
+    resource: ClassVar[str]
+
+    def _calibrate(self, amounts: list[int], strength: np.ndarray, definition: Definition) -> Need:
+        """The need of a skill of which this strength is learned."""
+        raise NotImplementedError
+
+    def _alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
+        """Amounts for networks that learn one skill, their mean strength R/S, and their mean loss over ½ S²."""
+        raise NotImplementedError
+
+    def _law(self, needed: float, definition: Definition = "correlation") -> np.ndarray:
+        """The strength of every skill at every amount."""
+        raise NotImplementedError
+
+    @property
+    def _forecast_half(self) -> np.ndarray:
+        """The amount at which half of a skill is learned, of every skill."""
+        raise NotImplementedError
+
+    @property
+    def _amounts(self) -> list[int]:
+        return getattr(self, self.resource)
+
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+        """Judge what theory says exactly; the forecast is shown with the networks."""
+        tree = super().compare(observed, predicted.drop_vars([*_DEFINITIONS, f"half_{self.resource}"]))
+        tree["predicted"].dataset = predicted
+        return tree
+
+    def _observed(self, runs: np.ndarray, losses: np.ndarray) -> dict[str, Any]:
+        """What is recorded of networks.
+
+        Args:
+            runs: R/S of independent runs, shape (amounts, runs, skills).
+            losses: Mean loss over ½ S², shape (amounts, skills).
+        """
+        import numpy as np
+
+        along = (self.resource, "skill")
+        mean = runs.mean(axis=1)
+        half = np.array([self._half(curve) for curve in mean.T])
+        return {
+            "strength": (along, mean),
+            "loss_equivalent": (along, 1 - np.sqrt(losses)),
+            "strength_error": (along, runs.std(axis=1, ddof=1) / np.sqrt(runs.shape[1])),
+            f"half_{self.resource}": (("skill",), half),
+            f"half_{self.resource}_ratio": (("skill",), half / self._forecast_half),
+            "loss": ((self.resource,), self.target_scale**2 / 2 * losses @ self._parity.frequencies),
+        }
+
+    def _forecast(self) -> dict[str, Any]:
+        """What is forecast of the same."""
+        laws = {name: self._law(self._needs[of].needed, of) for name, of in _DEFINITIONS.items()}
+        return {
+            **{name: ((self.resource, "skill"), values) for name, values in laws.items()},
+            f"half_{self.resource}": (("skill",), self._forecast_half),
+        }
+
+    def _calibrated(self) -> dict[str, float]:
+        """The needs of one skill and their standard errors, as attributes of a record."""
+        needs = self._needs.items()
+        return {f"needed_{name}": need.needed for name, need in needs} | {
+            f"needed_{name}_error": need.error for name, need in needs
+        }
+
+    @functools.cached_property
+    def _needs(self) -> Mapping[Definition, Need]:
+        """What one skill needs, by either definition."""
+        import numpy as np
+
+        from dynascope.errors import InputError
+
+        amounts, strength, loss = self._alone()
+        curves: dict[Definition, np.ndarray] = {"correlation": strength, "loss_equivalent": 1 - np.sqrt(loss)}
+        try:
+            return {definition: self._calibrate(amounts, curve, definition) for definition, curve in curves.items()}
+        except InputError as error:
+            raise InputError(
+                f"networks that learn one skill with {amounts[0]} to {amounts[-1]} {self.resource} do not pass half "
+                "of it",
+                argument=self.resource,
+                value=self._amounts,
+                remedy="choose a wider range, or more steps",
+            ) from error
+
+    def _half(self, strength: np.ndarray) -> float:
+        """The amount at which the strength is one half: at most the first, infinite if it does not get there."""
+        if strength[0] >= 0.5:
+            return float(self._amounts[0])
+        return self._calibrate(self._amounts, strength, "correlation").half if strength.max() >= 0.5 else float("inf")

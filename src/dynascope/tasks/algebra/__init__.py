@@ -1,0 +1,1 @@
+"""Composition in groups: addition modulo p, arithmetic modulo p, any finite group."""

@@ -1,0 +1,1 @@
+"""Tasks from files: arrays, tables and images, and the digits that need no file."""

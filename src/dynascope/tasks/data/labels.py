@@ -1,0 +1,81 @@
+"""Class labels: telling them from numbers, and encoding them as targets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynascope.arguments import require
+
+__all__ = ["look_like_labels", "one_hot"]
+
+_MOST_INTEGER_CLASSES = 20
+_MOST_CLASSES = 1000
+_CLASSES_LISTED = 20
+
+
+def look_like_labels(values: np.ndarray) -> bool:
+    """Whether a column of integers is a class label rather than a quantity.
+
+    It is when it has 2 to 20 distinct values and at least twice as many samples as distinct values. Nothing in the
+    numbers themselves can decide this, so whoever applies the rule says so and lets it be overridden.
+
+    Example:
+        >>> look_like_labels(np.array([0, 1, 2, 2, 1, 0])), look_like_labels(np.arange(6))
+        (True, False)
+    """
+    distinct = len(np.unique(values))
+    return 2 <= distinct <= _MOST_INTEGER_CLASSES and 2 * distinct <= len(values)
+
+
+def one_hot(labels: np.ndarray, name: str) -> tuple[np.ndarray, tuple[str, ...], str]:
+    """Encode class labels as one 0-or-1 target for each class.
+
+    Args:
+        labels: Array (n,) of text or numbers.
+        name: What is classified, for the names of the targets and the messages.
+
+    Returns:
+        Targets (n, c), the class names (text as it is, numbers after the name), and a sentence that says what was done.
+
+    Raises:
+        InputError: One class only, more than 1000, or as many classes as samples.
+
+    Example:
+        >>> targets, names, sentence = one_hot(np.array([3, 5, 3]), "digit")
+        >>> names, targets.tolist()
+        (('digit 3', 'digit 5'), [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+        >>> sentence
+        "The class label 'digit' is one-hot encoded: digit 3 (2 samples), digit 5 (1 sample)."
+    """
+    classes, members, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    require(
+        len(classes) > 1,
+        f"the target {name} has one class only",
+        argument="target",
+        value=len(classes),
+        remedy="give at least two classes",
+    )
+    require(
+        len(classes) < len(labels) and len(classes) <= _MOST_CLASSES,
+        f"the target {name} has {len(classes)} classes in {len(labels)} samples",
+        argument="target",
+        value=len(classes),
+        remedy=f"give labels that repeat, at most {_MOST_CLASSES} of them, or numbers for a regression",
+    )
+    names = tuple(_class_name(label, name) for label in classes.tolist())
+    listed = [
+        f"{label} ({count} sample{'s' if count != 1 else ''})" for label, count in zip(names, counts, strict=True)
+    ]
+    if len(listed) > _CLASSES_LISTED:
+        listed = [*listed[:_CLASSES_LISTED], f"and {len(listed) - _CLASSES_LISTED} more"]
+    return (
+        (members[:, None] == np.arange(len(classes))).astype(np.float64),
+        names,
+        f"The class label {name!r} is one-hot encoded: {', '.join(listed)}.",
+    )
+
+
+def _class_name(label: str | float, name: str) -> str:
+    if isinstance(label, str):
+        return label
+    return f"{name} {int(label) if isinstance(label, float) and label.is_integer() else label}"

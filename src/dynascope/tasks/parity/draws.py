@@ -1,0 +1,106 @@
+"""Draw samples of multitask sparse parity with JAX, inside a compiled loop or outside."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int, UInt32
+
+if TYPE_CHECKING:
+    from jax import Array
+
+__all__ = ["ManySkills", "ParitySample", "draw"]
+
+
+class ParitySample(NamedTuple):
+    """Samples of a multitask parity.
+
+    Attributes:
+        inputs: Shape (n, n_s + n_b): the skill as a one-hot vector, then the bits as zeros and ones.
+        targets: Shape (n, 1), each S or −S.
+        skill: Number of the skill of each sample, counted from 0, shape (n,).
+    """
+
+    inputs: Float[Array, "n d"]
+    targets: Float[Array, "n 1"]
+    skill: Int[Array, " n"]
+
+
+@runtime_checkable
+class ManySkills(Protocol):
+    """What a draw needs of a multitask parity; it is hashed, since programs are compiled for each."""
+
+    @property
+    def skills(self) -> int:
+        """n_s."""
+        ...
+
+    @property
+    def bits(self) -> int:
+        """n_b."""
+        ...
+
+    @property
+    def target_scale(self) -> float:
+        """S."""
+        ...
+
+    @property
+    def frequencies(self) -> np.ndarray:
+        """P(k), shape (n_s,)."""
+        ...
+
+    @property
+    def relevant(self) -> np.ndarray:
+        """M_k, the bits of each skill, shape (n_s, m)."""
+        ...
+
+
+def draw(parity: ManySkills, key: Any, skill: Any, samples: int, dtype: Any) -> ParitySample:
+    """What `SparseParity.sample` says, compiled once for each task and number of samples."""
+    return _compiled()(parity, key, skill, samples, dtype)
+
+
+@functools.cache
+def _compiled() -> Callable[..., ParitySample]:
+    import jax
+
+    return jax.jit(_draw, static_argnums=(0, 3, 4))
+
+
+def _draw(parity: ManySkills, key: Any, skill: Any, samples: int, dtype: Any) -> ParitySample:
+    import jax
+    import jax.numpy as jnp
+
+    skill_key, bits_key = jax.random.split(key)
+    if skill is None:
+        uniform = jax.random.bits(skill_key, (samples,), jnp.uint32)
+        thresholds = jnp.asarray(_thresholds(parity.frequencies))
+        skill = jnp.searchsorted(thresholds, uniform, side="right").astype(jnp.int32)
+    else:
+        skill = jnp.full(samples, skill, jnp.int32)
+    masks = jnp.asarray(_masks(parity.relevant, parity.bits))
+    words = jax.random.bits(bits_key, (samples, masks.shape[1]), jnp.uint32)
+    ones = jax.lax.population_count(words & masks[skill]).sum(axis=1)
+    bits = (words[:, :, None] >> jnp.arange(32, dtype=jnp.uint32)) & 1
+    bits = bits.reshape(samples, -1)[:, : parity.bits].astype(dtype)
+    inputs = jnp.concatenate([jax.nn.one_hot(skill, parity.skills, dtype=dtype), bits], axis=1)
+    targets = jnp.where(ones % 2 == 0, parity.target_scale, -parity.target_scale).astype(dtype)
+    return ParitySample(inputs, targets[:, None], skill)
+
+
+def _thresholds(frequencies: np.ndarray) -> UInt32[np.ndarray, " thresholds"]:
+    """2³² Σ_{j≤k} P(j) for all skills but the last."""
+    cumulative = np.cumsum(frequencies)[:-1]
+    return np.minimum(np.rint(cumulative * 2.0**32), 2**32 - 1).astype(np.uint32)
+
+
+def _masks(relevant: np.ndarray, bits: int) -> UInt32[np.ndarray, "skill word"]:
+    """The bits of each skill in words of 32, the first bit lowest."""
+    masks = np.zeros((len(relevant), -(-bits // 32)), dtype=np.uint32)
+    rows = np.arange(len(relevant))[:, None]
+    np.bitwise_or.at(masks, (rows, relevant // 32), np.uint32(1) << (relevant % 32).astype(np.uint32))
+    return masks

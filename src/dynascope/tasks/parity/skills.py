@@ -1,0 +1,132 @@
+"""Skills of a task: how often each is asked for, and how much of each a function has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.arguments import require, require_positive
+from dynascope.tasks.parity.draws import ManySkills, ParitySample
+
+if TYPE_CHECKING:
+    from jax import Array
+
+__all__ = ["SkillStrength", "measure_skills", "require_count", "skill_frequencies"]
+
+
+class SkillStrength(NamedTuple):
+    """How much of each skill a function has.
+
+    Attributes:
+        strength: R_k = E[g_k f | skill k], shape (n_s,); S once the skill is learned.
+        standard_error: Of the strength, √(Var(g_k f)/M) for M samples of each skill; zero on the population.
+        skill_loss: L_k = ½ E[(f − y)² | skill k], shape (n_s,).
+        loss: Σ_k P(k) L_k.
+    """
+
+    strength: Float[Array, " skill"]
+    standard_error: Float[Array, " skill"]
+    skill_loss: Float[Array, " skill"]
+    loss: Float[Array, ""]
+
+
+@runtime_checkable
+class Examined(ManySkills, Protocol):
+    """What measuring skills needs of a multitask parity: its samples, or all its inputs."""
+
+    def all_bits(self) -> np.ndarray:
+        """All values of the bits, shape (2^n_b, n_b)."""
+        ...
+
+    def sample(self, key: Any, samples: int, *, skill: Any = None) -> ParitySample:
+        """Samples, of one skill alone if it is given."""
+        ...
+
+
+def skill_frequencies(skills: int, exponent: float) -> Float[np.ndarray, " skill"]:
+    """The zeta law P(k) = k^−(α+1) / Σ_j j^−(α+1), for k = 1 … n_s.
+
+    Args:
+        skills: n_s.
+        exponent: α > 0.
+
+    Raises:
+        InputError: n_s is not a positive whole number, or α is not positive.
+
+    Example:
+        >>> print(skill_frequencies(3, 0.6).round(4))
+        [0.6656 0.2196 0.1148]
+    """
+    require_count(skills=skills)
+    require_positive(exponent=exponent)
+    powers = np.arange(1, skills + 1, dtype=np.float64) ** -(exponent + 1)
+    # From the smallest up, which keeps the digits of many rare skills.
+    return powers / powers[::-1].sum()
+
+
+def measure_skills(
+    parity: Examined, function: Callable[[Any], Any], *, key: Any = None, samples: int = 20_000
+) -> SkillStrength:
+    """What `SparseParity.skill_strength` says, one skill after the other.
+
+    Raises:
+        InputError: As there.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    require(
+        key is None or samples >= 2,
+        f"samples is {samples}",
+        argument="samples",
+        value=samples,
+        remedy="draw at least two of each skill",
+    )
+    scale = parity.target_scale
+    if key is None:
+        bits = jnp.asarray(parity.all_bits(), float)
+
+    def measure(skill: Any) -> tuple[Array, Array, Array]:
+        if key is None:
+            hot = jax.nn.one_hot(skill, parity.skills, dtype=float)
+            inputs = jnp.concatenate([jnp.broadcast_to(hot, (len(bits), parity.skills)), bits], axis=1)
+            odd = bits[:, jnp.asarray(parity.relevant)[skill]].sum(axis=1) % 2
+            products = (1 - 2 * odd) * _one_output(function(inputs), len(inputs))
+            error = jnp.zeros((), products.dtype)
+        else:
+            inputs, targets, _ = parity.sample(jax.random.fold_in(key, skill), samples, skill=skill)
+            products = targets[:, 0] / scale * _one_output(function(inputs), samples)
+            error = jnp.std(products, ddof=1) / math.sqrt(samples)
+        return products.mean(), error, jnp.mean((products - scale) ** 2) / 2
+
+    strength, error, loss = jax.lax.map(measure, jnp.arange(parity.skills))
+    return SkillStrength(strength, error, loss, jnp.asarray(parity.frequencies, loss.dtype) @ loss)
+
+
+def require_count(**arguments: Any) -> None:
+    """Raise `InputError` unless every named number is positive and whole."""
+    require_positive(**arguments)
+    for name, value in arguments.items():
+        require(
+            value == int(value),
+            f"{name} is {value}",
+            argument=name,
+            value=value,
+            remedy="choose a positive whole number",
+        )
+
+
+def _one_output(values: Any, samples: int) -> Any:
+    """The values of a function with one output as a vector."""
+    require(
+        values.shape in ((samples,), (samples, 1)),
+        f"the function gives values of shape {values.shape} for {samples} inputs",
+        argument="function",
+        value=values.shape,
+        remedy="give a function with one output for each input",
+    )
+    return values.reshape(samples)

@@ -1,0 +1,123 @@
+"""Linear attention with merged keys and queries learns in-context regression in a single drop."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.integrate import solve_ivp
+
+from dynascope.arguments import require, require_array
+from dynascope.record.clock import time_unit
+from dynascope.record.staircase import Staircase
+from dynascope.theory.attention.levels import AttentionModes, attention_modes
+from dynascope.theory.domain import covers
+
+__all__ = ["merged_attention_staircase"]
+
+_THEORY = "alternating gradient flow of linear attention"
+_REFERENCE = (
+    "Y. Zhang, A. K. Singh, P. E. Latham, A. Saxe, Training dynamics of in-context learning in linear attention "
+    "(arXiv 2501.16265); Alternating Gradient Flows (arXiv 2506.06489)"
+)
+# Up to this share of its final size the growth of P is free.
+_SMALL = 1e-6
+
+
+@covers(
+    network="linear attention, merged key and query",
+    data="in-context regression, population",
+    start="small",
+    gives="time and levels of the one drop",
+    reference="arXiv:2501.16265",
+    exact=False,
+)
+def merged_attention_staircase(
+    covariance: ArrayLike,
+    context_length: float,
+    *,
+    scale: float,
+    neurons: Float[ArrayLike, "heads weights"] | None = None,
+) -> Staircase:
+    """Predict the single drop of linear attention with merged keys and queries on in-context regression.
+
+    Each head (v, K) has degree 2, with the utility v⟨K, Σ²⟩, whose only maximum has K ∝ Σ². So all heads grow along one
+    direction, at the rate ‖Σ²‖_F, and learn all modes at once: t = log(1/α)/‖Σ²‖_F + O(1). From there on they move as a
+    single head w' = ⟨Q, M⟩, Q' = w M, whose passage of half the drop gives the constant.
+
+    Args:
+        covariance: Σ, shape (d, d), or the d variances of independent inputs.
+        context_length: N ≥ 1, which may be infinite.
+        scale: α, factor on the initial weights, below one.
+        neurons: The initial heads at unit scale, rows (v | K row by row), shape (H, d² + 1). Without them, one head
+            with v = 1, K = Σ²/‖Σ²‖_F.
+
+    Returns:
+        The staircase with its one jump, of degree 2.
+
+    Raises:
+        InputError: As `attention_levels`; the scale is not below one; heads that are not finite, of another shape or
+            without any part that grows.
+
+    Source: arXiv:2501.16265, section 4; the constant is derived here.
+
+    Example:
+        >>> steps = merged_attention_staircase([1.0, 0.5], np.inf, scale=1e-6)
+        >>> steps.accelerated_times.round(3), steps.levels
+        (array([0.97]), array([0.75, 0.  ]))
+    """
+    modes = attention_modes(covariance, context_length)
+    unit = time_unit(scale)
+    rate = float(np.linalg.norm(modes.variances**2))
+    size, warnings = 1.0, ()
+    if neurons is None:
+        warnings = ("The initial heads are not given: the time is that of one aligned head.",)
+    else:
+        d = len(modes.axes)
+        heads = require_array("neurons", neurons, (None, d**2 + 1))
+        square = ((modes.axes * modes.variances**2) @ modes.axes.T).ravel() / rate
+        size = float(np.linalg.norm(heads[:, 0] + heads[:, 1:] @ square)) / 2
+        require(
+            size > 0,
+            "no head has a part that grows",
+            argument="neurons",
+            value=size,
+            remedy="pass the initial weights at unit scale",
+        )
+    levels = modes.levels(range(len(modes.variances)))[[0, -1]]
+    return Staircase(
+        accelerated_times=np.array([1 / rate]),
+        times=np.array([(unit - np.log(size)) / rate + _merged_passage(modes, rate)]),
+        levels=levels,
+        learned=("all directions at once",),
+        slow=("",),
+        features={},
+        theory=_THEORY,
+        reference=_REFERENCE,
+        warnings=warnings,
+    )
+
+
+def _merged_passage(modes: AttentionModes, rate: float) -> float:
+    """Time from unit size, had the growth been free, to half the drop, for one head (w, Q) in the eigenbasis."""
+    start = _SMALL / np.sqrt(modes.gains[0])
+    drops = modes.variances**2 / modes.gains
+
+    def velocity(_: float, state: np.ndarray) -> np.ndarray:
+        left = modes.variances**2 * (1 - modes.gains * state[0] * state[1:])
+        return np.concatenate([[state[1:] @ left], state[0] * left])
+
+    def above_half(_: float, state: np.ndarray) -> float:
+        return drops @ (1 - modes.gains * state[0] * state[1:]) ** 2 - drops.sum() / 2
+
+    above_half.terminal = True
+    solution = solve_ivp(
+        velocity,
+        (0.0, 1e9 / rate),
+        start * np.concatenate([[1.0], modes.variances**2 / rate]),
+        method="LSODA",
+        rtol=1e-10,
+        atol=1e-10 * start,
+        events=above_half,
+    )
+    return float(solution.t_events[0][0]) + np.log(start) / rate

@@ -1,0 +1,5 @@
+"""Fixed and free features: kernel regression, overfitting, and features that collapse."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,165 @@
+"""Kernel regression: which modes of a target a kernel learns from n samples, and what error is left.
+
+Ridge regression with the kernel K = Σ_k ρ_k e_k e_k, and gradient flow of the linear model with the features √ρ_k e_k
+(its limit without a ridge), learn the fraction L_k = ρ_k/(ρ_k + κ) of the mode k of the target.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.theory.domain import covers
+from dynascope.theory.features.ridge import learned_parts, require_fitting, ridge_problem, solve_ridge
+from dynascope.theory.modes.growth import real_array
+
+__all__ = ["KernelRegression", "kernel_regression_error"]
+
+_NEAR_THRESHOLD = 10.0  # overfitting coefficient beyond which single draws scatter widely around the mean
+
+
+class KernelRegression(NamedTuple):
+    """What kernel regression on n random samples learns, in the mean over the samples.
+
+    Attributes:
+        effective_ridge: κ.
+        learnability: L_k = ρ_k/(ρ_k + κ), the mean of the learned coefficient over v_k, shape (..., k).
+        overfitting_coefficient: E₀ = n/(n − Σ_k m_k L_k²), by which sampling multiplies the error.
+        noisy_mse: E(f̂ − y)² on new samples with their noise.
+        clean_mse: E(f̂ − f*)², the noisy one less σ².
+        training_mse: Mean of (f̂(x_j) − y_j)² over the training samples.
+        coefficient_mean: E⟨e_k|f̂⟩ = L_k v_k, shape (..., k).
+        coefficient_variance: Var⟨e_k|f̂⟩ = L_k² noisy_mse/n of each single mode, shape (..., k).
+    """
+
+    effective_ridge: Float[Array, ...]
+    learnability: Float[Array, "... k"]
+    overfitting_coefficient: Float[Array, ...]
+    noisy_mse: Float[Array, ...]
+    clean_mse: Float[Array, ...]
+    training_mse: Float[Array, ...]
+    coefficient_mean: Float[Array, "... k"]
+    coefficient_variance: Float[Array, "... k"]
+
+    @property
+    def test_loss(self) -> Float[Array, ...]:
+        """L = ½ E(f̂ − f*)²."""
+        return self.clean_mse / 2
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before comparing with single training runs, one sentence each."""
+        coefficient = np.asarray(self.overfitting_coefficient)
+        if np.any(np.isinf(coefficient)):
+            return (
+                "There are as many samples as modes and no ridge: noise of any size makes the mean error infinite.",
+            )
+        if np.any(coefficient > _NEAR_THRESHOLD):
+            return (
+                "The samples are close to the number of modes that can fit them: single draws scatter widely around "
+                f"the mean (overfitting coefficient {np.max(coefficient):.3g}).",
+            )
+        return ()
+
+
+@covers(
+    network="linear model on fixed features, or kernel ridge regression",
+    data="random samples with noise, features as if Gaussian, large n",
+    start="zero",
+    gives="test and training error, mean and variance of each learned coefficient",
+    reference="arXiv:2110.03922",
+    exact=False,
+)
+def kernel_regression_error(
+    intensity: Real[ArrayLike, "... k"],
+    coefficients: Real[ArrayLike, "... k"],
+    samples: Real[ArrayLike, ...],
+    *,
+    ridge: Real[ArrayLike, ...] = 0.0,
+    noise_variance: Real[ArrayLike, ...] = 0.0,
+    unreachable_power: Real[ArrayLike, ...] = 0.0,
+    multiplicity: Real[ArrayLike, ...] = 1.0,
+) -> KernelRegression:
+    """Errors of f̂ = K(·, X)(K(X, X) + δ I)⁻¹ y on y = f* + ε, in the mean over samples and noise.
+
+    With κ from `effective_ridge`, L_k = ρ_k/(ρ_k + κ) and E₀ = n/(n − Σ_k m_k L_k²):
+    noisy mse = E₀ [Σ_k (1 − L_k)² v_k² + σ²], training mse = (δ/(n κ))² · noisy mse.
+    A part f⊥ of the target outside the modes, and modes of intensity zero, act as noise that no kernel learns. Where
+    κ = 0 (no ridge, n ≥ rank r) the formulas are taken in their limits: E₀ = n/(n − r),
+    clean mse = σ² r/(n − r), training mse = σ² (1 − r/n) for a target in the span; for n = r the errors are infinite if
+    there is noise, and zero if there is none.
+
+    All arguments broadcast, so that several `samples` with one spectrum give a learning curve; compiles, and is
+    differentiable in all of them.
+
+    Args:
+        intensity: ρ_k ≥ 0, shape (..., k).
+        coefficients: v_k = ⟨e_k|f*⟩, shape (..., k); of m_k modes that share ρ_k, √Σ v² over them.
+        samples: n > 0.
+        ridge: δ ≥ 0.
+        noise_variance: σ² ≥ 0.
+        unreachable_power: ‖f⊥‖² ≥ 0.
+        multiplicity: m_k ≥ 0.
+
+    Returns:
+        `KernelRegression`. The theory is asymptotic in n and treats the eigenfeatures as if Gaussian. In
+        one-dimensional bases near-coincident samples make heavy tails: compare medians there.
+
+    Raises:
+        InputError: As `effective_ridge`.
+
+    References:
+        Simon et al., arXiv:2110.03922, equations 1, 6 to 8 and 13; Nam, DPhil thesis (2024), equation 1.35.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     found = kernel_regression_error(np.arange(1, 51) ** -1.5, np.eye(50)[0], 10, noise_variance=0.1)
+        ...     print(f"{found.coefficient_mean[0]:.6f} {found.clean_mse:.6f}")
+        0.937163 0.083858
+    """
+    rho, n, delta, m = ridge_problem(intensity, samples, ridge, multiplicity)
+    v = real_array("coefficients", coefficients)
+    noise = real_array("noise_variance", noise_variance, minimum=0)
+    outside = real_array("unreachable_power", unreachable_power, minimum=0)
+    require_fitting("coefficients", v, rho)
+    dtype = jnp.result_type(rho, v, noise, outside)
+    return _errors(*(each.astype(dtype) for each in (rho, n, delta, m, v, noise, outside)))
+
+
+@jax.jit
+def _errors(rho: Array, n: Array, delta: Array, m: Array, v: Array, noise: Array, outside: Array) -> KernelRegression:
+    kappa = solve_ridge(rho, n, delta, m)
+    learned, missed = learned_parts(rho, kappa)
+    zero = kappa == 0
+    # n − Σ m L, which is δ/κ: the degrees of freedom that the ridge leaves unfitted.
+    unfitted = jnp.where(zero, n - jnp.sum(m * learned, axis=-1), delta / jnp.where(zero, 1, kappa))
+    spread = jnp.sum(m * learned**2, axis=-1)
+    # n − Σ m L² without its cancellation.
+    free = jnp.sum(m * learned * missed, axis=-1) + unfitted
+    singular = free <= 0
+    free = jnp.where(singular, 1, free)
+    bias = jnp.sum((missed * v) ** 2, axis=-1) + outside
+    infinite = jnp.asarray(math.inf, rho.dtype)
+
+    def unless_singular(value: Array, cause: Array) -> Array:
+        return jnp.where(singular, jnp.where(cause > 0, infinite, 0), value)
+
+    noisy = unless_singular(n / free * (bias + noise), bias + noise)
+    variance = learned**2 * (noisy / n)[..., None]
+    return KernelRegression(
+        effective_ridge=kappa,
+        learnability=learned,
+        overfitting_coefficient=jnp.where(singular, infinite, n / free),
+        noisy_mse=noisy,
+        clean_mse=unless_singular(n / free * bias + spread / free * noise, bias + noise),
+        training_mse=jnp.where(singular, 0, unfitted**2 / (n * free) * (bias + noise)),
+        coefficient_mean=learned * v,
+        coefficient_variance=jnp.where(learned > 0, variance, 0),
+    )

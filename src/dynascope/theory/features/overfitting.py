@@ -1,0 +1,260 @@
+"""Benign and malignant overfitting: a linear model that fits noise exactly, with and without harm.
+
+A few strong modes and a long tail of weak ones interpolate any noisy samples. The strong modes take the signal that
+lies in them, and the tail takes the rest, in spikes at the samples. A target in the strong modes is learned all the
+same; a target in the tail is lost.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.arguments import require, require_positive
+from dynascope.theory.domain import covers
+from dynascope.theory.features import KernelRegression, kernel_regression_error
+
+__all__ = ["Overfitting", "OverfittingSetup", "benign_setup", "malignant_setup", "overfitting_error"]
+
+_SEPARATED = 10.0  # ratio of the rates of signal and tail below which the two phases run into each other
+
+
+@dataclasses.dataclass(frozen=True)
+class OverfittingSetup:
+    """A spectrum of d modes of intensity one and p − d of intensity r, and a target in a single mode.
+
+    Attributes:
+        samples: n.
+        modes: p.
+        strong_modes: d, with d < n < p.
+        target_mode: Number of the mode of the target, from 1; up to d the target is in a strong mode.
+        target_coefficient: v of the target v e_k.
+        noise_variance: σ² of the training labels.
+        tail_intensity: r; if not given, 1/(p − d), which is what separates signal from noise.
+
+    Raises:
+        InputError: A number out of range.
+
+    Example:
+        >>> OverfittingSetup().is_benign, OverfittingSetup(target_mode=10).is_benign
+        (True, False)
+    """
+
+    samples: int = 100
+    modes: int = 2000
+    strong_modes: int = 5
+    target_mode: int = 1
+    target_coefficient: float = math.sqrt(0.5)
+    noise_variance: float = 0.09
+    tail_intensity: float | None = None
+
+    def __post_init__(self):
+        require_positive(
+            samples=self.samples, modes=self.modes, strong_modes=self.strong_modes, tail_intensity=self.tail
+        )
+        require(
+            self.strong_modes < self.samples < self.modes,
+            f"strong_modes is {self.strong_modes}, samples {self.samples} and modes {self.modes}",
+            argument="samples",
+            value=self.samples,
+            remedy="choose more samples than strong modes, and fewer than modes",
+        )
+        require(
+            1 <= self.target_mode <= self.modes,
+            f"target_mode is {self.target_mode}",
+            argument="target_mode",
+            value=self.target_mode,
+            remedy=f"choose between 1 and the {self.modes} modes",
+        )
+        require(
+            math.isfinite(self.target_coefficient),
+            f"target_coefficient is {self.target_coefficient}",
+            argument="target_coefficient",
+            value=self.target_coefficient,
+            remedy="choose a finite number",
+        )
+        require(
+            math.isfinite(self.noise_variance) and self.noise_variance >= 0,
+            f"noise_variance is {self.noise_variance}",
+            argument="noise_variance",
+            value=self.noise_variance,
+            remedy="choose zero or a positive number",
+        )
+
+    @property
+    def tail(self) -> float:
+        """r, the intensity of each weak mode."""
+        return 1 / (self.modes - self.strong_modes) if self.tail_intensity is None else self.tail_intensity
+
+    @property
+    def printed_tail(self) -> float:
+        """n/(p − d), the intensity printed in equation 1.36 of the source, with which the two phases coincide."""
+        return self.samples / (self.modes - self.strong_modes)
+
+    @property
+    def is_benign(self) -> bool:
+        """Whether the target is in a strong mode."""
+        return self.target_mode <= self.strong_modes
+
+    @property
+    def intensity(self) -> Float[np.ndarray, " modes"]:
+        """ρ_k, shape (p,)."""
+        return np.where(np.arange(self.modes) < self.strong_modes, 1.0, self.tail)
+
+    @property
+    def target_coefficients(self) -> Float[np.ndarray, " modes"]:
+        """v_k = ⟨e_k|f*⟩, shape (p,)."""
+        return self.target_coefficient * (np.arange(1, self.modes + 1) == self.target_mode)
+
+
+class Overfitting(NamedTuple):
+    """What a model that fits noisy samples exactly has learned, in the mean over samples.
+
+    Attributes:
+        strong_learnability: L of the strong modes.
+        tail_learnability: L of a weak mode.
+        target_learnability: L of the mode of the target.
+        effective_ridge: κ.
+        overfitting_coefficient: E₀.
+        noisy_mse: E(f̂ − y)² on new samples with their noise.
+        clean_mse: E(f̂ − f*)² at the end of training.
+        window_mse: The same between the two phases, where the strong modes have been fitted and the tail has not.
+        signal_rate: Rate at which the training error in the strong modes decays, over η.
+        tail_rate: Rate at which the tail then fits what is left, r(p − d)/n, over η.
+        fitting_window: (1/signal_rate, 1/tail_rate), the times η t between which the signal alone is fitted.
+        warnings: Where the picture of two phases does not hold, one sentence each.
+    """
+
+    strong_learnability: float
+    tail_learnability: float
+    target_learnability: float
+    effective_ridge: float
+    overfitting_coefficient: float
+    noisy_mse: float
+    clean_mse: float
+    window_mse: float
+    signal_rate: float
+    tail_rate: float
+    fitting_window: tuple[float, float]
+    warnings: tuple[str, ...]
+
+    @property
+    def test_loss(self) -> float:
+        """L = ½ E(f̂ − f*)² at the end of training."""
+        return self.clean_mse / 2
+
+
+def benign_setup(*, tail_intensity: float | None = None) -> OverfittingSetup:
+    """The set-up of figure 1.3: n = 100, p = 2000, d = 5, the target sin(2πx) in the first of √2 sin(2πkx).
+
+    Args:
+        tail_intensity: r, for a comparison with the printed one; 1/(p − d) if not given.
+
+    References:
+        Nam, DPhil thesis (2024), figure 1.3.
+
+    Example:
+        >>> setup = benign_setup()
+        >>> setup.tail == 1 / 1995, setup.printed_tail == 100 / 1995
+        (True, True)
+    """
+    return OverfittingSetup(tail_intensity=tail_intensity)
+
+
+def malignant_setup(*, tail_intensity: float | None = None) -> OverfittingSetup:
+    """The set-up of figure 1.5: as `benign_setup`, with the target in the tenth mode, sin(20πx).
+
+    Args:
+        tail_intensity: r; 1/(p − d) if not given.
+
+    References:
+        Nam, DPhil thesis (2024), figure 1.5.
+
+    Example:
+        >>> malignant_setup().is_benign
+        False
+    """
+    return OverfittingSetup(target_mode=10, tail_intensity=tail_intensity)
+
+
+@covers(
+    network="linear model on fixed features, a few strong modes and a long tail",
+    data="random noisy samples, features as if Gaussian, large n",
+    start="zero",
+    gives="what is learned of a target, the error, and when noise is fitted",
+    reference="Nam, DPhil thesis (2024), 1.36",
+    exact=False,
+)
+def overfitting_error(setup: OverfittingSetup) -> Overfitting:
+    """Learnabilities, errors and rates of a model that interpolates noise.
+
+    Errors are those of `kernel_regression_error` with the spectrum (1 with multiplicity d, r with p − d) and no ridge.
+    The tail adds r(p − d)/n to every eigenvalue of K/n, so that training has two phases, at rates of order one and
+    r(p − d)/n, if r ≪ n/(p − d). With r = 1/(p − d): κ ≈ 1/n, L ≈ 1 − 1/n for strong modes, and the window
+    1 ≪ η t ≪ n. The value printed in the source, r = n/(p − d), gives κ ≈ 1, L ≈ ½, and no window. In the window the
+    model is a regression on d modes: clean mse = (σ² + ‖f⊥‖²) n/(n − d) − σ².
+
+    Args:
+        setup: The spectrum, the samples and the target.
+
+    Returns:
+        `Overfitting`, in float64.
+
+    Raises:
+        InputError: By the set-up, a number out of range.
+
+    References:
+        Nam, DPhil thesis (2024), section 1.6 and equation 1.36, with its tail corrected.
+
+    Example:
+        >>> for found in map(overfitting_error, (benign_setup(), malignant_setup())):
+        ...     print(f"{found.target_learnability:.6f} {found.clean_mse:.6f} {found.fitting_window[1]:.4g}")
+        0.990080 0.009425 100
+        0.047644 0.510077 100
+    """
+    weak = setup.modes - setup.strong_modes
+    power = setup.target_coefficient if setup.is_benign else 0.0, 0.0 if setup.is_benign else setup.target_coefficient
+    end = _errors(setup, np.array([1.0, setup.tail]), np.array(power), np.array([setup.strong_modes, weak]), 0.0)
+    strong, tail = (float(each) for each in end.learnability)
+    window = _errors(setup, np.ones(1), np.array(power[:1]), np.array([setup.strong_modes]), power[1] ** 2)
+    tail_rate = setup.tail * weak / setup.samples
+    signal_rate = 1.0 + tail_rate
+    warnings = ()
+    if signal_rate < _SEPARATED * tail_rate:
+        warnings = (
+            f"Signal and noise are fitted in one phase: the tail has the rate {tail_rate:.3g}, the signal "
+            f"{signal_rate:.3g}; a tail intensity far below n/(p − d) = {setup.printed_tail:.3g} separates them.",
+        )
+    return Overfitting(
+        strong_learnability=strong,
+        tail_learnability=tail,
+        target_learnability=strong if setup.is_benign else tail,
+        effective_ridge=float(end.effective_ridge),
+        overfitting_coefficient=float(end.overfitting_coefficient),
+        noisy_mse=float(end.noisy_mse),
+        clean_mse=float(end.clean_mse),
+        window_mse=float(window.clean_mse),
+        signal_rate=signal_rate,
+        tail_rate=tail_rate,
+        fitting_window=(1 / signal_rate, 1 / tail_rate),
+        warnings=warnings,
+    )
+
+
+def _errors(
+    setup: OverfittingSetup, intensity: np.ndarray, power: np.ndarray, count: np.ndarray, unreachable: float
+) -> KernelRegression:
+    with jax.enable_x64(True):
+        return kernel_regression_error(
+            intensity,
+            power,
+            setup.samples,
+            noise_variance=setup.noise_variance,
+            unreachable_power=unreachable,
+            multiplicity=count,
+        )

@@ -1,0 +1,217 @@
+"""The effective ridge: what a finite number of samples adds to the ridge of kernel regression.
+
+Regression on n random samples with a kernel Σ_k ρ_k e_k e_k shrinks the mode k of the target to the fraction
+ρ_k/(ρ_k + κ), its learnability. One number κ says it for all modes.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.arguments import require
+from dynascope.errors import InputError
+from dynascope.theory.domain import covers
+from dynascope.theory.modes.growth import real_array
+
+__all__ = ["effective_ridge", "learnability", "learned_parts", "require_fitting", "ridge_problem", "solve_ridge"]
+
+_HALVINGS = 64  # of the logarithm of the bracket, which is at most 1500 wide in float64
+_POLISHING = 3
+_PAPER = "arXiv:2110.03922"
+
+
+@covers(
+    network="linear model on fixed features, or kernel ridge regression",
+    data="random samples, features as if Gaussian, large n",
+    start="zero",
+    gives="the effective ridge that a finite number of samples adds",
+    reference=_PAPER,
+    exact=False,
+)
+def effective_ridge(
+    intensity: Real[ArrayLike, "... k"],
+    samples: Real[ArrayLike, ...],
+    *,
+    ridge: Real[ArrayLike, ...] = 0.0,
+    multiplicity: Real[ArrayLike, ...] = 1.0,
+) -> Float[Array, ...]:
+    """κ of Σ_k m_k ρ_k/(ρ_k + κ) + δ/κ = n.
+
+    Its left side falls with κ; the root is bracketed by δ/n, (r − n)/Σ_k(m_k/ρ_k) and (Σ_k m_k ρ_k + δ)/n, where
+    r = Σ_{ρ_k > 0} m_k. Without ridge and with n ≥ r samples κ = 0. All arguments broadcast; compiles, and is
+    differentiable by the implicit function theorem: ∂κ/∂ρ_k = m_k κ/(ρ_k + κ)² / [Σ_j m_j ρ_j/(ρ_j + κ)² + δ/κ²].
+    Where δ = 0 and n = r the derivative with respect to δ is infinite, and is the largest number of the dtype here.
+
+    Args:
+        intensity: ρ_k ≥ 0, shape (..., k), in any order.
+        samples: n > 0.
+        ridge: δ ≥ 0 of K + δ I. The loss 1/(2n) Σ (·)² + μ/2 ‖w‖² has δ = n μ.
+        multiplicity: m_k ≥ 0, how many modes share ρ_k.
+
+    Raises:
+        InputError: A value that is not finite or out of range, or shapes that do not fit (values traced by JAX are
+            not checked).
+
+    References:
+        Simon et al., arXiv:2110.03922; Nam, DPhil thesis (2024), equation 1.35.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     print(f"{effective_ridge(jnp.arange(1, 51) ** -1.5, 10):.12f}")
+        0.067050287834
+    """
+    rho, n, delta, m = ridge_problem(intensity, samples, ridge, multiplicity)
+    return solve_ridge(rho, n, delta, m)
+
+
+@covers(
+    network="linear model on fixed features, or kernel ridge regression",
+    data="random samples, features as if Gaussian, large n",
+    start="zero",
+    gives="the fraction of each mode of the target that is learned",
+    reference=_PAPER,
+    exact=False,
+)
+def learnability(
+    intensity: Real[ArrayLike, "... k"],
+    samples: Real[ArrayLike, ...],
+    *,
+    ridge: Real[ArrayLike, ...] = 0.0,
+    multiplicity: Real[ArrayLike, ...] = 1.0,
+) -> Float[Array, "... k"]:
+    """L_k = ρ_k/(ρ_k + κ): 1 for a mode that n samples determine, 0 for one that they do not show.
+
+    The learnabilities share n samples: Σ_k m_k L_k = n − δ/κ, or the number of modes if that is less.
+
+    Args:
+        intensity: ρ_k ≥ 0, shape (..., k).
+        samples: n > 0.
+        ridge: δ ≥ 0.
+        multiplicity: m_k ≥ 0.
+
+    Raises:
+        InputError: As `effective_ridge`.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     print(learnability(jnp.array([1.0, 0.1, 0.01]), 2).round(3))
+        [0.972 0.774 0.255]
+    """
+    rho, n, delta, m = ridge_problem(intensity, samples, ridge, multiplicity)
+    return learned_parts(rho, solve_ridge(rho, n, delta, m))[0]
+
+
+def ridge_problem(
+    intensity: ArrayLike, samples: ArrayLike, ridge: ArrayLike, multiplicity: ArrayLike
+) -> tuple[Array, Array, Array, Array]:
+    """ρ and m of shape (..., k), n and δ of shape (...), of one dtype."""
+    rho = real_array("intensity", intensity, minimum=0)
+    require(
+        rho.ndim >= 1 and rho.shape[-1] > 0,
+        f"intensity has shape {rho.shape}",
+        argument="intensity",
+        value=rho.shape,
+        remedy="give the intensity of one mode or more along the last dimension",
+    )
+    n = real_array("samples", samples, above=0)
+    delta = real_array("ridge", ridge, minimum=0)
+    m = real_array("multiplicity", multiplicity, minimum=0)
+    require_fitting("multiplicity", m, rho)
+    dtype = jnp.result_type(rho, n, delta, m)
+    try:
+        batch = jnp.broadcast_shapes(rho.shape[:-1], n.shape, delta.shape, m.shape[:-1])
+    except ValueError:
+        raise InputError(
+            f"intensity {rho.shape}, samples {n.shape}, ridge {delta.shape} and multiplicity {m.shape} do not fit",
+            argument="samples",
+            value=n.shape,
+            remedy="give shapes that broadcast, with the modes along the last dimension of intensity and multiplicity",
+        ) from None
+    modes = (*batch, rho.shape[-1])
+    rho, m = (jnp.broadcast_to(each.astype(dtype), modes) for each in (rho, m))
+    n, delta = (jnp.broadcast_to(each.astype(dtype), batch) for each in (n, delta))
+    return rho, n, delta, m
+
+
+def require_fitting(name: str, values: Array, rho: Array) -> None:
+    """Raise `InputError` unless there is one value for each mode, or one for all."""
+    try:
+        jnp.broadcast_shapes(values.shape, rho.shape)
+        fits = values.ndim == 0 or values.shape[-1] in (1, rho.shape[-1])
+    except ValueError:
+        fits = False
+    require(
+        fits,
+        f"{name} has shape {values.shape} and intensity {rho.shape}",
+        argument=name,
+        value=values.shape,
+        remedy="give one value for each mode",
+    )
+
+
+@jax.custom_jvp
+@jax.jit
+def solve_ridge(rho: Array, n: Array, delta: Array, m: Array) -> Array:
+    """κ, by bisection and Newton steps in its logarithm, in units of the largest possible value of κ."""
+    unit = (jnp.sum(m * rho, axis=-1) + delta) / n
+    unit = jnp.where(unit > 0, unit, 1)
+    rho, delta = rho / unit[..., None], delta / unit
+    present = rho > 0
+    rank = jnp.sum(jnp.where(present, m, 0), axis=-1)
+    interpolates = (delta == 0) & (rank <= n)
+    slack = jnp.sum(jnp.where(present, m / jnp.where(present, rho, 1), 0), axis=-1)
+    lowest = jnp.maximum(delta / n, (rank - n) / jnp.where(slack > 0, slack, 1))
+    lowest = jnp.where(interpolates, 1, jnp.clip(lowest, jnp.finfo(rho.dtype).tiny, 1))
+
+    def parts(log_kappa: Array) -> tuple[Array, Array]:
+        """Left side less n, and minus its slope; modes above κ are counted whole, less what they lack."""
+        kappa = jnp.exp(log_kappa)[..., None]
+        strong = rho >= kappa
+        count = jnp.sum(jnp.where(strong, m, 0), axis=-1) - n
+        rest = jnp.sum(m * jnp.where(strong, -kappa, rho) / (rho + kappa), axis=-1)
+        slope = jnp.sum(m * (rho / (rho + kappa)) * (kappa / (rho + kappa)), axis=-1)
+        from_ridge = delta / kappa[..., 0]
+        return count + rest + from_ridge, slope + from_ridge
+
+    def halve(_, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bracket
+        middle = (low + high) / 2
+        above = parts(middle)[0] > 0
+        return jnp.where(above, middle, low), jnp.where(above, high, middle)
+
+    low, high = jax.lax.fori_loop(0, _HALVINGS, halve, (jnp.log(lowest), jnp.zeros_like(lowest)))
+    found = (low + high) / 2
+    for _ in range(_POLISHING):
+        excess, slope = parts(found)
+        # Where rounding hides the slope, the bracket is as good as it gets.
+        step = excess / jnp.where(slope > 0, slope, 1)
+        found = found + jnp.where((slope > 0) & (jnp.abs(step) < 1e-3), step, 0)
+    return jnp.where(interpolates, 0, unit * jnp.exp(found))
+
+
+@solve_ridge.defjvp
+def _solve_ridge_derivative(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    rho, n, delta, m = primals
+    kappa = solve_ridge(*primals)
+    d_rho, d_n, d_delta, d_m = tangents
+    zero = kappa == 0
+    safe = jnp.where(zero, 1, kappa)[..., None]
+    share, rest = rho / (rho + safe), safe / (rho + safe)
+    # κ Σ m ρ/(ρ + κ)² + δ/κ, so that each term stays of the order of n.
+    slope = jnp.sum(m * share * rest, axis=-1) + delta / safe[..., 0]
+    change = jnp.sum(m * rest**2 * d_rho + share * safe * d_m, axis=-1) - safe[..., 0] * d_n + d_delta
+    free = n - jnp.sum(jnp.where(rho > 0, m, 0), axis=-1)
+    by_ridge = jnp.where(free > 0, 1 / jnp.where(free > 0, free, 1), jnp.finfo(kappa.dtype).max)
+    return kappa, jnp.where(zero, 0, change / slope) + jnp.where(zero, by_ridge, 0) * d_delta
+
+
+def learned_parts(rho: Array, kappa: Array) -> tuple[Array, Array]:
+    """L = ρ/(ρ + κ) and 1 − L; a mode of intensity zero is never learned."""
+    total = rho + kappa[..., None]
+    known = total > 0
+    total = jnp.where(known, total, 1)
+    return jnp.where(known, rho / total, 0), jnp.where(known, kappa[..., None] / total, 1)

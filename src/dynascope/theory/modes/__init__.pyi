@@ -1,0 +1,14 @@
+from . import scalar as scalar
+from .growth import GrowthFactor as GrowthFactor
+from .growth import GrowthLimit as GrowthLimit
+from .growth import growth_factor as growth_factor
+from .growth import growth_limit as growth_limit
+from .passage_time import time_to_reach as time_to_reach
+from .sigmoidal import ModeStrength as ModeStrength
+from .sigmoidal import emergence_time as emergence_time
+from .sigmoidal import linear_mode_strength as linear_mode_strength
+from .sigmoidal import mode_strength as mode_strength
+from .sigmoidal import saturation_time as saturation_time
+from .stages import clean_stages as clean_stages
+from .stages import is_stage_like as is_stage_like
+from .stages import stage_threshold as stage_threshold

@@ -1,0 +1,254 @@
+"""Sigmoidal modes: how one direction of the data is learned by two layers, and when.
+
+A two-layer diagonal network, or a two-layer linear network whose layers are aligned with the singular vectors of
+whitened data, is a set of independent modes. Mode i has the strength R = a b, the target S and the input power λ, and
+descends λ (S − a b)²/2.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.arguments import require
+from dynascope.theory.domain import covers
+from dynascope.theory.modes.growth import growth_factor, real_array
+from dynascope.theory.modes.passage_time import time_to_reach
+
+__all__ = ["ModeStrength", "emergence_time", "linear_mode_strength", "mode_strength", "saturation_time"]
+
+
+class ModeStrength(NamedTuple):
+    """A mode at some times.
+
+    Attributes:
+        output_weight: a.
+        input_weight: b.
+        strength: R = a b.
+        residual: S − a b, computed without cancellation; the loss of the mode is λ·residual²/2.
+    """
+
+    output_weight: Float[Array, ...]
+    input_weight: Float[Array, ...]
+    strength: Float[Array, ...]
+    residual: Float[Array, ...]
+
+
+@covers(
+    network="two-layer diagonal, or linear with aligned layers",
+    data="uncorrelated inputs (linear: whitened)",
+    start="any",
+    gives="weights and strength of each mode at any time",
+    reference="arXiv:1312.6120",
+)
+def mode_strength(
+    times: Real[ArrayLike, ...],
+    target: Real[ArrayLike, ...],
+    input_power: Real[ArrayLike, ...],
+    initial_output_weight: Real[ArrayLike, ...],
+    initial_input_weight: Real[ArrayLike, ...],
+    learning_rate: Real[ArrayLike, ...] = 1.0,
+) -> ModeStrength:
+    """A mode under gradient flow, from any start.
+
+    Solves da/dt = η λ b (S − a b), db/dt = η λ a (S − a b), which conserves a² − b². With c, d = (a₀ ± b₀)/2 the
+    layers are a, b = c √g ± d/√g, where g is the growth factor with C = c², D = d², k = 2 η λ. For a₀ = b₀ > 0 the
+    strength is the logistic R = S/(1 + (S/R₀ − 1) exp(−2 η λ S t)).
+
+    All arguments broadcast; the result can be compiled and differentiated. Starts down to 1e-300 do not underflow.
+
+    Args:
+        times: Gradient-flow times t ≥ 0.
+        target: S, of any sign.
+        input_power: λ = E[x²] > 0 of the mode's input; 1 for whitened data.
+        initial_output_weight: a₀.
+        initial_input_weight: b₀.
+        learning_rate: η > 0, the same for both layers.
+
+    Raises:
+        InputError: A value that is not finite, t < 0, λ ≤ 0 or η ≤ 0 (not checked on values traced by JAX).
+
+    References:
+        Nam, DPhil thesis (2024), chapters 3 and 6; Saxe, McClelland & Ganguli, arXiv:1312.6120, for a₀ = b₀.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     mode = mode_strength(2.0, 1.0, 0.7, 0.5, -0.2)
+        ...     print(f"{mode.output_weight:.6f} {mode.input_weight:.6f} {mode.strength:.6f}")
+        0.643328 0.451521 0.290476
+    """
+    rate = _rate(input_power, learning_rate)
+    sum_part, difference_part, unit = _parts(initial_output_weight, initial_input_weight)
+    growth = growth_factor(
+        times, target, (sum_part / unit) ** 2, (difference_part / unit) ** 2, rate, log_scale=jnp.log(unit)
+    )
+    return ModeStrength(*growth.layers(sum_part, difference_part), growth.strength, growth.residual)
+
+
+@covers(
+    network="one-layer linear",
+    data="uncorrelated inputs",
+    start="zero",
+    gives="strength of each mode at any time",
+    reference="Nam, DPhil thesis (2024), 3.10",
+)
+def linear_mode_strength(
+    times: Real[ArrayLike, ...],
+    target: Real[ArrayLike, ...],
+    input_power: Real[ArrayLike, ...],
+    learning_rate: Real[ArrayLike, ...] = 1.0,
+) -> Float[Array, ...]:
+    """The same mode in a one-layer model that starts at zero: R = S (1 − exp(−η λ t)).
+
+    Args:
+        times: Gradient-flow times t ≥ 0.
+        target: S.
+        input_power: λ > 0.
+        learning_rate: η > 0.
+
+    Raises:
+        InputError: As `mode_strength`.
+
+    Example:
+        >>> print(f"{linear_mode_strength(1.0, 2.0, 0.5):.4f}")
+        0.7869
+    """
+    rate = _rate(input_power, learning_rate) / 2
+    return -real_array("target", target) * jnp.expm1(-rate * real_array("times", times, minimum=0))
+
+
+@covers(
+    network="two-layer diagonal, or linear with aligned layers",
+    data="uncorrelated inputs (linear: whitened)",
+    start="any",
+    gives="when a mode has reached a fraction of its target",
+    reference="Nam, DPhil thesis (2024), 3.12",
+)
+def emergence_time(
+    target: Real[ArrayLike, ...],
+    input_power: Real[ArrayLike, ...],
+    initial_output_weight: Real[ArrayLike, ...],
+    initial_input_weight: Real[ArrayLike, ...],
+    learning_rate: Real[ArrayLike, ...] = 1.0,
+    *,
+    fraction: Real[ArrayLike, ...] = 0.05,
+) -> Float[Array, ...]:
+    """The first time at which a mode has reached the fraction ε of its target.
+
+    For a₀ = b₀, with R₀ = a₀ b₀ < ε S, it is τ = ln[(S/R₀ − 1)/(1/ε − 1)]/(2 η λ S).
+
+    Args:
+        target: S ≠ 0.
+        input_power: λ > 0.
+        initial_output_weight: a₀.
+        initial_input_weight: b₀.
+        learning_rate: η > 0.
+        fraction: ε, between 0 and 1.
+
+    Returns:
+        Times of the broadcast shape. 0 marks a mode that starts with R₀/S ≥ ε; ∞ one that never emerges, because it
+        starts exactly on the path into the saddle at zero.
+
+    Raises:
+        InputError: S = 0, ε not between 0 and 1, or as `mode_strength`.
+
+    References:
+        Nam, DPhil thesis (2024), equation 3.12.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     print(f"{emergence_time(5.0, 1.0, 0.01, 0.01):.6f}")
+        0.787532
+    """
+    target = real_array("target", target)
+    fraction = real_array("fraction", fraction, above=0, below=1)
+    if not isinstance(target, Tracer):
+        require(
+            bool(jnp.all(target != 0)),
+            "a target is zero",
+            argument="target",
+            value=0.0,
+            remedy="leave out modes that have nothing to learn",
+        )
+    rate = _rate(input_power, learning_rate)
+    sum_part, difference_part, unit = _parts(initial_output_weight, initial_input_weight)
+    present = (sum_part**2 - difference_part**2) / target >= fraction
+    time = time_to_reach(
+        fraction * target,
+        target,
+        (sum_part / unit) ** 2,
+        (difference_part / unit) ** 2,
+        rate,
+        log_scale=jnp.log(unit),
+        unreachable="infinity",
+    )
+    return jnp.where(present, 0, time)
+
+
+@covers(
+    network="two-layer diagonal, or linear with aligned layers",
+    data="uncorrelated inputs (linear: whitened)",
+    start="any",
+    gives="how long a mode takes from emergence to saturation",
+    reference="Nam, DPhil thesis (2024), 3.12",
+)
+def saturation_time(
+    target: Real[ArrayLike, ...],
+    input_power: Real[ArrayLike, ...],
+    initial_output_weight: Real[ArrayLike, ...],
+    initial_input_weight: Real[ArrayLike, ...],
+    learning_rate: Real[ArrayLike, ...] = 1.0,
+    *,
+    fraction: Real[ArrayLike, ...] = 0.05,
+) -> Float[Array, ...]:
+    """The time a mode takes from its emergence, at ε S, to its saturation, at (1 − ε) S.
+
+    For a₀ = b₀, with R₀ = a₀ b₀ < ε S, it is τ = ln(1/ε − 1)/(η λ S), whatever the start.
+
+    Args:
+        target: S ≠ 0.
+        input_power: λ > 0.
+        initial_output_weight: a₀.
+        initial_input_weight: b₀.
+        learning_rate: η > 0.
+        fraction: ε, between 0 and ½.
+
+    Returns:
+        Durations of the broadcast shape, counted from the start where the mode has emerged already; 0 marks a mode
+        that starts saturated, ∞ one that never emerges.
+
+    Raises:
+        InputError: S = 0, ε not between 0 and ½, or as `mode_strength`.
+
+    References:
+        Nam, DPhil thesis (2024), equation 3.12.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     print(f"{saturation_time(5.0, 1.0, 0.01, 0.01):.6f}")
+        0.588888
+    """
+    fraction = real_array("fraction", fraction, above=0, below=0.5)
+    start = (target, input_power, initial_output_weight, initial_input_weight, learning_rate)
+    emerged = emergence_time(*start, fraction=fraction)
+    never = jnp.isinf(emerged)
+    saturated = emergence_time(*start, fraction=1 - fraction)
+    return jnp.where(never, jnp.inf, jnp.where(never, 0, saturated) - jnp.where(never, 0, emerged))
+
+
+def _parts(initial_output_weight: ArrayLike, initial_input_weight: ArrayLike) -> tuple[Array, Array, Array]:
+    """Half the sum and half the difference of the layers, and a unit in which their squares do not underflow."""
+    a = real_array("initial_output_weight", initial_output_weight)
+    b = real_array("initial_input_weight", initial_input_weight)
+    unit = jax.lax.stop_gradient(jnp.maximum(jnp.abs(a), jnp.abs(b)))
+    return (a + b) / 2, (a - b) / 2, jnp.where(unit == 0, 1, unit)
+
+
+def _rate(input_power: ArrayLike, learning_rate: ArrayLike) -> Array:
+    return 2 * real_array("learning_rate", learning_rate, above=0) * real_array("input_power", input_power, above=0)

@@ -1,0 +1,239 @@
+"""How the frequencies of small quadratic neurons grow on modular addition, before anything is learned."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Bool, Complex, Float, Int
+from numpy.typing import ArrayLike
+from scipy.special import elliprf
+
+from dynascope.arguments import require, require_array
+
+__all__ = ["Spectrum", "Starts", "blow_up_times"]
+
+_ROUNDING = 1e-9  # relative size of a mean or a coefficient that counts as zero
+_STEP, _MOST_STEPS, _ALIGNED = 0.1, 4000, 1e-7  # of the integration of the alignment
+
+
+class Spectrum:
+    """An encoding x of the numbers modulo p, x_a[j] = x[(j − a) mod p], in Fourier space.
+
+    Attributes:
+        p: The modulus.
+        frequencies: 1, …, ⌊p/2⌋.
+        coefficients: x̂[ξ] = Σ_j x[j] exp(−2πi jξ/p) at these frequencies, zero where it is rounding.
+        active: Whether x̂[ξ] ≠ 0.
+        multiplicity: 2, and 1 for ξ = p/2, which is its own conjugate.
+        energies: E_ξ, the part of ‖x‖² with this frequency.
+        maximal_utilities: U*_ξ, see `modular_addition.maximal_utilities`.
+
+    Args:
+        encoding: x, shape (p,), of zero mean.
+
+    Raises:
+        InputError: An encoding that is no finite vector of three or more entries, is zero, or has a mean.
+    """
+
+    p: int
+    frequencies: Int[np.ndarray, " frequencies"]
+    coefficients: Complex[np.ndarray, " frequencies"]
+    active: Bool[np.ndarray, " frequencies"]
+    multiplicity: Float[np.ndarray, " frequencies"]
+    energies: Float[np.ndarray, " frequencies"]
+    maximal_utilities: Float[np.ndarray, " frequencies"]
+
+    def __init__(self, encoding: ArrayLike):
+        x = require_array("encoding", encoding, (None,))
+        self.p = len(x)
+        require(
+            self.p >= 3,
+            f"the encoding has {self.p} entries",
+            argument="encoding",
+            value=self.p,
+            remedy="give at least three",
+        )
+        require(np.any(x != 0), "the encoding is zero", argument="encoding", value=0.0, remedy="give one that varies")
+        require(
+            abs(x.sum()) <= _ROUNDING * np.abs(x).sum(),
+            f"the encoding has the mean {x.mean():.6g}",
+            argument="encoding",
+            value=float(x.mean()),
+            remedy="subtract it",
+        )
+        spectrum = np.fft.rfft(x)[1:]
+        sizes = np.abs(spectrum)
+        self.frequencies = np.arange(1, self.p // 2 + 1)
+        self.active = sizes > _ROUNDING * sizes.max()
+        self.coefficients = np.where(self.active, spectrum, 0.0)
+        self.multiplicity = np.where(2 * self.frequencies == self.p, 1.0, 2.0)
+        self.energies = self.multiplicity * np.abs(self.coefficients) ** 2 / self.p
+        # √(2/27), and √2 times as much where the multiplicity is one.
+        self.maximal_utilities = np.sqrt(4 / (27 * self.p**3 * self.multiplicity)) * np.abs(self.coefficients) ** 3
+        self._strength = 2 * np.abs(self.coefficients) ** 2 / self.p**2
+
+    def of(self, neurons: ArrayLike) -> Complex[np.ndarray, "neurons 3 frequencies"]:
+        """Fourier coefficients z of u, v and w, from rows [u | v | w] of shape (neurons, 3p)."""
+        rows = require_array("neurons", neurons, (None, 3 * self.p))
+        return np.fft.rfft(rows.reshape(-1, 3, self.p))[..., 1:]
+
+    def aligned(self, z: Complex[np.ndarray, "neurons 3 frequencies"]) -> Complex[np.ndarray, "neurons frequencies"]:
+        """T = conj(x̂) z_u z_v conj(z_w), positive where the phases of a neuron are those of a maximiser."""
+        return self.coefficients.conj() * z[:, 0] * z[:, 1] * z[:, 2].conj()
+
+    def utility(self, z: Complex[np.ndarray, "neurons 3 frequencies"]) -> Float[np.ndarray, " neurons"]:
+        """U = E⟨f_i, y⟩."""
+        return np.real(self.aligned(z)) @ (self.multiplicity * self._strength) / self.p
+
+    def blow_up_times(
+        self, z: Complex[np.ndarray, "neurons 3 frequencies"]
+    ) -> Float[np.ndarray, "neurons frequencies"]:
+        """As the function `blow_up_times`, from Fourier coefficients."""
+        powers = np.abs(z) ** 2
+        largest = powers.max(axis=1)
+        grows = self.active & (largest > 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            aligned = self.aligned(z) / (np.abs(self.coefficients) * largest**1.5)
+            integral = _time_to_infinity(
+                np.where(grows[:, None], powers / largest[:, None], 1.0), np.where(grows, aligned, 0.0)
+            )
+            times = integral / (self._strength * np.abs(self.coefficients) * np.sqrt(largest))
+        return np.where(grows, times, np.inf)
+
+    def gain(
+        self, rows: Float[np.ndarray, "neurons weights"], rates: Float[np.ndarray, " neurons"]
+    ) -> Float[np.ndarray, " neurons"]:
+        """The limit of log‖θ(t)‖ − rate·t under θ' = ∇U(θ)/‖θ‖ from unit vectors; −∞ where the rate is zero."""
+        z = self.of(rows)[..., self.active]
+        share, drive = self.multiplicity[self.active] / self.p, (self._strength * self.coefficients)[self.active]
+        # What the encoding does not contain is constant, but part of the norm.
+        rest = np.maximum(1 - np.sum(share * np.abs(z) ** 2, axis=(1, 2)), 0.0)
+
+        def norm(z: np.ndarray) -> np.ndarray:
+            return np.sqrt(np.sum(share * np.abs(z) ** 2, axis=(1, 2)) + rest)[:, None, None]
+
+        def velocity(z: np.ndarray) -> np.ndarray:
+            u, v, w = z[:, 0], z[:, 1], z[:, 2]
+            return np.stack([drive * v.conj() * w, drive * u.conj() * w, drive.conj() * u * v], axis=1) / norm(z)
+
+        gain = np.where(rates > 0, 0.0, -np.inf)
+        for _ in range(_MOST_STEPS):
+            # The gradient is quadratic: its Jacobian is at most twice this.
+            with np.errstate(divide="ignore"):
+                h = _STEP / np.max(np.abs(drive) * np.linalg.norm(z, axis=1), axis=1)
+            h = np.where(rates > 0, h, 0.0)
+            step = h[:, None, None]
+            first = velocity(z)
+            second = velocity(z + step / 2 * first)
+            third = velocity(z + step / 2 * second)
+            z = z + step / 6 * (first + 2 * second + 2 * third + velocity(z + step * third))
+            grown = norm(z)
+            z, rest = z / grown, rest / grown[:, 0, 0] ** 2
+            ahead = np.log(grown[:, 0, 0]) - rates * h
+            gain += ahead
+            if np.all(np.abs(ahead) <= _ALIGNED * rates * h):
+                break
+        return gain
+
+
+@dataclasses.dataclass(frozen=True)
+class Starts:
+    """Initial neurons: the frequency that each takes, and when, in both flows.
+
+    Attributes:
+        norms: ‖ϑ_i‖, shape (neurons,).
+        blow_up: Times of the plain flow from scale one, shape (neurons, frequencies).
+        takes: Index of the frequency with the earliest time, −1 where none grows, shape (neurons,).
+        gain: lim log‖θ_i(t)‖ − 3 U* t of the normalised flow from scale one, shape (neurons,).
+        phase_differences: s_u − s_v, shape (neurons, frequencies).
+    """
+
+    norms: np.ndarray
+    blow_up: np.ndarray
+    takes: np.ndarray
+    gain: np.ndarray
+    phase_differences: np.ndarray
+
+    @classmethod
+    def of(cls, spectrum: Spectrum, neurons: ArrayLike) -> Starts:
+        """From rows [u | v | w] of shape (neurons, 3p).
+
+        Raises:
+            InputError: Rows that are not finite or do not fit, no neuron, or one without weights.
+        """
+        rows = require_array("neurons", neurons, (None, 3 * spectrum.p))
+        norms = np.linalg.norm(rows, axis=1)
+        smallest = float(norms.min(initial=np.inf))
+        require(
+            0 < smallest < np.inf,
+            "a neuron has no weights other than zero" if smallest == 0 else "there is no neuron",
+            argument="neurons",
+            value=smallest,
+            remedy="start every neuron away from zero",
+        )
+        coefficients = spectrum.of(rows)
+        blow_up = spectrum.blow_up_times(coefficients)
+        takes = np.argmin(blow_up, axis=1)
+        grows = np.isfinite(blow_up.min(axis=1))
+        rates = np.where(grows, 3 * spectrum.maximal_utilities[takes], 0.0)
+        gain = np.log(norms) + spectrum.gain(rows / norms[:, None], rates)
+        turns = coefficients[:, 0] * coefficients[:, 1].conj()
+        return cls(norms, blow_up, np.where(grows, takes, -1), gain, np.angle(turns))
+
+
+def blow_up_times(neurons: ArrayLike, encoding: ArrayLike) -> Float[np.ndarray, "neurons frequencies"]:
+    """When each frequency of each small neuron would diverge under the plain gradient flow before anything is learned.
+
+    The Fourier coefficients z of u, v, w at a frequency obey, with c = 2|x̂|²/p² and x̂ that of the encoding,
+
+        z_u' = c x̂ conj(z_v) z_w,  z_v' = c x̂ conj(z_u) z_w,  z_w' = c conj(x̂) z_u z_v.
+
+    This conserves the differences of |z_u|², |z_v|², |z_w|² and the imaginary part of T = conj(x̂) z_u z_v conj(z_w), so
+    that y = min |z|² obeys y'² = 4c² (|x̂|² Π_j (y + d_j) − (Im T)²), and the time to y = ∞ is Carlson's elliptic
+    integral R_F of the distances to the roots of that cubic. If Re T < 0, y falls to the largest root first.
+
+    A start α times as large takes 1/α times as long. The frequency with the earliest time of a neuron is the one that
+    the neuron will have, under the plain and under the normalised flow.
+
+    Args:
+        neurons: Rows [u | v | w], shape (neurons, 3p).
+        encoding: x, shape (p,), of zero mean.
+
+    Returns:
+        Times for the frequencies 1, …, ⌊p/2⌋; infinite where the encoding or the neuron does not contain the frequency.
+
+    Raises:
+        InputError: As `utility`.
+
+    References:
+        Alternating Gradient Flows, arXiv:2506.06489, for the flow; its closed solution is ours. Carlson,
+        Numer. Algorithms 10 (1995) 13.
+
+    Example:
+        >>> x = np.cos(2 * np.pi * np.arange(5) / 5)
+        >>> blow_up_times(np.concatenate([x, x, x])[None], x).round(6)
+        array([[0.32,  inf]])
+    """
+    spectrum = Spectrum(encoding)
+    return spectrum.blow_up_times(spectrum.of(neurons))
+
+
+def _time_to_infinity(powers: np.ndarray, aligned: np.ndarray) -> np.ndarray:
+    """½ of the time in which y' = ±√P(y), P = Π_j (y + d_j) − (Im T)², goes from y = min_j powers_j to infinity."""
+    lowest = powers.min(axis=1)
+    gaps = np.moveaxis(powers - lowest[:, None], 1, -1)
+    companion = np.zeros((*lowest.shape, 3, 3))
+    companion[..., 1, 0] = companion[..., 2, 1] = 1.0
+    a, b, c = np.moveaxis(gaps, -1, 0)
+    companion[..., 2] = np.stack([np.imag(aligned) ** 2 - a * b * c, -(a * b + b * c + c * a), -(a + b + c)], axis=-1)
+    # The complex or smaller roots lie to the left of the largest, at real parts below zero.
+    roots = np.sort_complex(np.linalg.eigvals(companion))
+    turn = roots[..., 2].real
+    others = roots[..., :2]
+    # As a quotient, because the difference would lose its digits near the turning point.
+    distance = np.real(aligned) ** 2 / np.prod(lowest[..., None] - others, axis=-1).real
+    distance = np.where(np.isfinite(distance), distance, 0.0)
+    onward = elliprf(distance, *np.moveaxis(lowest[..., None] - others, -1, 0)).real
+    from_turn = elliprf(0.0, *np.moveaxis(turn[..., None] - others, -1, 0)).real
+    return np.where(np.real(aligned) < 0, 2 * from_turn - onward, onward)

@@ -1,0 +1,9 @@
+from .phases import Hyperparameters as Hyperparameters
+from .phases import Parametrisation as Parametrisation
+from .phases import Phase as Phase
+from .phases import kernel_exponents as kernel_exponents
+from .phases import learning_exponents as learning_exponents
+from .phases import phase as phase
+from .phases import phase_table as phase_table
+from .phases import stable_rates as stable_rates
+from .phases import standard_parametrisations as standard_parametrisations

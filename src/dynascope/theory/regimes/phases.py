@@ -1,0 +1,315 @@
+"""The phase of a parametrisation: whether a two-layer network scaled to a limit learns features, and how fast."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from numbers import Real
+from typing import NamedTuple
+
+from dynascope.arguments import require, require_positive
+from dynascope.theory.domain import covers
+
+__all__ = [
+    "Hyperparameters",
+    "Parametrisation",
+    "Phase",
+    "kernel_exponents",
+    "learning_exponents",
+    "phase",
+    "phase_table",
+    "stable_rates",
+    "standard_parametrisations",
+]
+
+_ROUNDING = 1e-9  # exponents that differ by less are equal
+_MODEL = {
+    "network": "two-layer linear, f(x) = γ Σ uᵢ wᵢ·x, rates by layer, all powers of a scaling parameter",
+    "data": "inputs on a line",
+    "start": "independent Gaussian layers, or zero output",
+    "reference": "arXiv:2401.07085",
+    "exact": False,
+}
+
+
+class Hyperparameters(NamedTuple):
+    """The numbers that a parametrisation stands for at one value of the scaling parameter.
+
+    Attributes:
+        width: d, the number of hidden neurons.
+        multiplier: γ, the factor on the output.
+        first_variance: σ_w², of each initial weight of the first layer.
+        second_variance: σ_u², of each initial weight of the second layer.
+        first_rate: η_w, learning rate of the first layer.
+        second_rate: η_u, learning rate of the second layer.
+    """
+
+    width: int
+    multiplier: float
+    first_variance: float
+    second_variance: float
+    first_rate: float
+    second_rate: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Parametrisation:
+    """Exponents by which the hyperparameters of a two-layer network grow with a scaling parameter κ → ∞.
+
+    The network is f(x) = γ Σᵢ uᵢ σ(wᵢ·x); the input dimension, the data and the targets do not grow.
+
+    Attributes:
+        width: c_d of the width d ~ κ^c_d; zero for a fixed width, never negative.
+        multiplier: c_γ of γ ~ κ^c_γ.
+        first_variance: c_w of σ_w² ~ κ^c_w, the variance of the initial weights of the first layer.
+        second_variance: c_u of σ_u² ~ κ^c_u, that of the second layer.
+        first_rate: c_{η_w} of the learning rate of the first layer.
+        second_rate: c_{η_u} of that of the second layer.
+        zero_output: Whether the network is the zero function at the start, because each neuron has a partner with the
+            same wᵢ and the opposite uᵢ.
+
+    Raises:
+        InputError: An exponent that is not finite, or a width that shrinks.
+
+    Example:
+        >>> Parametrisation(width=1.0, multiplier=-0.5).at(64.0)
+        Hyperparameters(width=64, multiplier=0.125, first_variance=1.0, second_variance=1.0, first_rate=1.0,
+        second_rate=1.0)
+    """
+
+    width: float = 0.0
+    multiplier: float = 0.0
+    first_variance: float = 0.0
+    second_variance: float = 0.0
+    first_rate: float = 0.0
+    second_rate: float = 0.0
+    zero_output: bool = False
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            require(
+                isinstance(value, Real) and math.isfinite(value),
+                f"{field.name} is {value}",
+                argument=field.name,
+                value=value,
+                remedy="choose a finite exponent",
+            )
+        require(
+            self.width >= 0,
+            f"width is {self.width}",
+            argument="width",
+            value=self.width,
+            remedy="choose zero for a fixed width, or a positive exponent",
+        )
+
+    def at(self, scaling_parameter: float, *, width: float = 1.0) -> Hyperparameters:
+        """The hyperparameters at a value of κ, where those that κ does not scale are one.
+
+        Args:
+            scaling_parameter: κ > 0.
+            width: Factor on the width d = width · κ^c_d, which is rounded, to an even number for zero output.
+        """
+        require_positive(scaling_parameter=scaling_parameter, width=width)
+        pairs = 2 if self.zero_output else 1
+        neurons = max(1, round(width * scaling_parameter**self.width / pairs)) * pairs
+        grown = (self.multiplier, self.first_variance, self.second_variance, self.first_rate, self.second_rate)
+        return Hyperparameters(neurons, *(float(scaling_parameter**exponent) for exponent in grown))
+
+    def _with_rates(self, exponent: float) -> Parametrisation:
+        return dataclasses.replace(self, first_rate=_exact(exponent), second_rate=_exact(exponent))
+
+
+class Phase(NamedTuple):
+    """The phase of a parametrisation, and the exponents it follows from.
+
+    Attributes:
+        name: "kernel" or "learning" where learning takes a time of order one; "frozen" where it takes ever longer,
+            "unstable" where it takes ever shorter.
+        target_exponent: T₁ of the part of the learning speed that comes from the target, κ^T₁.
+        start_exponent: T₂ of the part that comes from the initial weights.
+        speed_exponent: Exponent of the learning speed 1/t_c, the larger of the two.
+        kernel_exponent: Exponent of the relative change of the tangent kernel in training; negative where the kernel
+            stays, zero where it changes by a factor of order one.
+        equal_parts: Condition (29), P/Q → 1: the growing and the shrinking part of the initial weights are equal.
+        start_dominates: Condition (30), T₁ < T₂.
+    """
+
+    name: str
+    target_exponent: float
+    start_exponent: float
+    speed_exponent: float
+    kernel_exponent: float
+    equal_parts: bool
+    start_dominates: bool
+
+
+@covers(**_MODEL, gives="phase (kernel, learning, frozen, unstable); exponents of speed and of kernel change")
+def phase(parametrisation: Parametrisation) -> Phase:
+    """The phase of a parametrisation.
+
+    On a line the speed is 1/t_c² ∝ η_u η_w γ² (S² + 4γ²PQ), with P, Q = ¼ Σ (c uᵢ ± vᵢ/c)², c⁴ = η_w/η_u,
+    vᵢ = wᵢ·n, so that 1/t_c ~ κ^max(T₁, T₂) with T₁ = c_γ + ½(c_{η_u} + c_{η_w}) and
+    T₂ = 2c_γ + c_d + max(c_{η_w} + c_u, c_{η_u} + c_w). Training is stable if the larger one is zero; it then is in the
+    kernel phase if P/Q → 1 (29) and T₁ < T₂ (30), else it learns features. P/Q → 1 if the width grows, if
+    c_{η_w} + c_u ≠ c_{η_u} + c_w, or if the output is zero at the start, where P = Q.
+
+    The tangent kernel on the line changes by the factor √(S² + 4γ²PQ) / (γ(P + Q)), from the exact solution. It
+    departs from one as κ^e with e = T₁ − T₂ if T₁ ≥ T₂, and else e = max(2(T₁ − T₂), −c_d − |Δ|),
+    Δ = c_{η_w} + c_u − c_{η_u} − c_w; the second part, from an output at the start that is not zero, is absent for
+    zero output. The kernel phase is that of e < 0.
+
+    Args:
+        parametrisation: The exponents.
+
+    Returns:
+        `Phase`.
+
+    References:
+        Y. Xu, L. Ziyin, arXiv:2401.07085, equations 28 to 30 and theorem 2 (reconstructed); exponent of the kernel's
+        change: ours, from theorem 1.
+
+    Example:
+        >>> found = phase(Parametrisation(width=1.0, multiplier=-0.5))
+        >>> found.name, found.speed_exponent, found.kernel_exponent
+        ('kernel', 0.0, -1.0)
+    """
+    p = parametrisation
+    first, second = p.second_rate + p.first_variance, p.first_rate + p.second_variance
+    from_target = p.multiplier + (p.first_rate + p.second_rate) / 2
+    from_start = 2 * p.multiplier + p.width + max(first, second)
+    speed = max(from_target, from_start)
+    # How fast the parts P and Q become equal; without end if they are equal from the start.
+    approach = math.inf if p.zero_output else p.width + abs(first - second)
+    gap = _exact(from_target - from_start)
+    kernel = gap if gap >= 0 else _exact(max(2 * gap, -approach))
+    stable = "kernel" if kernel < 0 else "learning"
+    name = stable if abs(speed) <= _ROUNDING else "unstable" if speed > 0 else "frozen"
+    return Phase(name, from_target, from_start, _exact(speed), kernel, approach > _ROUNDING, gap < 0)
+
+
+@covers(**_MODEL, gives="learning rates with which any start is stable")
+def stable_rates(parametrisation: Parametrisation) -> Parametrisation:
+    """The parametrisation with learning rates, the same for both layers, that make it stable.
+
+    c_η = −max(c_γ, 2c_γ + c_d + max(c_u, c_w)).
+
+    References:
+        arXiv:2401.07085, corollary 1.
+
+    Example:
+        >>> phase(stable_rates(Parametrisation(width=1.0, multiplier=-1.0))).name
+        'learning'
+    """
+    p = parametrisation
+    return p._with_rates(-max(p.multiplier, 2 * p.multiplier - _critical_multiplier(p)))
+
+
+@covers(**_MODEL, gives="multiplier and learning rates with which any start learns features")
+def learning_exponents(parametrisation: Parametrisation) -> Parametrisation:
+    """The parametrisation with a multiplier and learning rates that make it learn features.
+
+    c_γ = −(c_d + max(c_u, c_w)), c_η = −c_γ for both layers.
+
+    References:
+        arXiv:2401.07085, corollary 2.
+
+    Example:
+        >>> turned = learning_exponents(standard_parametrisations()["Kaiming"])
+        >>> turned.multiplier, turned.first_rate, phase(turned).name
+        (-1.0, 1.0, 'learning')
+    """
+    multiplier = _critical_multiplier(parametrisation)
+    return dataclasses.replace(parametrisation, multiplier=multiplier)._with_rates(-multiplier)
+
+
+@covers(**_MODEL, gives="multiplier and learning rates with which any start keeps its kernel")
+def kernel_exponents(parametrisation: Parametrisation, *, multiplier: float | None = None) -> Parametrisation:
+    """The parametrisation with a multiplier and learning rates that put it into the kernel phase.
+
+    c_γ > −(c_d + max(c_u, c_w)), c_η = −2c_γ − c_d − max(c_u, c_w) for both layers.
+
+    Args:
+        parametrisation: The exponents.
+        multiplier: c_γ; by default that of the parametrisation if it is large enough, else ½ above the bound.
+
+    Raises:
+        InputError: The multiplier is not above the bound, or P/Q → 1 (29) is out of reach of the multiplier: the width
+            is fixed, the variances have the same exponent, and the output is not zero at the start.
+
+    References:
+        arXiv:2401.07085, corollary 3.
+
+    Example:
+        >>> turned = kernel_exponents(standard_parametrisations()["mean field"])
+        >>> turned.multiplier, turned.first_rate, phase(turned).name
+        (-0.5, 0.0, 'kernel')
+    """
+    p, bound = parametrisation, _critical_multiplier(parametrisation)
+    require(
+        p.zero_output or p.width + abs(p.first_variance - p.second_variance) > _ROUNDING,
+        "layers of equal variance at a fixed width have no kernel phase unless the output is zero at the start",
+        argument="parametrisation",
+        value=p.zero_output,
+        remedy="set zero_output, let the width grow, or choose unequal variances",
+    )
+    if multiplier is None:
+        multiplier = p.multiplier if p.multiplier > bound + _ROUNDING else bound + 0.5
+    require(
+        math.isfinite(multiplier) and multiplier > bound + _ROUNDING,
+        f"multiplier is {multiplier}",
+        argument="multiplier",
+        value=multiplier,
+        remedy=f"choose a number above {bound:g}",
+    )
+    return dataclasses.replace(p, multiplier=multiplier)._with_rates(bound - 2 * multiplier)
+
+
+def standard_parametrisations() -> dict[str, Parametrisation]:
+    """The five parametrisations in common use, with learning rates that do not scale.
+
+    Lazy training scales the output of a network of fixed width that starts as the zero function; the others scale the
+    width.
+
+    Example:
+        >>> {name: phase(each).name for name, each in standard_parametrisations().items()}
+        {'NTK': 'kernel', 'mean field': 'frozen', 'Xavier': 'learning', 'Kaiming': 'unstable', 'lazy': 'unstable'}
+    """
+    return {
+        "NTK": Parametrisation(width=1.0, multiplier=-0.5),
+        "mean field": Parametrisation(width=1.0, multiplier=-1.0),
+        "Xavier": Parametrisation(width=1.0, first_variance=-1.0, second_variance=-1.0),
+        "Kaiming": Parametrisation(width=1.0, second_variance=-1.0),
+        "lazy": Parametrisation(multiplier=1.0, zero_output=True),
+    }
+
+
+def phase_table() -> dict[str, dict[str, Parametrisation]]:
+    """Each standard parametrisation as it is ("default"), and turned: "stable rates", "learning" and "kernel".
+
+    References:
+        arXiv:2401.07085, table 1, whose choice of the free multiplier of Xavier in the kernel phase is kept.
+
+    Example:
+        >>> [phase(each).name for each in phase_table()["Kaiming"].values()]
+        ['unstable', 'kernel', 'learning', 'kernel']
+    """
+    return {
+        name: {
+            "default": each,
+            "stable rates": stable_rates(each),
+            "learning": learning_exponents(each),
+            "kernel": kernel_exponents(each, multiplier=1.0 if name == "Xavier" else None),
+        }
+        for name, each in standard_parametrisations().items()
+    }
+
+
+def _critical_multiplier(p: Parametrisation) -> float:
+    """−(c_d + max(c_u, c_w)): the exponent of γ at which, for equal rates, T₁ = T₂."""
+    return _exact(-(p.width + max(p.first_variance, p.second_variance)))
+
+
+def _exact(exponent: float) -> float:
+    """The exponent, zero if it is so up to rounding, and never a negative zero."""
+    return 0.0 if abs(exponent) <= _ROUNDING else float(exponent)

@@ -1,0 +1,296 @@
+"""The multilinear model: what a network with a feature for every skill learns in any time, from any samples.
+
+f = Σ_k a_k b_k g_k over the first N of n_s skills. The skills g_k of multitask sparse parity do not overlap, so that
+each strength R_k = a_k b_k moves alone, and the rare skills come late. Their sum is a power law, `scaling_laws`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.special import expit, xlog1py
+from scipy.stats import binom
+
+from dynascope.arguments import require, require_array, require_positive
+from dynascope.errors import InputError
+from dynascope.theory.domain import covers
+
+__all__ = ["expected_loss", "skill_strengths", "training_loss"]
+
+_REFERENCE = "Nam, DPhil thesis (2024), section 4.2; arXiv:2404.17563"
+_SKILLS = "skills that do not overlap, such as multitask sparse parity"
+_BLOCK = 2**18  # numbers of samples held at once
+
+
+@covers(
+    network="multilinear",
+    data=_SKILLS,
+    start="equal layers",
+    gives="strength of every skill at any time, for any samples and width",
+    reference=_REFERENCE,
+)
+def skill_strengths(
+    times: ArrayLike,
+    frequencies: ArrayLike,
+    *,
+    target_scale: float,
+    initial_strength: float,
+    learning_rate: float = 1.0,
+    counts: ArrayLike | None = None,
+    neurons: int | None = None,
+) -> Float[np.ndarray, "times skills"]:
+    """The strength R_k of each skill after training for the time T.
+
+    R_k = S/(1 + c exp(−2 η S p_k T)), c = S/R₀ − 1, for the first N skills and 0 for the others, which the model cannot
+    express. The share p_k of skill k in the training set is d_k/D, or its frequency P(k) on fresh samples.
+
+    Args:
+        times: T ≥ 0, shape (times,), in steps of gradient descent at the learning rate η; ∞ is allowed.
+        frequencies: P(k), shape (skills,), from the most frequent skill; see `tasks.skill_frequencies` for a power law.
+        target_scale: S.
+        initial_strength: R₀ = a_k(0) b_k(0), with equal layers, between 0 and S.
+        learning_rate: η.
+        counts: d_k ≥ 0, samples of each skill in the training set, shape (skills,); fresh samples if not given.
+        neurons: N, the number of skills that the model has; all if not given.
+
+    Raises:
+        InputError: A number out of range, or shapes that do not fit.
+
+    References:
+        Nam, DPhil thesis (2024), equations 4.9 to 4.11; Nam et al., arXiv:2404.17563.
+
+    Example:
+        >>> strength = skill_strengths([2, 20], [0.7, 0.2, 0.1], target_scale=1.5, initial_strength=0.02, neurons=2)
+        >>> print(strength.round(4))
+        [[0.711  0.0644 0.    ]
+         [1.5    1.4993 0.    ]]
+    """
+    model = _checked(frequencies, target_scale, initial_strength, learning_rate, neurons)
+    times = _checked_times(times)
+    strength = target_scale * (1 - _unlearned(times, _shares(model, counts), model))
+    return np.pad(strength, ((0, 0), (0, len(model.frequencies) - model.neurons)))
+
+
+@covers(
+    network="multilinear",
+    data=_SKILLS,
+    start="equal layers",
+    gives="loss at any time, for any samples and width",
+    reference=_REFERENCE,
+)
+def training_loss(
+    times: ArrayLike,
+    frequencies: ArrayLike,
+    *,
+    target_scale: float,
+    initial_strength: float,
+    learning_rate: float = 1.0,
+    counts: ArrayLike | None = None,
+    neurons: int | None = None,
+) -> Float[np.ndarray, " times"]:
+    """The loss L = ½ Σ_k P(k) (S − R_k)² on all data, after training for the time T on a given training set.
+
+    A skill without samples stays at R₀ and costs ½ P(k) (S − R₀)², one without a neuron ½ P(k) S².
+
+    Args:
+        times: As in `skill_strengths`.
+        frequencies: P(k).
+        target_scale: S.
+        initial_strength: R₀.
+        learning_rate: η.
+        counts: d_k of the training set.
+        neurons: N.
+
+    Raises:
+        InputError: As `skill_strengths`.
+
+    References:
+        Nam, DPhil thesis (2024), equation 4.17.
+
+    Example:
+        >>> print(training_loss([0, 20], [0.7, 0.2, 0.1], target_scale=1.5, initial_strength=0.02, neurons=2).round(4))
+        [1.0982 0.1125]
+    """
+    model = _checked(frequencies, target_scale, initial_strength, learning_rate, neurons)
+    left = _unlearned(_checked_times(times), _shares(model, counts), model) ** 2 @ model.present
+    return target_scale**2 / 2 * (left + model.absent)
+
+
+@covers(
+    network="multilinear",
+    data=_SKILLS,
+    start="equal layers",
+    gives="mean loss over random training sets at any time, for any number of samples and width",
+    reference=_REFERENCE,
+)
+def expected_loss(
+    times: ArrayLike,
+    samples: ArrayLike,
+    frequencies: ArrayLike,
+    *,
+    target_scale: float,
+    initial_strength: float,
+    learning_rate: float = 1.0,
+    neurons: int | None = None,
+) -> Float[np.ndarray, "times samples"]:
+    """The mean of `training_loss` over training sets of D samples.
+
+    Skill k has d_k ~ Bin(D, P(k)) samples, so E L = ½ S² [Σ_{k ≤ N} P(k) Σ_d Bin(d; D, P(k)) u(d)² + Σ_{k > N} P(k)]
+    with the unlearned part u(d) = 1/(1 + exp(2 η S T d/D)/c). The sum over d leaves out what is below the rounding of
+    the result. Where D P(k) is large it takes every h-th d, h less than a third of the standard deviation and than the
+    scale on which u changes: the sum of an analytic function is then its integral up to terms of exp(−2π²/0.6).
+
+    Args:
+        times: T ≥ 0, shape (times,); ∞ is allowed.
+        samples: D, positive whole numbers, shape (samples,).
+        frequencies: P(k).
+        target_scale: S.
+        initial_strength: R₀.
+        learning_rate: η.
+        neurons: N.
+
+    Returns:
+        E L, shape (times, samples).
+
+    Raises:
+        InputError: A number out of range, or shapes that do not fit.
+
+    References:
+        Nam, DPhil thesis (2024), equation 4.17 in the mean, and 4.28 after all time; Nam et al., arXiv:2404.17563.
+
+    Example:
+        >>> print(expected_loss([5, np.inf], [10, 100], [0.7, 0.3], target_scale=1.0, initial_strength=0.1).round(6))
+        [[0.030091 0.016507]
+         [0.003434 0.      ]]
+    """
+    model = _checked(frequencies, target_scale, initial_strength, learning_rate, neurons)
+    times = _checked_times(times)
+    samples = require_array("samples", samples, (None,))
+    require(
+        bool(np.all((samples >= 1) & (samples == np.floor(samples)))),
+        "samples holds a number that is not positive and whole",
+        argument="samples",
+        value=samples.tolist(),
+        remedy="give sizes of training sets",
+    )
+    finite = times[np.isfinite(times)]
+    left = np.empty((len(times), len(samples)))
+    for column, size in enumerate(samples):
+        learned = np.zeros(len(finite))
+        for skill, count, probability in _numbers_of_samples(size, model, finite.max(initial=0.0)):
+            unlearned = _unlearned(finite, count / size, model)
+            learned += unlearned**2 @ (model.present[skill] * probability)
+        left[np.isfinite(times), column] = learned
+        # After all time only the skills that have no samples are left.
+        never = np.exp(xlog1py(size, -model.present))
+        left[np.isinf(times), column] = expit(model.offset) ** 2 * (model.present @ never)
+    return target_scale**2 / 2 * (left + model.absent)
+
+
+class _Model(NamedTuple):
+    frequencies: Float[np.ndarray, " skills"]
+    neurons: int
+    present: Float[np.ndarray, " neurons"]
+    absent: float
+    offset: float
+    growth: float
+
+
+def _unlearned(times: np.ndarray, shares: np.ndarray, model: _Model) -> Float[np.ndarray, "times shares"]:
+    """(S − R)/S, which is not formed as a difference and so keeps its digits when it is small."""
+    # A skill without samples does not move in any time, where 0 · ∞ is no number.
+    moved = np.multiply.outer(model.growth * np.where(times > 0, times, 1), np.where(shares > 0, shares, 1))
+    return expit(model.offset - np.where((times > 0)[:, None] & (shares > 0), moved, 0))
+
+
+def _numbers_of_samples(
+    size: float, model: _Model, longest: float
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Skill, number of its samples and the probability of that number, for all that matters, in blocks."""
+    mean = size * model.present
+    deviation = np.sqrt(mean * (1 - model.present))
+    # The scale of u is 1/(2 η S T/D) in d.
+    change = model.growth * longest / size
+    stride = np.maximum(np.floor(np.minimum(deviation / 3, 0.5 / change if change > 0 else np.inf)), 1)
+    # The unlearned part falls with d, so that above the mean only the digits count; below it, all down to underflow.
+    low = np.floor(np.maximum(mean - 39 * np.sqrt(mean), 0))
+    high = np.minimum(np.ceil(mean + 9 * deviation + 12), size)
+    lengths = (np.floor((high - low) / stride) + 1).astype(np.int64)
+    blocks = np.cumsum(lengths) // _BLOCK
+    for skills in np.split(np.arange(len(mean)), np.flatnonzero(np.diff(blocks)) + 1):
+        skill = np.repeat(skills, lengths[skills])
+        start = np.cumsum(lengths[skills]) - lengths[skills]
+        place = np.arange(len(skill)) - np.repeat(start, lengths[skills])
+        count = low[skill] + stride[skill] * place
+        yield skill, count, stride[skill] * binom.pmf(count, size, model.present[skill])
+
+
+def _shares(model: _Model, counts: ArrayLike | None) -> Float[np.ndarray, " neurons"]:
+    if counts is None:
+        return model.present
+    counts = require_array("counts", counts, (len(model.frequencies),))
+    require(
+        bool(np.all(counts >= 0) and counts.sum() > 0),
+        "counts holds a negative number, or no sample at all",
+        argument="counts",
+        value=counts.tolist(),
+        remedy="give numbers of samples of each skill, not all of them zero",
+    )
+    return counts[: model.neurons] / counts.sum()
+
+
+def _checked(
+    frequencies: ArrayLike, target_scale: float, initial_strength: float, learning_rate: float, neurons: int | None
+) -> _Model:
+    array = require_array("frequencies", frequencies, (None,))
+    require(
+        bool(len(array) > 0 and np.all(array > 0) and array.sum() <= 1 + 1e-9 and array.max() <= 1),
+        "frequencies are not probabilities of skills",
+        argument="frequencies",
+        value=array.tolist(),
+        remedy="give positive numbers with a sum of at most one",
+    )
+    require_positive(target_scale=target_scale, initial_strength=initial_strength, learning_rate=learning_rate)
+    require(
+        initial_strength < target_scale,
+        f"initial_strength is {initial_strength} and target_scale is {target_scale}",
+        argument="initial_strength",
+        value=initial_strength,
+        remedy="choose initial_strength below target_scale",
+    )
+    held = len(array) if neurons is None else _checked_neurons(neurons)
+    held = min(held, len(array))
+    return _Model(
+        frequencies=array,
+        neurons=held,
+        present=array[:held],
+        absent=float(array[held:].sum()),
+        offset=math.log(target_scale - initial_strength) - math.log(initial_strength),
+        growth=2 * learning_rate * target_scale,
+    )
+
+
+def _checked_neurons(neurons: Any) -> int:
+    try:
+        whole = neurons == int(neurons) and neurons >= 0
+    except (TypeError, ValueError, OverflowError):
+        whole = False
+    require(whole, f"neurons is {neurons}", argument="neurons", value=neurons, remedy="choose a whole number from zero")
+    return int(neurons)
+
+
+def _checked_times(times: ArrayLike) -> Float[np.ndarray, " times"]:
+    array = np.asarray(times)
+    if array.dtype.kind not in "iuf" or array.ndim != 1 or not np.all(array >= 0):
+        raise InputError(
+            "times is not a list of numbers from zero",
+            argument="times",
+            value=str(times)[:80],
+            remedy="give one dimension of numbers from zero, or infinity",
+        )
+    return array.astype(np.float64)

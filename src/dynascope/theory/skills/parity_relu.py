@@ -1,0 +1,313 @@
+"""A ReLU network of four parameters that learns parity: a skill whose modes are learned at different times.
+
+The modes of a skill in a network, unlike the one mode of the multilinear model, have times of their own, which is why
+networks saturate more slowly than the logistic law of emergence.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
+
+from dynascope.arguments import require, require_array, require_positive
+from dynascope.errors import InputError
+from dynascope.theory.domain import covers
+
+__all__ = [
+    "INPUTS",
+    "TiedWeights",
+    "fixed_point",
+    "half_saturation_times",
+    "integrated_path",
+    "loss",
+    "mode_strengths",
+    "network_outputs",
+    "velocity",
+]
+
+INPUTS = np.array(list(np.ndindex(2, 2, 2)), dtype=np.float64)
+_PARITY = (-1.0) ** INPUTS.sum(axis=1)
+_PRE_ACTIVATION = INPUTS @ [-1.0, 1.0, -1.0]
+# (u)₊, (u + 1)₊ and (−u − 1)₊ on the eight inputs, with the signs and factors of the output weights.
+_MODES = np.maximum([_PRE_ACTIVATION, _PRE_ACTIVATION + 1, -_PRE_ACTIVATION - 1], 0) * np.array([[-2.0], [1.0], [1.0]])
+_NETWORK = "ReLU, three tied neurons and a bias"
+_REFERENCE = "Nam, DPhil thesis (2024), C.4, corrected"
+_LARGEST = 600.0  # logarithm of a square up to which its products with small numbers are finite
+_MOST_SPANS = 12  # doublings of the time within which every mode of a small start is half learned
+
+
+class TiedWeights(NamedTuple):
+    """The four parameters, three of them squared; each a number or an array of shape (...).
+
+    Attributes:
+        first: A = α², of the neuron −2 α (α u)₊.
+        second: B = β², of β (β u + β)₊.
+        third: G = γ², of γ (−γ u − γ)₊.
+        bias: c.
+    """
+
+    first: ArrayLike
+    second: ArrayLike
+    third: ArrayLike
+    bias: ArrayLike
+
+
+def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
+    """The outputs f = −2 A (u)₊ + B (u + 1)₊ + G (−u − 1)₊ + c, with u = x₂ − x₁ − x₃, on the eight `INPUTS`.
+
+    Raises:
+        InputError: A, B or G is negative, or a number is not finite.
+
+    Example:
+        >>> print(network_outputs(fixed_point(5.0)))
+        [ 5. -5. -5.  5. -5.  5.  5. -5.]
+    """
+    state = _state(weights)
+    return state[..., :3] @ _MODES + state[..., 3:]
+
+
+def loss(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch"]:
+    """L = 1/16 Σ (f − Y)² over the eight inputs, with Y = S (−1)^(x₁ + x₂ + x₃).
+
+    Raises:
+        InputError: As `network_outputs`, or S is not positive.
+    """
+    require_positive(target_scale=target_scale)
+    return np.asarray(np.sum((network_outputs(weights) - target_scale * _PARITY) ** 2, axis=-1) / 16)
+
+
+@covers(
+    network=_NETWORK,
+    data="parity of three bits, all inputs",
+    start="any with A, B, G ≥ 0",
+    gives="velocity of the four parameters",
+    reference=_REFERENCE,
+)
+def velocity(weights: TiedWeights, *, target_scale: float, learning_rate: float = 1.0) -> Float[np.ndarray, "*batch 4"]:
+    """The gradient flow α̇ = −η ∂L/∂α, …, written for the squares A, B, G and for the bias.
+
+        Ȧ = η A (S − 2A + 2B + c),             Ḃ = η/2 B (S + 4A − 7B − 5c),
+        Ġ = η/2 G (S − G − c),                 ċ = η/8 (2A − 5B − G − 8c).
+
+    L is that of `loss`, and the gradient that of the four shared parameters. C.15–C.18 of the source have the other
+    sign, wrong coefficients in the second and inconsistent factors.
+
+    Args:
+        weights: A, B, G and c.
+        target_scale: S > 0.
+        learning_rate: η > 0.
+
+    Returns:
+        (Ȧ, Ḃ, Ġ, ċ), shape (..., 4).
+
+    Raises:
+        InputError: A, B or G is negative, or a number out of range.
+
+    Example:
+        >>> print(velocity(TiedWeights(0.09, 0.16, 0.25, -0.2), target_scale=5.0))
+        [0.4446  0.4192  0.61875 0.09125]
+    """
+    require_positive(target_scale=target_scale, learning_rate=learning_rate)
+    state = _state(weights)
+    rates = _rates(state, target_scale)
+    # What grows at these rates is ln A, ln B, ln G and c.
+    rates[..., :3] *= state[..., :3]
+    return learning_rate * rates
+
+
+def fixed_point(target_scale: float) -> TiedWeights:
+    """A = B = G = 2S and c = −S, at which the network is the parity.
+
+    Raises:
+        InputError: S is not positive.
+    """
+    require_positive(target_scale=target_scale)
+    return TiedWeights(2 * target_scale, 2 * target_scale, 2 * target_scale, -target_scale)
+
+
+def mode_strengths(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch 3"]:
+    """The strength E[Y f_q]/S² of each neuron: A/4S, B/8S and G/8S, which end at ½, ¼ and ¼.
+
+    The bias has none, as parities sum to zero, so that they add up to the strength of the skill.
+
+    Raises:
+        InputError: As `loss`.
+
+    Example:
+        >>> print(mode_strengths(fixed_point(5.0), 5.0))
+        [0.5  0.25 0.25]
+    """
+    require_positive(target_scale=target_scale)
+    return _state(weights)[..., :3] * (_MODES @ _PARITY / (8 * target_scale))
+
+
+@covers(
+    network=_NETWORK,
+    data="parity of three bits, all inputs",
+    start="any with A, B, G > 0",
+    gives="the four parameters at any time",
+    reference=_REFERENCE,
+)
+def integrated_path(
+    times: ArrayLike, start: TiedWeights, *, target_scale: float, learning_rate: float = 1.0
+) -> TiedWeights:
+    """The four parameters at the times, by integration of `velocity` in ln A, ln B, ln G and c.
+
+    The logarithms keep tiny starts from underflowing. The bias goes to −S, and not to S as the source has it, at
+    the rate 3η/8 where S is large: it follows c ≈ (2A − 5B − G)/8 where S ≪ 1, and lags behind the neurons where S is
+    larger.
+
+    Args:
+        times: Gradient-flow times t ≥ 0, increasing, shape (times,).
+        start: The parameters at t = 0, positive but for the bias.
+        target_scale: S > 0.
+        learning_rate: η > 0.
+
+    Returns:
+        Arrays of shape (times,), good to about 1e-8.
+
+    Raises:
+        InputError: A number out of range, or an integration that fails.
+
+    Example:
+        >>> path = integrated_path([0.0, 100.0], TiedWeights(1e-4, 1e-4, 1e-4, 0.0), target_scale=5.0)
+        >>> print(np.round(path.third, 6), np.round(path.bias, 6))
+        [1.e-04 1.e+01] [ 0. -5.]
+    """
+    times = require_array("times", times, (None,))
+    require(
+        bool(len(times) and times[0] >= 0 and np.all(np.diff(times) > 0)),
+        "times do not increase from zero or above",
+        argument="times",
+        value=times.tolist(),
+        remedy="give times in increasing order, none negative",
+    )
+    path = _integrate(_logarithms(start), learning_rate * times[-1], times * learning_rate, target_scale, learning_rate)
+    first, second, third = np.exp(path.y[:3])
+    return TiedWeights(first, second, third, path.y[3])
+
+
+@covers(
+    network=_NETWORK,
+    data="parity of three bits, all inputs",
+    start="small",
+    gives="when each neuron has half its strength",
+    reference=_REFERENCE,
+)
+def half_saturation_times(
+    start: TiedWeights, *, target_scale: float, learning_rate: float = 1.0
+) -> Float[np.ndarray, " neurons"]:
+    """The times at which A, B and G first reach S, half of where they end.
+
+    Args:
+        start: The parameters at t = 0, with A, B and G positive and below S.
+        target_scale: S > 0.
+        learning_rate: η > 0.
+
+    Returns:
+        Three gradient-flow times.
+
+    Raises:
+        InputError: A number out of range, a neuron that starts above half its strength, or one that never reaches it.
+
+    Example:
+        >>> print(half_saturation_times(TiedWeights(1e-4, 1e-4, 1e-4, 0.0), target_scale=5.0).round(3))
+        [3.045 3.598 4.747]
+    """
+    require_positive(target_scale=target_scale, learning_rate=learning_rate)
+    logarithms, level = _logarithms(start), np.log(target_scale)
+    highest = logarithms[:3].max()
+    require(
+        bool(highest < level),
+        f"start has a neuron at {np.exp(highest):g}, and half its strength is {target_scale:g}",
+        argument="start",
+        value=float(np.exp(highest)),
+        remedy="start below half strength",
+    )
+    span = 4 * (1 + level - logarithms[:3].min()) / target_scale
+    for _ in range(_MOST_SPANS):
+        path = _integrate(logarithms, span, None, target_scale, learning_rate)
+        reached = path.y[:3] >= level
+        if reached.any(axis=1).all():
+            ends = reached.argmax(axis=1)
+            found = [
+                brentq(lambda t, q=q, path=path: path.sol(t)[q] - level, path.t[end - 1], path.t[end], xtol=1e-13)
+                for q, end in enumerate(ends)
+            ]
+            return np.array(found) / learning_rate
+        span *= 2
+    raise InputError(
+        "a neuron does not reach half its strength",
+        argument="start",
+        value=np.array(start).tolist(),
+        remedy="start with a smaller bias",
+    )
+
+
+def _rates(state: np.ndarray, scale: float) -> np.ndarray:
+    """Rates of ln A, ln B, ln G and of c, over η."""
+    first, second, third, bias = np.moveaxis(state, -1, 0)
+    return np.stack(
+        [
+            scale - 2 * first + 2 * second + bias,
+            (scale + 4 * first - 7 * second - 5 * bias) / 2,
+            (scale - third - bias) / 2,
+            (2 * first - 5 * second - third - 8 * bias) / 8,
+        ],
+        axis=-1,
+    )
+
+
+def _integrate(
+    logarithms: np.ndarray, span: float, times: np.ndarray | None, target_scale: float, learning_rate: float
+):
+    """The path over η t, at the times or, without them, dense."""
+    require_positive(target_scale=target_scale, learning_rate=learning_rate)
+
+    def rates(_: float, state: np.ndarray) -> np.ndarray:
+        # A trial step may overshoot beyond what exp can hold; the solver then rejects it.
+        return _rates(np.append(np.exp(np.minimum(state[:3], _LARGEST)), state[3]), target_scale)
+
+    # Turns implicit where what is learned last is slow beside the rates at which the rest is held.
+    path = solve_ivp(rates, (0.0, span), logarithms, "LSODA", times, dense_output=times is None, rtol=1e-10, atol=1e-10)
+    require(
+        path.success,
+        f"the integration stopped at {path.t[-1] if len(path.t) else 0:g}",
+        argument="start",
+        value=logarithms.tolist(),
+        remedy="start nearer to zero",
+    )
+    return path
+
+
+def _logarithms(start: TiedWeights) -> Float[np.ndarray, " parameters"]:
+    """Ln A, ln B, ln G and c."""
+    state = require_array("start", list(start), (4,))
+    require(
+        bool(np.all(state[:3] > 0)),
+        f"start has a neuron at {state[:3].min():g}",
+        argument="start",
+        value=float(state[:3].min()),
+        remedy="start with positive A, B and G, as a neuron at zero stays there",
+    )
+    return np.append(np.log(state[:3]), state[3])
+
+
+def _state(weights: TiedWeights) -> Float[np.ndarray, "*batch 4"]:
+    """The four parameters along the last axis."""
+    fields = [require_array("weights", value, (None,) * np.ndim(value)) for value in weights]
+    state = np.stack(np.broadcast_arrays(*fields), axis=-1)
+    lowest = state[..., :3].min(initial=0.0)
+    require(
+        lowest >= 0,
+        f"weights holds a square of {lowest:g}",
+        argument="weights",
+        value=float(lowest),
+        remedy="give A, B and G, which are squares",
+    )
+    return state

@@ -1,0 +1,248 @@
+"""The strength of each skill as time, data or neurons grow, for a network calibrated on one skill."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.special import expit
+from scipy.stats import binom
+
+from dynascope.arguments import require, require_array, require_positive
+from dynascope.theory.domain import covers
+from dynascope.theory.skills.training_set import Definition, from_fraction, skill_strength
+
+__all__ = ["data_emergence", "half_strength_steps", "parameter_emergence", "time_emergence"]
+
+_REFERENCE = "Nam, DPhil thesis (2024), chapter 5"
+_DATA = "multitask sparse parity"
+
+
+@covers(
+    network="multilinear; two-layer networks once calibrated",
+    data=f"{_DATA}, fresh samples",
+    start="small",
+    gives="strength of every skill at any step",
+    reference=f"{_REFERENCE}, 5.2 corrected",
+    exact=False,
+)
+def time_emergence(
+    steps: ArrayLike,
+    frequencies: ArrayLike,
+    *,
+    offset: float,
+    learning_rate: float = 1.0,
+    target_scale: float = 1.0,
+    rate: float = 1.0,
+) -> Float[np.ndarray, "steps skills"]:
+    """The strength R_k/S of each skill after T steps of gradient descent on fresh samples.
+
+    R_k/S = 1/(1 + exp(ln c − 2 η S r P(k) T)), with c = S/R(0) − 1. It is exact for the multilinear model at r = 1, the
+    sum of modes a_k b_k g_k; a network that first has to find the features is slower by its rate r, taken from one
+    skill by `calibrate`. In the extended model f = a b B g the rate is B, and not B² as 5.2 of the source prints.
+
+    Args:
+        steps: T ≥ 0, shape (steps,).
+        frequencies: P(k), shape (skills,).
+        offset: ln c = ln(S/R(0) − 1).
+        learning_rate: η, as it was given to `calibrate`.
+        target_scale: S, likewise.
+        rate: r, usually between 0 and 1 where η and S are given.
+
+    Returns:
+        R_k/S, shape (steps, skills).
+
+    Raises:
+        InputError: A number out of range.
+
+    References:
+        Nam, DPhil thesis (2024), 5.2; Nam et al., arXiv:2404.17563. Networks follow it up to about half strength and
+        saturate more slowly, as each skill is a sum of such modes.
+
+    Example:
+        >>> strength = time_emergence([3000], [0.6, 0.1], offset=7.0, learning_rate=0.05, target_scale=5.0, rate=0.05)
+        >>> print(strength.round(4))
+        [[1.     0.6225]]
+    """
+    steps = _at_least_zero("steps", steps)
+    growth = _growth(frequencies, learning_rate, target_scale, rate)
+    require(math.isfinite(offset), f"offset is {offset}", argument="offset", value=offset, remedy="give ln(S/R(0) − 1)")
+    return expit(np.multiply.outer(steps, growth) - offset)
+
+
+@covers(
+    network="multilinear; two-layer networks once calibrated",
+    data=f"{_DATA}, fresh samples",
+    start="small",
+    gives="steps at which each skill is half learned",
+    reference=f"{_REFERENCE}, 5.2 corrected",
+    exact=False,
+)
+def half_strength_steps(
+    frequencies: ArrayLike,
+    *,
+    offset: float,
+    learning_rate: float = 1.0,
+    target_scale: float = 1.0,
+    rate: float = 1.0,
+) -> Float[np.ndarray, " skills"]:
+    """The step T_k = ln c/(2 η S r P(k)) at which each skill has half its strength; it grows as k^(α+1).
+
+    Args:
+        frequencies: P(k), shape (skills,).
+        offset: ln c > 0, as in `time_emergence`.
+        learning_rate: η, as it was given to `calibrate`.
+        target_scale: S, likewise.
+        rate: r.
+
+    Raises:
+        InputError: A number out of range; an offset that is not positive belongs to a skill that starts half learned.
+
+    Example:
+        >>> print(half_strength_steps([0.5, 0.25], offset=7.0, learning_rate=0.05, target_scale=5.0, rate=0.05))
+        [ 560. 1120.]
+    """
+    require_positive(offset=offset)
+    return offset / _growth(frequencies, learning_rate, target_scale, rate)
+
+
+@covers(
+    network="two-layer with D_c generic features for each skill",
+    data=f"{_DATA}, D samples",
+    start="small",
+    gives="mean strength of every skill after training on D samples",
+    reference=f"{_REFERENCE}, 5.5 corrected",
+    exact=False,
+)
+def data_emergence(
+    samples: ArrayLike,
+    frequencies: ArrayLike,
+    needed: float,
+    *,
+    definition: Definition = "correlation",
+    finite_size: bool = False,
+) -> Float[np.ndarray, "samples skills"]:
+    """The strength R_k/S of each skill after training on D samples, in the mean over training sets.
+
+    Skill k has d ~ Bin(D, P(k)) of the samples, so E R_k = Σ_{d < D_c} Bin(d; D, P(k)) R(d) + S Pr(d ≥ D_c), where R(d)
+    is `skill_strength`.
+
+    Args:
+        samples: D, positive whole numbers, shape (samples,).
+        frequencies: P(k), shape (skills,).
+        needed: D_c, the samples of a skill that a network needs, taken from one skill by `calibrate_data`.
+        definition: "correlation" or "loss_equivalent", the one with which D_c was calibrated.
+        finite_size: As in `skill_strength`.
+
+    Returns:
+        E R_k/S, shape (samples, skills).
+
+    Raises:
+        InputError: A number out of range.
+
+    References:
+        Nam, DPhil thesis (2024), 5.5; Nam et al., arXiv:2404.17563. Networks are more abrupt at d ≪ D_c.
+
+    Example:
+        >>> print(data_emergence([1000, 3000], [0.6, 0.2], 800).round(4))
+        [[0.75 0.25]
+         [1.   0.75]]
+    """
+    samples, frequencies = _at_least_zero("samples", samples), _frequencies(frequencies)
+    require(
+        bool(np.all((samples >= 1) & (samples == np.floor(samples)))),
+        "samples holds a number that is not positive and whole",
+        argument="samples",
+        value=samples.tolist(),
+        remedy="give sizes of training sets",
+    )
+    require_positive(needed=needed)
+    counts = np.arange(math.ceil(needed))
+    strength = skill_strength(counts, needed, definition=definition, finite_size=finite_size)
+
+    def mean(size: float) -> np.ndarray:
+        # One size at a time, so that no more than skills × D_c probabilities are held.
+        probabilities = binom.pmf(counts, size, frequencies[:, None])
+        return probabilities @ strength + binom.sf(counts[-1], size, frequencies)
+
+    return np.reshape([mean(size) for size in samples], (len(samples), len(frequencies)))
+
+
+@covers(
+    network="N features, given to skills in the order of their frequency",
+    data=_DATA,
+    start="small",
+    gives="strength of every skill of a network of N neurons",
+    reference=f"{_REFERENCE}, 5.9",
+    exact=False,
+)
+def parameter_emergence(
+    neurons: ArrayLike,
+    skills: int,
+    needed: float,
+    *,
+    definition: Definition = "correlation",
+) -> Float[np.ndarray, "widths skills"]:
+    """The strength R_k/S of each skill in a network of N neurons that needs N_c of them for a skill.
+
+    The most frequent skill takes the first N_c, the next the following, so that skill k is learned to the fraction
+    φ = min(max(N/N_c − (k − 1), 0), 1). In correlation R_k/S = φ. The loss of the skill is ½ S² (1 − φ) and not
+    ½ (S − R)², so that in loss R_k/S = 1 − √(1 − φ).
+
+    Args:
+        neurons: N ≥ 0, shape (widths,).
+        skills: n_s.
+        needed: N_c, taken from one skill by `calibrate_parameters`.
+        definition: "correlation" or "loss_equivalent".
+
+    Returns:
+        R_k/S, shape (widths, skills).
+
+    Raises:
+        InputError: A number out of range.
+
+    References:
+        Nam, DPhil thesis (2024), 5.9; Nam et al., arXiv:2404.17563. Single networks scatter widely about it, as some
+        learn a rarer skill first (its table 5.1).
+
+    Example:
+        >>> print(parameter_emergence([10], 5, 4.0))
+        [[1. 1. 0.5 0. 0. ]]
+    """
+    neurons = _at_least_zero("neurons", neurons)
+    require_positive(skills=skills, needed=needed)
+    return from_fraction(np.clip(np.subtract.outer(neurons / needed, np.arange(skills)), 0.0, 1.0), definition)
+
+
+def _growth(
+    frequencies: ArrayLike, learning_rate: float, target_scale: float, rate: float
+) -> Float[np.ndarray, " skills"]:
+    """2 η S r P(k)."""
+    require_positive(learning_rate=learning_rate, target_scale=target_scale, rate=rate)
+    return 2 * learning_rate * target_scale * rate * _frequencies(frequencies)
+
+
+def _frequencies(frequencies: ArrayLike) -> Float[np.ndarray, " skills"]:
+    array = require_array("frequencies", frequencies, (None,))
+    require(
+        bool(np.all((array > 0) & (array <= 1))),
+        "frequencies holds a number that is no probability",
+        argument="frequencies",
+        value=array.tolist(),
+        remedy="give probabilities above zero",
+    )
+    return array
+
+
+def _at_least_zero(name: str, values: ArrayLike) -> Float[np.ndarray, " values"]:
+    array = require_array(name, values, (None,))
+    require(
+        bool(np.all(array >= 0)),
+        f"{name} holds {array.min(initial=0.0):g}",
+        argument=name,
+        value=float(array.min(initial=0.0)),
+        remedy="give numbers from zero",
+    )
+    return array

@@ -1,0 +1,156 @@
+"""What is learned of a skill from d of its samples, by a learner that needs D_c."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import require, require_array, require_positive
+from dynascope.theory.domain import covers
+
+__all__ = ["Definition", "finite_size_fraction", "from_fraction", "skill_strength", "to_fraction"]
+
+Definition = Literal["correlation", "loss_equivalent"]
+
+_TERMS = 200  # of the continued fraction, whose error falls as exp(−4 √(terms d/2)): 1e-17 for a single sample
+
+
+@covers(
+    network="two-layer with D_c generic features for each skill",
+    data="d samples of a skill",
+    start="small",
+    gives="strength of the skill after training",
+    reference="Nam, DPhil thesis (2024), 5.5, corrected",
+)
+def skill_strength(
+    counts: ArrayLike,
+    needed: float,
+    *,
+    definition: Definition = "correlation",
+    finite_size: bool = False,
+) -> Float[np.ndarray, ...]:
+    """The strength R/S of a skill of which a D_c-shot learner has seen d samples.
+
+    The learner writes the skill as g = Σ_l e_l/√D_c in D_c orthonormal features. From a small start it ends at the
+    interpolant of least norm, which finds the fraction φ = min(d/D_c, 1) of g and leaves the loss ½ S² (1 − φ). So
+
+        R/S = φ                     in correlation, R = E[g f], as strength is measured;
+        R/S = 1 − √(1 − φ)          in loss, the strength for which the loss would be ½ (S − R)².
+
+    The source prints the second for the first (its 5.5); they differ because what is learned is not proportional to g.
+
+    Args:
+        counts: d ≥ 0, of any shape.
+        needed: D_c, at least one.
+        definition: "correlation" or "loss_equivalent".
+        finite_size: Take the exact mean for Gaussian features, `finite_size_fraction`, instead of φ = d/D_c.
+
+    Returns:
+        R/S, of the shape of `counts`.
+
+    Raises:
+        InputError: A number out of range.
+
+    References:
+        Nam, DPhil thesis (2024), sections 5.2.2 and B.1.6; Nam et al., arXiv:2404.17563. The features must be generic
+        with respect to rotations: with disjoint supports φ would be 1 − (1 − 1/D_c)^d.
+
+    Example:
+        >>> print(skill_strength([400, 900], 800), skill_strength(400, 800, definition="loss_equivalent").round(4))
+        [0.5 1. ] 0.2929
+    """
+    counts = _checked_counts(counts)
+    _require_needed(needed)
+    fraction = finite_size_fraction(counts, needed) if finite_size else np.asarray(np.minimum(counts / needed, 1.0))
+    return from_fraction(fraction, definition)
+
+
+@covers(
+    network="two-layer with D_c Gaussian features for each skill",
+    data="d samples of a skill",
+    start="small",
+    gives="mean correlation strength of the skill after training, exact for any D_c",
+    reference="Nam, DPhil thesis (2024), 5.2.2, extended",
+)
+def finite_size_fraction(counts: ArrayLike, needed: float) -> Float[np.ndarray, ...]:
+    """The mean of what is learned of a skill from d samples, when the features beside the skill are Gaussian.
+
+    The interpolant of least norm finds the fraction d/(d + χ²) of the skill, with χ² of D_c − d degrees of freedom, and
+    leaves the loss ½ S² times the rest. Its mean, with z = d/2, ν = (D_c − d)/2 and the exponential integral E_ν, is
+
+        φ = z e^z E_ν(z) = z/(z + ν − 1ν/(z + ν + 2 − 2(ν + 1)/(z + ν + 4 − …))).
+
+    It tends to d/D_c for many features, and is one from d = D_c.
+
+    Args:
+        counts: d ≥ 0, of any shape.
+        needed: D_c, at least one.
+
+    Raises:
+        InputError: A number out of range.
+
+    Example:
+        >>> print(finite_size_fraction([0, 1, 2, 4], 4).round(6))
+        [0. 0.34432 0.596347 1. ]
+    """
+    counts = _checked_counts(counts)
+    _require_needed(needed)
+    some = np.clip(counts, 0.5, needed)
+    z, order = some / 2, (needed - some) / 2
+    tail = np.zeros_like(z)
+    for term in range(_TERMS, 0, -1):
+        tail = term * (order + term - 1) / (z + order + 2 * term - tail)
+    fraction = np.minimum(z / (z + order - tail), 1.0)
+    return np.where(counts == 0, 0.0, np.where(counts >= needed, 1.0, fraction))
+
+
+def from_fraction(fraction: ArrayLike, definition: Definition) -> Float[np.ndarray, ...]:
+    """R/S of the learned fraction φ, for which the loss is ½ S² (1 − φ)."""
+    _require_definition(definition)
+    # 1 − √(1 − φ) without its cancellation at small φ.
+    fraction = np.asarray(fraction)
+    return fraction if definition == "correlation" else np.asarray(fraction / (1 + np.sqrt(1 - fraction)))
+
+
+def to_fraction(strength: ArrayLike, definition: Definition) -> Float[np.ndarray, ...]:
+    """The learned fraction φ of R/S; the inverse of `from_fraction`."""
+    _require_definition(definition)
+    strength = np.asarray(strength)
+    return strength if definition == "correlation" else np.asarray(strength * (2 - strength))
+
+
+def _require_definition(definition: str) -> None:
+    require(
+        definition in get_args(Definition),
+        f"definition is {definition!r}",
+        argument="definition",
+        value=definition,
+        remedy="choose 'correlation' or 'loss_equivalent'",
+    )
+
+
+def _require_needed(needed: float) -> None:
+    require_positive(needed=needed)
+    require(
+        needed >= 1,
+        f"needed is {needed}",
+        argument="needed",
+        value=needed,
+        remedy="choose at least one",
+    )
+
+
+def _checked_counts(counts: ArrayLike) -> Float[np.ndarray, ...]:
+    array = require_array("counts", counts, (None,) * np.ndim(counts))
+    lowest = array.min(initial=0.0)
+    require(
+        lowest >= 0,
+        f"counts holds {lowest:g}",
+        argument="counts",
+        value=float(lowest),
+        remedy="give numbers of samples from zero",
+    )
+    return array

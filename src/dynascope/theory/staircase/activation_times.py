@@ -1,0 +1,73 @@
+"""Alternating Gradient Flows of diagonal networks: the times at which neurons activate at a finite scale."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.record.staircase import Staircase
+from dynascope.theory.domain import covers
+from dynascope.theory.staircase.deep_diagonal import deep_activation_phase, deep_diagonal_staircase
+from dynascope.theory.staircase.diagonal import diagonal_staircase
+from dynascope.theory.staircase.log_cosh import activation_phase
+
+__all__ = ["activation_staircase"]
+
+_THEORY = "Alternating Gradient Flows of diagonal networks"
+
+
+@covers(
+    network="diagonal linear of any depth",
+    data="any",
+    start="all weights of one small size",
+    gives="activation times and levels of all jumps",
+    reference="arXiv:2506.06489",
+    exact=False,
+)
+def activation_staircase(
+    inputs: Float[np.ndarray, "n d"],
+    targets: Float[np.ndarray, " n"],
+    *,
+    scale: float,
+    depth: int = 2,
+    feature_names: Sequence[str] | None = None,
+) -> Staircase:
+    """Predict the staircase of a diagonal network by Alternating Gradient Flows with the threshold ‖θᵢ‖ = 1.
+
+    The neurons are θᵢ = (uᵢ, vᵢ), with β = u ⊙ v from u = scale·1, v = 0 for depth two, and β = u^D − v^D from
+    u = v = scale·1 beyond. Dormant neurons see a frozen residual, so that the integrals G of their multipliers are
+    piecewise linear; a neuron activates when |Gᵢ| reaches the G at which its norm is one; then the active ones minimise
+    the loss in no time. All times at a finite scale are thus exactly those of the limit, τ, times one number: in units
+    of log(1/scale) they are τ·arccosh(scale⁻²)/(2 log(1/scale)) at depth two.
+
+    Args:
+        inputs: x, shape (n, d).
+        targets: y, shape (n,).
+        scale: Initial value of the weights, below one.
+        depth: D ≥ 2.
+        feature_names: Names of the d inputs, for the phrases; "x1", "x2", … if absent.
+
+    Returns:
+        The staircase of `diagonal_staircase` or `deep_diagonal_staircase`, but that its times are those at which
+        neurons activate, and not those at which the loss has fallen by half.
+
+    Raises:
+        InputError: As those functions.
+
+    Source: arXiv 2506.06489; the path is that of arXiv 2304.00488.
+
+    Example:
+        >>> steps = activation_staircase(np.eye(2), np.array([4.0, -1.0]), scale=1e-4)
+        >>> (steps.times / np.log(1e4)).round(6)
+        array([0.518814, 2.075257])
+    """
+    if depth == 2:
+        limit = diagonal_staircase(inputs, targets, scale=scale, feature_names=feature_names)
+        ratio = activation_phase(scale)
+    else:
+        limit = deep_diagonal_staircase(inputs, targets, depth=depth, scale=scale, feature_names=feature_names)
+        ratio = deep_activation_phase(scale, depth) * depth * (depth - 2)
+    return dataclasses.replace(limit, times=limit.accelerated_times * ratio, theory=_THEORY)

@@ -1,0 +1,227 @@
+"""Which directions of a Gaussian input a two-layer network learns, in what order and when."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+from numpy.polynomial import Polynomial
+from numpy.typing import ArrayLike
+from scipy.integrate import quad
+
+from dynascope.arguments import require, require_array
+from dynascope.record.clock import time_unit
+from dynascope.record.staircase import Staircase
+from dynascope.theory.domain import covers
+
+__all__ = ["information_exponent", "overlap_time", "quadratic_index_staircase", "utility_polynomial"]
+
+_EQUAL = 1e-9  # relative difference below which two strengths are one
+
+
+def utility_polynomial(activation: ArrayLike, link: ArrayLike) -> Float[np.ndarray, " order"]:
+    """Coefficients of Φ(m) = Σ_k k! c_k g_k m^k, the utility of a neuron in a single-index model.
+
+    For x ~ N(0, I), the target g(⟨w*, x⟩) and a small neuron a σ(⟨w, x⟩) with ‖w‖ = 1, the utility is
+    E[a σ(⟨w, x⟩) g(⟨w*, x⟩)] = a Φ(m), where m = ⟨w, w*⟩ is the overlap.
+
+    Args:
+        activation: c_k, the Hermite coefficients of σ = Σ c_k He_k (probabilists' polynomials).
+        link: g_k, those of g. The shorter list is continued by zeros.
+
+    Returns:
+        The coefficients of m^0, m^1, …, up to the last order in both.
+
+    Raises:
+        InputError: A list is empty or not finite.
+
+    Source: arXiv:2506.06489; Ben Arous, Gheissari, Jagannath, arXiv:2003.10409.
+
+    Example:
+        >>> utility_polynomial([1.0, 0.0, 1.0], [0.0, 5.0, 3.0])
+        array([0., 0., 6.])
+    """
+    c, g = _coefficients("activation", activation), _coefficients("link", link)
+    orders = min(len(c), len(g))
+    return np.array([math.factorial(k) * c[k] * g[k] for k in range(orders)])
+
+
+def information_exponent(coefficients: ArrayLike) -> int:
+    """k*, the first order k ≥ 1 whose coefficient is not zero, of a link or of a utility polynomial.
+
+    Raises:
+        InputError: There is none.
+
+    Example:
+        >>> information_exponent([1.0, 0.0, 3.0])
+        2
+    """
+    present = np.flatnonzero(_coefficients("coefficients", coefficients)[1:])
+    require(
+        len(present),
+        "no coefficient of an order above zero differs from zero",
+        argument="coefficients",
+        remedy="a constant link has no direction to learn; give another",
+    )
+    return int(present[0]) + 1
+
+
+def overlap_time(utility: ArrayLike, initial: float, final: float) -> float:
+    """The time in which the overlap grows from m₀ to m: s = ∫ dm / ((1 − m²) Φ′(m)).
+
+    A neuron of unit norm follows dm/ds = (1 − m²) Φ′(m) while the residual is frozen (its output weight is one). A
+    random direction in d dimensions has |m₀| of order d^(−1/2), so that with the information exponent k* of Φ the time
+    to a given overlap is O(1) for k* = 1, O(log d) for k* = 2 and O(d^(k*/2 − 1)) for k* ≥ 3.
+
+    Args:
+        utility: Coefficients of Φ (see `utility_polynomial`).
+        initial: m₀ > 0.
+        final: m, above m₀ and below one.
+
+    Returns:
+        s, to a relative accuracy of 1e-8 or better.
+
+    Raises:
+        InputError: The overlaps are not in this order, or Φ′ is not positive between them, so that m is not reached.
+
+    Source: arXiv:2003.10409; arXiv:2506.06489.
+
+    Example:
+        >>> bool(np.isclose(overlap_time([0.0, 0.0, 1.0], 0.1, 0.9), np.log(9 * np.sqrt(0.99 / 0.19)) / 2))
+        True
+    """
+    require(
+        0 < initial < final < 1,
+        f"the overlaps are {initial} and {final}",
+        argument="initial" if not 0 < initial < 1 else "final",
+        value=(initial, final),
+        remedy="choose 0 < initial < final < 1",
+    )
+    slope = Polynomial(_coefficients("utility", utility)).deriv()
+    turns = slope.roots()
+    between = turns[(np.abs(turns.imag) < 1e-12) & (turns.real >= initial) & (turns.real <= final)].real
+    require(
+        slope(initial) > 0 and not len(between),
+        f"the utility stops growing at the overlap {between.min() if len(between) else initial:.6g}",
+        argument="utility",
+        value=float(between.min()) if len(between) else initial,
+        remedy="choose overlaps between which its slope is positive",
+    )
+
+    def integrand(log_odds: float) -> float:
+        # m = tanh z makes (1 − m²) disappear, and z = exp(log z) resolves small overlaps.
+        z = math.exp(log_odds)
+        return z / slope(math.tanh(z))
+
+    bounds = math.log(math.atanh(initial)), math.log(math.atanh(final))
+    return quad(integrand, *bounds, epsabs=0, epsrel=1e-10, limit=500)[0]
+
+
+@covers(
+    network="two-layer quadratic",
+    data="Gaussian inputs, quadratic index model",
+    start="small",
+    gives="times and levels of all jumps",
+    reference="arXiv:2506.06489",
+    exact=False,
+)
+def quadratic_index_staircase(strengths: ArrayLike, *, scale: float) -> Staircase:
+    """Predict the staircase of a quadratic two-layer network on y = Σ_r g_r ⟨w_r, x⟩², with g_r > 0.
+
+    The w_r are orthonormal, x ~ N(0, I), f = Σ_i a_i ⟨w_i, x⟩² = xᵀMx, and the flow is the homogeneity-normalised one.
+    With G = Σ g_r w_r w_rᵀ the population loss is L = ‖M − G‖² + ½ tr(M − G)². Its second term is the mean of f − y:
+    all directions share it. Once the n strongest are learned the mean error δ is left,
+
+        μ_r = g_r + δ/2,   δ = Σ_unlearned g / (1 + n/2),   L = Σ_unlearned g² + (Σ_unlearned g)²/(n + 2),
+
+    and a direction of strength g, zero for those that the target does not depend on, grows as exp(ρ t) with
+    ρ = (2/√3)(2g + δ), in dormant and active neurons alike. The next is learned where its growth, summed over the
+    plateaus, is log(1/α). So the order is that of the strengths; the other directions grow too, and never arrive.
+
+    Args:
+        strengths: g_r, in any order; equal ones are learned in one jump.
+        scale: α, the norm of a neuron at the start in order of magnitude, below one.
+
+    Returns:
+        The staircase, of degree 3 and normalised. Times are those of the limit α → 0; what they leave out stays
+        bounded. Features: `index_strength` (g learned), `index_coefficient` (μ on the plateau after the jump, for that
+        direction), `growth_rate` ρ at the jump.
+
+    Raises:
+        InputError: Strengths that are not positive (with both signs, directions that the target does not depend on can
+            be learned and forgotten again; `alternating.alternating_flow` follows that), or a scale outside (0, 1).
+
+    Assumptions: generic neurons, at least as many with a > 0 as directions. For negative strengths only, change the
+    sign of y and f.
+
+    Source: arXiv:2506.06489 for the method; levels and times with the shared mean are derived here.
+
+    Example:
+        >>> steps = quadratic_index_staircase([1.0, 0.4], scale=1e-8)
+        >>> steps.levels.round(4), steps.accelerated_times.round(4)
+        (array([2.14  , 0.2133, 0.    ]), array([0.2547, 0.5413]))
+    """
+    g = require_array("strengths", strengths, (None,))
+    require(len(g), "there are no strengths", argument="strengths", remedy="give at least one")
+    require(
+        bool(np.all(g > 0)),
+        f"a strength is {g.min():g}",
+        argument="strengths",
+        value=float(g.min()),
+        remedy="choose positive strengths, or follow the general case by alternating.alternating_flow",
+    )
+    unit = time_unit(scale, degree=3, normalised=True)
+    g = np.sort(g)[::-1]
+    time, shared = 0.0, 0.0
+    learned = 0
+    times, levels, counts, means, rates = [], [_level(g, 0)], [], [], []
+    while learned < len(g):
+        mean = _mean(g, learned)
+        rate = 2 * g[learned] + mean
+        # The growth of this direction so far, in the same units.
+        step = (math.sqrt(3) / 2 - 2 * g[learned] * time - shared) / rate
+        time, shared = time + step, shared + mean * step
+        together = int(np.sum(g[learned:] >= g[learned] * (1 - _EQUAL)))
+        counts.append(together)
+        learned += together
+        times.append(time)
+        levels.append(_level(g, learned))
+        means.append(_mean(g, learned))
+        rates.append(2 / math.sqrt(3) * rate)
+    taken = g[np.cumsum([0, *counts[:-1]])]
+    return Staircase(
+        accelerated_times=np.array(times),
+        times=unit * np.array(times),
+        levels=np.array(levels),
+        learned=tuple(_told(count, strength) for count, strength in zip(counts, taken, strict=True)),
+        slow=("",) * len(times),
+        features={
+            "index_strength": (("jump",), taken),
+            "index_coefficient": (("jump",), taken + np.array(means) / 2),
+            "growth_rate": (("jump",), np.array(rates)),
+        },
+        theory="alternating gradient flow of a quadratic network on a multi-index model",
+        reference="Alternating Gradient Flows (arXiv 2506.06489)",
+        degree=3,
+        normalised=True,
+    )
+
+
+def _mean(g: np.ndarray, learned: int) -> float:
+    """δ = E(y − f) once so many of the strongest are learned."""
+    return float(np.sum(g[learned:]) / (1 + learned / 2))
+
+
+def _level(g: np.ndarray, learned: int) -> float:
+    return float(np.sum(g[learned:] ** 2) + np.sum(g[learned:]) ** 2 / (learned + 2))
+
+
+def _told(count: int, strength: float) -> str:
+    return f"direction of strength {strength:.4g}" if count == 1 else f"{count} directions of strength {strength:.4g}"
+
+
+def _coefficients(name: str, values: ArrayLike) -> np.ndarray:
+    array = require_array(name, values, (None,))
+    require(len(array), f"{name} has no coefficients", argument=name, remedy="give at least one")
+    return array

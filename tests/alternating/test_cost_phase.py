@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dynascope.alternating.cost_phase import settle
+from dynascope.flows.objective import Samples
+from dynascope.networks import TwoLayer
+
+# Two independent inputs and outputs, with strengths 2 and 1.
+AVERAGE = Samples(np.eye(2) * 2**0.5, np.diag([2.0, 1.0]) * 2**0.5)
+NETWORK = TwoLayer(2, 1, 2)
+
+
+def settled(rows, *, bend=0.0, longest=1e3, slowest=1e-14):
+    options = (jnp.asarray(each) for each in (slowest, 1e-6, bend, longest))
+    return settle(NETWORK, AVERAGE, jnp.asarray(rows), *options, True, False)
+
+
+def test_one_neuron_settles_on_the_best_map_of_rank_one():
+    with jax.enable_x64(True):
+        end = settled([[0.5, 0.3, 0.4, 0.2]])
+        assert bool(end.finished)
+        assert float(end.loss) == pytest.approx(0.5, abs=1e-9)
+        # Gradient flow keeps the difference of the squares of the layers.
+        row = np.asarray(end.rows)[0]
+        assert np.sum(row[:2] ** 2) - np.sum(row[2:] ** 2) == pytest.approx(0.34 - 0.2, abs=1e-6)
+
+
+def test_it_stops_where_the_descent_bends():
+    with jax.enable_x64(True):
+        falling = settled([[0.1, 0.01, 0.1, 0.01]], bend=-1.0)
+        # The descent is fastest in the middle of the drop, of 2.5 to 0.5.
+        assert 0.5 < float(falling.loss) < 2.5
+        assert bool(falling.stopped)
+        assert not bool(falling.finished)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.alternating.lockstep import Call, run_together
+
+
+def scaled(common, x, power):
+    return {"x": common * x**power}
+
+
+def until(limit, x):
+    x, steps = np.asarray(x, float), 0
+    while x < limit:
+        answer = yield Call(scaled, (x,), (1,))
+        x, steps = np.asarray(answer["x"]), steps + 1
+    return float(x), steps
+
+
+@pytest.mark.parametrize("together", [1, 2, 5])
+def test_every_run_ends_as_it_would_alone(together):
+    starts = [1.0, 3.0, 100.0, 7.0, 0.5]
+    found = run_together([until(50, x) for x in starts], np.asarray(2.0), together=together)
+    assert found == [run_together([until(50, x)], np.asarray(2.0))[0] for x in starts]
+    assert found[2] == (100.0, 0)
+
+
+def test_calls_of_other_shapes_and_settings_keep_apart():
+    def run(x, power):
+        answer = yield Call(scaled, (np.asarray(x),), (power,))
+        return np.asarray(answer["x"]).tolist()
+
+    cases = [([1.0, 2.0], 1), ([1.0, 2.0, 3.0], 1), ([3.0, 1.0], 2), ([5.0, 5.0], 1)]
+    found = run_together([run(*case) for case in cases], np.asarray(1.0), together=3)
+    assert found == [[1.0, 2.0], [1.0, 2.0, 3.0], [9.0, 1.0], [5.0, 5.0]]
+
+
+def test_equal_calls_are_computed_as_one_batch():
+    traced = []
+
+    def program(common, x):
+        traced.append(x.shape)
+        return common * x
+
+    def run(x):
+        return float((yield Call(program, (np.asarray(x),))))
+
+    assert run_together([run(float(x)) for x in range(5)], np.asarray(2.0), together=4) == [0, 2, 4, 6, 8]
+    # Five calls in two batches of four, for which one program was traced.
+    assert traced == [()]

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dynascope.alternating.utility_phase import Dormant, Residual, grow, slopes_of, steepest
+from dynascope.flows.objective import Samples
+from dynascope.networks import NeuronSum, TwoLayer
+
+ONE = Samples(np.ones((1, 1)), np.ones((1, 1)))
+
+
+def alone(degree):
+    """φ(θ) = θ^κ on the datum y = 1: a neuron of one weight, which is aligned from the start and has U = 1."""
+    return NeuronSum(np.ones((1, 1)), lambda weights, x: weights[0] ** degree * x, degree=degree)
+
+
+def numbers(threshold=0.0, longest=np.inf, sense=1.0):
+    found = {"threshold": threshold, "longest": longest, "least": 0.0, "sense": sense}
+    return {**{name: jnp.asarray(value, float) for name, value in found.items()}, "max_steps": jnp.asarray(100_000)}
+
+
+def grown(network, average, rows, power, **options):
+    rows = jnp.asarray(rows, float)
+    norms = jnp.linalg.norm(rows, axis=1, keepdims=True)
+    dormant = Dormant(rows / norms, jnp.log(norms[:, 0]), jnp.zeros(rows.shape))
+    residual = Residual(network, average, jnp.zeros(rows.shape))
+    waiting = jnp.ones(len(rows), bool)
+    return grow(residual, dormant, waiting, dormant.directions, numbers(**options), jnp.asarray(power, float))
+
+
+# κ U · t = log(1/‖θ‖), or (‖θ‖^(2−κ) − 1)/(κ − 2): the thresholds of accumulated utility in arXiv:2506.06489.
+@pytest.mark.parametrize(
+    ("degree", "norm", "threshold"), [(2, 1e-3, 6.907755278982137), (3, 1e-2, 99.0), (4, 1e-1, 49.5)]
+)
+def test_an_aligned_neuron_reaches_the_threshold_when_it_should(degree, norm, threshold):
+    with jax.enable_x64(True):
+        state, end = grown(alone(degree), ONE, [[norm]], degree - 2)
+        assert bool(end["reached"])
+        assert float(state.log_norms[0]) == pytest.approx(0.0, abs=1e-9)
+        # Steps of half an e-fold of the clock integrate it to 3 digits.
+        assert degree * float(end["elapsed"]) == pytest.approx(threshold, rel=1e-3)
+
+
+def test_the_normalised_flow_grows_every_degree_exponentially():
+    with jax.enable_x64(True):
+        _, end = grown(alone(4), ONE, [[1e-3]], 0)
+        assert 4 * float(end["elapsed"]) == pytest.approx(6.907755278982137, rel=1e-9)
+
+
+def test_going_back_undoes_going_on():
+    draw = np.random.default_rng(0)
+    average = Samples(draw.normal(size=(20, 3)), draw.normal(size=(20, 1)))
+    network = TwoLayer(3, 1, 1, seed=1)
+    with jax.enable_x64(True):
+        start = 1e-2 * network.neurons
+        ahead, end = grown(network, average, start, 0, longest=1.5)
+        residual = Residual(network, average, jnp.zeros(start.shape))
+        elapsed = end["elapsed"]
+        options = numbers(threshold=np.inf, longest=elapsed, sense=-1.0)
+        back, _ = grow(residual, ahead, jnp.ones(1, bool), ahead.directions, options, jnp.zeros(()))
+        # Both end with the first step beyond their time, so they differ by less than one step, of one time unit.
+        then = back.directions * jnp.exp(back.log_norms)[:, None]
+        assert float(elapsed) < 4
+        assert np.linalg.norm(then - start) < np.linalg.norm(ahead.directions * np.exp(ahead.log_norms) - start)
+
+
+def test_slopes_of_samples_are_those_of_the_loss():
+    draw = np.random.default_rng(1)
+    average = Samples(draw.normal(size=(15, 3)), draw.normal(size=(15, 2)))
+    network = TwoLayer(3, 4, 2, activation="quadratic", seed=2)
+    rows = jnp.asarray(network.neurons)
+    active = rows.at[2:].set(0.0)
+    dormant = jnp.array([False, False, True, True])
+
+    class Formula:
+        def loss(self, network):
+            return average.loss(network)
+
+    with jax.enable_x64(True):
+        by_error = slopes_of(Residual(network, average, active), rows, dormant)
+        # The same utility as the slope of the loss in the coefficients of the dormant neurons.
+        by_slope = Residual(network, Formula(), active).slopes(rows, dormant)
+        np.testing.assert_allclose(by_error, by_slope, rtol=1e-5, atol=1e-6)
+        assert not np.any(by_error[:2])
+
+
+def test_ascent_finds_the_largest_utility_of_a_linear_neuron():
+    draw = np.random.default_rng(2)
+    average = Samples(draw.normal(size=(30, 4)), draw.normal(size=(30, 3)))
+    network = TwoLayer(4, 6, 3, seed=0)
+    with jax.enable_x64(True):
+        rows = jnp.asarray(network.neurons / np.linalg.norm(network.neurons, axis=1, keepdims=True))
+        residual = Residual(network, average, jnp.zeros(rows.shape))
+        largest = float(steepest(residual, rows, jnp.ones(6, bool)).max())
+    strengths = np.linalg.svd(average.targets.T @ average.inputs / 30, compute_uv=False)
+    # κ U* is the first singular value; twenty steps of power iteration come close, never above.
+    assert strengths[0] * (1 + 1e-9) >= largest > 0.9 * strengths[0]

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from dynascope.cli.answers import prediction_answer, study_answer
+from dynascope.comparison import compare, unjudged
+from dynascope.record import make_record
+from dynascope.record.store import load, save
+from dynascope.studies import Reference, Study
+
+LOG_INVERSE_SCALE = 10.0
+SHARED = {"theory", "network", "scale", "initial_loss", "jumps", "warnings", "check", "seconds", "record", "version"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Example(Study):
+    """A study that is only named."""
+
+    width: int = 3
+    scale: float = 1e-8
+
+    name = "example"
+    reference = Reference(paper="A. Author", arxiv="1234.56789", claim="It rises.")
+    minutes = 1.0
+
+
+def staircase(*, time: float = 30.0, reason: str = "", network: str = "linear", **attributes) -> xr.Dataset:
+    features = (
+        {"singular_value": (("jump",), [2.0, 1.0])}
+        if network == "linear"
+        else {"coefficient": (("jump", "feature"), [[0.0, 0.0, -2.0], [0.5, 0.0, -2.5]])}
+    )
+    return make_record(
+        {
+            "jump_time": (("jump",), [10.0, time]),
+            "accelerated_time": (("jump",), [1.0, time / LOG_INVERSE_SCALE]),
+            "loss_before": (("jump",), [4.0, 1.0]),
+            "loss_after": (("jump",), [1.0, 0.0]),
+            "learned": (("jump",), np.array(["the first", "the “second”"])),
+            "slow": (("jump",), np.array([False, bool(reason)])),
+            "reason": (("jump",), np.array(["", reason])),
+            **features,
+        },
+        {"jump": [1, 2]} | ({} if network == "linear" else {"feature": ["a", "b", "ç"]}),
+        attributes={
+            "theory": "a theory",
+            "network": network,
+            "scale": float(np.exp(-LOG_INVERSE_SCALE)),
+            "initial_loss": 4.0,
+            "warnings": ["read with care"],
+            **attributes,
+        },
+    )
+
+
+def run(*, last: float = 30.0, floor: float = 0.0, log_inverse_scale: float = LOG_INVERSE_SCALE) -> xr.Dataset:
+    time = np.linspace(0.0, 60.0, 6001)
+    stretch = log_inverse_scale / LOG_INVERSE_SCALE
+    loss = floor + 3 / (1 + np.exp(5 * (time - 10 * stretch))) + 1 / (1 + np.exp(5 * (time - last * stretch)))
+    return make_record(
+        {"loss": (("time",), loss)}, {"time": time}, attributes={"scale": float(np.exp(-log_inverse_scale))}
+    )
+
+
+def strict(answer: dict) -> dict:
+    """The answer after a passage through JSON, where NaN does not exist."""
+    return json.loads(json.dumps(answer, allow_nan=False))
+
+
+def predicted(tree: xr.DataTree) -> dict:
+    answer = prediction_answer(tree, seconds=1.23456, record=Path("out", "x.zarr"))
+    assert strict(answer) == answer
+    return answer
+
+
+def test_a_prediction_says_what_when_and_from_where():
+    answer = predicted(unjudged(staircase()))
+    assert answer.keys() == SHARED
+    assert answer["check"] is None
+    assert answer["warnings"] == ["read with care"]
+    assert answer["seconds"] == 1.235
+    assert answer["record"] == str(Path("out", "x.zarr"))
+    assert answer["jumps"][1] == {
+        "jump": 2,
+        "accelerated_time": 3.0,
+        "time": 30.0,
+        "loss_before": 1.0,
+        "loss_after": 0.0,
+        "learned": {"description": "the “second”", "rank": 2, "singular_value": 1.0},
+        "slow": False,
+        "reason": "",
+    }
+
+
+def test_nothing_written_is_a_null_record():
+    assert prediction_answer(unjudged(staircase()), seconds=0.0, record=None)["record"] is None
+
+
+def test_a_diagonal_network_tells_its_active_coordinates_by_number_and_by_name():
+    jumps = predicted(unjudged(staircase(network="diagonal")))["jumps"]
+    assert jumps[0]["learned"] == {
+        "description": "the first",
+        "active": [2],
+        "features": ["ç"],
+        "coefficients": [-2.0],
+    }
+    assert jumps[1]["learned"]["active"] == [0, 2]
+    assert jumps[1]["learned"]["coefficients"] == [0.5, -2.5]
+
+
+def test_a_check_adds_what_was_observed_and_the_verdict():
+    check = predicted(compare(run(), staircase()))["check"]
+    assert check.keys() == {"jumps", "agreement", "verdict"}
+    assert check["verdict"] == "agree"
+    first, second = check["jumps"]
+    assert second.keys() == {"jump", "time", "accelerated_time", "loss_before", "loss_after"}
+    # The step of the time axis is 0.01 and the drop is symmetric about its middle.
+    assert second["time"] == pytest.approx(30.0, abs=1e-2)
+    assert second["accelerated_time"] == pytest.approx(second["time"] / LOG_INVERSE_SCALE, rel=1e-12)
+    assert second["loss_before"] == first["loss_after"] == pytest.approx(1.0, abs=1e-6)
+    assert all(each.keys() == {"error", "tolerance", "agrees", "reason"} for each in check["agreement"].values())
+
+
+def test_a_second_scale_adds_slopes():
+    other = run(log_inverse_scale=1.5 * LOG_INVERSE_SCALE)
+    check = predicted(compare(run(), staircase(), at_other_scale=other))["check"]
+    # The curves were built so that times are 1 and 3 times log(1/scale).
+    assert [jump["slope"] for jump in check["jumps"]] == pytest.approx([1.0, 3.0], rel=1e-3)
+    assert "slope" in check["agreement"]
+
+
+def test_a_jump_that_was_not_observed_is_null_with_a_warning_that_says_where_and_why():
+    answer = predicted(compare(run(floor=0.8), staircase()))
+    seen = answer["check"]["jumps"][1]
+    assert seen["time"] is None
+    assert seen["accelerated_time"] is None
+    assert answer["check"]["verdict"] == "disagree"
+    assert answer["check"]["agreement"]["jump_time"]["error"] is None
+    warnings = " ".join(answer["warnings"])
+    assert "check.jumps[1].time" in warnings
+    assert "The jump time has no error: what is predicted was not observed." in warnings
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_numbers_that_are_not_finite_are_null_wherever_they_are(value):
+    answer = predicted(unjudged(staircase(initial_loss=value)))
+    assert answer["initial_loss"] is None
+    assert answer["warnings"][-1] == "Not reached or not defined within the run: initial_loss."
+
+
+def test_a_slow_jump_has_its_reason_and_a_warning():
+    answer = predicted(compare(run(last=50.0), staircase(reason="only 3 relaxation times")))
+    assert answer["jumps"][1]["slow"] is True
+    assert answer["jumps"][1]["reason"] == "only 3 relaxation times"
+    assert any("Jump 2" in warning and "only 3 relaxation times" in warning for warning in answer["warnings"])
+
+
+def test_the_answer_of_a_stored_record_is_the_answer_of_the_record(tmp_path):
+    for tree in (unjudged(staircase(network="diagonal")), compare(run(floor=0.8), staircase(reason="slow"))):
+        assert predicted(load(save(tree, tmp_path / "x.zarr"))) == predicted(tree)
+
+
+@pytest.mark.parametrize(("last", "verdict"), [(30.0, "agree"), (50.0, "disagree")])
+def test_a_study_answers_with_parameters_agreement_and_verdict(last, verdict):
+    tree = compare(run(last=last), staircase())
+    answer = study_answer(Example(width=7), tree, seconds=2.0, record=Path("x.zarr"))
+    assert strict(answer) == answer
+    assert answer.keys() == {
+        *("study", "parameters", "agreement", "verdict", "seconds", "record", "version", "warnings")
+    }
+    assert answer["study"] == "example"
+    assert answer["parameters"] == {"width": 7, "scale": 1e-8}
+    assert answer["verdict"] == verdict
+    assert answer["agreement"]["jump_time"]["agrees"] is (verdict == "agree")
+    assert answer["warnings"] == ["read with care"]
+
+
+def test_a_study_says_what_it_could_not_judge():
+    tree = compare(run(), staircase(reason="slow").isel(jump=[1]))
+    warnings = study_answer(Example(), tree, seconds=0.0, record=None)["warnings"]
+    assert "The jump time has no error: nothing could be compared." in warnings
+    assert any("Jump 2" in warning for warning in warnings)
+
+
+def test_a_study_of_curves_needs_no_staircase():
+    curve = make_record({"loss": (("time",), [1.0, 0.5])}, {"time": [0.0, 1.0]})
+    answer = study_answer(Example(), compare(curve, curve), seconds=0.0, record=None)
+    assert answer["warnings"] == []
+    assert answer["agreement"]["loss"]["error"] == 0.0
+
+
+def test_parameters_that_are_not_finite_are_null():
+    tree = compare(run(), staircase())
+    answer = study_answer(Example(scale=np.nan), tree, seconds=0.0, record=None)
+    assert answer["parameters"]["scale"] is None
+    assert "parameters.scale" in answer["warnings"][-1]

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynascope.comparison.effect import Hypothesis, report_effects
+from dynascope.errors import InputError
+
+
+def claim(direction=1):
+    return Hypothesis("width", "kappa_cka", direction)
+
+
+def test_the_change_of_a_straight_line_is_its_whole_rise():
+    runs = np.array([1.0, 3.0, 5.0, 7.0])[:, None] + np.array([0.0, 0.1, -0.1])
+    effect = claim().compare(runs)
+    assert effect.change == pytest.approx(6.0)
+    # The same offsets at all levels: the trend of each seed is the same, and the interval has no width.
+    assert (effect.low, effect.high) == pytest.approx((6.0, 6.0))
+    assert effect.size == pytest.approx(6.0 / 0.1)
+    assert (effect.sign, effect.holds) == (1, "holds")
+
+
+def test_seeds_that_are_not_paired_leave_the_interval_open():
+    runs = np.array([0.0, 1.0])[:, None] + np.array([-5.0, 0.0, 5.0])
+    assert claim().compare(runs).holds == "holds"
+    assert claim().compare(runs, paired=False).holds == "undecided"
+
+
+def test_the_direction_only_names_the_outcome():
+    runs = np.array([[1.0, 1.1, 0.9], [2.0, 2.2, 2.1]])
+    effects = [claim(direction).compare(runs) for direction in (1, 0, -1)]
+    assert [effect.holds for effect in effects] == ["holds", "does not hold", "does not hold"]
+    assert len({effect[:5] for effect in effects}) == 1
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says():
+    draw = np.random.default_rng(0)
+    covered = 0
+    for trial in range(100):
+        effect = claim().compare(draw.normal(size=(2, 30)) + np.array([[0.0], [0.5]]), seed=trial, resamples=200)
+        covered += effect.low <= 0.5 <= effect.high
+    # 95 expected, deviation 2.2 by the binomial law; percentile intervals of 30 runs cover a little less.
+    assert 86 <= covered < 100
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.1, 10), st.floats(-5, 5))
+def test_units_of_the_metric_do_not_matter(seed, unit, origin):
+    runs = np.random.default_rng(seed).normal(size=(3, 4))
+    plain, moved = claim().compare(runs, resamples=50), claim().compare(origin + unit * runs, resamples=50)
+    assert moved.change == pytest.approx(unit * plain.change, abs=1e-9)
+    assert moved.size == pytest.approx(plain.size, rel=1e-6)
+    flipped = claim().compare(-runs, resamples=50)
+    assert (flipped.low, flipped.high) == pytest.approx((-plain.high, -plain.low))
+
+
+@pytest.mark.parametrize(
+    ("runs", "fields", "argument"),
+    [
+        ([[1.0, 2.0]], {}, "runs"),
+        ([[1.0], [2.0]], {}, "runs"),
+        ([[1.0, np.nan], [2.0, 3.0]], {}, "runs"),
+        ([[1.0, 2.0], [2.0, 3.0]], {"confidence": 1.0}, "confidence"),
+        ([[1.0, 2.0], [2.0, 3.0]], {"resamples": 0}, "resamples"),
+    ],
+)
+def test_bad_input_is_named(runs, fields, argument):
+    with pytest.raises(InputError) as error:
+        claim().compare(runs, **fields)
+    assert error.value.argument == argument
+
+
+def test_a_direction_is_one_of_three():
+    with pytest.raises(InputError, match="direction"):
+        claim(2)
+
+
+def test_a_report_has_the_claims_beside_their_effects():
+    claims = [Hypothesis("width", "kappa_cka", 1, "H1", "It grows."), Hypothesis("depth", "loss", -1, "H2")]
+    effects = [each.compare([[1.0, 1.1], [2.0, 2.3]]) for each in claims]
+    report = report_effects(claims, effects)
+    assert {dimensions for dimensions, _ in report.values()} == {("hypothesis",)}
+    assert report["factor"][1].tolist() == ["width", "depth"]
+    assert report["holds"][1].tolist() == ["holds", "does not hold"]
+    assert report["change"][1] == pytest.approx([1.1, 1.1])

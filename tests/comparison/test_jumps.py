@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynascope.comparison.jumps import compare_staircases, crossing_times, resting_levels
+from dynascope.errors import InputError
+from dynascope.record import make_record
+
+TIMES = np.array([10.0, 30.0, 60.0])
+LEVELS = np.array([2.0, 1.2, 0.5, 0.1])
+
+
+def staircase(times=TIMES, levels=LEVELS, rate=4.0, end=90.0, points=4000):
+    """A curve of logistic drops, half of each at its time."""
+    t = np.linspace(0, end, points)
+    drops = -np.diff(levels)
+    steps = drops / (1 + np.exp(np.clip(rate * (t[:, None] - np.asarray(times)), -700, 700)))
+    return t, levels[-1] + steps.sum(axis=1)
+
+
+def observation(scale=1e-20, **changes):
+    time, loss = staircase(**changes)
+    return make_record({"loss": (["time"], loss)}, {"time": time}, attributes={"scale": scale})
+
+
+def prediction(times=TIMES, levels=LEVELS, slow=None, scale=1e-20, **more):
+    times = np.asarray(times)
+    jumps = (["jump"],)
+    return make_record(
+        {
+            "jump_time": (*jumps, times),
+            "accelerated_time": (*jumps, times / -np.log(scale)),
+            "loss_before": (*jumps, levels[:-1]),
+            "loss_after": (*jumps, levels[1:]),
+            **({} if slow is None else {"slow": (*jumps, np.array(slow))}),
+            **{name: (*jumps, np.array(values)) for name, values in more.items()},
+        },
+        {"jump": np.arange(1, len(times) + 1)},
+        attributes={"scale": scale},
+    )
+
+
+def errors(observed, predicted, at_other_scale=None):
+    return compare_staircases(observed, predicted, at_other_scale)[1]
+
+
+def test_crossing_is_interpolated_between_samples():
+    time, loss = np.array([0.0, 1.0, 3.0]), np.array([4.0, 2.0, 1.0])
+    np.testing.assert_allclose(crossing_times(time, loss, np.array([3.0, 2.0, 1.5])), [0.5, 1.0, 2.0])
+
+
+def test_crossing_is_the_first_one():
+    time, loss = np.arange(5.0), np.array([2.0, 0.0, 2.0, 0.0, 2.0])
+    np.testing.assert_allclose(crossing_times(time, loss, np.array([1.0])), [0.5])
+
+
+def test_curve_that_starts_below_crosses_at_its_start():
+    assert crossing_times(np.array([3.0, 4.0]), np.array([1.0, 0.0]), np.array([2.0])).tolist() == [3.0]
+
+
+def test_value_that_is_only_touched_is_not_crossed():
+    crossings = crossing_times(np.arange(3.0), np.array([2.0, 1.0, 1.0]), np.array([1.0, 0.0]))
+    assert np.isnan(crossings).all()
+
+
+@given(
+    st.lists(st.floats(0.05, 1.0), min_size=1, max_size=6),
+    st.lists(st.floats(12.0, 40.0), min_size=6, max_size=6),
+    st.floats(0.0, 1.0),
+)
+def test_plateaus_between_separate_drops_are_found(drops, gaps, floor):
+    levels = floor + np.append(np.cumsum(drops[::-1])[::-1], 0.0)
+    times = np.cumsum(gaps[: len(drops)])
+    found = resting_levels(*staircase(times, levels, rate=2.0, end=times[-1] + 10))
+    assert len(found) == len(drops) - 1
+    for (level, drop), k in zip(found, range(1, len(drops)), strict=True):
+        # Twelve e-folds and more after a drop, and before the next.
+        np.testing.assert_allclose(level, levels[k], atol=1e-3)
+        np.testing.assert_allclose(drop, min(drops[k - 1], drops[k]), atol=2e-3)
+
+
+def test_curves_without_a_pause_have_no_plateau():
+    time = np.linspace(0, 10, 500)
+    assert resting_levels(time, np.exp(-time)) == []
+    assert resting_levels(time, np.ones(500)) == []
+    assert resting_levels(time, 1 / (1 + np.exp(time - 5))) == []
+    # Two drops a factor of two apart in rate, without a pause between them.
+    assert resting_levels(time, np.exp(-time) + np.exp(-2 * time)) == []
+
+
+def test_depth_decides_what_is_a_plateau():
+    time, loss = staircase([10.0, 12.0], np.array([2.0, 1.0, 0.0]), rate=3.0, end=30.0)
+    # Halfway between the drops the descent is 2.8 times slower than at them.
+    assert resting_levels(time, loss, depth=3.0) == []
+    assert len(resting_levels(time, loss, depth=2.5)) == 1
+
+
+def test_round_off_on_a_plateau_is_not_a_drop():
+    time, loss = staircase()
+    noise = np.random.default_rng(0).uniform(-1, 1, size=len(loss)) * 1e-16
+    assert len(resting_levels(time, loss + noise)) == 2
+
+
+def test_true_pair_has_no_errors():
+    residual, found = compare_staircases(observation(), prediction(), None)
+    # The tails of the drops, e^(−40) on the plateaus, and linear interpolation between 4000 samples.
+    assert found["jump_time"] < 1e-3
+    assert found["level"] < 1e-6
+    assert (found["missing_jumps"], found["extra_jumps"]) == (0, 0)
+    np.testing.assert_allclose(residual["observed_jump_time"], TIMES, atol=0.01)
+    np.testing.assert_allclose(residual["predicted_jump_time"], TIMES)
+    np.testing.assert_allclose(residual["observed_loss_before"], LEVELS[:-1], atol=1e-6)
+    np.testing.assert_allclose(residual["observed_loss_after"], LEVELS[1:], atol=1e-6)
+
+
+def test_errors_are_predicted_less_observed():
+    residual, found = compare_staircases(observation(), prediction(times=1.1 * TIMES, levels=LEVELS + 0.02), None)
+    # The middle between plateaus that are too high is passed a little earlier.
+    np.testing.assert_allclose(residual["jump_time_error"], 0.1, atol=5e-3)
+    np.testing.assert_allclose(residual["level_error"], 0.02 / 2.02, atol=1e-4)
+    assert found["jump_time"] == pytest.approx(0.1, abs=5e-3)
+    assert found["level"] == pytest.approx(0.02 / 2.02, abs=1e-4)
+
+
+def test_slow_jumps_are_not_judged():
+    late = TIMES * [1.0, 1.5, 1.0]
+    assert errors(observation(), prediction(late))["jump_time"] == pytest.approx(0.5, abs=0.01)
+    judged = errors(observation(), prediction(late, slow=[False, True, False]))
+    assert judged["jump_time"] < 1e-3
+    # Nor are the plateaus beside them.
+    low = LEVELS + np.array([0, 0.1, 0.1, 0])
+    assert errors(observation(), prediction(levels=low, slow=[False, True, False]))["level"] < 1e-6
+    assert errors(observation(), prediction(levels=low))["level"] > 0.04
+    assert np.isnan(errors(observation(), prediction(slow=[True] * 3))["jump_time"])
+
+
+def test_plateaus_that_have_no_time_to_settle_are_not_judged():
+    low = LEVELS + np.array([0, 0.1, 0, 0])
+    # The first plateau is judged ten units of time after its jump.
+    assert errors(observation(), prediction(levels=low, settling_time=[5.0, 0.0, 0.0]))["level"] > 0.04
+    assert errors(observation(), prediction(levels=low, settling_time=[15.0, 0.0, 0.0]))["level"] < 1e-6
+
+
+def test_jump_that_is_never_reached_is_missing():
+    short = observation(end=40.0)
+    residual, found = compare_staircases(short, prediction(), None)
+    assert found["missing_jumps"] == 1
+    # What is unknown is no agreement.
+    assert found["jump_time"] == np.inf
+    assert found["level"] == np.inf
+    assert np.isnan(residual["observed_jump_time"][-1])
+    assert np.isnan(residual["level_error"][-1])
+
+
+def test_jumps_that_should_be_far_apart_but_merge_are_missing():
+    merged = observation(times=[10.0, 30.0, 30.1])
+    assert errors(merged, prediction())["missing_jumps"] == 1
+    # Close in the theory too, so that no plateau is expected.
+    assert errors(merged, prediction(times=[10.0, 30.0, 31.0]))["missing_jumps"] == 0
+    # At a large scale the same accelerated times lie within few e-folds.
+    assert errors(merged, prediction(scale=1e-2))["missing_jumps"] == 0
+    assert errors(merged, prediction(slow=[False, True, True]))["missing_jumps"] == 0
+
+
+def test_plateau_at_no_predicted_level_is_extra():
+    halved = observation(times=[10.0, 20.0, 30.0, 60.0], levels=np.array([2.0, 1.6, 1.2, 0.5, 0.1]))
+    assert errors(halved, prediction())["extra_jumps"] == 1
+    assert errors(halved, prediction(slow=[True, False, False]))["extra_jumps"] == 0
+
+
+def test_descent_below_the_last_level_is_extra():
+    assert errors(observation(), prediction(TIMES[:2], LEVELS[:3]))["extra_jumps"] == 1
+
+
+def test_jump_before_the_first_sample_is_no_division_by_zero():
+    below = make_record({"loss": (["time"], [0.4, 0.05, 0.04])}, {"time": [0.0, 1.0, 2.0]})
+    assert errors(below, prediction())["jump_time"] == np.inf
+
+
+def test_slopes_compare_two_scales():
+    scales = (1e-20, 1e-40)
+    observed, other = (
+        observation(scale, times=TIMES * factor, end=180.0) for scale, factor in zip(scales, (1, 2), strict=True)
+    )
+    residual, found = compare_staircases(observed, prediction(), other)
+    np.testing.assert_allclose(residual["slope"], TIMES / np.log(1e20), rtol=1e-3)
+    assert found["slope"] < 1e-3
+    wrong = prediction(slow=[False, False, True]).assign(accelerated_time=("jump", TIMES * [1, 1.2, 3] / np.log(1e20)))
+    residual, found = compare_staircases(observed, wrong, other)
+    np.testing.assert_allclose(residual["slope_error"], [0, 0.2, 2], atol=1e-2)
+    assert found["slope"] == pytest.approx(0.2, abs=1e-2)
+
+
+def test_slopes_need_two_scales():
+    for other in (observation(), observation().drop_attrs()):
+        with pytest.raises(InputError) as caught:
+            compare_staircases(observation(), prediction(), other)
+        assert caught.value.argument == "at_other_scale"
+
+
+def test_ensembles_are_refused():
+    time, loss = staircase()
+    ensemble = make_record({"loss": (["seed", "time"], [loss, loss])}, {"seed": [0, 1], "time": time})
+    with pytest.raises(InputError, match="no single loss over time") as caught:
+        compare_staircases(ensemble, prediction(), None)
+    assert caught.value.argument == "observed"
+    assert errors(ensemble.isel(seed=0), prediction())["missing_jumps"] == 0

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+
+import equinox as eqx
+import numpy as np
+import pytest
+
+from dynascope import predict
+from dynascope.errors import InputError
+from dynascope.networks import DeepLinear, DiagonalLinear, LinearAttention, MergedAttention, TwoLayer
+from dynascope.networks.two_layer import HomogeneousActivation
+from dynascope.prediction.prediction import linear_layers
+from dynascope.tasks import InContextRegression, Task, regression
+from dynascope.theory.attention.levels import attention_levels
+from dynascope.theory.staircase import diagonal_staircase, linear_staircase
+
+TASK = regression(samples=30, input_covariance=[2.0, 1.0, 0.5], target_map=np.diag([1.0, -0.6, 0.4])[:, :2], noise=0.1)
+ONE_TARGET = Task(TASK.inputs, TASK.targets[:, :1], feature_names=("age", "height", "weight"))
+
+
+def test_linear_prediction_is_that_of_the_theory_for_the_actual_weights():
+    network = TwoLayer(3, 5, 2, seed=4)
+    record = predict(TASK, network, scale=1e-6)
+    steps = linear_staircase(
+        TASK.cross_moment,
+        TASK.input_moment,
+        TASK.target_power,
+        scale=1e-6,
+        first=network.first,
+        second=network.second,
+    )
+    np.testing.assert_array_equal(record["jump_time"], steps.times)
+    np.testing.assert_array_equal(record["accelerated_time"], steps.accelerated_times)
+    np.testing.assert_array_equal(record["loss_before"], steps.levels[:-1])
+    np.testing.assert_array_equal(record["loss_after"], steps.levels[1:])
+    np.testing.assert_array_equal(record["learned_map"], steps.features["learned_map"][1])
+    assert record["learned"].to_numpy().tolist() == list(steps.learned)
+    assert record["jump"].to_numpy().tolist() == [1, 2]
+    assert record["output_feature"].dims == ("jump", "target")
+    assert record["input_feature"].dims == ("jump", "feature")
+    assert record.attrs["theory"] == steps.theory
+    assert record.attrs["network"] == "linear"
+
+
+def test_diagonal_prediction_is_that_of_the_theory():
+    record = predict(ONE_TARGET, DiagonalLinear(3), scale=1e-6)
+    steps = diagonal_staircase(
+        ONE_TARGET.inputs, ONE_TARGET.targets[:, 0], scale=1e-6, feature_names=ONE_TARGET.feature_names
+    )
+    np.testing.assert_array_equal(record["jump_time"], steps.times)
+    np.testing.assert_array_equal(record["coefficient"], steps.features["coefficient"][1])
+    np.testing.assert_array_equal(record["slow"], [bool(reason) for reason in steps.slow])
+    assert record["reason"].to_numpy().tolist() == list(steps.slow)
+    assert record["feature"].to_numpy().tolist() == ["age", "height", "weight"]
+    assert "age" in str(record["learned"][0].values)
+    assert record.attrs["network"] == "diagonal"
+
+
+@pytest.mark.parametrize("network", ["linear", "diagonal"])
+def test_record_says_what_it_is(network):
+    record = predict(ONE_TARGET, network, scale=1e-6)
+    assert record.attrs["scale"] == 1e-6
+    assert record.attrs["degree"] == 2
+    np.testing.assert_allclose(record.attrs["initial_loss"], ONE_TARGET.target_power / 2)
+    assert json.loads(record.attrs["warnings"]) == []
+    assert "arXiv" in record.attrs["reference"]
+    assert record.attrs["jump_time_tolerance"] > 0
+    assert record.attrs["jump_time_tolerance_reason"]
+
+
+def test_kinds_by_name_are_the_networks_of_that_seed():
+    by_name, by_module = (
+        predict(TASK, "linear", scale=1e-6, seed=3),
+        predict(TASK, TwoLayer(3, 50, 2, seed=3), scale=1e-6),
+    )
+    np.testing.assert_array_equal(by_name["jump_time"], by_module["jump_time"])
+    other = predict(TASK, "linear", scale=1e-6, seed=4)
+    assert np.all(other["jump_time"] != by_name["jump_time"])
+    np.testing.assert_array_equal(other["accelerated_time"], by_name["accelerated_time"])
+
+
+def test_deep_network_of_one_hidden_layer_is_a_two_layer_network():
+    network = DeepLinear((3, 5, 2), seed=4)
+    same = TwoLayer(3, 5, 2)
+    same = eqx.tree_at(lambda net: (net.first, net.second), same, network.weights)
+    np.testing.assert_array_equal(
+        predict(TASK, network, scale=1e-6)["jump_time"], predict(TASK, same, scale=1e-6)["jump_time"]
+    )
+
+
+def test_scale_of_the_module_multiplies_the_scale():
+    for whole, part in (
+        (predict(TASK, TwoLayer(3, 5, 2), scale=1e-6), predict(TASK, TwoLayer(3, 5, 2, scale=1e-2), scale=1e-4)),
+        (
+            predict(ONE_TARGET, DiagonalLinear(3), scale=1e-6),
+            predict(ONE_TARGET, DiagonalLinear(3, scale=1e-2), scale=1e-4),
+        ),
+    ):
+        np.testing.assert_allclose(part["jump_time"], whole["jump_time"], rtol=1e-9)
+        np.testing.assert_allclose(part["accelerated_time"], whole["accelerated_time"])
+
+
+def test_tolerances_shrink_as_the_scale_does():
+    coarse, fine = (predict(ONE_TARGET, "diagonal", scale=scale) for scale in (1e-4, 1e-40))
+    np.testing.assert_allclose(fine.attrs["jump_time_tolerance"], coarse.attrs["jump_time_tolerance"] / 10)
+
+
+def test_networks_without_a_theory_are_told_which_have_one():
+    with pytest.raises(InputError) as caught:
+        predict(TASK, DeepLinear((3, 5, 5, 2)), scale=1e-6)
+    assert caught.value.argument == "network"
+    for domain in ("two-layer linear network", "diagonal linear network", "any sum of neurons of degree two or more"):
+        assert domain in str(caught.value)
+
+
+def test_a_staircase_that_is_cut_short_says_so():
+    network = TwoLayer(3, 5, 2, seed=4)
+    whole, cut = predict(TASK, network, scale=1e-6), predict(TASK, network, scale=1e-6, jumps=1)
+    assert (whole.sizes["jump"], whole.attrs["complete"]) == (2, 1)
+    assert (cut.sizes["jump"], cut.attrs["complete"]) == (1, 0)
+    assert cut["jump_time"][0] == whole["jump_time"][0]
+
+
+@pytest.mark.parametrize(("kind", "theory"), [(LinearAttention, "attention"), (MergedAttention, "merged attention")])
+def test_attention_on_in_context_regression_has_a_closed_form(kind, theory):
+    task = InContextRegression([1.0, 0.5], 10)
+    record = predict(task, kind(2, 3, seed=1), scale=1e-3)
+    assert record.attrs["network"] == theory
+    assert record["loss_after"][-1] == pytest.approx(attention_levels([1.0, 0.5], 10)[-1], rel=1e-12)
+
+
+def test_deeper_linear_networks_have_no_theory_yet():
+    with pytest.raises(InputError, match="no theory here predicts a DeepLinear"):
+        predict(TASK, DeepLinear((3, 5, 5, 2)), scale=1e-6)
+
+
+def test_layers_are_linear_only_for_the_plain_linear_activation():
+    assert linear_layers(TwoLayer(3, 5, 2)) is not None
+    assert linear_layers(TwoLayer(3, 5, 2, activation="power-1")) is not None
+    assert linear_layers(TwoLayer(3, 5, 2, activation="relu")) is None
+    assert linear_layers(DiagonalLinear(3)) is None
+    # f = 2 x W₁ W₂ flows differently from any x W₁ W₂ at rate one.
+    steep = TwoLayer(3, 5, 2)
+    object.__setattr__(steep, "activation", HomogeneousActivation(1, 2.0, -2.0, "steep"))
+    assert linear_layers(steep) is None
+
+
+def test_bad_arguments_are_named():
+    def attempt(task=TASK, network="linear", scale=1e-6):
+        with pytest.raises(InputError) as caught:
+            predict(task, network, scale=scale)
+        return caught.value.argument
+
+    assert [attempt(scale=scale) for scale in (0.0, -1.0, 1.0, float("nan"), float("inf"))] == ["scale"] * 5
+    assert attempt(network="transformer") == "network"
+    assert attempt(network=TwoLayer(4, 5, 2)) == "network"
+    assert attempt(network=TwoLayer(3, 5, 1)) == "network"
+    assert attempt(network=DiagonalLinear(3)) == "task"
+    assert attempt(task=ONE_TARGET, network=DiagonalLinear(4)) == "network"
+    moved = eqx.tree_at(lambda net: net.v, DiagonalLinear(3), np.array([0.0, 0.1, 0.0]))
+    assert attempt(task=ONE_TARGET, network=moved) == "network"
+    uneven = eqx.tree_at(lambda net: net.u, DiagonalLinear(3), np.array([1.0, 2.0, 1.0]))
+    assert attempt(task=ONE_TARGET, network=uneven) == "network"

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+
+from dynascope.studies.features.collapsing_networks import LABELS, CollapsingNetworks
+
+
+def networks(**fields):
+    usual = {"networks": ("mlp",), "labels": LABELS, "samples": 80, "width": 12, "learning_rate": 5e-3}
+    return CollapsingNetworks(**{**usual, "weight_decay": 3e-3, "steps": 20, "batch_size": 20, "seed": 0, **fields})
+
+
+def test_networks_are_measured_with_every_kind_of_labels():
+    study = networks(networks=("mlp",), samples=80, width=12, steps=20, batch_size=20)
+    measured = study.measure()
+    for name in ("loss", "nc1", "nc2_angle", "nc2_norm", "nc3", "nc4", "kappa_cka", "effective_dimension"):
+        dimensions, values = measured[f"network_{name}"]
+        assert dimensions == ("architecture", "run", "step")
+        assert values.shape == (1, 4, len(study.recorded))
+        assert np.isfinite(values).all()
+        assert (values >= 0).all()
+    # One start, whose features do not depend on the labels.
+    first = measured["network_effective_dimension"][1][0, :, 0]
+    np.testing.assert_allclose(first[:3], first[0], rtol=1e-12)
+    accuracy = measured["network_accuracy"][1][0, 0]
+    assert accuracy[-1] > accuracy[0]
+
+
+def test_labels_are_random_as_often_as_they_say():
+    study = networks(samples=800)
+    true, some, all_random, numbers = (study.digits(kind) for kind in LABELS)
+    changed = [np.mean(each.labels != true.labels) for each in (some, all_random)]
+    # A random label is the true one for one in ten; three standard errors of a share of 80 and of 800.
+    np.testing.assert_allclose(changed, [0.09, 0.9], atol=0.035)
+    np.testing.assert_array_equal(numbers.labels, true.labels)
+    np.testing.assert_array_equal(np.round(numbers.targets[:, 0] * 8.25**0.5 + 4.5), true.labels)
+    for each in (some, all_random, numbers):
+        np.testing.assert_array_equal(each.inputs, true.inputs)
+        np.testing.assert_array_equal(each.held_out, true.held_out)
+
+
+def test_a_regression_decides_for_the_nearest_digit():
+    study = networks(samples=50)
+    digits = study.digits("scalar regression")
+    assert digits.levels is not None
+    draw = np.random.default_rng(0)
+    h, classifier, bias = draw.normal(size=(100, 3)), draw.normal(size=(3, 1)), draw.normal(size=1)
+    found = study._measured(digits, h, classifier, bias)
+    outputs = h @ classifier + bias
+    nearest = np.argmin(np.abs(outputs - digits.levels), axis=1)
+    assert found["accuracy"] == np.mean(nearest[:50] == digits.labels)
+    assert found["test_accuracy"] == np.mean(nearest[50:] == digits.held_out)

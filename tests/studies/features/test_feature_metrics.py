@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies.features.feature_metrics import FeatureMetrics
+
+JUDGED = ("loss", "test_loss", "accuracy", "kappa_cka", "effective_dimension_utilization", "utilization")
+
+
+def drawn(seed: int, **fields):
+    draw = np.random.default_rng(seed)
+    return FeatureMetrics(
+        samples=int(draw.integers(40, 120)),
+        width=int(draw.integers(6, 24)),
+        learning_rate=float(draw.uniform(0.05, 0.3)),
+        steps=int(draw.integers(50, 200)),
+        batch_size=int(draw.integers(5, 20)),
+        times=int(draw.integers(5, 12)),
+        modes=int(draw.integers(2, 10)),
+        seed=seed,
+        **fields,
+    )
+
+
+@pytest.mark.parametrize("data", ["heaviside", pytest.param("digits", marks=pytest.mark.slow)])
+def test_theory_and_experiment_agree_at_random_fields(data):
+    study = drawn(3, data=data)
+    tree = study.run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    observed = tree["observed"].to_dataset()
+    for name in JUDGED:
+        assert np.ptp(observed[name].to_numpy(), axis=0).max() > 0, name
+    # Both trainings start alike, and part.
+    for name in ("kappa_cka", "test_loss"):
+        full, alone = observed[f"full_{name}"].to_numpy(), observed[name].to_numpy()
+        assert full[0] == pytest.approx(alone[0], rel=1e-9)
+        assert abs(full[-1] - alone[-1]) > 1e-3 * abs(alone[-1])
+    # On the grid the modes are orthonormal, and their shares are shares.
+    if data == "heaviside":
+        assert np.all(observed["full_cumulative_utilization"] < 1 + 1e-9)
+    kappas = np.array([observed["kappa_cka"][-1], observed["full_kappa_cka"][-1]])
+    assert (observed["regime"] == "minimum features").to_numpy().tolist() == (kappas < 0.1).tolist()
+    assert f"full: κ = {kappas[1]:.3g} in the end" in observed.attrs["regimes"]
+
+
+def test_the_prediction_takes_a_path_that_can_be_wrong():
+    study = FeatureMetrics(**FeatureMetrics.tiny)
+    predicted = study.predict()
+    # From the start to the end the last layer learns, and uses other features.
+    assert predicted["loss"][-1] < 0.95 * predicted["loss"][0]
+    assert np.ptp(predicted["kappa_cka"].to_numpy()) > 0.1
+
+
+def test_held_out_digits_are_others_and_classes_are_balanced():
+    inputs, targets = FeatureMetrics(samples=100)._data
+    assert inputs.shape == (200, 64)
+    np.testing.assert_array_equal(targets[:100].sum(axis=0), 10)
+    np.testing.assert_array_equal(targets[100:].sum(axis=0), 10)
+    assert len(np.unique(inputs, axis=0)) == 200
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("samples", 10),
+        ("width", 0),
+        ("learning_rate", 0.0),
+        ("weight_decay", -1.0),
+        ("steps", 0),
+        ("batch_size", 0),
+        ("batch_size", 61),
+        ("times", 1),
+        ("modes", 0),
+        ("threshold", 0.0),
+        ("seed", -1),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, field, value):
+    for flow in ("gradient_flow", "descend"):
+        monkeypatch.setattr(f"dynascope.flows.{flow}", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        FeatureMetrics(**{**FeatureMetrics.tiny, field: value}).run()
+    assert refusal.value.argument == field
+
+
+def test_there_are_not_more_digits_than_there_are():
+    with pytest.raises(InputError, match="20 to 870"):
+        FeatureMetrics(samples=900).predict()

@@ -1,0 +1,70 @@
+import gzip
+
+import numpy as np
+import pytest
+
+from dynascope.studies.features.feature_runs import FeatureRun, labelled_images, train_on_labels, train_on_targets
+
+OPTIONS = {"epochs": 2, "batch_size": 8, "loss": "squared", "augment": False}
+
+
+def _write_idx(folder, count=40, side=8):
+    draw = np.random.default_rng(0)
+    labels = (np.arange(count) % 3).astype(np.uint8)
+    pixels = draw.integers(0, 256, size=(count, side, side), dtype=np.uint8)
+    for name, array in (("images-idx3", pixels), ("labels-idx1", labels)):
+        head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
+        for part in ("train", "t10k"):
+            with gzip.open(folder / f"{part}-{name}-ubyte.gz", "wb") as file:
+                file.write(head + array.tobytes())
+
+
+def test_training_and_test_digits_have_nothing_in_common():
+    data = labelled_images("digits", 200, 100, seed=1)
+    assert (data.inputs.shape, data.test_inputs.shape, data.classes) == ((200, 8, 8, 1), (100, 8, 8, 1), 10)
+    rows = np.concatenate([data.inputs, data.test_inputs]).reshape(300, -1)
+    assert len(np.unique(rows, axis=0)) == 300
+    again = labelled_images("digits", 200, 100, seed=1)
+    assert np.array_equal(data.inputs, again.inputs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["residual", "vgg-normalised", "convolutional"])
+def test_the_networks_of_the_source_train_on_images_of_the_user(network, tmp_path):
+    _write_idx(tmp_path)
+    data = labelled_images(str(tmp_path), 24, 10, seed=0)
+    assert (data.classes, data.inputs.dtype, len(data.test_inputs)) == (3, np.float32, 10)
+    run = FeatureRun(network, 2, 24, 0.01, weight_decay=1e-3)
+    found = train_on_labels(run, data, **{**OPTIONS, "epochs": 1, "augment": network == "residual"}, seed=0)
+    assert (found.outputs.shape, found.targets.shape) == ((24, 3), (24, 3))
+    assert found.features.shape[0] == 24
+    assert np.isfinite(found.features).all()
+    assert 0 <= found.accuracy <= 1
+    # The outputs are an affine function of the features.
+    design = np.column_stack([found.features, np.ones(24)])
+    left = found.outputs - design @ np.linalg.lstsq(design, found.outputs)[0]
+    assert np.abs(left).max() < 1e-9 * np.abs(found.outputs).max()
+
+
+def test_random_labels_are_as_many_as_asked_for():
+    data = labelled_images("digits", 400, 20, seed=0)
+    run = FeatureRun("mlp", 4, 400, 0.01, random_labels=0.5)
+    found = train_on_labels(run, data, **{**OPTIONS, "epochs": 1}, seed=0)
+    changed = np.mean(found.targets.argmax(axis=1) != data.labels)
+    # Half of them are drawn, a tenth of these by chance as before: 0.45, deviation 0.025.
+    assert changed == pytest.approx(0.45, abs=0.1)
+    plain = train_on_labels(FeatureRun("mlp", 4, 400, 0.01), data, **{**OPTIONS, "epochs": 1}, seed=0)
+    assert np.array_equal(plain.targets.argmax(axis=1), data.labels)
+
+
+def test_a_last_layer_alone_leaves_its_features_as_they_are():
+    draw = np.random.default_rng(0)
+    features, targets = draw.normal(size=(30, 5)), draw.normal(size=(30, 2))
+    options = {"epochs": 200, "batch_size": 30, "learning_rate": 0.1, "seeds": 2}
+    for found in train_on_targets(features, targets, (), **options):
+        assert np.array_equal(found.features, features)
+        assert np.isnan(found.accuracy)
+        design = np.column_stack([features, np.ones(30)])
+        best = design @ np.linalg.lstsq(design, targets)[0]
+        # The learning rate has fallen to a hundredth by then; what is left is far below the scatter of the targets.
+        np.testing.assert_allclose(found.outputs, best, atol=1e-3)

@@ -1,0 +1,74 @@
+import json
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies.features.minimum_features import MinimumFeatures
+
+TINY = dict(MinimumFeatures.tiny)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [3])
+def test_theory_holds_of_networks_drawn_at_random(seed):
+    draw = np.random.default_rng(seed)
+    study = MinimumFeatures(
+        hypotheses=["H8"],
+        samples=int(draw.integers(100, 200)),
+        test_samples=50,
+        width=int(draw.integers(10, 24)),
+        epochs=3,
+        batch_size=int(draw.integers(10, 40)),
+        learning_rate=float(draw.uniform(0.005, 0.05)),
+        loss="cross_entropy",
+        seeds=2,
+        seed=seed,
+    )
+    tree = study.run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    observed = tree["observed"].to_dataset()
+    assert set(observed["statement"].to_numpy().tolist()) >= {"Small targets leave more features."}
+    assert np.isfinite(observed["kappa_cka"]).all()
+
+
+@pytest.mark.slow
+def test_the_page_reports_hypotheses_that_no_verdict_depends_on():
+    tree = MinimumFeatures(**{**TINY, "hypotheses": ["H3"]}).run()
+    observed = tree["observed"].to_dataset()
+    assert observed["holds"].dims == ("hypothesis",)
+    assert set(observed["holds"].to_numpy()) <= {"holds", "does not hold", "undecided"}
+    assert set(json.loads(tree.attrs["agreement"])) == {
+        f"{name}{kind}" for name in ("total_utilization", "dimension_bound") for kind in ("", "_maximum")
+    }
+    from dynascope.report import render_page
+
+    assert "Which hypotheses hold" in render_page(tree)
+
+
+def test_only_the_runs_that_the_hypotheses_need_are_predicted():
+    predicted = MinimumFeatures(**{**TINY, "hypotheses": ["H2"]}).predict()
+    assert predicted["run"].to_numpy().tolist() == ["default", "learning rate × 0.01", "learning rate × 0.1"]
+    predicted = MinimumFeatures(**{**TINY, "hypotheses": ["H7", "H9"]}).predict()
+    assert predicted["run"].to_numpy().tolist() == ["default", "scalar target", "rich"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "argument"),
+    [
+        ({"hypotheses": ["H0"]}, "hypotheses"),
+        ({"hypotheses": []}, "hypotheses"),
+        ({"samples": 40}, "samples"),
+        ({"samples": 1797}, "samples"),
+        ({"seeds": 1}, "seeds"),
+        ({"network": "vgg"}, "network"),
+        ({"loss": "hinge"}, "loss"),
+        ({"epochs": 0}, "epochs"),
+        ({"data": "nowhere"}, "path"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked_types")
+def test_bad_fields_are_named(fields, argument):
+    with pytest.raises(InputError) as error:
+        MinimumFeatures(**{**TINY, **fields}).predict()
+    assert error.value.argument == argument

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies.features.neural_collapse import NeuralCollapse
+
+
+def drawn(seed: int):
+    draw = np.random.default_rng(seed)
+    sizes = [int(size) for size in draw.integers(1, 9, size=draw.integers(2, 5))]
+    return NeuralCollapse(
+        class_sizes=sizes,
+        features=len(sizes) + int(draw.integers(0, 4)),
+        initial_strength=10 ** float(draw.uniform(-6, -1)),
+        random_scale=10 ** float(draw.uniform(-4, -1.8)),
+        feature_rate=10 ** float(draw.uniform(-1, 1)),
+        classifier_rate=10 ** float(draw.uniform(-1, 1)),
+        starts=int(draw.integers(1, 4)),
+        times=int(draw.integers(10, 40)),
+        networks=[],
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_theory_and_experiment_agree_at_random_fields(seed):
+    tree = drawn(seed).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    # By then everything has been learned; otherwise agreement would be cheap.
+    loss = tree["observed"].to_dataset()["loss"].to_numpy()
+    assert loss[-1] < 1e-6 * loss[0]
+
+
+def test_without_networks_nothing_is_trained_on_digits():
+    for fields in ({"networks": []}, {"labels": []}):
+        assert NeuralCollapse(**fields)._networks.measure() == {}
+    assert not any(name.startswith("network") for name in NeuralCollapse.tolerance)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("class_sizes", bad) for bad in ([4], [4, 0])),
+        ("features", 2),
+        *(("initial_strength", bad) for bad in (0.0, 2.5, float("nan"))),
+        *(("random_scale", bad) for bad in (0.0, 0.1)),
+        *((field, -1.0) for field in ("feature_rate", "classifier_rate", "learning_rate", "weight_decay")),
+        *((field, 0) for field in ("starts", "times", "samples", "width", "steps", "batch_size")),
+        ("samples", 900),
+        ("batch_size", 301),
+        ("networks", ["transformer"]),
+        ("labels", ["wrong labels"]),
+        ("seed", -1),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, field, value):
+    for flow in ("gradient_flow", "descend"):
+        monkeypatch.setattr(f"dynascope.flows.{flow}", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        NeuralCollapse(**{**NeuralCollapse.tiny, field: value}).run()
+    assert refusal.value.argument == field

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import equinox as eqx
+import jax
+import numpy as np
+import optax
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies.grokking.grokking_digits import GrokkingDigits
+from dynascope.studies.regimes.scaled_network import scaled_flow
+
+TINY = dict(GrokkingDigits.tiny)
+
+
+def test_theory_holds_of_dials_drawn_at_random():
+    draw = np.random.default_rng(5)
+    # Sizes are those of the other tests, so that the program is compiled once.
+    study = GrokkingDigits(
+        **TINY
+        | {
+            "weight_scale": float(draw.uniform(1, 6)),
+            "target_scale": float(draw.uniform(1, 4)),
+            "large_targets": float(draw.uniform(8, 40)),
+            "small_inputs": float(draw.uniform(0.01, 0.4)),
+            "small_outputs": float(draw.uniform(0.05, 0.4)),
+            "learning_rate": float(draw.uniform(2e-3, 2e-2)),
+            "weight_decay": float(10 ** draw.uniform(-5, -2)),
+            "seed": 7,
+        }
+    )
+    tree = study.run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    observed = tree["observed"].to_dataset()
+    # What was compared is not a network that stood still.
+    assert float(observed["accuracy"].isel(step=-1).max()) > 0.5 > float(observed["accuracy"].isel(step=0).max())
+    assert set(json.loads(tree.attrs["agreement"])) == set(study.tolerance)
+    assert set(observed["holds"].to_numpy()) <= {"holds", "does not hold", "undecided"}
+
+
+@pytest.fixture(scope="module")
+def study():
+    return GrokkingDigits(**TINY)
+
+
+def test_a_twin_whose_decay_is_not_made_up_for_leaves_its_run(study):
+    wrong = dataclasses.replace(study)
+    runs = dict(study._runs)
+    name = "output and decay for target"
+    runs[name] = runs[name]._replace(decay=1.0)
+    vars(wrong)["_runs"] = runs
+    tree = wrong.compare(wrong.observe(), study.judged(study.predict()))
+    agreement = json.loads(tree.attrs["agreement"])
+    assert not agreement["loss_ratio"]["agrees"]
+    assert agreement["blank_weight"]["agrees"]
+    residual = abs(tree["residual"]["loss_ratio_residual"]).max(["seed", "step"])
+    assert residual.sel(knob=name) > 1e-4
+    assert float(residual.drop_sel(knob=name).max()) < 1e-6
+
+
+def test_a_twin_at_another_epsilon_leaves_its_run(study):
+    wrong, name = dataclasses.replace(study), "output and decay for target"
+
+    def at_one_epsilon(run, seed):
+        network = study._network(run, seed)
+        return eqx.tree_at(lambda each: each.loss_factor, network, np.ones_like(network.loss_factor))
+
+    vars(wrong)["_network"] = at_one_epsilon
+    tree = wrong.compare(wrong.observe(), study.judged(study.predict()))
+    assert not json.loads(tree.attrs["agreement"])["loss_ratio"]["agrees"]
+    residual = abs(tree["residual"]["loss_ratio_residual"]).max(["seed", "step"])
+    assert float(residual.drop_sel(knob=name).max()) < 1e-6 < float(residual.sel(knob=name))
+
+
+@pytest.mark.slow
+def test_descent_by_the_slopes_themselves_is_refuted(study, monkeypatch):
+    flow = scaled_flow()
+
+    def plain(learning_rate):
+        def update(updates, state, params=None):
+            return jax.tree.map(lambda slope: -learning_rate * slope, updates), state
+
+        return optax.GradientTransformation(lambda params: (), update)
+
+    monkeypatch.setattr("dynascope.studies.regimes.scaled_network.scaled_flow", lambda: flow._replace(optimizer=plain))
+    tree = dataclasses.replace(study, steps=20, records=3).run()
+    assert not json.loads(tree.attrs["agreement"])["loss_ratio"]["agrees"]
+
+
+def test_weights_that_only_decay_follow_adam(study):
+    with jax.enable_x64(True):
+        weight = study._network(study._runs["default"], 1).network.weights[0][study._images.blank].astype(float)
+        first, adam = np.sqrt(np.mean(weight**2)), optax.adam(study.learning_rate)
+        state, sizes = adam.init(weight), []
+        for _ in range(int(study._recorded[3])):
+            updates, state = adam.update(study.weight_decay * weight, state)
+            weight = optax.apply_updates(weight, updates)
+            sizes.append(np.sqrt(np.mean(np.asarray(weight) ** 2)) / first)
+    predicted = study.predict()["blank_weight"].sel(run="default", seed=1)
+    # Rounding in float64.
+    assert predicted.to_numpy()[1:4] == pytest.approx(np.array(sizes)[study._recorded[1:4] - 1], rel=1e-10)
+
+
+def test_blank_weights_vanish_at_the_rate_of_adam_however_small_the_decay(study):
+    # ε counts when λθ is near 1e-8.
+    one, other = (dataclasses.replace(study, weight_decay=decay).predict()["blank_weight"] for decay in (1e-4, 1e-2))
+    assert float(abs(one - other).max()) < 0.01
+    assert float(one.sel(run="default").isel(step=-1).max()) < 0.1
+
+
+def test_a_threshold_that_is_not_reached_counts_as_reached_at_the_last_step(study):
+    steps = study._recorded
+    never, soon = np.zeros(len(steps)), np.where(np.arange(len(steps)) < 3, 0.0, 1.0)
+    found, learned = study._delay(soon, soon)
+    assert learned == 3
+    assert (found["train_step"], found["delay"], found["reached"]) == (steps[3], 0, True)
+    assert found["delay_resolution"] == steps[3] - steps[2]
+    found, learned = study._delay(never, soon)
+    assert learned == len(steps) - 1
+    assert (found["train_step"], found["delay"], found["reached"]) == (steps[-1], steps[3] - steps[-1], False)
+    assert found["delay_decades"] == pytest.approx(np.log10(steps[3] / steps[-1]))
+
+
+@pytest.mark.parametrize(
+    ("fields", "argument"),
+    [
+        ({"seeds": 1}, "seeds"),
+        ({"records": 2}, "records"),
+        ({"steps": 10}, "steps"),
+        ({"samples": 9, "batch_size": 5}, "samples"),
+        ({"samples": 1797}, "samples"),
+        ({"test_samples": 9}, "test_samples"),
+        ({"batch_size": 121}, "batch_size"),
+        ({"small_inputs": 0.0}, "small_inputs"),
+        ({"weight_decay": -1.0}, "weight_decay"),
+        ({"test_threshold": float("nan")}, "test_threshold"),
+        ({"data": "nowhere"}, "path"),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, fields, argument):
+    monkeypatch.setattr("dynascope.flows.descend", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        GrokkingDigits(**TINY | fields).run()
+    assert refusal.value.argument == argument

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynascope.errors import DivergenceError, InputError
+from dynascope.studies.grokking import modular_names, modular_runs
+from dynascope.studies.grokking.grokking_modular import GrokkingModular
+
+TINY = GrokkingModular(**GrokkingModular.tiny)
+
+
+def drawn(seed: int, **fields: Any) -> GrokkingModular:
+    draw = np.random.default_rng(seed)
+    chosen = {
+        "operation": str(draw.choice(["addition", "subtraction", "multiplication", "division"])),
+        "p": int(draw.choice([5, 7])),
+        "train_fraction": float(draw.uniform(0.5, 0.8)),
+        "width": int(draw.choice([16, 32])),
+        "loss": str(draw.choice(["cross_entropy", "squared"])),
+        "learning_rate": float(draw.uniform(0.001, 0.01)),
+        "weight_decay": float(draw.uniform(0, 2)),
+        "steps": int(draw.integers(20, 200)),
+    }
+    return GrokkingModular(**chosen, times=4, seeds=2, seed=seed, **fields)
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_theory_holds_of_runs_drawn_at_random(seed):
+    tree = drawn(seed, network="quadratic").run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2])
+def test_theory_holds_of_transformers_drawn_at_random(seed):
+    tree = drawn(seed, network="transformer").run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+
+
+def test_a_table_that_is_not_the_same_by_other_names_is_refuted(monkeypatch):
+    truth = modular_names.renamed_results
+
+    def with_one_error(operation, p, pairs):
+        results = truth(operation, p, pairs)
+        return np.append((results[0] + 1) % p, results[1:])
+
+    monkeypatch.setattr(modular_names, "renamed_results", with_one_error)
+    study = dataclasses.replace(TINY, steps=2, times=2)
+    tree = study.run()
+    assert tree.attrs["verdict"] == "disagree"
+    judged = json.loads(tree.attrs["agreement"])
+    assert [name for name, each in judged.items() if not each["agrees"]] == ["renamed_loss", "renamed_loss_maximum"]
+
+
+@pytest.mark.parametrize("operation", ["addition", "subtraction"])
+def test_sums_and_differences_may_be_of_a_modulus_that_is_not_prime(operation):
+    study = dataclasses.replace(TINY, p=6, operation=operation)
+    assert np.all(study.predict()["renamed_loss"] == 1)
+    table, names = study._tables[0], modular_names.other_names(operation, 6)
+    renamed = modular_names.renamed_results(operation, 6, names[table.pairs])
+    np.testing.assert_array_equal(renamed, names[table.results])
+
+
+def test_a_network_that_ignores_its_inputs_has_diverged(monkeypatch):
+    truth = modular_runs.measure
+
+    def dead(*given):
+        measured = truth(*given)
+        return measured._replace(features=0 * measured.features)
+
+    monkeypatch.setattr(modular_runs, "measure", dead)
+    with pytest.raises(DivergenceError, match="larger width") as caught:
+        TINY.observe()
+    assert caught.value.time == 0
+
+
+@pytest.mark.parametrize("change", [{"weight_decay": 0.9}, {"network": "quadratic"}])
+def test_theory_of_another_run_is_refuted(change):
+    predicted = TINY.judged(dataclasses.replace(TINY, **change).predict())
+    assert TINY.compare(TINY.observe(), predicted).attrs["verdict"] == "disagree"
+
+
+def test_the_delay_is_that_of_the_recorded_accuracies():
+    study = dataclasses.replace(TINY, train_threshold=0.4, test_threshold=1.0)
+    observed = study.observe()
+    for run in (observed.sel(seed=seed) for seed in study._seeds):
+        assert bool(run["fitted"])
+        first = run["step"][run["accuracy"] >= 0.4][0]
+        assert float(run["train_step"]) == first
+        # Eight pairs of which none is trained on are not all learned so soon.
+        assert not bool(run["generalised"])
+        assert float(run["delay"]) == float(run["step"][-1] - first)
+    assert observed["holds"].to_numpy()[0] == "holds"
+    assert len(json.loads(observed.attrs["delay_resolution"])) == study.seeds
+
+
+@pytest.mark.slow
+def test_a_quadratic_network_groks_division():
+    study = GrokkingModular(network="quadratic", p=23, train_fraction=0.7, loss="squared", steps=600, times=30, seeds=2)
+    observed = study.observe()
+    assert np.all(observed["generalised"])
+    # Measured over three times as many steps: 149.
+    assert np.all(observed["delay"] > 50)
+    # 0.27 after 2000 steps.
+    assert np.all(observed["kappa_cka"].isel(step=-1) < 0.35)
+
+
+@pytest.mark.parametrize(
+    ("argument", "change"),
+    [
+        ("operation", {"operation": "power"}),
+        ("p", {"p": 9, "operation": "multiplication"}),
+        ("p", {"p": 9}),
+        ("p", {"p": 2, "operation": "addition"}),
+        ("train_fraction", {"train_fraction": 0.2}),
+        ("train_fraction", {"train_fraction": 1.0}),
+        ("network", {"network": "vgg"}),
+        ("width", {"width": 0}),
+        ("width", {"width": 20, "network": "transformer"}),
+        ("loss", {"loss": "hinge"}),
+        ("learning_rate", {"learning_rate": 0.0}),
+        ("weight_decay", {"weight_decay": -1.0}),
+        ("steps", {"steps": 0}),
+        ("times", {"times": 1}),
+        ("times", {"times": -1}),
+        ("seeds", {"seeds": 1}),
+        ("seed", {"seed": -1}),
+        ("train_threshold", {"train_threshold": 0.0}),
+        ("test_threshold", {"test_threshold": 1.5}),
+    ],
+)
+@pytest.mark.usefixtures("unchecked_types")
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
+    monkeypatch.setattr("dynascope.studies.grokking.modular_runs.train", lambda *_, **__: pytest.fail("it was trained"))
+    study = dataclasses.replace(TINY, **change)
+    for asked in (study.run, study.predict):
+        with pytest.raises(InputError) as refusal:
+            asked()
+        assert refusal.value.argument == argument

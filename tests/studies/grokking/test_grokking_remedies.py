@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.studies.grokking.grokking_remedies import TABLE, TWINS, Dials, _power_of_two, put_claims, remedies
+
+RUNS = remedies(Dials(5.0, 3.0), weights=1.0, targets=30.0, inputs=0.01, outputs=0.1)
+
+
+@pytest.mark.parametrize(("factor", "power"), [(0.1, 0.125), (0.01, 2.0**-7), (0.99, 0.5), (8.0, 8.0), (1.0, 0.5)])
+def test_factors_are_taken_as_powers_of_two_other_than_one(factor, power):
+    assert _power_of_two(factor) == power
+
+
+@pytest.mark.parametrize(
+    ("remedy", "dial", "value"),
+    list(zip(TABLE[1:], Dials._fields[:4], (1.0, 30.0, 0.01, 0.1), strict=True)),
+)
+def test_each_remedy_turns_one_dial(remedy, dial, value):
+    assert RUNS[remedy] == RUNS["default"]._replace(**{dial: value})
+
+
+def test_a_twin_has_the_same_product_of_dials_by_other_means():
+    assert set(RUNS) == {*TABLE, *TWINS}
+    target, first, last = (RUNS[name] for name in TWINS)
+    # Outputs over targets is what a network has to learn; the decay goes with the square of both.
+    assert target.output / target.target == pytest.approx(1 / 30.0)
+    assert target.decay == target.output**2 != 1
+    assert first.input * first.first_layer == pytest.approx(0.01)
+    assert last.output * last.last_layer == pytest.approx(0.1)
+    assert first.first_layer != 1 != last.last_layer
+
+
+def test_claims_compare_each_remedy_with_the_default():
+    draw = np.random.default_rng(0)
+    metrics = ("delay", "delay_decades", "kappa_before", "kappa_after", "test_kappa_before", "test_kappa_after")
+    found = {name: {run: draw.normal(size=4) for run in TABLE} for name in metrics}
+    found["delay"] |= {"weight downscaling": found["delay"]["default"] - 100.0}
+    claims, effects = put_claims(found)
+    assert len({claim.name for claim in claims}) == len(claims) == len(effects) == 3 * len(TABLE) + 2
+    first = claims[0], effects[0]
+    assert first[0].name == "weight downscaling: delay"
+    assert (first[0].direction, first[1].holds) == (-1, "holds")

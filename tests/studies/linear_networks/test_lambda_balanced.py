@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies.linear_networks.lambda_balanced import LambdaBalanced
+
+SMALL = {"inputs": 3, "outputs": 2, "balances": 2, "times": 30}
+
+
+@pytest.mark.parametrize("draw", [0])
+def test_it_agrees_with_fields_drawn_at_random(draw):
+    rng = np.random.default_rng(draw)
+    fields = {
+        "width": int(rng.integers(1, 3)),
+        "initial_size": float(rng.uniform(0.1, 1)),
+        "largest_balance": float(rng.uniform(0.2, 6)),
+        "first_rate": float(rng.uniform(0.4, 2)),
+        "second_rate": float(rng.uniform(0.4, 2)),
+        "seed": int(rng.integers(1000)),
+    }
+    assert LambdaBalanced(**SMALL | fields).run().attrs["verdict"] == "agree"
+
+
+def test_large_balances_are_lazy_and_small_ones_rich():
+    predicted = LambdaBalanced(**SMALL | {"balances": 3, "width": 2, "largest_balance": 30.0}).predict()
+    change = predicted["kernel_change"].isel(time=-1).to_numpy()
+    assert change[1] > 1
+    assert np.all(change[[0, 2]] < 0.3)
+
+
+@pytest.mark.parametrize(
+    ("change", "argument"),
+    [({"width": 4}, "width"), ({"weakest": 3.0}, "weakest"), ({"balances": 1}, "balances"), ({"times": 1}, "times")],
+)
+def test_bad_fields_are_named(change, argument):
+    with pytest.raises(InputError) as caught:
+        LambdaBalanced(**SMALL | change).run()
+    assert caught.value.argument == argument

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies.linear_networks.line_alignment import LineAlignment
+
+
+def drawn(seed: int) -> LineAlignment:
+    draw = np.random.default_rng(seed)
+    return LineAlignment(
+        width=5,
+        input_dimension=3,
+        target=float(draw.choice([-1, 1]) * draw.uniform(0.3, 3)),
+        noise=float(draw.uniform(0, 0.5)),
+        disturbance=float(draw.uniform(0.05, 0.8)),
+        first_rate=float(np.exp(draw.normal())),
+        second_rate=float(np.exp(draw.normal())),
+        descent=False,
+        samples=40,
+        times=30,
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_theory_and_experiment_agree_at_random_fields(seed):
+    tree = drawn(seed).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    # By then every start has learned all that can be learned; otherwise agreement would be cheap.
+    loss = tree["observed"].to_dataset().transpose("time", "start", ...)["loss"]
+    floor = float(loss[-1].min())
+    assert np.all(loss[-1] - floor < 0.01 * (loss[0] - floor))
+
+
+@pytest.mark.parametrize("target", [1.0, -2.0])
+def test_starts_are_what_they_are_called(target):
+    predicted = LineAlignment(target=target, second_rate=2.0).predict()
+    signs = predicted["alignment_sign"].to_numpy() * np.sign(target)
+    np.testing.assert_array_equal(signs, [1, 1, -1, 0, 1])
+    # A small random start may have an output of either sign.
+    assert predicted["rescaling"].values[1:].tolist() == ["grows", "shrinks", "shrinks", "shrinks, then grows"]
+    alignment = predicted["alignment"].transpose("time", "start").to_numpy() * np.sign(target)
+    assert np.all(np.diff(alignment, axis=0) * signs >= -1e-12)
+    # The kernel phase keeps its layers nearly orthogonal, and exactly parallel layers stay so.
+    assert np.all(np.abs(alignment[:, 1]) < 0.2)
+    np.testing.assert_allclose(alignment[:, 3], 1, atol=1e-12)
+
+
+def test_descent_is_reported_beside_and_sgd_of_a_linear_network_follows_the_theory():
+    study = LineAlignment(width=5, samples=40, times=30)
+    tree = study.run()
+    observed, predicted = tree["observed"], tree["predicted"]
+    followed = observed["linear_sgd_alignment"].transpose("start", "step").to_numpy()
+    # Steps are a hundredth of the shortest time scale, and batches of ten samples differ.
+    np.testing.assert_allclose(followed[:, -1], predicted["alignment"].transpose("start", "time")[:, -1], atol=0.05)
+    for name in ("linear_adam", "relu_sgd", "relu_adam"):
+        curve = observed[f"{name}_alignment"]
+        assert np.isfinite(curve).all()
+        assert np.abs(curve).max() <= 1 + 1e-12
+    counts = json.loads(tree["residual"].attrs["signs_as_predicted"])
+    assert set(counts) == {"linear sgd", "linear adam", "relu sgd", "relu adam"}
+    assert counts["linear sgd"] == "4 of 4"
+    assert not [name for name in json.loads(tree.attrs["agreement"]) if "sgd" in name or "adam" in name]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("target", bad) for bad in (0.0, np.nan, np.inf)),
+        *(("first_rate", bad) for bad in (0.0, -1.0)),
+        ("second_rate", np.nan),
+        ("disturbance", 1.5),
+        ("noise", -0.1),
+        *(("width", bad) for bad in (1, 0)),
+        ("input_dimension", 0),
+        ("samples", 1),
+        ("times", 1),
+        *(("batch_size", bad) for bad in (0, 21)),
+        ("seed", -1),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, field, value):
+    monkeypatch.setattr("dynascope.observe", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        LineAlignment(**{**LineAlignment.tiny, field: value}).run()
+    assert refusal.value.argument == field

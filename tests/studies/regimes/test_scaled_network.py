@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import jax
+import numpy as np
+import optax
+import pytest
+
+from dynascope.networks import MLP
+from dynascope.studies.regimes.scaled_network import scaled_flow
+
+
+def scaled(*, target=1.0, input=1.0, output=1.0, decay=0.0, loss_factor=1.0, gauge=1.0):
+    network = MLP((3, 4, 2), activation="tanh", seed=2)
+    factors = jax.tree.map(lambda leaf: gauge, network)
+    return scaled_flow().module(network, factors, target, input, output, decay, loss_factor)
+
+
+def test_dials_scale_inputs_outputs_and_targets():
+    draw = np.random.default_rng(0)
+    inputs, targets = draw.normal(size=(7, 3)), draw.normal(size=(7, 2))
+    whole = scaled(target=3.0, input=0.5, output=2.0)
+    pairs = np.concatenate([inputs, targets], axis=1)
+    np.testing.assert_allclose(whole(pairs), 2.0 * whole.network(0.5 * inputs) - 3.0 * targets, atol=1e-5)
+    # In single precision, of numbers of order one.
+    np.testing.assert_allclose(whole.features(inputs), whole.network.features(0.5 * inputs), atol=1e-6)
+
+
+def test_the_optimiser_is_adam_on_loss_and_decay():
+    draw = np.random.default_rng(1)
+    whole = scaled(decay=0.1)
+    ours, theirs = scaled_flow().optimizer(0.01), optax.chain(optax.add_decayed_weights(0.1), optax.adam(0.01))
+    plain, state, other = whole.network, ours.init(whole), theirs.init(whole.network)
+    for _ in range(5):
+        slopes = jax.tree.map(lambda leaf: draw.normal(size=np.shape(leaf)), whole)
+        updates, state = ours.update(slopes, state, whole)
+        expected, other = theirs.update(slopes.network, other, plain)
+        whole, plain = optax.apply_updates(whole, updates), optax.apply_updates(plain, expected)
+    for mine, leaf in zip(jax.tree.leaves(whole.network), jax.tree.leaves(plain), strict=True):
+        # In single precision.
+        np.testing.assert_allclose(mine, leaf, rtol=1e-5, atol=1e-7)
+    assert (float(whole.weight_decay), float(whole.target_scale)) == (pytest.approx(0.1), 1.0)
+
+
+def test_a_layer_of_another_size_takes_steps_of_that_size():
+    slopes = jax.tree.map(lambda leaf: np.ones(np.shape(leaf)), scaled())
+    moved = []
+    for gauge in (1.0, 0.25):
+        whole = scaled(gauge=gauge)
+        ours = scaled_flow().optimizer(0.01)
+        moved.append(ours.update(slopes, ours.init(whole), whole)[0].network.weights[0])
+    np.testing.assert_allclose(moved[1], 0.25 * moved[0], rtol=1e-6)
+
+
+def test_rows_of_weights_are_networks_again():
+    flow, whole = scaled_flow(), jax.tree.map(np.asarray, scaled())
+    (read, _), inputs = flow.statistics["weights"], np.random.default_rng(3).normal(size=(20, 3))
+    rows = np.stack([np.asarray(read(whole)), 2 * np.asarray(read(whole))])
+    networks = flow.unravelled(whole, rows)
+    for leaf, original in zip(jax.tree.leaves(networks.network), jax.tree.leaves(whole.network), strict=True):
+        np.testing.assert_allclose(leaf, np.stack([original, 2 * original]), rtol=1e-6)
+    classes = np.asarray(whole.outputs(inputs)).argmax(axis=1)
+    assert flow.accuracy(networks, inputs, np.eye(2)[classes])[0] == 1.0
+    assert flow.accuracy(networks, inputs, np.eye(2)[1 - classes])[0] == 0.0

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies import find_study
+from dynascope.studies.regimes.width_phases import _fitted, _phase_name
+from dynascope.theory.regimes.phases import phase, phase_table
+
+WidthPhases = find_study("width-phases")
+tiny = WidthPhases(**WidthPhases.tiny)
+
+
+@pytest.fixture(scope="module")
+def sides():
+    return tiny.observe(), tiny.judged(tiny.predict())
+
+
+def drawn(seed: int):
+    draw = np.random.default_rng(seed)
+    return dataclasses.replace(
+        tiny,
+        target=float(draw.choice([-1, 1]) * draw.uniform(1.0, 2.0)),
+        fixed_width=int(draw.integers(8, 64)),
+        seed=int(draw.integers(1000)),
+    )
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_theory_and_experiment_agree_at_random_fields(seed):
+    tree = drawn(seed).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+
+
+def test_all_twenty_phases_of_the_table_follow_from_the_measured_exponents(sides):
+    observed, _ = sides
+    measured = {
+        str(name): (float(kernel), float(speed))
+        for name, kernel, speed in zip(
+            observed["architecture"].values,
+            observed["kernel_exponent"].values,
+            observed["speed_exponent"].values,
+            strict=True,
+        )
+    }
+    assert len(measured) == 8
+    for rows in phase_table().values():
+        for each in rows.values():
+            alone = dataclasses.replace(each, first_rate=0.0, second_rate=0.0)
+            [name] = [name for name, entry in tiny._parametrisations.items() if entry == alone]
+            kernel, speed = measured[name]
+            # Common rates ~ κ^c multiply the speed by κ^c and leave the kernel's path as it is.
+            assert _phase_name(kernel, speed + each.first_rate) == phase(each).name
+
+
+def test_the_phases_are_recorded_on_both_sides(sides):
+    observed, predicted = sides
+    for name in ("phase", "phase_at_stable_rates"):
+        assert observed[name].values.tolist() == predicted[name].values.tolist()
+    assert predicted["phase"].values.tolist()[:5] == ["kernel", "frozen", "learning", "unstable", "unstable"]
+    assert set(predicted["phase_at_stable_rates"].values) == {"kernel", "learning"}
+
+
+@pytest.mark.parametrize("quantity", ["log_kernel_change", "log_learning_speed", "kernel_exponent", "speed_exponent"])
+@pytest.mark.parametrize("architecture", ["Kaiming", "lazy", "Xavier, kernel"])
+def test_a_wrong_prediction_for_one_parametrisation_turns_the_verdict(sides, quantity, architecture):
+    observed, predicted = sides
+    assert tiny.compare(observed, predicted).attrs["verdict"] == "agree"
+    wrong = predicted[quantity] + 0.2 * (predicted["architecture"] == architecture)
+    tree = tiny.compare(observed, predicted.assign({quantity: wrong}))
+    failed = {name for name, each in json.loads(tree.attrs["agreement"]).items() if not each["agrees"]}
+    assert failed == {quantity, f"{quantity}_maximum"}
+
+
+def test_the_records_keep_the_names_of_the_parametrisations(sides):
+    tree = tiny.compare(*sides)
+    for side in ("observed", "predicted", "residual"):
+        assert tree[side]["architecture"].values.tolist() == list(tiny._parametrisations)
+    assert tree["residual"]["log_kernel_change_residual"].dims == ("scaling_parameter", "architecture")
+
+
+@pytest.mark.slow
+def test_relu_networks_on_digits_keep_their_kernel_where_theory_says():
+    tree = WidthPhases(seeds=1, scaling_parameters=[64.0, 128.0, 256.0], digits_samples=40, digits_seeds=1).run()
+    agreement = json.loads(tree.attrs["agreement"])
+    assert agreement["digits_keeps_kernel"]["agrees"]
+    assert tree["observed"]["digits_keeps_kernel"].values.tolist() == [1, 0, 0, 1, 1, 0, 0, 1]
+
+
+def test_a_power_law_is_fitted_exactly_and_scatter_gives_an_error():
+    kappas = [8.0, 16.0, 32.0, 64.0]
+    assert _fitted(kappas, 3.0 * np.array(kappas) ** -1.5) == (pytest.approx(-1.5), pytest.approx(0, abs=1e-12))
+    draw = np.random.default_rng(0)
+    fits = [_fitted(kappas, np.array(kappas) * np.exp(0.1 * draw.normal(size=4))) for _ in range(500)]
+    slopes, errors = np.array(fits).T
+    # 500 draws know the scatter to 3%, and its estimate from two degrees of freedom to 3% more.
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(np.std(slopes), rel=0.12)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("scaling_parameters", [32.0, 64.0]),
+        ("scaling_parameters", [64.0, 32.0, 128.0]),
+        ("scaling_parameters", [8.0, 16.0, 32.0]),
+        ("fixed_width", 0),
+        ("seeds", 0),
+        ("target", 0.0),
+        ("target", np.nan),
+        ("seed", -1),
+        ("digits_samples", 5),
+        ("digits_seeds", -1),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, field, value):
+    monkeypatch.setattr("dynascope.flows.gradient_flow", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        WidthPhases(**{**WidthPhases.tiny, "digits_seeds": 1, field: value}).run()
+    assert refusal.value.argument == field

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies.scaling.emergence_data import EmergenceData
+from dynascope.studies.scaling.parity_networks import gaussian_network
+
+TINY = EmergenceData(**EmergenceData.tiny)
+
+
+def drawn(seed: int) -> EmergenceData:
+    draw = np.random.default_rng(seed)
+    return dataclasses.replace(
+        TINY,
+        exponent=float(draw.uniform(0.3, 1.0)),
+        target_scale=float(draw.uniform(2.0, 6.0)),
+        features=int(draw.integers(8, 40)),
+        seed=seed,
+    )
+
+
+@pytest.fixture
+def no_networks(monkeypatch):
+    """Networks that learn a skill in proportion to what it has beyond ten of its samples, and all of it from twenty."""
+
+    def trained(self, size, skill=None):
+        counts = size * (self._parity.frequencies if skill is None else np.ones(1))
+        strength = np.tile(np.clip(counts / 10 - 1, 0.0, 1.0), (2 * self.runs, 1))
+        return strength, (1 - strength) ** 2
+
+    monkeypatch.setattr(EmergenceData, "_trained", trained)
+
+
+def test_random_fields_agree_and_networks_learn_from_many_samples_and_not_from_few():
+    study = drawn(1)
+    tree = study.run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    strength = tree["observed"].to_dataset()["strength"]
+    assert float(strength.sel(samples=128, skill=1)) > 0.8
+    assert float(strength.sel(samples=8, skill=2)) < 0.3
+
+
+def test_another_number_of_features_is_refuted(no_networks):
+    study = dataclasses.replace(TINY)
+    wrong = study.judged(dataclasses.replace(study, features=study.features + 2).predict())
+    assert study.compare(study.observe(), wrong).attrs["verdict"] == "disagree"
+
+
+def test_the_law_of_many_features_is_refuted_for_few(no_networks):
+    from dynascope.theory.skills import data_emergence
+
+    study = dataclasses.replace(TINY)
+    predicted, observed = study.judged(study.predict()), study.observe()
+    limit = data_emergence(study.samples, study._parity.frequencies, study.features)
+    wrong = predicted.assign(basis_strength=(predicted["basis_strength"].dims, limit))
+    assert study.compare(observed, wrong).attrs["verdict"] == "disagree"
+
+
+def test_the_forecast_comes_from_one_skill_and_is_shown_but_not_judged(no_networks):
+    study = dataclasses.replace(TINY, samples=[8, 16, 32, 64, 128])
+    predicted, observed = study.judged(study.predict()), study.observe()
+    # Between 8 samples, without strength, and 16, with 0.6, half is passed at 14 2/3.
+    assert predicted.attrs["needed_correlation"] == pytest.approx(2 * (8 + 8 * 5 / 6))
+    assert predicted["half_samples"].to_numpy() * study._parity.frequencies == pytest.approx(8 + 8 * 5 / 6)
+    tree = study.compare(observed, predicted.assign(strength=2 * predicted["strength"]))
+    assert tree.attrs["verdict"] == "agree"
+    assert {"strength", "loss_equivalent", "half_samples"} <= set(tree["predicted"].data_vars)
+    assert "strength_residual" not in tree["residual"]
+
+
+def test_skills_whose_forecast_is_not_within_the_samples_are_left_out(no_networks):
+    study = dataclasses.replace(TINY, samples=[8, 16, 32, 64])
+    first, second = study._forecast_half
+    assert first / 2 > 8
+    assert 1.5 * second > 64 > second
+    # Networks that know the second skill and nothing else.
+    runs = np.broadcast_to([0.0, 1.0], (4, 2, 2))
+    _, effects = study._effects(runs)
+    # Of both skills a half is forecast within the samples, and three quarters of the first one only.
+    assert [effect.change for effect in effects] == pytest.approx([0.5 - 0.25, 0.5 - 0.5, 0.0 - 0.75])
+    beyond = dataclasses.replace(study, samples=[1, 2], batch_size=1)
+    beyond.__dict__["_needs"] = study._needs
+    assert beyond._effects(runs[:2]) == ([], [])
+
+
+def test_networks_start_with_weights_of_one_size_in_single_precision():
+    network = gaussian_network((50, 400, 1), 0.01, seed=3)
+    assert network.weights[0].std() == pytest.approx(0.01, rel=0.03)  # four deviations of 20 000 draws
+    assert network.weights[0].dtype == network.biases[0].dtype == np.float32
+    assert np.all(network.biases[1] == 0)
+    assert network.biases[0].std() > 0
+
+
+def test_the_published_setting_is_a_field_away():
+    published = EmergenceData(paper=True, seed=5)._published
+    assert (published._parity.input_dimension, published.width, published.steps) == (37, 1000, 500_000)
+    assert (published.seed, published.paper) == (5, False)
+
+
+def test_the_page_of_the_published_setting_has_its_parameters():
+    parameters = json.loads(EmergenceData(paper=True, seed=5).attributes()["parameters"])
+    assert (parameters["paper"], parameters["seed"], parameters["width"]) == (True, 5, 1000)
+    assert json.loads(TINY.attributes()["parameters"])["width"] == TINY.width
+
+
+@pytest.mark.parametrize(
+    ("argument", "change"),
+    [
+        ("samples", {"samples": [4]}),
+        ("samples", {"samples": [4, 6]}),
+        ("samples", {"samples": [8, 4]}),
+        ("samples", {"samples": [0, 4]}),
+        ("batch_size", {"batch_size": 1000}),
+        ("batch_size", {"batch_size": 0}),
+        ("samples", {"samples": [128, 256]}),
+        ("runs", {"runs": 1}),
+        ("features", {"features": 5}),
+        ("draws", {"draws": 100}),
+        ("learning_rate", {"learning_rate": 0.0}),
+        ("bits", {"bits": 3}),
+        ("seed", {"seed": -1}),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
+    monkeypatch.setattr("dynascope.flows.descend", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        EmergenceData(**EmergenceData.tiny | change).run()
+    assert refusal.value.argument == argument

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies.scaling.emergence_time import EmergenceTime, _half, _spread
+
+TINY = dict(EmergenceTime.tiny)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """A study with random fields, the forecast and the networks that were trained."""
+    draw = np.random.default_rng(5)
+    study = EmergenceTime(
+        **TINY
+        | {
+            "exponent": float(draw.uniform(0.3, 0.8)),
+            "target_scale": float(draw.uniform(4.0, 6.0)),
+            "learning_rate": float(draw.uniform(0.08, 0.12)),
+            "width": int(draw.integers(150, 250)),
+            "deviation": float(draw.uniform(0.008, 0.012)),
+            "seed": 11,
+        }
+    )
+    predicted = study.judged(study.predict())
+    return study, predicted, study.observe()
+
+
+def test_networks_of_random_fields_learn_every_skill_within_fifteen_percent_of_the_forecast(drawn):
+    study, predicted, observed = drawn
+    tree = study.compare(observed, predicted)
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    ratio = observed["half_strength_step"] / predicted["half_strength_step"]
+    assert observed.sizes["seed"] >= 5
+    assert float(np.abs(np.log(ratio)).max()) < np.log(1.15)
+    sentence = tree.attrs["verdict_sentence"]
+    mean, spread = (float(observed[name][1]) for name in ("half_strength_step", "half_strength_step_spread"))
+    assert f"skill 2 at {mean:.0f} ± {spread:.0f}, forecast {float(predicted['half_strength_step'][1]):.0f}" in sentence
+
+
+def test_the_tolerance_is_fifteen_percent_of_a_step(drawn):
+    study, predicted, observed = drawn
+    exact = predicted["half_strength_step"].to_numpy()
+    for factor, verdict in ((1.14, "agree"), (1.16, "disagree"), (1 / 1.16, "disagree")):
+        steps = exact * [1.0, factor]
+        seen = observed.assign(half_strength_step=("skill", steps), log_half_strength_step=("skill", np.log(steps)))
+        assert study.compare(seen, predicted).attrs["verdict"] == verdict
+
+
+def test_the_forecast_at_another_exponent_is_refuted(drawn):
+    study, predicted, observed = drawn
+    later = predicted["half_strength_step"].to_numpy() * [1.0, 1.3]
+    wrong = predicted.assign(half_strength_step=("skill", later), log_half_strength_step=("skill", np.log(later)))
+    assert study.compare(observed, wrong).attrs["verdict"] == "disagree"
+
+
+def test_only_half_strength_steps_are_judged_and_curves_are_on_both_sides(drawn):
+    study, predicted, observed = drawn
+    tree = study.compare(observed, predicted)
+    assert set(json.loads(tree.attrs["agreement"])) == {"log_half_strength_step", "log_half_strength_step_maximum"}
+    for side in ("observed", "predicted"):
+        assert {"strength", "half_strength_step"} <= set(tree[side].data_vars)
+    np.testing.assert_array_equal(observed["step"], predicted["step"])
+    # Before the end of the law's window, R/S = ½, the curves are near in height too: 15 % of a step at the steepest
+    # slope of the logistic, a quarter of ln c for each half-strength step.
+    steepest = predicted.attrs["calibrated_offset"] / 4
+    rising = predicted["strength"] < 0.5
+    missed = abs(observed["strength"].mean("seed") - predicted["strength"]).where(rising)
+    assert float(missed.max()) < 0.15 * steepest
+
+
+def test_the_calibrated_law_follows_the_single_skill_up_to_half_strength(drawn):
+    _, predicted, _ = drawn
+    mean = predicted["calibration_strength"].mean("seed")
+    assert float(mean[-1]) > 0.6
+    # The mean of five curves whose half-strength steps scatter by a few percent.
+    assert float(np.interp(0.5, mean, predicted["time"])) == pytest.approx(
+        float(np.interp(0.5, predicted["calibrated_strength"], predicted["time"])), rel=0.05
+    )
+
+
+def test_fresh_samples_train_networks_of_more_bits_than_a_population_can_have():
+    study = EmergenceTime(skills=1, bits=20, width=4, batch_size=16, steps=20, times=20, seeds=2)
+    observed = study.observe()
+    assert observed["strength"].dims == ("seed", "step", "skill")
+    # From outputs of nearly zero the loss is ½ S².
+    assert float(observed["loss"][0, 0]) == pytest.approx(study.target_scale**2 / 2, rel=1e-3)
+    assert np.all(np.isinf(observed["half_strength_step"]))
+
+
+def test_the_published_setting_is_that_of_the_source():
+    published = EmergenceTime(paper=True, seed=3)._published
+    assert published._parity.input_dimension == 37
+    assert (published.width, published.batch_size, published.steps, published.seeds) == (1000, 4000, 30_000, 10)
+    assert (published.seed, published.paper) == (3, False)
+
+
+def test_half_strength_of_a_logistic_curve_is_found_from_few_records():
+    steps = np.array([0, 40, 80])
+    assert _half(steps, 1 / (1 + np.exp(-(steps - 55) / 5))) == pytest.approx(55)
+
+
+def test_too_short_a_calibration_is_refused_by_name():
+    with pytest.raises(InputError) as refusal:
+        EmergenceTime(**TINY | {"calibration_steps": 20, "calibration_seeds": 2, "width": 4, "times": 20}).predict()
+    assert refusal.value.argument == "calibration_steps"
+
+
+def test_half_strength_is_passed_between_two_records_or_never():
+    steps = np.array([0, 10, 20, 30])
+    assert _half(steps, np.array([0.0, 0.2, 0.6, 0.4])) == pytest.approx(10 + 10 * np.log(4) / np.log(6))
+    assert _half(steps, np.array([0.0, 0.1, 0.2, 0.3])) == np.inf
+    np.testing.assert_allclose(_spread(np.array([[1.0, 2.0], [3.0, np.inf]])), [np.sqrt(2), np.inf])
+
+
+@pytest.mark.parametrize(
+    ("argument", "change"),
+    [
+        ("width", {"width": 0}),
+        ("deviation", {"deviation": -1.0}),
+        ("learning_rate", {"learning_rate": 0.0}),
+        ("bits", {"bits": 17}),
+        ("bits", {"bits": 5}),
+        ("exponent", {"exponent": 0.0}),
+        ("batch_size", {"batch_size": -1}),
+        ("calibration_steps", {"calibration_steps": 5}),
+        ("times", {"times": 5}),
+        ("calibration_seeds", {"calibration_seeds": 1}),
+        ("seeds", {"seeds": 1}),
+        ("seed", {"seed": -1}),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
+    monkeypatch.setattr("dynascope.flows.descend", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        EmergenceTime(**TINY | change).run()
+    assert refusal.value.argument == argument

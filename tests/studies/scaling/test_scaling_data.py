@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.special import zeta
+
+from dynascope.errors import InputError
+from dynascope.studies.scaling.scaling_data import ScalingData, _spread
+from dynascope.studies.scaling.skill_simulation import train_skills
+
+
+def missing_strengths(missing):
+    return missing
+
+
+TINY = ScalingData(**ScalingData.tiny)
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_random_tasks_follow_the_law_from_any_start(seed):
+    draw = np.random.default_rng(seed)
+    scale = float(10 ** draw.uniform(-1, 1))
+    exponents = [float(each) for each in np.sort(draw.uniform(0.25, 1, 2))]
+    fewest = int(draw.integers(300, 600))
+    # Small exponents are fitted worse, and the losses of large ones vary more.
+    needed = max(_spread(alpha, fewest) * max(1.0, (alpha + 1) / (3 * alpha)) for alpha in exponents)
+    study = ScalingData(
+        exponents=exponents,
+        target_scale=scale,
+        initial_strength=scale * float(10 ** draw.uniform(-6, -0.4)),
+        fewest_samples=fewest,
+        most_samples=20 * fewest,
+        sizes=4,
+        training_sets=math.ceil((5 * needed / 0.03) ** 2),
+        seed=seed,
+    )
+    tree = study.run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+
+
+def test_one_skill_stands_for_all_with_as_many_samples():
+    study = ScalingData(
+        exponents=[0.25], fewest_samples=500, most_samples=10_000, sizes=3, training_sets=60, initial_strength=0.1
+    )
+    losses = study._losses()
+    samples = study.fewest_samples
+    draw = np.random.default_rng(study.seed).zipf(1.25, samples)
+    # All skills of the first training set, each with its own weights, for a time in steps of the whole set.
+    ranks, counts = np.unique(draw, return_counts=True)
+    end = np.array([samples * (math.log(9) + 35) / 2])
+    missing = train_skills(counts / samples, end, missing_strengths, target_scale=1.0, initial_strength=0.1)[0]
+    frequencies = ranks**-1.25 / zeta(1.25)
+    loss = frequencies @ missing**2 / 2 + (1 - frequencies.sum()) * 0.9**2 / 2
+    # Rounding of a sum of frequencies.
+    assert losses[0, 0, 0] == pytest.approx(loss, rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def observed():
+    return TINY.observe()
+
+
+def test_the_error_of_the_mean_is_what_the_number_of_sets_was_chosen_for(observed):
+    relative = observed["standard_error"] / observed["loss"] * math.sqrt(TINY.training_sets)
+    for alpha in TINY.exponents:
+        expected = [_spread(alpha, samples) for samples in TINY._samples.tolist()]
+        # The spread of 320 numbers is known to 4 %, and the law of large numbers of skills to less.
+        np.testing.assert_allclose(relative.sel(exponent=alpha), expected, rtol=0.16)
+
+
+def test_a_law_of_the_exponent_of_the_frequencies_is_refuted(observed):
+    predicted = TINY.judged(TINY.predict())
+    wrong = predicted.assign(decay_exponent=xr.DataArray(TINY.exponents, dims="exponent"))
+    assert "decay exponent" in TINY.compare(observed, wrong).attrs["verdict_sentence"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "change"),
+    [
+        ("exponents", {"exponents": [0.1]}),
+        ("initial_strength", {"initial_strength": 0.6}),
+        ("fewest_samples", {"fewest_samples": 0}),
+        ("fewest_samples", {"fewest_samples": 2000}),
+        ("training_sets", {"training_sets": 10}),
+        ("training_sets", {"training_sets": 70, "exponents": [0.2]}),
+        ("sizes", {"sizes": 2}),
+        ("seed", {"seed": -1}),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
+    monkeypatch.setattr(
+        "dynascope.studies.scaling.scaling_data.train_skills", lambda *_, **__: pytest.fail("it was trained")
+    )
+    with pytest.raises(InputError) as refusal:
+        ScalingData(**ScalingData.tiny | change).run()
+    assert refusal.value.argument == argument

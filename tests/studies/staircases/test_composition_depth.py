@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from dynascope.errors import InputError
+from dynascope.groups import cyclic
+from dynascope.studies import find_study
+from dynascope.tasks.algebra.group_composition import group_composition
+
+CompositionDepth = find_study("composition-depth")
+tiny = CompositionDepth(**CompositionDepth.tiny)
+
+
+@pytest.fixture(scope="module")
+def sides():
+    return tiny.observe(), tiny.judged(tiny.predict())
+
+
+def test_the_width_of_one_layer_grows_and_that_of_deeper_networks_does_not():
+    predicted = CompositionDepth(group="D3", longest=6).predict()
+    width, depth = (predicted[name].to_numpy() for name in ("width", "depth"))
+    # Golden numbers: Σ 2^{k−1} D^{k+1} over a sign and a plane.
+    assert width[:, 0].tolist() == [2 ** (k - 1) * (1 + 2 ** (k + 1)) for k in range(2, 7)]
+    assert width[:2, 0].tolist() == [18, 68]
+    assert np.all(width[:, 1:] == 18)
+    assert depth.T.tolist() == [[1, 1, 1, 1, 1], [1, 2, 3, 4, 5], [1, 2, 2, 3, 3]]
+
+
+def test_what_is_measured_on_networks_is_what_they_are(sides):
+    observed, _ = sides
+    # One sign: polarisation takes 2^{k−1} neurons.
+    assert observed["width"].to_numpy().tolist() == [[2, 2, 2], [4, 2, 2]]
+    assert observed["depth"].to_numpy().tolist() == [[1, 1, 1], [1, 2, 2]]
+    assert float(observed["loss"].max()) < 1e-24
+    assert np.all(observed["exactness"] > 1 - 1e-10)
+    assert np.all(observed["trained_loss"] <= tiny.target_loss)
+    assert np.all(observed["trained_width"] >= tiny.smallest_width)
+
+
+@pytest.mark.parametrize("quantity", ["width", "depth", "exactness"])
+@pytest.mark.parametrize("architecture", ["two-layer", "recurrent", "tree"])
+def test_a_wrong_prediction_for_one_architecture_turns_the_verdict(sides, quantity, architecture):
+    observed, predicted = sides
+    assert tiny.compare(observed, predicted).attrs["verdict"] == "agree"
+    # One neuron or layer more for the longest sequence, or an error of one in a million.
+    change = -1e-6 if quantity == "exactness" else 1
+    here = (predicted["architecture"] == architecture) & (predicted["length"] == 3)
+    tree = tiny.compare(observed, predicted.assign({quantity: predicted[quantity] + change * here}))
+    assert tree.attrs["verdict"] == "disagree"
+    wrong = {name for name, each in json.loads(tree.attrs["agreement"]).items() if not each["agrees"]}
+    assert wrong == {quantity, f"{quantity}_maximum"}
+
+
+def test_a_network_with_a_wrong_weight_turns_the_verdict(monkeypatch):
+    from dynascope.networks import constructions
+
+    exact = constructions.two_layer_composition
+
+    def spoilt(*arguments, **options):
+        network = exact(*arguments, **options)
+        return network.with_neurons(network.neurons + 1e-6)
+
+    monkeypatch.setattr(constructions, "two_layer_composition", spoilt)
+    monkeypatch.setattr(CompositionDepth, "_train", lambda *_: {})
+    agreement = json.loads(tiny.run().attrs["agreement"])
+    assert [name for name, each in agreement.items() if not each["agrees"]] == ["exactness", "exactness_maximum"]
+
+
+@pytest.mark.parametrize(("needed", "reported"), [(5, 8), (8, 8), (33, 0)])
+def test_the_width_is_doubled_until_the_best_seed_reaches_the_target(monkeypatch, needed, reported):
+    tried = []
+
+    def descend(networks, task, **_):
+        tried.append(networks[0].left.shape[1])
+        losses = [0.5, 0.01 if tried[-1] >= needed else 0.02]
+        return xr.Dataset({"loss": (("seed", "step"), np.multiply.outer(losses, [100.0, task.target_power / 2]))})
+
+    monkeypatch.setattr("dynascope.flows.descend", descend)
+    study = CompositionDepth(smallest_width=2, largest_width=32, target_loss=0.015)
+    trained = study._train("tree", 2, group_composition(cyclic(3)))
+    assert trained == {"trained_width": reported, "trained_loss": pytest.approx(0.01 if reported else 0.02)}
+    assert tried == [2, 4, 8, 16, 32][: 3 if reported else 5]
+
+
+@pytest.mark.slow
+def test_training_needs_ever_more_width_in_one_layer_and_the_same_in_deeper_networks():
+    observed = CompositionDepth(longest=3).observe()
+    width = observed["trained_width"].sel(architecture="two-layer").to_numpy()
+    deeper = observed["trained_width"].sel(architecture=["recurrent", "tree"]).to_numpy()
+    assert 2 * width[0] <= width[1]
+    assert np.all(deeper > 0)
+    assert np.all(deeper <= 2 * width[0])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("group", "M11"),
+        ("longest", 2),
+        ("smallest_width", 0),
+        ("largest_width", 1),
+        ("target_loss", 0.0),
+        ("seeds", 0),
+        ("steps", 0),
+        ("learning_rate", -1.0),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name(field, value):
+    with pytest.raises(InputError) as refusal:
+        CompositionDepth(**CompositionDepth.tiny | {field: value}).run()
+    assert refusal.value.argument == field

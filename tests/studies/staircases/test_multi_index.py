@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies.staircases.multi_index import MultiIndexStaircase
+
+TINY: dict[str, Any] = dict(MultiIndexStaircase.tiny)
+UNKNOWN: dict[str, Any] = {"theory": "oracle"}
+OTHER: dict[str, Any] = TINY | {"strengths": [1.0, 0.4]}
+GENERAL = TINY | {"theory": "alternating-flow"}
+
+
+def assert_learned_in_the_predicted_order(tree):
+    strengths = np.array(tree["observed"]["index_strength"])
+    final = strengths[-1]
+    half = [int(np.argmax(np.abs(strengths[:, r]) > np.abs(final[r]) / 2)) for r in range(len(final))]
+    predicted = tree["predicted"]["index_strength"].to_numpy()
+    # At the end the network has the strengths of the target.
+    np.testing.assert_allclose(final[np.argsort(half)], predicted, atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_the_closed_form_and_the_flow_agree_at_random_fields(seed):
+    draw = np.random.default_rng(seed)
+    study = MultiIndexStaircase(
+        dimension=int(draw.integers(3, 12)),
+        strengths=[float(draw.uniform(0.8, 2)), float(draw.uniform(0.2, 0.5))],
+        width=int(draw.integers(10, 16)),
+        theory="closed-form",
+        scale=10.0 ** -int(draw.integers(6, 11)),
+        seed=seed,
+    )
+    tree = study.run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    # Between the scales, a factor 1e8 apart, what the times leave out cancels.
+    assert float(np.abs(tree["residual"]["slope_error"]).max()) < 1e-3
+    assert_learned_in_the_predicted_order(tree)
+
+
+@pytest.mark.slow
+def test_the_general_prediction_agrees_with_the_flow_and_with_the_closed_form():
+    tree = MultiIndexStaircase(strengths=[1.0, 0.4], dimension=4).run()
+    predicted = tree["predicted"]
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    # A cost phase ends when the loss hardly falls any more, or where the neurons have begun to leave the saddle.
+    np.testing.assert_allclose(predicted["loss_after"], predicted["closed_form_level"], atol=1e-4)
+    # Half an e-fold of the eighteen between the scales.
+    np.testing.assert_allclose(predicted["accelerated_time"], predicted["closed_form_time"], rtol=0.05)
+    assert_learned_in_the_predicted_order(tree)
+
+
+@pytest.mark.slow
+def test_the_general_prediction_holds_where_there_is_no_closed_form():
+    tree = MultiIndexStaircase(strengths=[1.0, -0.4], dimension=4, seed=2).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert "closed_form_time" not in tree["predicted"]
+    assert_learned_in_the_predicted_order(tree)
+
+
+def test_the_theory_of_other_strengths_is_refuted():
+    study = MultiIndexStaircase(**TINY)
+    other = MultiIndexStaircase(**OTHER)
+    tree = study.compare(study.observe(), other.judged(other.predict()))
+    assert tree.attrs["verdict"] == "disagree"
+
+
+def test_the_exchanged_order_is_refuted():
+    study = MultiIndexStaircase(**TINY)
+    predicted = study.predict()
+    # The weaker direction first: the level between is that of the stronger one alone.
+    level = 1.0**2 + 1.0**2 / 3
+    predicted["loss_after"][0], predicted["loss_before"][1] = level, level
+    assert study.compare(study.observe(), predicted).attrs["verdict"] == "disagree"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("scale", bad) for bad in (1.0, 2.0, 0.0, -1.0, np.nan, np.inf, 1e-30)),
+        *(("dimension", bad) for bad in (0, -1)),
+        *(("strengths", bad) for bad in ([], [0.0], [1.0, np.nan], [1.0, 0.5, 0.2, 0.1])),
+        *(("degree", bad) for bad in (0, 1)),
+        *(("width", bad) for bad in (0, 1)),
+        ("seed", -1),
+    ],
+)
+@pytest.mark.parametrize("tiny", [TINY, GENERAL], ids=["closed-form", "alternating-flow"])
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, tiny, field, value):
+    monkeypatch.setattr("dynascope.flows.gradient_flow", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        MultiIndexStaircase(**tiny | {field: value}).run()
+    # In one dimension or none there are too many strengths.
+    assert refusal.value.argument in (field, "strengths" if field == "dimension" else field)
+
+
+@pytest.mark.parametrize(("fields", "argument"), [({"degree": 3}, "theory"), ({"strengths": [1.0, -0.5]}, "strengths")])
+def test_the_closed_form_refuses_what_it_does_not_cover(fields, argument):
+    with pytest.raises(InputError) as refusal:
+        MultiIndexStaircase(**TINY | fields).predict()
+    assert refusal.value.argument == argument
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_an_unknown_theory_is_refused_with_those_there_are():
+    with pytest.raises(InputError, match="choose alternating-flow or closed-form"):
+        MultiIndexStaircase(**UNKNOWN).run()
