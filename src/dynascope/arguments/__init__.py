@@ -1,0 +1,40 @@
+"""Every check of an argument, once.
+
+Each raises `InputError` with the argument, the value received and what to do instead. What is known is checked in NumPy
+or plain Python, before anything is compiled; of an array that JAX traces only the shape is known, and values outside a
+domain give NaN there.
+"""
+
+from dynascope.arguments.arrays import (
+    is_traced,
+    real_array,
+    require_array,
+    require_broadcast,
+    require_covariance,
+    require_times,
+)
+from dynascope.arguments.numbers import (
+    require,
+    require_between,
+    require_choice,
+    require_context,
+    require_count,
+    require_positive,
+    require_seed,
+)
+
+__all__ = [
+    "is_traced",
+    "real_array",
+    "require",
+    "require_array",
+    "require_between",
+    "require_broadcast",
+    "require_choice",
+    "require_context",
+    "require_count",
+    "require_covariance",
+    "require_positive",
+    "require_seed",
+    "require_times",
+]

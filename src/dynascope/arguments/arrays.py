@@ -1,0 +1,273 @@
+"""Checks of arrays, known or traced by JAX."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+from dynascope.arguments.numbers import require
+from dynascope.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from jax import Array
+
+__all__ = [
+    "is_traced",
+    "real_array",
+    "require_array",
+    "require_broadcast",
+    "require_covariance",
+    "require_times",
+]
+
+_ROUNDING = 1e-10  # relative asymmetry or negative eigenvalue of a covariance that counts as rounding
+
+
+def require_array(name: str, values: Any, shape: tuple[int | None, ...]) -> np.ndarray:
+    """Return the values as a float64 array after checking that they are finite and have the shape.
+
+    Args:
+        name: Name of the argument, for the message.
+        values: Anything `numpy.asarray` takes.
+        shape: Expected length of each axis; None accepts any length.
+
+    Returns:
+        Array of dtype float64.
+
+    Raises:
+        InputError: The values are not real numbers, not finite, or of another shape.
+
+    Example:
+        >>> require_array("x", [[1, 2], [3, 4]], (None, 2)).shape
+        (2, 2)
+    """
+    # Imported here so that the command line can report a bad argument without loading arrays.
+    import numpy as np
+
+    try:
+        # Casting would silently drop imaginary parts, count dates in nanoseconds and parse text.
+        if np.asarray(values).dtype.kind in "cmMSU":
+            raise TypeError
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"{name} is not an array of real numbers",
+            argument=name,
+            value=type(values).__name__,
+            remedy="pass real numbers in rows of equal length",
+        ) from None
+    matches = array.ndim == len(shape) and all(
+        want is None or want == got for want, got in zip(shape, array.shape, strict=True)
+    )
+    wanted = "(" + ", ".join("any" if length is None else str(length) for length in shape) + ")"
+    require(
+        matches,
+        f"{name} has shape {array.shape}",
+        argument=name,
+        value=array.shape,
+        remedy=f"pass an array of shape {wanted}",
+    )
+    bad = int(array.size - np.isfinite(array).sum())
+    require(
+        bad == 0,
+        f"{name} has {bad} values that are not finite",
+        argument=name,
+        value=bad,
+        remedy="drop or fill them first",
+    )
+    return array
+
+
+def require_covariance(name: str, values: Any) -> np.ndarray:
+    """Return Σ as a symmetric float64 matrix after checking that it is positive semi-definite and not zero.
+
+    Args:
+        name: Name of the argument, for the message.
+        values: Σ of shape (d, d), or the d variances of independent inputs.
+
+    Raises:
+        InputError: The values are no such matrix, or not finite.
+
+    Example:
+        >>> require_covariance("covariance", [2.0, 1.0])
+        array([[2., 0.],
+               [0., 1.]])
+    """
+    import numpy as np
+
+    # As objects, rows of unequal length are one axis of lists, which require_array then refuses by name.
+    nesting = np.asarray(values, dtype=object).ndim
+    matrix = require_array(name, values, (None, None) if nesting == 2 else (None,))
+    matrix = require_array(name, np.diag(matrix) if matrix.ndim == 1 else matrix, (len(matrix),) * 2)
+    largest = np.abs(matrix).max(initial=0.0)
+    asymmetry = np.abs(matrix - matrix.T).max(initial=0.0)
+    require(
+        asymmetry <= _ROUNDING * largest,
+        f"{name} is not symmetric",
+        argument=name,
+        value=float(asymmetry),
+        remedy="give a symmetric matrix or a vector of variances",
+    )
+    matrix = (matrix + matrix.T) / 2
+    lowest = np.linalg.eigvalsh(matrix).min(initial=0.0)
+    require(
+        largest > 0 and lowest >= -_ROUNDING * largest,
+        f"{name} has the eigenvalue {lowest:.6g}" if lowest < 0 else f"{name} is zero",
+        argument=name,
+        value=float(lowest),
+        remedy="give a positive semi-definite matrix that is not zero",
+    )
+    return matrix
+
+
+def is_traced(value: Any) -> bool:
+    """Whether JAX traces the value, so that only its shape and type are known.
+
+    Example:
+        >>> is_traced([1.0, 2.0])
+        False
+    """
+    # A value can only be traced by a JAX that is loaded.
+    return "jax" in sys.modules and isinstance(value, sys.modules["jax"].core.Tracer)
+
+
+def real_array(
+    name: str,
+    value: Any,
+    *,
+    minimum: float = -math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+    dimensions: int | None = None,
+) -> np.ndarray | Array:
+    """The value as an array of floating-point numbers, checked where it is known, for a compiled function.
+
+    Args:
+        name: Name of the argument, for the message.
+        value: Real numbers in any form. JAX arrays stay what they are, those that are traced unchecked but for their
+            shape; everything else becomes a NumPy array of the precision that JAX has, so that nothing is compiled
+            for it.
+        minimum: Smallest value allowed.
+        above: Number that every value must exceed.
+        below: Number that every value must stay under.
+        dimensions: Number of axes; any if not given.
+
+    Raises:
+        InputError: Values that are not real numbers, not finite, out of range, or in another number of axes.
+
+    Example:
+        >>> real_array("times", [0, 1, 2], minimum=0).tolist()
+        [0.0, 1.0, 2.0]
+    """
+    import jax
+    import numpy as np
+
+    known = value
+    if not isinstance(value, jax.Array):
+        try:
+            known = np.asarray(value)
+        except (TypeError, ValueError, OverflowError):
+            known = np.asarray(None)
+    if not (np.issubdtype(known.dtype, np.integer) or jax.numpy.issubdtype(known.dtype, np.floating)):
+        raise InputError(f"{name} is not real", argument=name, value=type(value).__name__, remedy="pass real numbers")
+    if dimensions is not None:
+        require(
+            known.ndim == dimensions,
+            f"{name} has shape {known.shape}",
+            argument=name,
+            value=known.shape,
+            remedy=f"pass an array of {dimensions} axes" if dimensions else "pass a single number",
+        )
+    if not is_traced(known):
+        numbers = np.asarray(known)
+        wrong = numbers[~(np.isfinite(numbers) & (numbers >= minimum) & (numbers > above) & (numbers < below))]
+        if wrong.size:
+            worst = float(wrong.ravel()[0])
+            bounds = (("not below", minimum), ("above", above), ("below", below))
+            limits = " and ".join(f"{words} {bound:g}" for words, bound in bounds if math.isfinite(bound))
+            raise InputError(
+                f"{name} has the value {worst:.6g}",
+                argument=name,
+                value=worst,
+                remedy=f"choose finite numbers {limits}".rstrip(),
+            )
+    if isinstance(known, jax.Array):
+        return known if jax.numpy.issubdtype(known.dtype, np.floating) else known.astype(jax.numpy.result_type(float))
+    keeps = jax.numpy.issubdtype(known.dtype, np.floating)
+    return np.asarray(known, jax.dtypes.canonicalize_dtype(known.dtype if keeps else np.float64))
+
+
+def require_times(
+    times: Any, *, name: str = "times", increasing: bool = False, single: bool = True
+) -> np.ndarray | Array:
+    """The times as an array of floating-point numbers, after checking that none is negative.
+
+    Args:
+        times: A row of gradient-flow times t ≥ 0, or one of them.
+        name: Name of the argument, for the message.
+        increasing: Whether each must be larger than the one before.
+        single: Whether a single time may be given as a number.
+
+    Raises:
+        InputError: Times that are negative, not finite, in more than one axis, or not in the order asked for.
+
+    Example:
+        >>> require_times([0, 1, 10], increasing=True).tolist()
+        [0.0, 1.0, 10.0]
+    """
+    import numpy as np
+
+    known = real_array(name, times, minimum=0)
+    require(
+        known.ndim == 1 or (single and known.ndim == 0),
+        f"{name} has shape {known.shape}",
+        argument=name,
+        value=known.shape,
+        remedy="give a row of times",
+    )
+    if increasing and not is_traced(known):
+        require(
+            known.size > 0 and bool(np.all(np.diff(np.asarray(known)) > 0)),
+            f"{name} does not increase",
+            argument=name,
+            value=known.shape,
+            remedy="give an increasing list",
+        )
+    return known
+
+
+def require_broadcast(**shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The common shape of arguments whose (leading) axes must fit together.
+
+    Args:
+        **shapes: The shape by the name of the argument.
+
+    Raises:
+        InputError: They do not broadcast; the error names the first that does not fit those before it.
+
+    Example:
+        >>> require_broadcast(times=(5,), rate=())
+        (5,)
+        >>> require_broadcast(times=(5,), rate=(3,))
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: rate has the leading shape (3,), which does not fit that of times, (5,): give...
+    """
+    import numpy as np
+
+    common: tuple[int, ...] = ()
+    seen: list[str] = []
+    for name, shape in shapes.items():
+        try:
+            common = np.broadcast_shapes(common, shape)
+        except ValueError:
+            raise InputError(
+                f"{name} has the leading shape {shape}, which does not fit that of {', '.join(seen)}, {common}",
+                argument=name,
+                value=shape,
+                remedy="give single numbers, or shapes that broadcast",
+            ) from None
+        seen.append(name)
+    return common
