@@ -173,7 +173,6 @@ def collapse_metrics(
         value=0.0,
         remedy="measure features that tell the classes apart",
     )
-    within = m @ moments.scatter
     _, sizes, axes = xp.linalg.svd(m, full_matrices=False)
     kept = sizes**2 > _RESOLUTION * xp.max(sizes) ** 2
     across = _sum((axes @ moments.scatter) * axes, 1) / xp.where(kept, sizes, xp.ones_like(sizes)) ** 2
@@ -183,7 +182,7 @@ def collapse_metrics(
     deviations = xp.abs(units @ units.T - (classes * same - 1) / (classes - 1))
     found = {
         "nc1": _sum(xp.where(kept, across, xp.zeros_like(across)), 0) / moments.samples,
-        "nc1_product": xp.sum(within * m),
+        "nc1_product": xp.sum(m @ moments.scatter * m),
         "nc2_angle": xp.max(deviations),
         "nc2_norm": xp.std(norms) / xp.mean(norms),
     }
@@ -253,8 +252,7 @@ def nearest_mean_disagreement(moments: ClassMoments, features: Any, classifier: 
     # ‖h − μ_c‖² without ‖h‖², which is common to all classes; centred, so that large means cost no digits.
     m = moments.centred_means
     closeness = (h - xp.mean(moments.means, axis=0)) @ m.T - _sum(m**2, 1) / 2
-    differ = xp.argmax(outputs, axis=1) != xp.argmax(closeness, axis=1)
-    return xp.sum(xp.astype(differ, h.dtype))
+    return xp.sum(xp.astype(xp.argmax(outputs, axis=1) != xp.argmax(closeness, axis=1), h.dtype))
 
 
 def neural_collapse(
@@ -303,8 +301,7 @@ def neural_collapse(
     moments = class_moments(features, labels, classes=classes)
     found = collapse_metrics(moments, classifier, center_classifier=center_classifier)
     if classifier is not None:
-        differ = nearest_mean_disagreement(moments, features, classifier, bias)
-        found["nc4"] = ((), differ / moments.samples)
+        found["nc4"] = ((), nearest_mean_disagreement(moments, features, classifier, bias) / moments.samples)
     return found
 
 
