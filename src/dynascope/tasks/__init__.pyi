@@ -1,4 +1,5 @@
 from .algebra.group_composition import group_composition as group_composition
+from .algebra.group_expectation import GroupComposition as GroupComposition
 from .algebra.modular_addition import ModularAddition as ModularAddition
 from .algebra.modular_addition import modular_addition as modular_addition
 from .algebra.modular_arithmetic import ModularArithmetic as ModularArithmetic
