@@ -32,7 +32,7 @@ class GroupComposition(eqx.Module):
 
     where A(g) = Σ_i w_i a_i(g)² and B(h) = Σ_i w_i b_i(h)² depend on one element each. The loss costs about
     H n (3 H + 4 n) multiplications for H neurons, where the samples cost 3 H n³, and equals theirs to rounding. For a
-    cyclic group it is `tasks.modular.ModularAddition`.
+    cyclic group it is `tasks.ModularAddition`.
 
     Attributes:
         analysis: Maps weights (n,) to coordinates of their responses, orthonormal but for n; shape (n, m) for an

@@ -79,7 +79,7 @@ def linear_attention_staircase(
     Assumptions: generic heads; population gradient flow from small initialisation.
 
     Source: arXiv:2501.16265, section 5; arXiv:2506.06489. The reduction of a dormant head to one dimension and the
-    corrections at finite scale are derived in `theory.dormant_heads`.
+    corrections at finite scale are derived in `theory.attention.dormant_heads`.
 
     Example:
         >>> steps = linear_attention_staircase([1.0, 0.5], np.inf, scale=0.01, normalised=True)
