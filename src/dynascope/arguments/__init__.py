@@ -5,6 +5,13 @@ or plain Python, before anything is compiled; of an array that JAX traces only t
 domain give NaN there.
 """
 
+from dynascope.arguments.array_libraries import (
+    array_namespace,
+    holds,
+    require_axes,
+    require_finite_values,
+    require_real_values,
+)
 from dynascope.arguments.arrays import (
     is_traced,
     real_array,
@@ -19,22 +26,33 @@ from dynascope.arguments.numbers import (
     require_choice,
     require_context,
     require_count,
+    require_finite,
+    require_integer,
     require_positive,
     require_seed,
+    require_sizes,
 )
 
 __all__ = [
+    "array_namespace",
+    "holds",
     "is_traced",
     "real_array",
     "require",
     "require_array",
+    "require_axes",
     "require_between",
     "require_broadcast",
     "require_choice",
     "require_context",
     "require_count",
     "require_covariance",
+    "require_finite",
+    "require_finite_values",
+    "require_integer",
     "require_positive",
+    "require_real_values",
     "require_seed",
+    "require_sizes",
     "require_times",
 ]

@@ -170,7 +170,8 @@ def real_array(
             known = np.asarray(value)
         except (TypeError, ValueError, OverflowError):
             known = np.asarray(None)
-    if not (np.issubdtype(known.dtype, np.integer) or jax.numpy.issubdtype(known.dtype, np.floating)):
+    # By its kind, as NumPy takes a span of time for an integer.
+    if not (known.dtype.kind in "iu" or jax.numpy.issubdtype(known.dtype, np.floating)):
         raise InputError(f"{name} is not real", argument=name, value=type(value).__name__, remedy="pass real numbers")
     if dimensions is not None:
         require(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from typing import Any, SupportsIndex
+import operator
+from collections.abc import Collection, Iterable
+from typing import Any
 
 from dynascope.errors import InputError
 
@@ -14,8 +15,11 @@ __all__ = [
     "require_choice",
     "require_context",
     "require_count",
+    "require_finite",
+    "require_integer",
     "require_positive",
     "require_seed",
+    "require_sizes",
 ]
 
 
@@ -46,10 +50,10 @@ def require_positive(**arguments: Any) -> None:
 
 
 def require_count(*, least: int = 1, most: float = math.inf, **arguments: Any) -> None:
-    """Raise `InputError` unless every named number is whole and within the bounds.
+    """Raise `InputError` unless every named number is whole and within the bounds, of whatever type.
 
     Example:
-        >>> require_count(width=3, samples=10.0)
+        >>> require_count(width=3, samples=1e6)
         >>> require_count(layers=2.5)
         Traceback (most recent call last):
         ...
@@ -64,6 +68,56 @@ def require_count(*, least: int = 1, most: float = math.inf, **arguments: Any) -
         require(valid, f"{name} is {value}", argument=name, value=value, remedy=f"choose a whole number {bounds}")
 
 
+def require_integer(*, least: int = 1, most: float = math.inf, **arguments: Any) -> None:
+    """Raise `InputError` unless every named number is an integer, as shapes and loops need, and within the bounds.
+
+    Example:
+        >>> require_integer(width=3)
+        >>> require_integer(least=2, depth=3.0)
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: depth is 3.0: choose an integer of at least 2.
+    """
+    bounds = f"of at least {least}" if math.isinf(most) else f"from {least} to {most}"
+    for name, value in arguments.items():
+        valid = _is_integer(value, least, most)
+        require(valid, f"{name} is {value}", argument=name, value=value, remedy=f"choose an integer {bounds}")
+
+
+def require_sizes(name: str, values: Any, *, fewest: int = 0, most: float = math.inf, remedy: str) -> tuple[int, ...]:
+    """Return the sizes as integers after checking that each is a positive one, and that there are as many as needed.
+
+    Args:
+        name: Name of the argument, for the message.
+        values: The widths of layers, the sides of an image, ….
+        fewest: Fewest of them.
+        most: Most of them.
+        remedy: What they are, for the message.
+
+    Raises:
+        InputError: Too few or too many of them, or one that is not a positive integer.
+
+    Example:
+        >>> require_sizes("widths", [3, 0], fewest=2, remedy="give the input, hidden and output widths, all positive")
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: widths is (3, 0): give the input, hidden and output widths, all positive.
+    """
+    sizes = tuple(values) if isinstance(values, Iterable) else (values,)
+    valid = fewest <= len(sizes) <= most and all(_is_integer(each, 1, math.inf) for each in sizes)
+    require(valid, f"{name} is {sizes}", argument=name, value=sizes, remedy=remedy)
+    return tuple(map(operator.index, sizes))
+
+
+def require_finite(**arguments: Any) -> None:
+    """Raise `InputError` unless every named number is finite.
+
+    Example:
+        >>> require_finite(balance=-1.5)
+    """
+    require_between(-math.inf, math.inf, **arguments)
+
+
 def require_between(
     least: float, most: float, *, open_below: bool = False, open_above: bool = False, **arguments: Any
 ) -> None:
@@ -75,22 +129,24 @@ def require_between(
         Traceback (most recent call last):
         ...
         dynascope.errors.InputError: probability is 1.5: choose a number from 0 to 1.
+        >>> require_between(0, math.inf, noise=-1)
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: noise is -1: choose a finite number of at least 0.
     """
-    low = f"above {least:g}" if open_below else f"from {least:g}"
-    high = f"below {most:g}" if open_above else f"to {most:g}"
+    low = f"above {least:g}" if open_below else f"of at least {least:g}"
+    high = f"below {most:g}" if open_above else f"of at most {most:g}"
+    bounds = [words for words, bound in ((low, least), (high, most)) if math.isfinite(bound)]
+    remedy = " ".join(("choose a finite number" if len(bounds) < 2 else "choose a number", " and ".join(bounds)))
+    if len(bounds) == 2 and not (open_below or open_above):
+        remedy = f"choose a number from {least:g} to {most:g}"
     for name, value in arguments.items():
         try:
             valid = math.isfinite(value) and (value > least if open_below else value >= least)
             valid = valid and (value < most if open_above else value <= most)
         except (TypeError, ValueError, OverflowError):
             valid = False
-        require(
-            valid,
-            f"{name} is {value}",
-            argument=name,
-            value=value,
-            remedy=f"choose a number {low}{' and ' if open_below or open_above else ' '}{high}",
-        )
+        require(valid, f"{name} is {value}", argument=name, value=value, remedy=remedy.rstrip())
 
 
 def require_choice(name: str, value: Any, choices: Collection[Any]) -> None:
@@ -112,18 +168,12 @@ def require_choice(name: str, value: Any, choices: Collection[Any]) -> None:
 
 
 def require_seed(seed: Any) -> None:
-    """Raise `InputError` unless the seed is a whole number from zero.
+    """Raise `InputError` unless the seed is an integer from zero.
 
     Example:
         >>> require_seed(0)
     """
-    require(
-        isinstance(seed, SupportsIndex) and int(seed) >= 0,
-        f"seed is {seed}",
-        argument="seed",
-        value=seed,
-        remedy="choose zero or a positive whole number",
-    )
+    require_integer(least=0, seed=seed)
 
 
 def require_context(context_length: Any) -> float:
@@ -141,3 +191,10 @@ def require_context(context_length: Any) -> float:
         remedy="choose at least one example, or infinity",
     )
     return float(context_length)
+
+
+def _is_integer(value: Any, least: float, most: float) -> bool:
+    try:
+        return least <= operator.index(value) <= most
+    except TypeError:
+        return False

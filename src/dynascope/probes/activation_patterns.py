@@ -6,9 +6,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dynascope.arguments import require
+from dynascope.arguments import array_namespace, holds, require
 from dynascope.errors import InputError
-from dynascope.probes.array_namespace import array_namespace, holds
 
 __all__ = ["NeuronCounts", "activity", "count_active", "count_flips", "distinct_patterns", "hamming_distance"]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, SupportsIndex
 
-from dynascope.arguments import require
+from dynascope.arguments import array_namespace, holds, require
 from dynascope.errors import InputError
-from dynascope.probes.array_namespace import array_namespace, holds
 from dynascope.probes.features.rows import finite_matrix
 
 __all__ = ["ClassMoments", "class_moments", "collapse_metrics", "nearest_mean_disagreement", "neural_collapse"]

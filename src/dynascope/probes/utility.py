@@ -7,8 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dynascope.arguments import require, require_positive
-from dynascope.probes.array_namespace import array_namespace, holds
+from dynascope.arguments import array_namespace, holds, require, require_positive
 
 __all__ = ["NeuronUtility", "output_utility", "two_layer_utility", "utility_spectrum"]
 

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from dynascope.arguments import array_namespace
 from dynascope.probes.alignment.checks import Variables, check_chain
 from dynascope.probes.alignment.vectors import frobenius_norm, largest, ratio
-from dynascope.probes.array_namespace import array_namespace
 
 __all__ = ["imbalance"]
 

@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.arguments import require
-from dynascope.probes.array_namespace import array_namespace, holds
+from dynascope.arguments import array_namespace, holds, require
 
 __all__ = ["Variables", "check_chain", "check_real"]
 

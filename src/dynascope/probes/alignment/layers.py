@@ -6,10 +6,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.arguments import require
+from dynascope.arguments import array_namespace, require
 from dynascope.probes.alignment.checks import Variables, check_chain, check_real
 from dynascope.probes.alignment.vectors import largest, overlap, top_directions
-from dynascope.probes.array_namespace import array_namespace
 
 __all__ = ["data_alignment", "layer_alignment"]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynascope.arguments import require
+from dynascope.arguments import array_namespace, holds, require
 from dynascope.probes.alignment.checks import Variables, check_real
 from dynascope.probes.alignment.vectors import clipped, largest, unit_vector
-from dynascope.probes.array_namespace import array_namespace, holds
 
 __all__ = ["line_alignment"]
 

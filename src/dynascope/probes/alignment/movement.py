@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.arguments import require
+from dynascope.arguments import array_namespace, holds, require
 from dynascope.probes.alignment.checks import Variables, check_real
 from dynascope.probes.alignment.vectors import clipped, unit_vector, vector_norm
-from dynascope.probes.array_namespace import array_namespace, holds
 
 __all__ = ["weight_movement"]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dynascope.arguments import require
-from dynascope.probes.array_namespace import array_namespace, holds
+from dynascope.arguments import array_namespace, holds, require
 from dynascope.probes.features.rows import Rows, centred, check_samples, finite_matrix, sample_rows
 
 __all__ = [

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from dynascope.arguments import require
-from dynascope.probes.array_namespace import array_namespace
+from dynascope.arguments import array_namespace, require
 from dynascope.probes.features.rows import Rows, sample_rows
 
 __all__ = ["FeatureMoments", "feature_moments"]

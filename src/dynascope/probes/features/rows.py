@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dynascope.arguments import require
+from dynascope.arguments import array_namespace, holds, require
 from dynascope.errors import InputError
-from dynascope.probes.array_namespace import array_namespace, holds
 
 __all__ = ["OUTPUT_FUNCTIONS", "Rows", "centred", "check_samples", "constant_rows", "finite_matrix", "sample_rows"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.arguments import require
-from dynascope.probes.array_namespace import array_namespace, holds
+from dynascope.arguments import array_namespace, holds, require
 from dynascope.probes.kernel.conventions import CONTRACTIONS, NeuralTangentKernel, check_contraction
 
 __all__ = ["check_rates", "contract_signals", "dense_layer_kernel", "rate_weighted_kernel", "structured_kernel"]

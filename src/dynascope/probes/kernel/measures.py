@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from dynascope.arguments import require, require_positive
-from dynascope.probes.array_namespace import array_namespace, holds
+from dynascope.arguments import array_namespace, holds, require, require_positive
 
 __all__ = ["centred_alignment", "kernel_distance", "kernel_velocity", "relative_change", "target_alignment"]
 

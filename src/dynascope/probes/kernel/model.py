@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from dynascope.arguments import require
+from dynascope.arguments import holds, require
 from dynascope.errors import InputError
-from dynascope.probes.array_namespace import holds
 
 __all__ = ["Arrays", "Model", "check_inputs", "count_examples", "layer_rates", "split"]
 

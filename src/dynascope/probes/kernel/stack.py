@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.arguments import require
-from dynascope.probes.array_namespace import array_namespace
+from dynascope.arguments import array_namespace, require
 from dynascope.probes.kernel.conventions import NeuralTangentKernel
 from dynascope.probes.kernel.layers import check_rates, dense_layer_kernel, structured_kernel
 

@@ -1,0 +1,129 @@
+"""Checks of arrays of any library, so that one probe serves NumPy, JAX and PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynascope.arguments.numbers import require
+from dynascope.errors import InputError
+
+__all__ = ["array_namespace", "holds", "require_axes", "require_finite_values", "require_real_values"]
+
+
+def array_namespace(*arrays: Any) -> Any:
+    """The array-API functions of the library that all these arrays belong to.
+
+    NumPy and JAX offer them themselves; PyTorch has them only through array-api-compat, which the extra `torch` brings.
+
+    Args:
+        *arrays: One array or more, all of one library.
+
+    Raises:
+        InputError: An argument is not an array, or the arrays are of different libraries.
+
+    Example:
+        >>> import numpy as np
+        >>> array_namespace(np.ones(3), np.zeros(2)) is np
+        True
+    """
+    found = [_namespace(each) for each in arrays]
+    if any(each is not found[0] for each in found):
+        names = sorted({each.__name__ for each in found})
+        raise InputError(
+            f"arrays of different libraries were given ({', '.join(names)})",
+            argument="array",
+            value=names,
+            remedy="convert all of them to the arrays of one library",
+        )
+    return found[0]
+
+
+def holds(condition: Any) -> bool:
+    """Whether it holds, or is not known because JAX traces."""
+    try:
+        return bool(condition)
+    except TypeError:
+        return True
+
+
+def require_axes(name: str, values: Any, axes: int) -> tuple[int, ...]:
+    """Return the shape of an array of any library after checking the number of its axes, none of them empty.
+
+    Args:
+        name: Name of the argument, for the message.
+        values: The array.
+        axes: Number of axes wanted.
+
+    Raises:
+        InputError: No array of a known library, another number of axes, or one of length zero.
+
+    Example:
+        >>> import numpy as np
+        >>> require_axes("features", np.ones((3, 2)), 2)
+        (3, 2)
+    """
+    array_namespace(values)
+    shape = tuple(values.shape)
+    require(
+        len(shape) == axes and min(shape, default=1) > 0,
+        f"{name} has shape {shape}",
+        argument=name,
+        value=shape,
+        remedy=f"pass an array with {axes} axes, none of them empty",
+    )
+    return shape
+
+
+def require_finite_values(name: str, values: Any, *, remedy: str = "drop or fill them first") -> None:
+    """Raise `InputError` unless all values of an array of any library are finite, where they are known.
+
+    Example:
+        >>> import numpy as np
+        >>> require_finite_values("features", np.array([1.0, np.nan]))
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: features has values that are not finite: drop or fill them first.
+    """
+    xp = array_namespace(values)
+    require(
+        holds(xp.all(xp.isfinite(values))),
+        f"{name} has values that are not finite",
+        argument=name,
+        remedy=remedy,
+    )
+
+
+def require_real_values(name: str, values: Any) -> None:
+    """Raise `InputError` unless an array of any library holds floating-point numbers, finite where they are known.
+
+    Example:
+        >>> import numpy as np
+        >>> require_real_values("weights", np.arange(3))
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: weights has values of type int64: pass floating-point numbers.
+    """
+    require(
+        array_namespace(values).isdtype(values.dtype, "real floating"),
+        f"{name} has values of type {values.dtype}",
+        argument=name,
+        value=str(values.dtype),
+        remedy="pass floating-point numbers",
+    )
+    require_finite_values(name, values)
+
+
+def _namespace(array: Any) -> Any:
+    if hasattr(array, "__array_namespace__"):
+        return array.__array_namespace__()
+    try:
+        from array_api_compat import array_namespace as compatible_namespace
+
+        return compatible_namespace(array)
+    except (ImportError, TypeError):
+        raise InputError(
+            f"arrays of type {type(array).__name__} are not understood",
+            argument="array",
+            value=type(array).__name__,
+            remedy="pass arrays of NumPy, JAX, or PyTorch (with dynascope[torch] installed)",
+        ) from None

@@ -1,0 +1,76 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dynascope.arguments import array_namespace, holds, require_axes, require_finite_values, require_real_values
+from dynascope.errors import InputError
+
+LIBRARIES = ["numpy", "jax.numpy", "torch"]
+
+
+@pytest.fixture(params=LIBRARIES)
+def make(request):
+    return pytest.importorskip(request.param, reason="PyTorch is an optional extra").asarray
+
+
+def test_each_library_computes_with_its_own_functions(make):
+    array = make([3.0, 4.0])
+    xp = array_namespace(array, array)
+    assert isinstance(xp.sqrt(array), type(array))
+    assert float(xp.linalg.vector_norm(array)) == 5
+
+
+def test_arrays_of_two_libraries_are_refused():
+    with pytest.raises(InputError, match="different libraries"):
+        array_namespace(np.ones(2), jnp.ones(2))
+
+
+@pytest.mark.parametrize("value", [[1.0, 2.0], 3.0, "text"])
+def test_what_is_no_array_is_refused(value):
+    with pytest.raises(InputError, match="not understood"):
+        array_namespace(value)
+
+
+def test_a_condition_that_is_still_unknown_holds():
+    assert holds(np.True_)
+    assert not holds(np.False_)
+    traced = []
+    jax.jit(lambda x: traced.append(holds(x > 0)) or x)(1.0)
+    assert traced == [True]
+
+
+def test_the_axes_of_an_array_pass_with_its_shape(make):
+    assert require_axes("features", make([[1.0], [2.0]]), 2) == (2, 1)
+    assert require_axes("features", make(1.0), 0) == ()
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0], [[[1.0]]], [[], []]])
+def test_other_axes_or_an_empty_one_are_refused_by_name(make, values):
+    with pytest.raises(InputError, match=r"features has shape .*: pass an array with 2 axes") as caught:
+        require_axes("features", make(values), 2)
+    assert caught.value.argument == "features"
+
+
+def test_finite_floating_point_numbers_pass(make):
+    require_finite_values("weights", make([1, 2]))
+    require_real_values("weights", make([1.0, -2.0]))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("check", [require_finite_values, require_real_values])
+def test_values_that_are_not_finite_are_refused_by_name(make, check, value):
+    with pytest.raises(InputError, match="weights has values that are not finite") as caught:
+        check("weights", make([1.0, value]))
+    assert caught.value.argument == "weights"
+
+
+@pytest.mark.parametrize("values", [[1, 2], [True], [1j]])
+def test_numbers_of_another_kind_are_no_real_values(make, values):
+    with pytest.raises(InputError, match=r"weights has values of type .*: pass floating-point numbers") as caught:
+        require_real_values("weights", make(values))
+    assert caught.value.argument == "weights"
+
+
+def test_values_that_jax_traces_are_not_seen():
+    jax.jit(lambda x: require_real_values("weights", x) or x)(jnp.nan)

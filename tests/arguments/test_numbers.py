@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import math
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from dynascope.arguments import (
+    require,
+    require_between,
+    require_choice,
+    require_context,
+    require_count,
+    require_finite,
+    require_integer,
+    require_positive,
+    require_seed,
+    require_sizes,
+)
+from dynascope.errors import InputError
+
+NO_NUMBERS = ["3", None, 1j, np.array([1.0, 2.0]), [1.0], {}]
+# Whole numbers below 2**53, which every type of number here holds exactly.
+whole = st.integers(-(2**53), 2**53)
+TYPES = st.sampled_from([int, float, np.float64, np.int64, np.asarray])
+
+
+def test_require_raises_only_when_the_condition_fails():
+    require(True, "a", argument="a", remedy="b")
+    require(np.bool(True), "a", argument="a", remedy="b")
+    with pytest.raises(InputError, match=r"^a is 3: choose 4\.$"):
+        require(False, "a is 3", argument="a", value=3, remedy="choose 4")
+
+
+@pytest.mark.parametrize("value", [1, 1e-300, np.float32(2.0), np.int64(3), np.array(4.0)])
+def test_positive_numbers_of_any_type_pass(value):
+    require_positive(width=value)
+
+
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, *NO_NUMBERS])
+def test_what_is_not_a_finite_positive_number_is_refused_by_name(value):
+    with pytest.raises(InputError, match="width is") as caught:
+        require_positive(scale=1.0, width=value)
+    assert caught.value.argument == "width"
+    assert caught.value.remedy == "choose a finite positive number"
+
+
+@hypothesis.given(whole, TYPES, st.integers(-5, 5), st.integers(0, 10))
+def test_a_count_passes_if_it_is_whole_and_within_the_bounds_whatever_its_type(value, kind, least, more):
+    # Near the bounds half of the time.
+    value = value if value % 2 else value % 40 - 20
+    if least <= value <= least + more:
+        require_count(least=least, most=least + more, samples=kind(value))
+    else:
+        with pytest.raises(InputError, match="samples is") as caught:
+            require_count(least=least, most=least + more, samples=kind(value))
+        assert caught.value.argument == "samples"
+        assert caught.value.remedy == f"choose a whole number from {least} to {least + more}"
+
+
+@pytest.mark.parametrize("value", [0, 2.5, math.nan, math.inf, *NO_NUMBERS])
+def test_what_is_no_count_is_refused_by_name(value):
+    with pytest.raises(InputError, match=r"samples is .*: choose a whole number of at least 1") as caught:
+        require_count(width=3, samples=value)
+    assert caught.value.argument == "samples"
+
+
+@hypothesis.given(whole, st.sampled_from([int, np.int64, np.asarray]))
+def test_an_integer_passes_from_its_bound_on(value, kind):
+    require_integer(least=value, depth=kind(value))
+    with pytest.raises(InputError, match="depth is") as caught:
+        require_integer(least=value + 1, depth=kind(value))
+    assert (caught.value.argument, caught.value.remedy) == ("depth", f"choose an integer of at least {value + 1}")
+    with pytest.raises(InputError, match=f"from {value - 2} to {value - 1}"):
+        require_integer(least=value - 2, most=value - 1, depth=kind(value))
+
+
+@pytest.mark.parametrize("value", [3.0, np.float64(3.0), np.array(3.0), math.nan, *NO_NUMBERS])
+def test_a_number_that_no_loop_can_count_to_is_no_integer_even_if_it_is_whole(value):
+    with pytest.raises(InputError, match=r"depth is .*: choose an integer of at least 1") as caught:
+        require_integer(depth=value)
+    assert caught.value.argument == "depth"
+
+
+@hypothesis.given(st.lists(st.integers(1, 10**6), max_size=4), st.sampled_from([list, tuple, np.array]))
+def test_sizes_come_back_as_integers_unchanged(sizes, kind):
+    found = require_sizes("widths", kind(sizes) if sizes else [], remedy="give widths")
+    assert found == tuple(sizes)
+    assert all(type(each) is int for each in found)
+
+
+@pytest.mark.parametrize("sizes", [(3,), (1, 2, 3, 4), (3, 0), (3, -1), (3, 2.0), (3, None), "ab", 3, None])
+def test_sizes_that_do_not_fit_are_refused_by_name_with_what_they_are(sizes):
+    with pytest.raises(InputError, match=r"widths is .*: give the widths\.") as caught:
+        require_sizes("widths", sizes, fewest=2, most=3, remedy="give the widths")
+    assert caught.value.argument == "widths"
+
+
+@hypothesis.given(st.floats(), st.floats(-1e3, 1e3), st.floats(0, 1e3), st.booleans(), st.booleans())
+def test_a_number_passes_if_it_is_between_the_bounds(value, least, more, open_below, open_above):
+    most = least + more
+    inside = (least < value if open_below else least <= value) and (value < most if open_above else value <= most)
+    bounds = {"open_below": open_below, "open_above": open_above}
+    if inside:
+        require_between(least, most, **bounds, fraction=value)
+    else:
+        with pytest.raises(InputError, match="fraction is") as caught:
+            require_between(least, most, **bounds, fraction=value)
+        assert caught.value.argument == "fraction"
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_bound_counts_unless_it_is_open(value):
+    require_between(0, 1, fraction=value)
+    with pytest.raises(InputError, match=f"fraction is {value}"):
+        require_between(0, 1, open_below=True, open_above=True, fraction=value)
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS)
+def test_what_is_no_number_is_between_no_bounds(value):
+    with pytest.raises(InputError, match="fraction is") as caught:
+        require_between(0, 1, fraction=value)
+    assert caught.value.argument == "fraction"
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "bounds", "remedy"),
+    [
+        (0, 1, {}, "choose a number from 0 to 1"),
+        (0, 1, {"open_below": True}, "choose a number above 0 and of at most 1"),
+        (0, 1, {"open_above": True}, "choose a number of at least 0 and below 1"),
+        (0, math.inf, {}, "choose a finite number of at least 0"),
+        (-math.inf, 2, {"open_above": True}, "choose a finite number below 2"),
+        (-math.inf, math.inf, {}, "choose a finite number"),
+    ],
+)
+def test_the_remedy_says_the_bounds(least, most, bounds, remedy):
+    with pytest.raises(InputError) as caught:
+        require_between(least, most, **bounds, fraction=math.nan)
+    assert caught.value.remedy == remedy
+
+
+@hypothesis.given(st.floats(allow_nan=False, allow_infinity=False))
+def test_finite_numbers_pass_as_finite(value):
+    require_finite(balance=value)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, *NO_NUMBERS])
+def test_what_is_not_finite_is_refused_by_name(value):
+    with pytest.raises(InputError, match=r"balance is .*: choose a finite number") as caught:
+        require_finite(scale=1.0, balance=value)
+    assert caught.value.argument == "balance"
+
+
+@hypothesis.given(st.text(), st.lists(st.text(), min_size=1, max_size=4, unique=True))
+def test_a_choice_passes_if_it_is_one_and_else_all_are_named(value, choices):
+    for each in choices:
+        require_choice("kind", each, choices)
+    if value not in choices:
+        with pytest.raises(InputError) as caught:
+            require_choice("kind", value, choices)
+        assert caught.value.argument == "kind"
+        assert all(repr(each) in caught.value.remedy for each in choices)
+
+
+@pytest.mark.parametrize("value", [None, 3, ["relu"], {}])
+def test_what_is_no_name_is_no_choice(value):
+    with pytest.raises(InputError, match="kind is") as caught:
+        require_choice("kind", value, {"relu": 1, "linear": 2})
+    assert caught.value.argument == "kind"
+    assert caught.value.remedy == "choose 'relu' or 'linear'"
+
+
+@hypothesis.given(st.integers(0, 2**63 - 1), st.sampled_from([int, np.int64, np.asarray]))
+def test_seeds_of_any_integer_type_pass(seed, kind):
+    require_seed(kind(seed))
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, 1.0, np.array(1.5), "one", None])
+def test_a_seed_that_is_no_whole_number_from_zero_is_named(seed):
+    with pytest.raises(InputError, match=f"seed is {seed}") as caught:
+        require_seed(seed)
+    assert caught.value.argument == "seed"
+
+
+@pytest.mark.parametrize("length", [1, 2.5, math.inf])
+def test_the_length_of_a_context_passes_from_one_to_infinity(length):
+    assert require_context(length) == length
+
+
+@pytest.mark.parametrize("length", [0, 0.999, -math.inf, math.nan])
+def test_a_context_without_an_example_is_refused_by_name(length):
+    with pytest.raises(InputError, match="context_length is") as caught:
+        require_context(length)
+    assert caught.value.argument == "context_length"
