@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_seed
+from dynascope.arguments import require, require_array, require_integer, require_seed
 from dynascope.errors import InputError
 from dynascope.groups.representations import Irrep, irreducible_representations
 from dynascope.groups.tables import Group
 
-__all__ = ["encoding_from_fourier", "encoding_from_frequencies", "require_modulus", "valid_encoding"]
+__all__ = ["encoding_from_fourier", "encoding_from_frequencies", "valid_encoding"]
 
 _ROUND_OFF = 1e-9
 
@@ -41,7 +41,7 @@ def encoding_from_frequencies(
         >>> np.abs(np.fft.fft(x))[:4].round(12) + 0.0
         array([0.  , 6.8 , 4.42, 0.  ])
     """
-    require_modulus(p)
+    require_integer(least=3, p=p)
     phases = dict(phases or {})
     require(len(amplitudes) > 0, "there is no frequency", argument="amplitudes", value={}, remedy="give at least one")
     for frequency in (*amplitudes, *phases):
@@ -134,17 +134,6 @@ def valid_encoding(group: Group, encoding: Any) -> Float[np.ndarray, " n"]:
         remedy="subtract it (encoding - encoding.mean())",
     )
     return x
-
-
-def require_modulus(p: Any) -> None:
-    """Raise `InputError` unless p is a whole number of at least three."""
-    require(
-        isinstance(p, int | np.integer) and p >= 3,
-        f"p is {p}",
-        argument="p",
-        value=p,
-        remedy="choose a whole number of at least three",
-    )
 
 
 def _find(group: Group, irreps: tuple[Irrep, ...], key: str | int) -> Irrep:

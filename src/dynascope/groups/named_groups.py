@@ -5,11 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from typing import Any, SupportsIndex
 
 import numpy as np
 
-from dynascope.arguments import require
+from dynascope.arguments import require_integer
 from dynascope.errors import InputError
 from dynascope.groups.tables import LARGEST_ORDER, Group
 
@@ -34,7 +33,7 @@ def cyclic(n: int) -> Group:
                [1, 2, 0],
                [2, 0, 1]])
     """
-    _require_size("n", n, 1, LARGEST_ORDER)
+    require_integer(most=LARGEST_ORDER, n=n)
     return Group(f"C{n}", np.add.outer(np.arange(n), np.arange(n)) % n)
 
 
@@ -48,7 +47,7 @@ def direct_product(first: Group, second: Group) -> Group:
         'C2xC3'
     """
     n = second.order
-    _require_size("order", first.order * n, 1, LARGEST_ORDER)
+    require_integer(most=LARGEST_ORDER, order=first.order * n)
     table = first.table[:, None, :, None] * n + second.table[None, :, None, :]
     return Group(f"{first.name}x{second.name}", table.reshape(first.order * n, first.order * n))
 
@@ -64,7 +63,7 @@ def dihedral(n: int) -> Group:
         >>> bool(group.table[s, r] == group.table[group.inverse[r], s])
         True
     """
-    _require_size("n", n, 1, LARGEST_ORDER // 2)
+    require_integer(most=LARGEST_ORDER // 2, n=n)
     flip, turn = np.divmod(np.arange(2 * n), n)
     turned = (turn[:, None] + (1 - 2 * flip[:, None]) * turn[None, :]) % n
     return Group(f"D{n}", turned + n * ((flip[:, None] + flip[None, :]) % 2))
@@ -77,7 +76,7 @@ def symmetric(n: int) -> Group:
         >>> symmetric(4).order
         24
     """
-    _require_size("n", n, 1, 6)
+    require_integer(most=6, n=n)
     return Group(f"S{n}", _permutation_table(list(itertools.permutations(range(n)))))
 
 
@@ -88,7 +87,7 @@ def alternating(n: int) -> Group:
         >>> alternating(5).order
         60
     """
-    _require_size("n", n, 1, 6)
+    require_integer(most=6, n=n)
     return Group(f"A{n}", _permutation_table([each for each in itertools.permutations(range(n)) if _even(each)]))
 
 
@@ -152,16 +151,6 @@ def find_group(name: str) -> Group:
                 remedy="use C7, D5, S4, A5, Q8, O or Oh, or several joined by x as in C5xC5",
             )
     return functools.reduce(direct_product, factors)
-
-
-def _require_size(argument: str, value: Any, least: int, most: int) -> None:
-    require(
-        isinstance(value, SupportsIndex) and least <= int(value) <= most,
-        f"{argument} is {value}",
-        argument=argument,
-        value=value,
-        remedy=f"choose a whole number from {least} to {most}",
-    )
 
 
 def _permutation_table(permutations: list[tuple[int, ...]]) -> np.ndarray:

@@ -7,6 +7,8 @@ from typing import Any
 
 import equinox as eqx
 
+from dynascope.protocols import Network
+
 __all__ = ["Expectation"]
 
 
@@ -34,7 +36,7 @@ class Expectation(eqx.Module):
     name: str = eqx.field(static=True, default="expectation")
     description: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def loss(self, network: Any) -> Any:
+    def loss(self, network: Network) -> Any:
         """L of the network."""
         return self.function(network)
 

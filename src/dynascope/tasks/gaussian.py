@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_covariance, require_seed
+from dynascope.arguments import require, require_array, require_between, require_covariance, require_seed
 from dynascope.tasks.task import Task
 
 __all__ = ["regression"]
@@ -52,13 +54,7 @@ def regression(
     dimension = len(root)
     shape = (dimension, None) if np.asarray(target_map, dtype=object).ndim == 2 else (dimension,)
     linear_map = require_array("target_map", target_map, shape).reshape(dimension, -1)
-    require(
-        np.isfinite(noise) and noise >= 0,
-        f"noise is {noise}",
-        argument="noise",
-        value=noise,
-        remedy="choose a standard deviation that is zero or positive",
-    )
+    require_between(0, math.inf, noise=noise)
     noise_dimension = linear_map.shape[1] if noise else 0
     fewest = max(2, dimension + noise_dimension) if exact_moments else 2
     require(

@@ -12,7 +12,15 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_context, require_covariance, require_positive, require_seed
+from dynascope.arguments import (
+    require,
+    require_context,
+    require_count,
+    require_covariance,
+    require_integer,
+    require_seed,
+)
+from dynascope.protocols import Network
 from dynascope.tasks.task import Task
 
 __all__ = ["InContextRegression", "in_context_regression"]
@@ -45,14 +53,8 @@ def in_context_regression(*, samples: int, context_length: float, covariance: Ar
         ((6, 15), (6, 1))
     """
     _, root = _with_root(covariance)
-    require_positive(samples=samples, context_length=context_length)
-    require(
-        int(context_length) == context_length,
-        f"context_length is {context_length}",
-        argument="context_length",
-        value=context_length,
-        remedy="choose a whole number of examples",
-    )
+    require_integer(least=2, samples=samples)
+    require_count(context_length=context_length)
     require_seed(seed)
     draw = np.random.default_rng(seed)
     x = draw.normal(size=(samples, int(context_length) + 1, len(root))) @ root
@@ -163,14 +165,15 @@ class InContextRegression(eqx.Module):
         square = self.covariance @ self.covariance
         return square + (square + self.covariance.trace() * self.covariance) / self.context_length
 
-    def loss(self, network: Any) -> Float[Array, ""]:
+    def loss(self, network: Network) -> Float[Array, ""]:
         """L = ½ E(f − y)² of a network with the attribute `matrix`, which is P."""
-        covariance, root, matrix = jnp.asarray(self.covariance), jnp.asarray(self.root), network.matrix
+        covariance, root = jnp.asarray(self.covariance), jnp.asarray(self.root)
+        matrix: Any = getattr(network, "matrix", None)
         require(
-            jnp.shape(matrix) == covariance.shape,
-            f"the network has a matrix of shape {jnp.shape(matrix)}",
+            np.shape(matrix) == covariance.shape,
+            f"the network has a matrix of shape {np.shape(matrix)}",
             argument="network",
-            value=jnp.shape(matrix),
+            value=np.shape(matrix),
             remedy=f"pass linear attention on {len(covariance)} inputs",
         )
         # As a sum of squares, which rounding cannot make negative.

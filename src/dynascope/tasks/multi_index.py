@@ -15,7 +15,9 @@ from jaxtyping import Float
 from numpy.polynomial import hermite_e
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_seed
+from dynascope.arguments import require, require_array, require_integer, require_seed
+from dynascope.errors import InputError
+from dynascope.protocols import Network, OneHiddenLayer
 from dynascope.tasks.task import Task
 
 __all__ = ["MultiIndex", "multi_index_regression"]
@@ -45,13 +47,7 @@ def multi_index_regression(*, samples: int, links: ArrayLike, directions: ArrayL
         True
     """
     links, directions = _checked(links, directions)
-    require(
-        samples >= 2,
-        f"samples is {samples}",
-        argument="samples",
-        value=samples,
-        remedy="choose at least two",
-    )
+    require_integer(least=2, samples=samples)
     require_seed(seed)
     inputs = np.random.default_rng(seed).normal(size=(samples, directions.shape[1]))
     projections = inputs @ directions.T
@@ -109,14 +105,14 @@ class MultiIndex(eqx.Module):
         """What the expectation is over, one sentence each."""
         return (_about(self.links, self.directions), "The loss is the exact expectation over standard Gaussian inputs.")
 
-    def loss(self, network: Any) -> Float[Array, ""]:
+    def loss(self, network: Network) -> Float[Array, ""]:
         """L = ½ E(f − y)² of a `TwoLayer` with one output and an activation that is a multiple of z^k.
 
         Raises:
             InputError: The network is another one, or has another number of inputs.
         """
-        degree, factor = _power(network)
-        inputs, coordinates = network.first.shape[0], self.directions.shape[1]
+        degree, factor, first, second = _power(network)
+        inputs, coordinates = first.shape[0], self.directions.shape[1]
         require(
             inputs == coordinates,
             f"the network has {inputs} inputs and the directions have {coordinates} coordinates",
@@ -124,7 +120,7 @@ class MultiIndex(eqx.Module):
             value=inputs,
             remedy="give both the same dimension",
         )
-        return _loss(self.links, self.directions, network.first, factor * network.second[:, 0], degree)
+        return _loss(self.links, self.directions, first, factor * second[:, 0], degree)
 
     def attributes(self) -> dict[str, Any]:
         """What a record says of the task it belongs to."""
@@ -155,17 +151,18 @@ def _loss(links: Array, directions: Array, first: Array, second: Array, degree: 
     return loss + jax.lax.stop_gradient(jnp.maximum(loss, 0) - loss)
 
 
-def _power(network: Any) -> tuple[int, float]:
-    """K and p of the activation p z^k."""
-    activation = getattr(network, "activation", None)
-    outputs = getattr(network, "second", np.zeros((0, 0))).shape[1]
-    require(
-        activation is not None and activation.negative == (-1) ** activation.degree * activation.positive,
-        f"the network is a {type(network).__name__} with activation {getattr(activation, 'name', None)}",
-        argument="network",
-        value=getattr(activation, "name", type(network).__name__),
-        remedy="give a TwoLayer with activation linear, quadratic or power-K, whose Hermite expansion is finite",
-    )
+def _power(network: Network) -> tuple[int, float, Any, Any]:
+    """K and p of the activation p z^K, and the weights W₁ and W₂."""
+    activation = network.activation if isinstance(network, OneHiddenLayer) else None
+    if activation is None or activation.negative != (-1) ** activation.degree * activation.positive:
+        raise InputError(
+            f"the network is a {type(network).__name__} with activation {getattr(activation, 'name', None)}",
+            argument="network",
+            value=getattr(activation, "name", type(network).__name__),
+            remedy="give a TwoLayer with activation linear, quadratic or power-K, whose Hermite expansion is finite",
+        )
+    assert isinstance(network, OneHiddenLayer)
+    outputs = network.second.shape[1]
     require(
         outputs == 1,
         f"the network has {outputs} outputs",
@@ -173,8 +170,7 @@ def _power(network: Any) -> tuple[int, float]:
         value=outputs,
         remedy="give it one",
     )
-    assert activation is not None
-    return activation.degree, activation.positive
+    return activation.degree, activation.positive, network.first, network.second
 
 
 def _about(links: Any, directions: Any) -> str:

@@ -6,6 +6,7 @@ import abc
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynascope.errors import InputError
+from dynascope.protocols import Network
 
 if TYPE_CHECKING:
     from dynascope.tasks.expectation import Expectation
@@ -72,7 +73,7 @@ class Stream(abc.ABC):
             remedy="use descend with a batch_size",
         )
 
-    def loss(self, network: Any) -> Any:
+    def loss(self, network: Network) -> Any:
         """No flow descends a stream as a whole.
 
         Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array, require_seed
+from dynascope.protocols import Network
 
 __all__ = ["Task"]
 
@@ -119,7 +120,7 @@ class Task:
         """E‖y‖² = tr Σyy, twice the loss of the zero function."""
         return float(np.sum(self.targets**2) / self.samples)
 
-    def loss(self, network: Callable[[Any], Any]) -> Any:
+    def loss(self, network: Network) -> Any:
         """L = ½ E‖f(x) − y‖² of a network on these samples."""
         return ((network(self.inputs) - self.targets) ** 2).sum() / (2 * self.samples)
 

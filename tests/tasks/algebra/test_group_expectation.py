@@ -102,5 +102,5 @@ def test_a_bad_encoding_is_refused(x, message):
     ],
 )
 def test_another_network_is_refused(network):
-    with pytest.raises(InputError, match='use TwoLayer\\(12, width, 6, activation="quadratic"\\)'):
+    with pytest.raises(InputError, match='give TwoLayer\\(12, width, 6, activation="quadratic"\\)'):
         GroupComposition(dihedral(3), of_mean_zero(6, 0)).loss(network)

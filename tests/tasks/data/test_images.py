@@ -74,6 +74,7 @@ def test_bad_parts_are_named(fields, argument):
     assert error.value.argument == argument
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     "bad",
     [

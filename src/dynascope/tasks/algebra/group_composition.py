@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import SupportsIndex
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import require, require_array, require_integer
 from dynascope.groups.tables import Group
 from dynascope.tasks.task import Task
 
@@ -52,13 +50,7 @@ def group_composition(group: Group, encoding: ArrayLike | None = None, *, sequen
         value=float(x[0]),
         remedy="give different numbers to different elements",
     )
-    require(
-        isinstance(sequence_length, SupportsIndex) and int(sequence_length) >= 1,
-        f"sequence_length is {sequence_length}",
-        argument="sequence_length",
-        value=sequence_length,
-        remedy="choose a positive whole number",
-    )
+    require_integer(sequence_length=sequence_length)
     k = int(sequence_length)
     require(
         float(n) ** (k + 1) * (k + 1) <= _MOST_NUMBERS,

@@ -11,10 +11,11 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require
 from dynascope.groups.encodings import valid_encoding
 from dynascope.groups.representations import real_irreducible_representations
 from dynascope.groups.tables import Group
+from dynascope.protocols import Network
+from dynascope.tasks.algebra.quadratic_pairs import quadratic_weights
 
 __all__ = ["GroupComposition"]
 
@@ -109,15 +110,14 @@ class GroupComposition(eqx.Module):
             "output_dimension": n,
         }
 
-    def loss(self, network: Any) -> Float[Array, ""]:
+    def loss(self, network: Network) -> Float[Array, ""]:
         """L = ½ E‖f(x) − y‖² of a two-layer quadratic network from 2n inputs to n outputs.
 
         Raises:
             InputError: The network is another one.
         """
         n = len(self.analysis)
-        _require_quadratic(network, n)
-        u, v, w = network.first[:n].T, network.first[n:].T, network.second
+        u, v, w = quadratic_weights(network, n)
         learned = 0.0
         for transform, multiplicity in zip(self.transforms, self.multiplicities, strict=True):
             a, b, c = (jnp.einsum("ih,hpq->ipq", each, transform) for each in (u, v, w))
@@ -129,15 +129,3 @@ class GroupComposition(eqx.Module):
         alone += 2 * jnp.mean(of_first, axis=0) @ jnp.mean(of_second, axis=0)
         together = 4 * jnp.sum((w @ w.T) * (left @ left.T) * (right @ right.T))
         return jnp.asarray(self.target_power + alone + together) / 2 - learned
-
-
-def _require_quadratic(network: Any, n: int) -> None:
-    activation = getattr(network, "activation", None)
-    kind = tuple(getattr(activation, name, None) for name in ("degree", "positive", "negative"))
-    require(
-        kind == (2, 1, 1) and network.first.shape[0] == 2 * n and network.second.shape[1] == n,
-        f"the network is a {type(network).__name__}",
-        argument="network",
-        value=type(network).__name__,
-        remedy=f'use TwoLayer({2 * n}, width, {n}, activation="quadratic")',
-    )

@@ -11,8 +11,9 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
-from dynascope.groups.encodings import require_modulus
+from dynascope.arguments import require, require_array, require_integer
+from dynascope.protocols import Network
+from dynascope.tasks.algebra.quadratic_pairs import quadratic_weights
 from dynascope.tasks.task import Task
 
 __all__ = ["ModularAddition", "modular_addition"]
@@ -45,14 +46,14 @@ def modular_addition(encoding: int | ArrayLike) -> Task:
         ([0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0], 3)
     """
     if np.ndim(encoding) == 0:
-        require_modulus(encoding)
+        require_integer(least=3, p=encoding)
         x = np.eye(int(np.asarray(encoding)))[0]
         kind = "one-hot vectors"
     else:
         x = require_array("encoding", encoding, (None,))
         kind = "the cyclic shifts of a vector"
     p = len(x)
-    require_modulus(p)
+    require_integer(least=3, p=p)
     require(
         p <= _MOST_NUMBERS,
         f"p is {p}, which makes {p * p} samples of {3 * p} numbers",
@@ -105,6 +106,7 @@ class ModularAddition(eqx.Module):
     Example:
         >>> import jax
         >>> from dynascope.networks import TwoLayer
+        >>> from dynascope.groups import encoding_from_frequencies
         >>> x = encoding_from_frequencies(7, {1: 1.0, 2: 0.5})
         >>> network = TwoLayer(14, 4, 7, activation="quadratic")
         >>> with jax.enable_x64(True):
@@ -122,7 +124,7 @@ class ModularAddition(eqx.Module):
     def __init__(self, encoding: ArrayLike):
         x = require_array("encoding", encoding, (None,))
         p = len(x)
-        require_modulus(p)
+        require_integer(least=3, p=p)
         require(np.any(x != 0), "the encoding is zero", argument="encoding", value=0.0, remedy="give one that varies")
         require(
             abs(x.sum()) <= _ROUNDING * np.abs(x).sum(),
@@ -158,15 +160,14 @@ class ModularAddition(eqx.Module):
             "output_dimension": p,
         }
 
-    def loss(self, network: Any) -> Float[Array, ""]:
+    def loss(self, network: Network) -> Float[Array, ""]:
         """L = ½ E‖f(x) − y‖² of a two-layer quadratic network from 2p inputs to p outputs.
 
         Raises:
             InputError: The network is another one.
         """
         p = len(self.analysis)
-        _require_quadratic(network, p)
-        u, v, w = network.first[:p].T, network.first[p:].T, network.second
+        u, v, w = quadratic_weights(network, p)
         analysis, synthesis, multiplicity, target_power = (
             jnp.asarray(part, w.dtype) for part in (self.analysis, self.synthesis, self.multiplicity, self.target_power)
         )
@@ -190,21 +191,3 @@ def _product(one: Any, other: Any) -> tuple[Any, Any]:
     half = one.shape[-1] // 2
     (a, b), (c, d) = ((z[..., :half], z[..., half:]) for z in (one, other))
     return a * c - b * d, a * d + b * c
-
-
-def _require_quadratic(network: Any, p: int) -> None:
-    activation = getattr(network, "activation", None)
-    quadratic = (
-        getattr(activation, "degree", None) == 2
-        and getattr(activation, "positive", None) == 1
-        and getattr(activation, "negative", None) == 1
-    )
-    require(
-        quadratic and network.first.shape[0] == 2 * p and network.second.shape[1] == p,
-        f"the network is a {type(network).__name__}"
-        + (f" from {network.first.shape[0]} to {network.second.shape[1]} numbers" if quadratic else ""),
-        argument="network",
-        value=type(network).__name__,
-        remedy=f'give TwoLayer({2 * p}, width, {p}, activation="quadratic"), or train on the samples of '
-        "modular_addition",
-    )

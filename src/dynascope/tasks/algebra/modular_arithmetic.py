@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Int
 
-from dynascope.arguments import require, require_positive, require_seed
+from dynascope.arguments import require, require_choice, require_integer, require_positive, require_seed
 from dynascope.tasks.task import Task
 
 __all__ = ["ModularArithmetic"]
@@ -60,20 +60,8 @@ class ModularArithmetic:
     seed: int = 0
 
     def __post_init__(self):
-        require(
-            self.operation in _OPERATIONS,
-            f"operation is {self.operation!r}",
-            argument="operation",
-            value=self.operation,
-            remedy=f"choose one of {', '.join(_OPERATIONS)}",
-        )
-        require(
-            isinstance(self.p, int | np.integer) and 3 <= self.p <= _MOST_NUMBERS,
-            f"p is {self.p}",
-            argument="p",
-            value=self.p,
-            remedy=f"choose a whole number from 3 to {_MOST_NUMBERS}",
-        )
+        require_choice("operation", self.operation, _OPERATIONS)
+        require_integer(least=3, most=_MOST_NUMBERS, p=self.p)
         require(
             self.operation != "division" or all(self.p % k for k in range(2, self.p)),
             f"p is {self.p}, by which not every number can be divided",

@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float32, Int, UInt8
 
-from dynascope.arguments import require, require_positive, require_seed
+from dynascope.arguments import require, require_choice, require_integer, require_seed
 from dynascope.tasks.data.cifar_files import find_cifar, read_cifar, read_cifar_names
 from dynascope.tasks.data.idx_files import find_idx, is_idx, read_idx
 from dynascope.tasks.data.image_folders import find_parts, read_image_folders
@@ -20,7 +20,6 @@ from dynascope.tasks.task import Task
 __all__ = ["Images", "read_images"]
 
 _BRIGHTEST = 255
-_SCALINGS = ("unit", "standardised")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -101,7 +100,7 @@ class Images:
         """Number of images n, without the test images."""
         return len(self.pixels)
 
-    def scaled(self, scaling: str = "unit") -> Images:
+    def scaled(self, scaling: Literal["unit", "standardised"] = "unit") -> Images:
         """Images of float32, and test images scaled in the same way.
 
         Args:
@@ -118,13 +117,7 @@ class Images:
             >>> abs(round(float(scaled.mean()), 5)), round(float(scaled.std()), 5)
             (0.0, 1.0)
         """
-        require(
-            scaling in _SCALINGS,
-            f"scaling is {scaling!r}",
-            argument="scaling",
-            value=scaling,
-            remedy=f"choose one of {', '.join(_SCALINGS)}",
-        )
+        require_choice("scaling", scaling, ("unit", "standardised"))
         require(
             self.pixels.dtype == np.uint8,
             "the images are scaled already",
@@ -145,15 +138,8 @@ class Images:
         Raises:
             InputError: There are not that many.
         """
-        require_positive(samples=samples)
         require_seed(seed)
-        require(
-            samples <= self.samples,
-            f"samples is {samples} and there are {self.samples} images",
-            argument="samples",
-            value=samples,
-            remedy="choose at most as many as there are",
-        )
+        require_integer(most=self.samples, samples=samples)
         rows = np.random.default_rng(seed).permutation(self.samples)[:samples]
         sentence = f"{samples} of {self.samples} images were drawn with the seed {seed}."
         return dataclasses.replace(

@@ -31,7 +31,10 @@ class ParitySample(NamedTuple):
 
 @runtime_checkable
 class ManySkills(Protocol):
-    """What a draw needs of a multitask parity; it is hashed, since programs are compiled for each."""
+    """What drawing samples and measuring skills need of a multitask parity.
+
+    It is hashed, since programs are compiled for each.
+    """
 
     @property
     def skills(self) -> int:
@@ -56,6 +59,14 @@ class ManySkills(Protocol):
     @property
     def relevant(self) -> np.ndarray:
         """M_k, the bits of each skill, shape (n_s, m)."""
+        ...
+
+    def all_bits(self) -> np.ndarray:
+        """All values of the bits, shape (2^n_b, n_b)."""
+        ...
+
+    def sample(self, key: Any, samples: int, *, skill: Any = None) -> ParitySample:
+        """Samples, of one skill alone if it is given."""
         ...
 
 

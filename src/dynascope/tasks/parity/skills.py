@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_positive
-from dynascope.tasks.parity.draws import ManySkills, ParitySample
+from dynascope.arguments import require, require_count, require_integer, require_positive
+from dynascope.tasks.parity.draws import ManySkills
 
 if TYPE_CHECKING:
     from jax import Array
 
-__all__ = ["SkillStrength", "measure_skills", "require_count", "skill_frequencies"]
+__all__ = ["SkillStrength", "measure_skills", "skill_frequencies"]
 
 
 class SkillStrength(NamedTuple):
@@ -32,19 +32,6 @@ class SkillStrength(NamedTuple):
     standard_error: Float[Array, " skill"]
     skill_loss: Float[Array, " skill"]
     loss: Float[Array, ""]
-
-
-@runtime_checkable
-class Examined(ManySkills, Protocol):
-    """What measuring skills needs of a multitask parity: its samples, or all its inputs."""
-
-    def all_bits(self) -> np.ndarray:
-        """All values of the bits, shape (2^n_b, n_b)."""
-        ...
-
-    def sample(self, key: Any, samples: int, *, skill: Any = None) -> ParitySample:
-        """Samples, of one skill alone if it is given."""
-        ...
 
 
 def skill_frequencies(skills: int, exponent: float) -> Float[np.ndarray, " skill"]:
@@ -69,7 +56,7 @@ def skill_frequencies(skills: int, exponent: float) -> Float[np.ndarray, " skill
 
 
 def measure_skills(
-    parity: Examined, function: Callable[[Any], Any], *, key: Any = None, samples: int = 20_000
+    parity: ManySkills, function: Callable[[Any], Any], *, key: Any = None, samples: int = 20_000
 ) -> SkillStrength:
     """What `SparseParity.skill_strength` says, one skill after the other.
 
@@ -79,13 +66,8 @@ def measure_skills(
     import jax
     import jax.numpy as jnp
 
-    require(
-        key is None or samples >= 2,
-        f"samples is {samples}",
-        argument="samples",
-        value=samples,
-        remedy="draw at least two of each skill",
-    )
+    if key is not None:
+        require_integer(least=2, samples=samples)
     scale = parity.target_scale
     if key is None:
         bits = jnp.asarray(parity.all_bits(), float)
@@ -105,19 +87,6 @@ def measure_skills(
 
     strength, error, loss = jax.lax.map(measure, jnp.arange(parity.skills))
     return SkillStrength(strength, error, loss, jnp.asarray(parity.frequencies, loss.dtype) @ loss)
-
-
-def require_count(**arguments: Any) -> None:
-    """Raise `InputError` unless every named number is positive and whole."""
-    require_positive(**arguments)
-    for name, value in arguments.items():
-        require(
-            value == int(value),
-            f"{name} is {value}",
-            argument=name,
-            value=value,
-            remedy="choose a positive whole number",
-        )
 
 
 def _one_output(values: Any, samples: int) -> Any:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynascope.arguments import require, require_positive, require_seed
+from dynascope.arguments import is_traced, require, require_choice, require_count, require_positive, require_seed
 from dynascope.tasks.parity.draws import ParitySample, draw
-from dynascope.tasks.parity.skills import SkillStrength, measure_skills, require_count, skill_frequencies
+from dynascope.tasks.parity.skills import SkillStrength, measure_skills, skill_frequencies
 from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task
 
@@ -92,13 +92,7 @@ class SparseParity(Stream):
         require_count(skills=self.skills, bits=self.bits, relevant_bits=self.relevant_bits)
         require_positive(exponent=self.exponent, target_scale=self.target_scale)
         require_seed(self.seed)
-        require(
-            self.subsets in ("exclusive", "random"),
-            f"subsets is {self.subsets!r}",
-            argument="subsets",
-            value=self.subsets,
-            remedy="choose 'exclusive' or 'random'",
-        )
+        require_choice("subsets", self.subsets, ("exclusive", "random"))
         require(
             self.relevant_bits <= self.bits,
             f"relevant_bits is {self.relevant_bits} and bits {self.bits}",
@@ -278,12 +272,6 @@ class SparseParity(Stream):
         )
 
     def _require_skill(self, skill: Any) -> None:
-        from jax.core import Tracer
 
-        require(
-            isinstance(skill, Tracer) or (skill == int(skill) and 0 <= skill < self.skills),
-            f"skill is {skill}",
-            argument="skill",
-            value=skill,
-            remedy=f"choose a whole number from 0 to {self.skills - 1}",
-        )
+        if not is_traced(skill):
+            require_count(least=0, most=self.skills - 1, skill=skill)
