@@ -12,15 +12,15 @@ import xarray as xr
 from dynascope import flows
 from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import network_for
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction import predict
-from dynascope.prediction.prediction import linear_layers
-from dynascope.record.clock import time_unit
+from dynascope.record import training_time
 from dynascope.tasks.task import Task
 
-__all__ = ["Probe", "observe", "training_time"]
+__all__ = ["Probe", "observe"]
 
 _KINKED = 1e-5  # relative tolerance for activations with a kink
 
@@ -124,25 +124,6 @@ def _statistics(probes: Sequence[Probe], network: Any) -> dict[str, tuple[_Readi
         for probe in probes
         for name, (dimensions, _) in probe(first).items()
     }
-
-
-def training_time(staircase: xr.Dataset, scale: float) -> float:
-    """How long to train to see a predicted staircase: a quarter beyond its last jump, or a tenth if more follow.
-
-    Args:
-        staircase: A record as of `predict`.
-        scale: Factor on the initial weights in the training, which may be another than that of the prediction.
-
-    Returns:
-        Gradient-flow time, longer where the scale is large and the prediction is rough.
-    """
-    attributes = staircase.attrs
-    kind = {"degree": int(attributes["degree"]), "normalised": bool(attributes["normalised"])}
-    units = [time_unit(each, **kind) for each in (scale, float(attributes["scale"]))]
-    last = float((staircase["jump_time"] + staircase["accelerated_time"] * (units[0] - units[1])).max())
-    # Where the last jump is slow it may come much later, and has to be seen all the same.
-    beyond = 1.25 if attributes.get("complete", 1) else 1.5 if bool(staircase["slow"][-1]) else 1.1
-    return last * (beyond - 2 / np.log(scale))
 
 
 def _duration(task: Any, network: Any, scale: Any, single: bool, normalised: bool) -> float:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.networks import DeepLinear, TwoLayer
+from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer, linear_layers
+from dynascope.networks.two_layer import HomogeneousActivation
 
 shapes = st.lists(st.integers(1, 5), min_size=2, max_size=5)
 
@@ -95,3 +96,14 @@ def test_bad_arguments_are_refused_by_name(arguments, argument):
     with pytest.raises(InputError) as caught:
         DeepLinear(**{"widths": (3, 4, 2), **arguments})
     assert caught.value.argument == argument
+
+
+def test_layers_are_linear_only_for_the_plain_linear_activation():
+    assert linear_layers(TwoLayer(3, 5, 2)) is not None
+    assert linear_layers(TwoLayer(3, 5, 2, activation="power-1")) is not None
+    assert linear_layers(TwoLayer(3, 5, 2, activation="relu")) is None
+    assert linear_layers(DiagonalLinear(3)) is None
+    # f = 2 x W₁ W₂ flows differently from any x W₁ W₂ at rate one.
+    steep = TwoLayer(3, 5, 2)
+    object.__setattr__(steep, "activation", HomogeneousActivation(1, 2.0, -2.0, "steep"))
+    assert linear_layers(steep) is None

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -34,14 +32,6 @@ def curve(**variables):
 
 def tree(**sides):
     return xr.DataTree.from_dict(dict(sides))
-
-
-def test_a_record_alone_is_recognised_by_its_contents():
-    observed, predicted = curve(loss=(["time"], np.ones(11))), stairs([1.0], [1.0, 0.0])
-    assert traces.side(observed, "observed") is not None
-    assert traces.side(observed, "predicted") is None
-    assert traces.side(predicted, "observed") is None
-    assert traces.side(predicted, "predicted") is not None
 
 
 def test_shared_curves_are_named_first_and_text_and_jumps_are_not_curves():
@@ -121,22 +111,10 @@ def test_a_sweep_over_scales_is_a_curve():
     assert line.axis == "scale"
 
 
-@pytest.mark.parametrize(("shape", "expected"), [([2, 3], (2, 3)), ([8, 8], None), (None, None)])
-def test_features_are_pictures_only_where_the_inputs_are(shape, expected):
-    predicted = make_record(
-        {"input_feature": (["jump", "feature"], np.eye(2, 6))}, {"jump": [1, 2], "feature": np.arange(6)}
-    ).assign_attrs(theory="an example")
-    setup = xr.Dataset(attrs={"image_shape": json.dumps(shape)})
-    values, found = traces.learned_features(tree(setup=setup, predicted=predicted))
-    assert values.dims == ("jump", "feature")
-    assert found == expected
-
-
 @pytest.mark.parametrize(
     "ask",
     [
         lambda record: traces.curves(record, "accuracy"),
-        lambda record: traces.learned_features(record),
         lambda record: traces.staircase(record.drop_vars("loss")),
     ],
 )

@@ -9,8 +9,6 @@ import pytest
 from dynascope import predict
 from dynascope.errors import InputError
 from dynascope.networks import DeepLinear, DiagonalLinear, LinearAttention, MergedAttention, TwoLayer
-from dynascope.networks.two_layer import HomogeneousActivation
-from dynascope.prediction.prediction import linear_layers
 from dynascope.tasks import InContextRegression, Task, regression
 from dynascope.theory.attention.levels import attention_levels
 from dynascope.theory.staircase import diagonal_staircase, linear_staircase
@@ -133,17 +131,6 @@ def test_attention_on_in_context_regression_has_a_closed_form(kind, theory):
 def test_deeper_linear_networks_have_no_theory_yet():
     with pytest.raises(InputError, match="no theory here predicts a DeepLinear"):
         predict(TASK, DeepLinear((3, 5, 5, 2)), scale=1e-6)
-
-
-def test_layers_are_linear_only_for_the_plain_linear_activation():
-    assert linear_layers(TwoLayer(3, 5, 2)) is not None
-    assert linear_layers(TwoLayer(3, 5, 2, activation="power-1")) is not None
-    assert linear_layers(TwoLayer(3, 5, 2, activation="relu")) is None
-    assert linear_layers(DiagonalLinear(3)) is None
-    # f = 2 x W₁ W₂ flows differently from any x W₁ W₂ at rate one.
-    steep = TwoLayer(3, 5, 2)
-    object.__setattr__(steep, "activation", HomogeneousActivation(1, 2.0, -2.0, "steep"))
-    assert linear_layers(steep) is None
 
 
 def test_bad_arguments_are_named():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.record.clock import time_unit
+from dynascope.record.clock import is_exponential, other_scale, time_unit
 
 
 @given(st.floats(1e-300, 0.999), st.integers(2, 6))
@@ -26,3 +26,22 @@ def test_what_has_no_clock_is_named(scale, degree, argument):
     with pytest.raises(InputError) as caught:
         time_unit(scale, degree=degree)
     assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize("scale", [0.5, 1e-8, 1e-300, 1e-303, 5e-324])
+def test_the_other_scale_is_a_number_well_apart_from_the_first_and_below_one(scale):
+    other = other_scale(scale)
+    assert 0 < other < 1
+    assert max(other / scale, scale / other) > 1e3
+
+
+@pytest.mark.parametrize(("degree", "normalised"), [(2, False), (2, True), (3, True)])
+def test_where_times_grow_as_a_logarithm_the_other_scale_is_far(degree, normalised):
+    assert is_exponential(degree=degree, normalised=normalised)
+    assert other_scale(1e-8, degree=degree, normalised=normalised, factor=1e-2) == 1e-10
+
+
+@pytest.mark.parametrize("degree", [3, 4])
+def test_where_times_grow_as_a_power_the_other_scale_is_near(degree):
+    assert not is_exponential(degree=degree)
+    assert other_scale(1e-2, degree=degree, divisor=2.0) == 5e-3

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.record import make_record
-from dynascope.record.store import export, load, save, written_beside
+from dynascope.record.store import export, load, save
 
 WRITERS = [(save, "study.zarr"), (export, "study.zip")]
 
@@ -280,25 +280,3 @@ def test_a_record_that_would_run_code_when_decoded_is_refused(tmp_path, monkeypa
     with pytest.raises(InputError, match="not plain decompression"):
         load(path)
     assert not trace.exists()
-
-
-def test_a_file_does_not_take_the_place_of_a_folder(tmp_path):
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="is a folder"), written_beside(tmp_path / "folder") as partial:
-        partial.write_text("new")
-    assert os.listdir(tmp_path) == ["folder"]
-
-
-def test_a_file_appears_whole_or_not_at_all(tmp_path):
-    target = tmp_path / "note.txt"
-    target.write_text("old")
-
-    def stopped_half_way() -> None:
-        with written_beside(target) as partial:
-            partial.write_text("ne")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stopped_half_way()
-    assert target.read_text() == "old"
-    assert os.listdir(tmp_path) == ["note.txt"]

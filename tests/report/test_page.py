@@ -13,9 +13,10 @@ import xarray as xr
 
 from dynascope.comparison.effect import Hypothesis, report_effects
 from dynascope.errors import InputError
+from dynascope.plot import traces
 from dynascope.record import make_record
 from dynascope.report import render_page, write_page
-from dynascope.report.interactive import curves_figure, kept_points, staircase_figure
+from dynascope.report.interactive import kept_points, lines_figure, staircase_figure
 
 TIME = np.linspace(0.0, 10.0, 5001)
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>"
@@ -246,7 +247,7 @@ def test_every_member_of_a_small_ensemble_is_drawn():
 
 def test_a_large_ensemble_is_cut_and_the_page_says_so():
     tree = study(seeds=70)
-    figure = curves_figure(tree, "mode_strength")
+    figure = lines_figure(traces.curves(tree, "mode_strength"), "mode_strength")
     lines = list(figure.select_traces({"mode": "lines"}))
     assert sum(line.line.dash is None for line in lines) == 100
     assert sum(line.line.dash is not None for line in lines) == 2
@@ -254,7 +255,7 @@ def test_a_large_ensemble_is_cut_and_the_page_says_so():
 
 
 def test_curves_are_thinned_to_two_thousand_points_and_keep_both_ends():
-    observed = next(staircase_figure(study()).select_traces({"mode": "lines"}))
+    observed = next(staircase_figure(traces.staircase(study()), jumps=[]).select_traces({"mode": "lines"}))
     assert 1000 < len(observed.x) <= 2000
     assert (observed.x[0], observed.x[-1]) == (0.0, 10.0)
 

@@ -10,7 +10,7 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.record import make_record
-from dynascope.studies import Reference, Study, curve_tolerance, find_studies, find_study, second_scale
+from dynascope.studies import Reference, Study, curve_tolerance, find_studies, find_study
 
 CALLS: list[str] = []
 
@@ -100,13 +100,6 @@ def test_an_unknown_study_is_refused_with_the_known_ones():
     with pytest.raises(InputError, match="linear-staircase") as refusal:
         find_study("frobnicate")
     assert (refusal.value.argument, refusal.value.value) == ("study", "frobnicate")
-
-
-@pytest.mark.parametrize("scale", [0.5, 1e-8, 1e-300, 1e-303, 5e-324])
-def test_the_second_scale_is_a_number_well_apart_from_the_first_and_below_one(scale):
-    other = second_scale(scale)
-    assert 0 < other < 1
-    assert max(other / scale, scale / other) > 1e3
 
 
 def test_a_curve_is_judged_as_a_whole_and_at_its_worst_place_by_the_same_limit():

@@ -17,7 +17,7 @@ from dynascope.alternating.phases import Alternation
 from dynascope.arguments import require, require_positive
 from dynascope.flows.objective import Objective
 from dynascope.networks.neuron_sum import SumOfNeurons
-from dynascope.record import make_record
+from dynascope.record import Staircase, make_record, staircase_record
 from dynascope.tasks.task import Task
 
 __all__ = ["alternating_flow"]
@@ -65,12 +65,12 @@ def alternating_flow(
         max_steps: Steps after which a phase is given up.
 
     Returns:
-        A staircase record: over `jump`, `jump_time` (gradient-flow time at this scale), `accelerated_time` (that over
-        the unit of `record.time_unit`), `loss_before`, `loss_after`, `growth_rate` (κ times the utility at
-        activation), `learned`; `direction` (what is new in that of the first neuron activated, over `weight`); over
-        `neuron`, whether it was `activated` and whether it `returned` to dormancy; `unstable_rate`, the fastest rate at
-        which the active neurons leave the plateau after the jump by themselves, zero at a minimum. The attribute
-        `stopped` says why the run ended, `complete` whether nothing is left to learn, `warnings` what limits it.
+        A staircase record (see `record.staircase_record`), with times over the unit of `record.time_unit` as the
+        accelerated ones. Over `jump` it has further `growth_rate` (κ times the utility at activation); `direction`
+        (what is new in that of the first neuron activated, over `weight`); over `neuron`, whether it was `activated`
+        and whether it `returned` to dormancy; `unstable_rate`, the fastest rate at which the active neurons leave the
+        plateau after the jump by themselves, zero at a minimum. The attribute `stopped` says why the run ended,
+        `complete` whether nothing is left to learn, `warnings` what limits it.
 
     Diagnostics. Degree 2: all neurons at one maximum of the utility arrive together, and one stands for all, as the
     others then find no utility in that direction. Degree above 2: the direction at activation, and the time, depend on
@@ -162,39 +162,28 @@ def _record(run: Alternation, stopped: str) -> xr.Dataset:
         return np.array(rows, dtype=bool).reshape(len(jumps), neurons)
 
     weights = run.active.shape[1]
-    variables = {
-        "jump_time": (("jump",), times),
-        "accelerated_time": (("jump",), times / run.unit),
-        "loss_before": (("jump",), losses[:-1]),
-        "loss_after": (("jump",), losses[1:]),
-        "learned": (("jump",), np.array([_told(jump) for jump in jumps], dtype=str)),
-        "slow": (("jump",), np.zeros(len(jumps), bool)),
-        "reason": (("jump",), np.array([""] * len(jumps), dtype=str)),
-        "growth_rate": (("jump",), np.array([jump[0].growth for jump in jumps])),
-        "unstable_rate": (("jump",), np.array([jump[-1].unstable_rate for jump in jumps])),
-        "direction": (("jump", "weight"), np.array([e[0].direction for e in jumps]).reshape(len(jumps), weights)),
-        "activated": (("jump", "neuron"), marked("activated")),
-        "returned": (("jump", "neuron"), marked("returned")),
-    }
-    coordinates = {
-        "jump": np.arange(1, len(jumps) + 1),
-        "neuron": np.arange(neurons),
-        "weight": np.arange(weights),
-    }
-    attributes = {
-        "theory": "alternating gradient flow",
-        "reference": "arXiv:2506.06489",
-        "network": type(run.network).__name__,
-        "degree": run.network.degree,
-        "normalised": run.normalised,
-        "scale": run.scale,
-        "initial_loss": run.initial_loss,
-        "stopped": stopped,
-        "complete": stopped not in ("out of steps", "the duration is over") and not stopped.endswith(" jumps"),
-        "warnings": run.warnings,
-        **run.task.attributes(),
-    }
-    return make_record(variables, coordinates, attributes=attributes)
+    staircase = Staircase(
+        accelerated_times=times / run.unit,
+        times=times,
+        levels=losses,
+        learned=tuple(map(_told, jumps)),
+        slow=("",) * len(jumps),
+        features={
+            "growth_rate": (("jump",), np.array([jump[0].growth for jump in jumps])),
+            "unstable_rate": (("jump",), np.array([jump[-1].unstable_rate for jump in jumps])),
+            "direction": (("jump", "weight"), np.array([e[0].direction for e in jumps]).reshape(len(jumps), weights)),
+            "activated": (("jump", "neuron"), marked("activated")),
+            "returned": (("jump", "neuron"), marked("returned")),
+        },
+        theory="alternating gradient flow",
+        reference="arXiv:2506.06489",
+        warnings=tuple(run.warnings),
+        degree=run.network.degree,
+        normalised=run.normalised,
+    )
+    record = staircase_record(staircase, run.task, scale=run.scale, network=type(run.network).__name__)
+    complete = stopped not in ("out of steps", "the duration is over") and not stopped.endswith(" jumps")
+    return record.assign_attrs(stopped=stopped, complete=int(complete))
 
 
 def _told(jump: list[Event]) -> str:

@@ -5,35 +5,42 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import xarray as xr
-
-from dynascope.record.clock import time_unit
+# The face of a room loads what is behind it when it is used, so that a slip of the pen is answered at once.
+from dynascope import record as records
+from dynascope.record import staircase_names as names
 
 if TYPE_CHECKING:
+    import xarray as xr
+
+    from dynascope.record import StaircaseView, TreeView
+    from dynascope.record.staircase_view import Jump, SeenJump
+    from dynascope.record.tree_view import Tree
     from dynascope.studies import Study
 
 __all__ = ["prediction_answer", "study_answer"]
 
 
-def prediction_answer(tree: xr.DataTree, *, seconds: float, record: Path | None) -> dict[str, Any]:
+def prediction_answer(tree: Tree, *, seconds: float, record: Path | None) -> dict[str, Any]:
     """The answer of `predict`: the staircase, and what the check found.
 
     Numbers that are not finite become None; a warning says which and why.
     """
-    predicted = tree["predicted"].to_dataset()
-    attributes = predicted.attrs
+    view = records.TreeView.of(tree)
+    staircase = view.staircase
+    assert staircase is not None
+    attributes = staircase.record.attrs
     answer = {
         "theory": attributes["theory"],
         "network": attributes["network"],
         "scale": attributes["scale"],
         "initial_loss": attributes["initial_loss"],
-        "jumps": [_jump(predicted.isel(jump=k)) for k in range(predicted.sizes["jump"])],
-        "warnings": _warnings(tree),
-        "check": _check(tree) if "observed" in tree.children else None,
+        "jumps": [_jump(jump, staircase.record.isel(jump=k)) for k, jump in enumerate(staircase.rows)],
+        "warnings": _warnings(view),
+        "check": None if view.observed is None else _check(staircase, view.attributes),
         "seconds": round(seconds, 3),
         "record": None if record is None else str(record),
         "version": attributes["version"],
@@ -41,89 +48,80 @@ def prediction_answer(tree: xr.DataTree, *, seconds: float, record: Path | None)
     return _finite(answer)
 
 
-def study_answer(study: Study, tree: xr.DataTree, *, seconds: float, record: Path | None) -> dict[str, Any]:
+def study_answer(study: Study, tree: Tree, *, seconds: float, record: Path | None) -> dict[str, Any]:
     """The answer of `run`: how far theory and experiment agree."""
+    view = records.TreeView.of(tree)
     return _finite(
         {
             "study": study.name,
             "parameters": dataclasses.asdict(study),
-            "agreement": json.loads(tree.attrs["agreement"]),
-            "verdict": tree.attrs["verdict"],
+            "agreement": json.loads(view.attributes["agreement"]),
+            "verdict": view.attributes["verdict"],
             "seconds": round(seconds, 3),
             "record": None if record is None else str(record),
-            "version": tree.attrs["version"],
-            "warnings": _warnings(tree),
+            "version": view.attributes["version"],
+            "warnings": _warnings(view),
         }
     )
 
 
-def _jump(jump: xr.Dataset) -> dict[str, Any]:
-    number = int(jump["jump"])
+def _jump(jump: Jump, record: xr.Dataset) -> dict[str, Any]:
     return {
-        "jump": number,
-        "accelerated_time": float(jump["accelerated_time"]),
-        "time": float(jump["jump_time"]),
-        "loss_before": float(jump["loss_before"]),
-        "loss_after": float(jump["loss_after"]),
-        "learned": _learned(jump, number),
-        "slow": bool(jump["slow"]),
-        "reason": str(jump["reason"].item()),
+        "jump": jump.number,
+        names.ACCELERATED_TIME: jump.accelerated_time,
+        "time": jump.time,
+        names.LOSS_BEFORE: jump.loss_before,
+        names.LOSS_AFTER: jump.loss_after,
+        names.LEARNED: _learned(jump, record),
+        names.SLOW: jump.slow,
+        names.REASON: jump.reason,
     }
 
 
-def _learned(jump: xr.Dataset, number: int) -> dict[str, Any]:
-    learned: dict[str, Any] = {"description": str(jump["learned"].item())}
-    if "coefficient" in jump:
-        coefficients = jump["coefficient"].to_numpy()
-        active = np.flatnonzero(coefficients)
-        learned["active"] = active.tolist()
-        learned["features"] = jump["feature"].to_numpy()[active].tolist()
-        learned["coefficients"] = coefficients[active].tolist()
-    if "singular_value" in jump:
-        learned["rank"] = number
-        learned["singular_value"] = float(jump["singular_value"])
+def _learned(jump: Jump, record: xr.Dataset) -> dict[str, Any]:
+    learned: dict[str, Any] = {"description": jump.learned}
+    if "coefficient" in record:
+        coefficients, features = record["coefficient"].to_numpy().tolist(), record["feature"].to_numpy().tolist()
+        active = [i for i, coefficient in enumerate(coefficients) if coefficient != 0]
+        learned["active"] = active
+        learned["features"] = [features[i] for i in active]
+        learned["coefficients"] = [coefficients[i] for i in active]
+    if "singular_value" in record:
+        learned["rank"] = jump.number
+        learned["singular_value"] = float(record["singular_value"])
     return learned
 
 
-def _check(tree: xr.DataTree) -> dict[str, Any]:
-    residual = tree["residual"].to_dataset()
-    attributes = tree["predicted"].attrs
-    unit = time_unit(
-        float(attributes["scale"]),
-        degree=int(attributes.get("degree", 2)),
-        normalised=bool(attributes.get("normalised", 0)),
-    )
-    jumps = []
-    for k in range(residual.sizes["jump"]):
-        jump = residual.isel(jump=k)
-        time = float(jump["observed_jump_time"])
-        seen = {
-            "jump": int(jump["jump"]),
-            "time": time,
-            "accelerated_time": time / unit,
-            "loss_before": float(jump["observed_loss_before"]),
-            "loss_after": float(jump["observed_loss_after"]),
-        }
-        if "slope" in jump:
-            seen["slope"] = float(jump["slope"])
-        jumps.append(seen)
-    return {"jumps": jumps, "agreement": json.loads(tree.attrs["agreement"]), "verdict": tree.attrs["verdict"]}
+def _check(staircase: StaircaseView, attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    unit = staircase.unit()
+    jumps = [_seen(jump.number, jump.seen, unit) for jump in staircase.rows if jump.seen is not None]
+    return {"jumps": jumps, "agreement": json.loads(attributes["agreement"]), "verdict": attributes["verdict"]}
 
 
-def _warnings(tree: xr.DataTree) -> list[str]:
+def _seen(number: int, seen: SeenJump, unit: float) -> dict[str, Any]:
+    answer = {
+        "jump": number,
+        "time": seen.time,
+        names.ACCELERATED_TIME: seen.time / unit,
+        names.LOSS_BEFORE: seen.loss_before,
+        names.LOSS_AFTER: seen.loss_after,
+    }
+    return answer if seen.slope is None else {**answer, names.SLOPE: seen.slope}
+
+
+def _warnings(view: TreeView) -> list[str]:
     """What the theory warns of, the jumps that are not judged, and the quantities whose error is not a number."""
-    predicted = tree["predicted"].to_dataset()
-    warnings = json.loads(predicted.attrs.get("warnings", "[]"))
-    if "reason" in predicted:
+    warnings = [] if view.predicted is None else json.loads(view.predicted.attrs.get("warnings", "[]"))
+    if view.staircase is not None:
         warnings += [
-            f"Jump {number} approaches its predicted time slowly and is not judged: {reason}."
-            for number, reason in zip(predicted["jump"].to_numpy(), predicted["reason"].to_numpy(), strict=True)
-            if reason
+            f"Jump {jump.number} approaches its predicted time slowly and is not judged: {jump.reason}."
+            for jump in view.staircase.rows
+            if jump.reason
         ]
     return warnings + [
         f"The {name.replace('_', ' ')} has no error: "
         + ("nothing could be compared." if each["agrees"] else "what is predicted was not observed.")
-        for name, each in json.loads(tree.attrs.get("agreement", "{}")).items()
+        for name, each in json.loads(view.attributes.get("agreement", "{}")).items()
         if each["error"] is None
     ]
 

@@ -13,23 +13,21 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+from typing import Annotated, Any, Union
 
 import tyro
 
-from dynascope import __version__
-from dynascope.arguments import require
+# The face of a room loads what is behind it when it is used, so that help is there at once.
+from dynascope import __version__, record, report
+from dynascope.cli.answers import study_answer
+from dynascope.cli.exit_codes import AGREED, BAD_INPUT, DISAGREED, FAILED
+from dynascope.cli.predict import Predict
 from dynascope.cli.progress import step
 from dynascope.cli.results import check_before, print_json, write_results
 from dynascope.errors import DivergenceError, InputError
-from dynascope.studies import Study, find_studies, second_scale
-
-if TYPE_CHECKING:
-    import xarray as xr
+from dynascope.studies import Study, find_studies
 
 __all__ = ["main"]
-
-AGREED, DISAGREED, BAD_INPUT, FAILED = 0, 1, 2, 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,129 +54,10 @@ class List:
         if self.json:
             print_json(rows)
             return AGREED
-        from dynascope.cli.console import print_studies
+        from dynascope.cli.console import print_studies  # it loads rich, which JSON does without
 
         print_studies(rows)
         return AGREED
-
-
-@dataclasses.dataclass(frozen=True)
-class Predict:
-    """Predict the loss staircase of a network trained on your data from small initialisation.
-
-    Args:
-        data: "digits", or a file: .npz with arrays x and y, x.npy beside y.npy, .csv or .parquet.
-        network: Kind of network: two-layer relu, quadratic or linear, diagonal linear, or linear attention, which
-            learns in-context regression on inputs like those of the data.
-        scale: Initialisation scale, below one; if not said 1e-8, or 1e-3 where times grow as a power of it.
-        target: Target columns of a table.
-        only: Keep a single target, by its name.
-        classification: Whether the target is a class label; decided by its type if not said.
-        check: Also train the network, overlay both and judge.
-        slope: With the check, also train from 1e-4 of the scale and compare slopes dt/dlog(1/scale).
-        seed: Seed of the initial weights.
-        width: Number of hidden neurons, or of attention heads.
-        normalised: Predict, and train by, the homogeneity-normalised flow.
-        jumps: Number of jumps after which to stop; all if not said, but 5 for relu, quadratic and attention.
-        context: Number of examples in a prompt, for attention.
-        out: Folder for the page and the record.
-        json: Print one JSON object.
-    """
-
-    data: tyro.conf.Positional[str]
-    network: Literal["relu", "quadratic", "linear", "diagonal", "attention"] = "linear"
-    scale: float | None = None
-    target: tuple[str, ...] = ()
-    only: str | None = None
-    classification: bool | None = None
-    check: bool = False
-    slope: bool = False
-    seed: int = 0
-    width: int = 50
-    normalised: bool = False
-    jumps: int | None = None
-    context: float = 20.0
-    out: Path = Path()
-    json: bool = False
-
-    def __call__(self) -> int:
-        start = time.perf_counter()
-        check_before(self.out, self.seed)
-        with step(f"Reading {self.data}"):
-            task = self._task()
-        from dynascope.networks import network_for
-        from dynascope.prediction import predict
-
-        network = network_for(self.network, task, width=self.width, seed=self.seed)
-        exponential = network.degree == 2 or self.normalised
-        scale = (1e-8 if exponential else 1e-3) if self.scale is None else self.scale
-        usual = None if self.network in ("linear", "diagonal") else 5
-        with step(f"Predicting a {self.network} network from scale {scale:g}"):
-            jumps = usual if self.jumps is None else self.jumps
-            predicted = predict(task, network, scale=scale, normalised=self.normalised, jumps=jumps)
-        if self.check or self.slope:
-            tree = self._checked(task, network, predicted, second_scale(scale) if exponential else scale / 3)
-        else:
-            from dynascope.comparison import unjudged
-
-            tree = unjudged(predicted)
-        record = write_results(tree, self.out, f"{task.name}-{self.network}")
-        seconds = time.perf_counter() - start
-        if self.json:
-            from dynascope.cli.answers import prediction_answer
-
-            print_json(prediction_answer(tree, seconds=seconds, record=record))
-        else:
-            from dynascope.cli.console import print_staircase
-
-            print_staircase(tree)
-            print(f"Page and record: {record.with_suffix('.html')}, {record}")
-        return DISAGREED if tree.attrs.get("verdict") == "disagree" else AGREED
-
-    def _task(self) -> Any:
-        from dynascope.tasks import InContextRegression, digits, from_file
-
-        if self.data == "digits":
-            require(
-                not self.target,
-                "digits has no columns to choose targets from",
-                argument="target",
-                value=list(self.target),
-                remedy="leave --target out, or name a single digit by --only 'digit 3'",
-            )
-            require(
-                self.classification is not False,
-                "the targets of digits are class labels",
-                argument="classification",
-                value=self.classification,
-                remedy="leave --classification out",
-            )
-            task = digits()
-        else:
-            task = from_file(self.data, target=self.target or None, classification=self.classification)
-        if self.only is not None:
-            return task.only(self.only)
-        if self.network == "attention":
-            return InContextRegression.on_inputs_of(task, self.context)
-        first, last = task.targets[:, 0], task.targets[:, -1]
-        if self.network == "diagonal" and task.output_dimension == 2 and abs(first + last).max() < 1e-12:
-            # Two centred classes mirror each other, so one target says it all.
-            return task.only(task.target_names[1])
-        return task
-
-    def _checked(self, task: Any, network: Any, predicted: xr.Dataset, other_scale: float) -> xr.DataTree:
-        from dynascope.comparison import compare
-        from dynascope.observation import observe, training_time
-
-        options: dict[str, Any] = {"normalised": True} if self.normalised else {}
-
-        def trained(scale: float) -> xr.Dataset:
-            with step(f"Training it from scale {scale:g}"):
-                return observe(task, network, scale=scale, duration=training_time(predicted, scale), **options)
-
-        observed = trained(float(predicted.attrs["scale"]))
-        other = trained(other_scale) if self.slope else None
-        return compare(observed, predicted, at_other_scale=other)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,10 +73,7 @@ class Report:
     out: Path | None = None
 
     def __call__(self) -> int:
-        from dynascope.record.store import load
-        from dynascope.report import write_page
-
-        page = write_page(load(self.path), self.out or self.path.with_suffix(".html"))
+        page = report.write_page(record.load(self.path), self.out or self.path.with_suffix(".html"))
         print(f"Page: {page}")
         return AGREED
 
@@ -239,16 +115,15 @@ def _run(study: Study, out: Path, as_json: bool) -> int:
     check_before(out, getattr(study, "seed", 0))
     with step(f"Running {study.name}"):
         tree = study.run()
-    record = write_results(tree, out, study.name)
+    view = record.TreeView.of(tree)
+    written = write_results(tree, out, study.name)
     if as_json:
-        from dynascope.cli.answers import study_answer
-
-        print_json(study_answer(study, tree, seconds=time.perf_counter() - start, record=record))
+        print_json(study_answer(study, view, seconds=time.perf_counter() - start, record=written))
     else:
-        from dynascope.cli.console import print_agreement
+        from dynascope.cli.console import print_agreement  # it loads rich, which JSON does without
 
-        print_agreement(study.reference, tree)
-        print(f"Page and record: {record.with_suffix('.html')}, {record}")
+        print_agreement(study.reference, view)
+        print(f"Page and record: {written.with_suffix('.html')}, {written}")
     return DISAGREED if tree.attrs["verdict"] == "disagree" else AGREED
 
 

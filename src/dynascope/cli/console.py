@@ -13,9 +13,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-if TYPE_CHECKING:
-    import xarray as xr
+# The face of a room loads what is behind it when it is used, so that listing the studies loads nothing heavy.
+from dynascope import record
 
+if TYPE_CHECKING:
+    from dynascope.record import TreeView
+    from dynascope.record.staircase_view import Jump
+    from dynascope.record.tree_view import Tree
     from dynascope.studies import Reference
 
 __all__ = ["print_agreement", "print_staircase", "print_studies"]
@@ -31,37 +35,38 @@ def print_studies(rows: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
-def print_staircase(tree: xr.DataTree) -> None:
+def print_staircase(tree: Tree) -> None:
     """The predicted jumps, beside the observed ones where the network was trained, and the verdict."""
-    predicted = tree["predicted"].to_dataset()
-    residual = tree["residual"].to_dataset() if "residual" in tree.children else None
-    attributes = predicted.attrs
+    view = record.TreeView.of(tree)
+    assert view.staircase is not None
+    rows, attributes = view.staircase.rows, view.staircase.record.attrs
+    seen = [jump.seen for jump in rows if jump.seen is not None]
     console = _console()
     console.print(f"Theory: {attributes['theory']}; initial loss {attributes['initial_loss']:.6g}", markup=False)
     header = ["jump", "learned", "predicted time", "predicted level"]
-    if residual is not None:
+    if view.residual is not None:
         header[2:] = ["predicted time", "observed time", "error", "predicted level", "observed level"]
-        header += ["predicted slope", "observed slope"] if "slope" in residual else []
-    _print_table(header, [_staircase_row(predicted, residual, k) for k in range(predicted.sizes["jump"])])
-    reasons = predicted["reason"].to_numpy()
-    slow = [int(number) for number, reason in zip(predicted["jump"].to_numpy(), reasons, strict=True) if reason]
-    if slow and residual is not None:
+        header += ["predicted slope", "observed slope"] if any(each.slope is not None for each in seen) else []
+    _print_table(header, [_staircase_row(jump) for jump in rows])
+    slow = [jump for jump in rows if jump.reason]
+    if slow and view.residual is not None:
         console.print("* slow: the time approaches its limit slowly, so it is shown but not judged.", markup=False)
-        for number in slow[:_MOST_REASONS]:
-            console.print(f"  jump {number}: {reasons[number - 1]}", markup=False)
+        for jump in slow[:_MOST_REASONS]:
+            console.print(f"  jump {jump.number}: {jump.reason}", markup=False)
         if len(slow) > _MOST_REASONS:
             console.print(f"  and {len(slow) - _MOST_REASONS} more, on the page")
-    for warning in _warnings(tree):
+    for warning in _warnings(view):
         console.print(f"Warning: {warning}", markup=False)
-    if "verdict_sentence" in tree.attrs:
-        _print_verdict(console, tree)
+    if "verdict_sentence" in view.attributes:
+        _print_verdict(console, view.attributes)
 
 
-def print_agreement(reference: Reference, tree: xr.DataTree) -> None:
+def print_agreement(reference: Reference, tree: Tree) -> None:
     """The claim of a study, what was compared, and the verdict."""
+    view = record.TreeView.of(tree)
     console = _console()
     console.print(reference.claim, markup=False)
-    agreement = json.loads(tree.attrs["agreement"])
+    agreement = json.loads(view.attributes["agreement"])
     _print_table(
         ["quantity", "error", "tolerance", "agrees", "why this tolerance"],
         [
@@ -75,33 +80,28 @@ def print_agreement(reference: Reference, tree: xr.DataTree) -> None:
             for name, each in agreement.items()
         ],
     )
-    for warning in _warnings(tree):
+    for warning in _warnings(view):
         console.print(f"Warning: {warning}", markup=False)
-    _print_verdict(console, tree)
+    _print_verdict(console, view.attributes)
 
 
-def _staircase_row(predicted: xr.Dataset, residual: xr.Dataset | None, k: int) -> list[str]:
-    jump = predicted.isel(jump=k)
-    star = " *" if bool(jump["slow"]) else ""
-    cells = [f"{int(jump['jump'])}{star}", str(jump["learned"].item()), _number(jump["jump_time"])]
-    if residual is None:
-        return [*cells, _number(jump["loss_after"])]
-    seen = residual.isel(jump=k)
-    error = float(seen["jump_time_error"])
-    cells += [_number(seen["observed_jump_time"]), "–" if math.isnan(error) else f"{100 * error:+.1f} %"]
-    cells += [_number(jump["loss_after"]), _number(seen["observed_loss_after"])]
-    if "slope" in seen:
-        cells += [_number(jump["accelerated_time"]), _number(seen["slope"])]
-    return cells
+def _staircase_row(jump: Jump) -> list[str]:
+    cells = [f"{jump.number}{' *' if jump.slow else ''}", jump.learned, _number(jump.time)]
+    seen = jump.seen
+    if seen is None:
+        return [*cells, _number(jump.loss_after)]
+    cells += [_number(seen.time), "–" if math.isnan(seen.time_error) else f"{100 * seen.time_error:+.1f} %"]
+    cells += [_number(jump.loss_after), _number(seen.loss_after)]
+    return cells if seen.slope is None else [*cells, _number(jump.accelerated_time), _number(seen.slope)]
 
 
-def _warnings(tree: xr.DataTree) -> list[str]:
-    return json.loads(tree["predicted"].attrs.get("warnings", "[]"))
+def _warnings(view: TreeView) -> list[str]:
+    return [] if view.predicted is None else json.loads(view.predicted.attrs.get("warnings", "[]"))
 
 
-def _print_verdict(console: Console, tree: xr.DataTree) -> None:
-    colour = "green" if tree.attrs["verdict"] == "agree" else "red"
-    console.print(f"[bold {colour}]{escape(tree.attrs['verdict_sentence'])}")
+def _print_verdict(console: Console, attributes: Mapping[Any, Any]) -> None:
+    colour = "green" if attributes["verdict"] == "agree" else "red"
+    console.print(f"[bold {colour}]{escape(attributes['verdict_sentence'])}")
 
 
 def _print_table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> None:

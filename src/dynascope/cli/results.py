@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+# The face of a room loads what is behind it when it is used.
+from dynascope import record, report
 from dynascope.arguments import require, require_seed
 from dynascope.cli.progress import step
 
@@ -31,15 +33,12 @@ def check_before(folder: Path, seed: int) -> None:
 
 def write_results(tree: xr.DataTree, folder: Path, name: str) -> Path:
     """Write `dynascope-<name>.html` and `dynascope-<name>.zarr` into the folder; returns the path of the latter."""
-    from dynascope.record.store import save
-    from dynascope.report import write_page
-
     plain = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
     folder.mkdir(parents=True, exist_ok=True)
     with step("Writing the page and the record"):
-        record = save(tree, folder / f"dynascope-{plain}.zarr")
-        write_page(tree, folder / f"dynascope-{plain}.html")
-    return record
+        written = record.save(tree, folder / f"dynascope-{plain}.zarr")
+        report.write_page(tree, folder / f"dynascope-{plain}.html")
+    return written
 
 
 def print_json(answer: Any) -> None:

@@ -13,6 +13,8 @@ from dynascope.arguments import require
 from dynascope.comparison.curves import compare_curves
 from dynascope.comparison.jumps import compare_staircases
 from dynascope.record import CONVENTION, validate_record
+from dynascope.record import staircase_names as names
+from dynascope.record.staircase_view import is_staircase
 
 __all__ = ["Agreement", "compare", "unjudged"]
 
@@ -87,7 +89,7 @@ def compare(
     validate_record(predicted)
     if at_other_scale is not None:
         at_other_scale = _along_time(validate_record(at_other_scale))
-    if "jump_time" in predicted:
+    if is_staircase(predicted):
         residual, errors = compare_staircases(observed, predicted, at_other_scale)
     else:
         residual, errors = compare_curves(observed, predicted, (along,) if isinstance(along, str) else tuple(along))
@@ -139,11 +141,11 @@ _SETUP = (
 )
 
 _DEFAULTS = {
-    "jump_time": (0.12, "times of neighbouring jumps shift each other by about a tenth at usual scales"),
-    "level": (0.02, "a plateau is left before it is quite reached"),
-    "missing_jumps": (0.0, "every predicted jump must be seen"),
-    "extra_jumps": (0.0, "no other plateau may be seen"),
-    "slope": (0.05, "neighbouring jumps still overlap at finite scale"),
+    names.JUMP_TIME: (0.12, "times of neighbouring jumps shift each other by about a tenth at usual scales"),
+    names.LEVEL: (0.02, "a plateau is left before it is quite reached"),
+    names.MISSING_JUMPS: (0.0, "every predicted jump must be seen"),
+    names.EXTRA_JUMPS: (0.0, "no other plateau may be seen"),
+    names.SLOPE: (0.05, "neighbouring jumps still overlap at finite scale"),
 }
 _CURVE = (0.01, "one percent, unless the theory says otherwise")
 

@@ -7,7 +7,9 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.arguments import require
-from dynascope.record.clock import time_unit
+from dynascope.record import StaircaseView
+from dynascope.record import staircase_names as names
+from dynascope.record.staircase import staircase_residual
 
 __all__ = ["compare_staircases", "crossing_times", "resting_levels"]
 
@@ -89,50 +91,38 @@ def compare_staircases(
     Errors are predicted against observed: positive where the theory says later, or higher.
 
     Returns:
-        The residual over `jump`: `observed_jump_time`, `predicted_jump_time`, `jump_time_error` (relative),
-        `observed_loss_before`, `observed_loss_after` (midway in time between two jumps), `level_error` (over the
-        initial loss), and with a second scale `slope`, the difference of times over that of the units of accelerated
-        time, and `slope_error` (relative). And the largest errors of
-        `jump_time`, `level`, `slope`, with the numbers of `missing_jumps` and `extra_jumps`.
+        The residual over `jump` (see `record.staircase.staircase_residual`), in which a plateau is seen midway in time
+        between two jumps, and the slopes are differences of times over those of the units of accelerated time. And the
+        largest errors of times, levels and slopes, with the numbers of missing and of extra jumps.
 
     Raises:
         InputError: An observed record has no single loss over time, does not say its scale, or has that of the other.
     """
     time, loss = _curve(observed)
-    levels = np.append(predicted["loss_before"].to_numpy()[:1], predicted["loss_after"].to_numpy())
-    times = predicted["jump_time"].to_numpy()
-    slow = predicted["slow"].to_numpy() if "slow" in predicted else np.zeros(len(times), bool)
+    staircase = StaircaseView(predicted)
+    times, levels, slow = staircase.times, staircase.levels, staircase.slow
     middles = (levels[1:] + levels[:-1]) / 2
     found = crossing_times(time, loss, middles)
     ends = np.append((found[1:] + found[:-1]) / 2, time[-1])
     seen_after = np.where(np.isnan(found) | np.isnan(ends), np.nan, np.interp(ends, time, loss))
-    seen_before = np.append(loss[:1], seen_after[:-1])
     with np.errstate(divide="ignore", invalid="ignore"):
         # A jump found at time zero has no relative error.
         time_error = times / found - 1
     level_error = (levels[1:] - seen_after) / levels[0]
     available = ends - found
     settled = ~slow & ~np.append(slow[1:], False)
-    if "settling_time" in predicted:
+    if staircase.settling_times is not None:
         # A plateau that is left, or a run that ends, before the theory expects it to be flat says nothing of its level.
-        settled &= np.isnan(available) | (available >= predicted["settling_time"].to_numpy())
+        settled &= np.isnan(available) | (available >= staircase.settling_times)
     errors = {
-        "jump_time": _largest(time_error[~slow]),
-        "level": _largest(level_error[settled]),
-        "missing_jumps": float(np.sum(np.isnan(found)) + _merged(predicted, times, found, slow, time, loss)),
-        "extra_jumps": float(_unpredicted(time, loss, levels, slow, bool(predicted.attrs.get("complete", 1)))),
+        names.JUMP_TIME: _largest(time_error[~slow]),
+        names.LEVEL: _largest(level_error[settled]),
+        names.MISSING_JUMPS: float(np.sum(np.isnan(found)) + _merged(staircase, found, time, loss)),
+        names.EXTRA_JUMPS: float(_unpredicted(staircase, time, loss)),
     }
-    jumps = ("jump",)
-    variables = {
-        "observed_jump_time": (jumps, found),
-        "predicted_jump_time": (jumps, times),
-        "jump_time_error": (jumps, time_error),
-        "observed_loss_before": (jumps, seen_before),
-        "observed_loss_after": (jumps, seen_after),
-        "level_error": (jumps, level_error),
-    }
+    slope = slope_error = None
     if at_other_scale is not None:
-        difference = _time_unit(predicted, _scale(at_other_scale)) - _time_unit(predicted, _scale(observed))
+        difference = staircase.unit(_scale(at_other_scale)) - staircase.unit(_scale(observed))
         require(
             difference != 0,
             f"both observed records have the scale {_scale(observed)}",
@@ -142,10 +132,18 @@ def compare_staircases(
         )
         slope = (crossing_times(*_curve(at_other_scale), middles) - found) / difference
         with np.errstate(divide="ignore"):
-            slope_error = predicted["accelerated_time"].to_numpy() / slope - 1
-        variables |= {"slope": (jumps, slope), "slope_error": (jumps, slope_error)}
-        errors["slope"] = _largest(slope_error[~slow])
-    return xr.Dataset(variables, coords={"jump": predicted["jump"].to_numpy()}), errors
+            slope_error = staircase.accelerated_times / slope - 1
+        errors[names.SLOPE] = _largest(slope_error[~slow])
+    residual = staircase_residual(
+        predicted,
+        times=found,
+        time_errors=time_error,
+        levels=np.append(loss[:1], seen_after),
+        level_errors=level_error,
+        slopes=slope,
+        slope_errors=slope_error,
+    )
+    return residual, errors
 
 
 def _curve(record: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -169,16 +167,6 @@ def _scale(record: xr.Dataset) -> float:
     return float(record.attrs["scale"])
 
 
-def _exponential(predicted: xr.Dataset) -> bool:
-    """Whether small neurons grow exponentially, so that a plateau lasts long in units of the growth time."""
-    return int(predicted.attrs.get("degree", 2)) == 2 or bool(predicted.attrs.get("normalised", 0))
-
-
-def _time_unit(predicted: xr.Dataset, scale: float) -> float:
-    degree, normalised = predicted.attrs.get("degree", 2), predicted.attrs.get("normalised", 0)
-    return time_unit(scale, degree=int(degree), normalised=bool(normalised))
-
-
 def _largest(errors: np.ndarray) -> float:
     """The largest size among errors; NaN if there are none, infinite if one is unknown."""
     if not errors.size:
@@ -186,16 +174,16 @@ def _largest(errors: np.ndarray) -> float:
     return float(np.max(np.where(np.isnan(errors), np.inf, np.abs(errors))))
 
 
-def _merged(predicted, times, found, slow, time, loss) -> int:
+def _merged(staircase: StaircaseView, found: np.ndarray, time: np.ndarray, loss: np.ndarray) -> int:
     """Predicted jumps that do not separate from the one before, though a long plateau should lie between."""
-    growth = predicted["accelerated_time"].to_numpy()
+    times, growth, slow = staircase.times, staircase.accelerated_times, staircase.slow
     merged = 0
-    log_inverse_scale = -np.log(float(predicted.attrs.get("scale", 1.0)))
+    log_inverse_scale = -np.log(float(staircase.record.attrs.get("scale", 1.0)))
     rate = np.maximum(-np.gradient(loss, time), 0.0)
-    drops = (predicted["loss_before"] - predicted["loss_after"]).to_numpy()
+    drops = -np.diff(staircase.levels)
     for j in range(1, len(times)):
         e_folds = log_inverse_scale * (growth[j] - growth[j - 1]) / growth[j]
-        if not _exponential(predicted):
+        if not staircase.exponential:
             # A blow-up has no rate of its own; its duration is that of a drop at the fastest descent seen.
             e_folds = (times[j] - times[j - 1]) * rate.max() / drops[j]
         if slow[j - 1] or slow[j] or e_folds < _SEPARATE_E_FOLDS or not np.isfinite(found[j - 1 : j + 1]).all():
@@ -207,11 +195,12 @@ def _merged(predicted, times, found, slow, time, loss) -> int:
     return merged
 
 
-def _unpredicted(time: np.ndarray, loss: np.ndarray, levels: np.ndarray, slow: np.ndarray, complete: bool) -> int:
+def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -> int:
     """Observed plateaus at no predicted level, and a further descent below the last one, if that is to be the last."""
+    levels, slow = staircase.levels, staircase.slow
     # A run that begins above the first level has something to learn that nobody predicted.
     extra = int(loss[0] > levels[0] * (1 + _LEVEL_SHARE))
-    if not complete:
+    if not staircase.complete:
         above = max(int(np.argmax(loss < levels[-1])), 1) if loss[-1] < levels[-1] else len(loss)
         time, loss = time[:above], loss[:above]
     for level, drop in resting_levels(time, loss):

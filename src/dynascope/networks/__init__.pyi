@@ -5,6 +5,7 @@ from .constructions import two_layer_composition as two_layer_composition
 from .convolutional import Convolutional as Convolutional
 from .deep_diagonal import DeepDiagonal as DeepDiagonal
 from .deep_linear import DeepLinear as DeepLinear
+from .deep_linear import linear_layers as linear_layers
 from .diagonal_linear import DiagonalLinear as DiagonalLinear
 from .kinds import network_for as network_for
 from .linear_attention import LinearAttention as LinearAttention

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -12,8 +13,9 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_positive, require_seed
+from dynascope.networks.two_layer import TwoLayer
 
-__all__ = ["DeepLinear"]
+__all__ = ["DeepLinear", "linear_layers"]
 
 
 class DeepLinear(eqx.Module):
@@ -78,3 +80,21 @@ class DeepLinear(eqx.Module):
         for weight in self.weights:
             x = x @ weight
         return x
+
+
+def linear_layers(network: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """(W₁, W₂), in float64, if the network is f(x) = x W₁ W₂; None for any other.
+
+    Args:
+        network: Any network.
+
+    Example:
+        >>> first, second = linear_layers(TwoLayer(3, 5, 2))
+        >>> first.shape, second.shape, linear_layers(DeepLinear((3, 5, 5, 2)))
+        ((3, 5), (5, 2), None)
+    """
+    if isinstance(network, TwoLayer) and network.activation.linear and network.activation.positive == 1:
+        return np.asarray(network.first, np.float64), np.asarray(network.second, np.float64)
+    if isinstance(network, DeepLinear) and len(network.weights) == 2:
+        return np.asarray(network.weights[0], np.float64), np.asarray(network.weights[1], np.float64)
+    return None

@@ -1,4 +1,4 @@
-"""What of a record is drawn, before any drawing library: the curves, staircases and features of a tree.
+"""What of a record is drawn, before any drawing library: the curves and staircases of a tree.
 
 `plot` draws these for files and `report` draws them for pages, so that both show the same thing in the same colours.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,34 +15,20 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.arguments import require
-from dynascope.record import DIMENSIONS
+from dynascope.errors import InputError
+from dynascope.record import StaircaseView, TreeView
+from dynascope.record.tree_view import Tree
 
-__all__ = [
-    "Trace",
-    "curve_names",
-    "curves",
-    "has_features",
-    "has_staircase",
-    "is_logarithmic",
-    "is_power_law",
-    "learned_features",
-    "plane",
-    "planes",
-    "side",
-    "staircase",
-]
+__all__ = ["Trace", "corners", "curve_names", "curves", "plane", "planes", "staircase"]
 
 # The colours of Okabe and Ito, which the colour-blind can tell apart; those that stand out on white come first.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999999")
 OBSERVED, PREDICTED = PALETTE[:2]
+FAINT = "#777777"
 _AXES = (
     *("time", "step", "length", "scaling_parameter", "scale", "learning_rate", "samples", "neurons", "compute"),
     *("mode", "sample", "neuron", "exponent"),
 )
-_LOGARITHMIC = ("scaling_parameter", "scale", "learning_rate", "samples", "compute", "neurons")
-_DECADES = 100.0  # less of a span does not need a logarithmic axis
-_DECADE = 10.0  # nor does less of a span of values
-_STRAIGHT = 0.97  # correlation of logarithms from which on a curve is seen best between two logarithmic axes
 _ENSEMBLE = ("seed", "scale", "learning_rate")
 
 
@@ -68,26 +54,15 @@ class Trace(NamedTuple):
     y: Float[np.ndarray, " n"]
 
 
-def side(tree: xr.DataTree | xr.Dataset, name: str) -> xr.Dataset | None:
-    """One side of a tree, "observed" or "predicted", or None. A record alone is the side that its contents tell."""
-    tree = xr.DataTree(tree) if isinstance(tree, xr.Dataset) else tree
-    record = tree[name].to_dataset() if name in tree.children else tree.to_dataset()
-    if name not in tree.children:
-        alone = "predicted" if "theory" in record.attrs or "jump_time" in record else "observed"
-        if alone != name:
-            return None
-    return record if record.data_vars else None
-
-
-def curve_names(tree: xr.DataTree | xr.Dataset) -> list[str]:
+def curve_names(tree: Tree) -> list[str]:
     """Variables of either side that are curves: over time, steps, scales or learning rates. Shared ones come first."""
-    records = [record for name in ("observed", "predicted") if (record := side(tree, name)) is not None]
+    records = TreeView.of(tree).sides.values()
     found = [[str(name) for name, values in record.data_vars.items() if _is_curve(values)] for record in records]
     shared = [name for name in found[0] if name in found[-1]] if len(found) == 2 else []
     return list(dict.fromkeys([*shared, *itertools.chain(*found)]))
 
 
-def curves(tree: xr.DataTree | xr.Dataset, variable: str) -> list[Trace]:
+def curves(tree: Tree, variable: str) -> list[Trace]:
     """The lines of a variable on both sides, one colour for each mode, layer or other member.
 
     Seeds share a colour; so do scales and learning rates where the variable also has modes or the like.
@@ -95,20 +70,18 @@ def curves(tree: xr.DataTree | xr.Dataset, variable: str) -> list[Trace]:
     Raises:
         InputError: Neither side has such a curve.
     """
-    names = curve_names(tree)
-    require(
-        variable in names,
-        f"no side of the tree has a curve {variable!r}",
-        argument="variable",
-        value=variable,
-        remedy=f"choose one of {', '.join(names)}" if names else "pass a tree with a variable over time",
-    )
-    records = {name: record for name in ("observed", "predicted") if (record := side(tree, name)) is not None}
+    view = TreeView.of(tree)
     found = {
-        name: list(_lines(record[variable]))
-        for name, record in records.items()
-        if variable in record and _is_curve(record[variable])
+        name: list(_lines(record[variable])) for name, record in view.sides.items() if _has_curve(record, variable)
     }
+    if not found:
+        names = curve_names(view)
+        raise InputError(
+            f"no side of the tree has a curve {variable!r}",
+            argument="variable",
+            value=variable,
+            remedy=f"choose one of {', '.join(names)}" if names else "pass a tree with a variable over time",
+        )
     labels = list(dict.fromkeys(label for each in found.values() for label, *_ in each))
     colours = dict(zip(labels, _colours(len(labels)), strict=True))
     traces = []
@@ -119,69 +92,30 @@ def curves(tree: xr.DataTree | xr.Dataset, variable: str) -> list[Trace]:
     return traces
 
 
-def is_logarithmic(lines: Sequence[Trace]) -> bool:
-    """Whether the horizontal axis is to be logarithmic: by its kind, or as its points (after a zero) keep a ratio.
-
-    Example:
-        >>> x = np.geomspace(1.0, 1e6, 20)
-        >>> [is_logarithmic([Trace("observed", "", OBSERVED, True, "time", each, x)]) for each in (x, np.arange(20.0))]
-        [True, False]
-    """
-    if lines[0].axis in _LOGARITHMIC:
-        return True
-    x = lines[0].x[1:] if len(lines[0].x) and lines[0].x[0] == 0 else lines[0].x
-    if len(x) < 4 or not np.all(x > 0) or x[-1] < _DECADES * x[0]:
-        return False
-    return bool(np.ptp(np.diff(np.log(x))) < 1e-3 * np.log(x[1] / x[0]))
-
-
-def is_power_law(lines: Sequence[Trace]) -> bool:
-    """Whether the vertical axis is to be logarithmic too: most curves are about straight between logarithmic axes.
-
-    Example:
-        >>> x = np.geomspace(1.0, 1e6, 20)
-        >>> [is_power_law([Trace("observed", "", OBSERVED, True, "time", x, y)]) for y in (x**-0.5, 1 / (1 + x / 1e5))]
-        [True, False]
-    """
-    if not is_logarithmic(lines):
-        return False
-    values = np.concatenate([line.y for line in lines])
-    if not np.all(values > 0) or values.max() < _DECADE * values.min():
-        return False
-    return bool(np.median([_straightness(line.x, line.y) for line in lines]) > _STRAIGHT)
-
-
-def _straightness(x: np.ndarray, y: np.ndarray) -> float:
-    """Size of the correlation of ln x and ln y where x is positive; zero for a constant or fewer than three points."""
-    x, y = np.log(x[x > 0]), np.log(y[x > 0])
-    if len(x) < 3 or np.ptp(y) == 0:
-        return 0.0
-    return float(abs(np.corrcoef(x, y)[0, 1]))
-
-
-def planes(tree: xr.DataTree | xr.Dataset) -> list[tuple[str, str]]:
+def planes(tree: Tree) -> list[tuple[str, str]]:
     """The pairs of variables that the tree asks to be drawn against each other, if a side has both."""
-    asked = json.loads(tree.attrs.get("planes", "[]"))
-    return [(x, y) for x, y in asked if any(True for _ in _sides_with(tree, x, y))]
+    view = TreeView.of(tree)
+    asked = json.loads(view.attributes.get("planes", "[]"))
+    return [(x, y) for x, y in asked if _sides_with(view, x, y)]
 
 
-def plane(tree: xr.DataTree | xr.Dataset, horizontal: str, vertical: str) -> list[Trace]:
+def plane(tree: Tree, horizontal: str, vertical: str) -> list[Trace]:
     """The paths that two variables over the same dimensions draw together, one colour for each member.
 
     Raises:
         InputError: Neither side has both as curves over the same dimensions.
     """
-    pairs = list(_sides_with(tree, horizontal, vertical))
+    view = TreeView.of(tree)
+    sides = _sides_with(view, horizontal, vertical)
     require(
-        bool(pairs),
+        bool(sides),
         f"no side of the tree has curves {horizontal!r} and {vertical!r} over the same dimensions",
         argument="horizontal",
         value=horizontal,
-        remedy=f"choose two of {', '.join(curve_names(tree))}",
+        remedy=f"choose two of {', '.join(curve_names(view))}",
     )
-    found = curves(tree, vertical)
-    other = {(line.side, line.label): line.y for line in curves(tree, horizontal)}
-    sides = {name for name, _ in pairs}
+    found = curves(view, vertical)
+    other = {(line.side, line.label): line.y for line in curves(view, horizontal)}
     return [
         line._replace(axis=horizontal, x=other[line.side, line.label])
         for line in found
@@ -189,27 +123,21 @@ def plane(tree: xr.DataTree | xr.Dataset, horizontal: str, vertical: str) -> lis
     ]
 
 
-def _sides_with(tree: xr.DataTree | xr.Dataset, *names: str) -> Iterator[tuple[str, xr.Dataset]]:
+def _sides_with(view: TreeView, *names: str) -> set[str]:
     """The sides that have all these variables as curves over the same dimensions."""
-    for name in ("observed", "predicted"):
-        record = side(tree, name)
-        if record is None or not all(each in record and _is_curve(record[each]) for each in names):
-            continue
-        if len({frozenset(record[each].dims) for each in names}) == 1:
-            yield name, record
+    sides = {side: record for side, record in view.sides.items() if all(_has_curve(record, name) for name in names)}
+    return {side for side, record in sides.items() if len({frozenset(record[name].dims) for name in names}) == 1}
+
+
+def _has_curve(record: xr.Dataset, name: str) -> bool:
+    return name in record and _is_curve(record[name])
 
 
 def _is_curve(values: xr.DataArray) -> bool:
     return bool(set(_AXES) & set(values.dims)) and "jump" not in values.dims and values.dtype.kind in "fiub"
 
 
-def has_staircase(tree: xr.DataTree | xr.Dataset) -> bool:
-    """Whether the prediction is a staircase."""
-    predicted = side(tree, "predicted")
-    return predicted is not None and {"jump_time", "loss_before", "loss_after"} <= set(predicted)
-
-
-def staircase(tree: xr.DataTree | xr.Dataset) -> list[Trace]:
+def staircase(tree: Tree) -> list[Trace]:
     """The observed loss and the predicted staircase: level at the plateaus, upright at the jumps.
 
     The staircase ends with the observation, unless jumps are predicted later; then it shows as much time again.
@@ -217,56 +145,33 @@ def staircase(tree: xr.DataTree | xr.Dataset) -> list[Trace]:
     Raises:
         InputError: The tree holds neither an observed loss nor predicted jumps.
     """
-    observed, predicted = side(tree, "observed"), side(tree, "predicted")
-    seen = [] if observed is None or "loss" not in curve_names(observed) else list(_lines(observed["loss"]))
+    view = TreeView.of(tree)
+    observed = view.observed
+    seen = list(_lines(observed["loss"])) if observed is not None and _has_curve(observed, "loss") else []
     require(
-        bool(seen) or has_staircase(tree),
+        bool(seen) or view.staircase is not None,
         "the tree has neither an observed loss nor predicted jumps",
         argument="tree",
         remedy="pass what predict, observe or compare return",
     )
     traces = [Trace("observed", "", OBSERVED, len(seen) == 1, axis, x, y) for _, axis, x, y in seen]
-    if predicted is not None and has_staircase(tree):
-        steps = list(_members(predicted))
-        times = predicted["jump_time"].to_numpy()
+    if view.staircase is not None:
+        members = list(view.staircase.members())
+        times = view.staircase.times
         end = 1.15 * np.max(times[np.isfinite(times)], initial=0.0)
         if seen:
             last = max(float(x[-1]) for _, _, x, _ in seen)
             end = np.clip(end, last, 2 * last)
-        for step in steps:
-            x, y = _path(step, float(end) or 1.0)
-            traces.append(Trace("predicted", "", PREDICTED, len(steps) == 1, "time", x, y))
+        for member in members:
+            x, y = _path(member, float(end) or 1.0)
+            traces.append(Trace("predicted", "", PREDICTED, len(members) == 1, "time", x, y))
     return traces
 
 
-def has_features(tree: xr.DataTree | xr.Dataset) -> bool:
-    """Whether the prediction says which features are learned."""
-    predicted = side(tree, "predicted")
-    return predicted is not None and any(name in predicted for name in ("input_feature", "coefficient"))
-
-
-def learned_features(tree: xr.DataTree | xr.Dataset) -> tuple[xr.DataArray, tuple[int, int] | None]:
-    """What is learned at each jump, (jump, feature), and (height, width) if the inputs are images.
-
-    Of an ensemble the first member is taken.
-
-    Raises:
-        InputError: The prediction names no features.
-    """
-    require(
-        has_features(tree),
-        "the prediction names no features",
-        argument="tree",
-        remedy="pass a tree whose predicted side has input_feature or coefficient",
-    )
-    predicted = side(tree, "predicted")
-    assert predicted is not None
-    values = predicted["input_feature" if "input_feature" in predicted else "coefficient"]
-    values = values.isel({name: 0 for name in values.dims if name not in ("jump", "feature")})
-    values = values.transpose("jump", "feature")
-    setup = tree["setup"].attrs if isinstance(tree, xr.DataTree) and "setup" in tree.children else {}
-    height, width = json.loads({**predicted.attrs, **setup}.get("image_shape", "null")) or (0, 0)
-    return values, (height, width) if height * width == values.sizes["feature"] else None
+def corners(line: Trace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The time of each jump on the path of a staircase, and the loss before and after it."""
+    # Two points for the start, two for each jump, one for the end.
+    return line.x[2:-1:2], line.y[2:-1:2], line.y[3:-1:2]
 
 
 def _lines(values: xr.DataArray) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
@@ -278,29 +183,19 @@ def _lines(values: xr.DataArray) -> Iterator[tuple[str, str, np.ndarray, np.ndar
     x = values[axis].to_numpy().astype(float)
     for index in np.ndindex(values.shape[:-1]):
         at = dict(zip(others, index, strict=True))
-        label = ", ".join(f"{_words(name)} {_short(values[name].to_numpy()[at[name]])}" for name in named)
+        label = ", ".join(f"{name.replace('_', ' ')} {_short(values[name].to_numpy()[at[name]])}" for name in named)
         yield label, axis, x, values.to_numpy()[index].astype(float)
 
 
-def _members(record: xr.Dataset) -> Iterator[xr.Dataset]:
-    """The staircases of an ensemble, one by one."""
-    others = [name for name in record["jump_time"].dims if name != "jump"]
-    for index in np.ndindex(*(record.sizes[name] for name in others)):
-        yield record.isel(dict(zip(others, index, strict=True)))
-
-
-def _path(step: xr.Dataset, end: float) -> tuple[np.ndarray, np.ndarray]:
-    times, before, after = (step[name].to_numpy() for name in ("jump_time", "loss_before", "loss_after"))
+def _path(steps: StaircaseView, end: float) -> tuple[np.ndarray, np.ndarray]:
+    times, levels = steps.times, steps.levels
     # A jump at an infinite or unknown time is never reached, nor is what would follow it.
-    reached = np.logical_and.accumulate(np.isfinite(times) & (times <= end))
-    start = before[0] if len(before) else step.attrs.get("initial_loss", np.nan)
-    times, before, after = times[reached], before[reached], after[reached]
+    reached = int(np.logical_and.accumulate(np.isfinite(times) & (times <= end)).sum())
+    times, levels = times[:reached], levels[: reached + 1]
     # The first plateau needs a point at positive time, or a logarithmic axis would drop it.
     first = times[0] / 10 if len(times) else end / 10
-    last = after[-1] if len(after) else start
     x = np.concatenate([[0.0, first], np.repeat(times, 2), [end]])
-    y = np.concatenate([[start, start], np.stack([before, after], axis=1).ravel(), [last]])
-    return x, y
+    return x, np.concatenate([levels[:1], np.repeat(levels, 2)])
 
 
 def _colours(count: int) -> list[str]:
@@ -312,14 +207,5 @@ def _colours(count: int) -> list[str]:
     return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in mixed]
 
 
-def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
 def _short(label: object) -> str:
     return f"{label:.4g}" if isinstance(label, float) else str(label)
-
-
-def axis_label(name: str) -> str:
-    """What an axis is called: the record's own words for a dimension, plain words for a variable."""
-    return DIMENSIONS.get(name, _words(name))

@@ -1,2 +1,1 @@
 from .prediction import predict as predict
-from .prediction import staircase_record as staircase_record

@@ -10,12 +10,13 @@ import xarray as xr
 
 from dynascope.alternating.flow import alternating_flow
 from dynascope.networks.two_layer import TwoLayer
-from dynascope.record.clock import time_unit
+from dynascope.record import StaircaseView, is_exponential, other_scale, time_unit
+from dynascope.record.staircase import slopes_between, with_slow_jumps, with_tolerances
 
 __all__ = ["predict_by_alternation"]
 
-# The other scale, as a factor, for the slope of the times: far in the logarithm, near where times grow as a power.
-_FAR, _NEAR = 1e-2, 0.5
+# Where the other scale is for the slope of the times, nearer than a training must go.
+_FACTOR, _DIVISOR = 1e-2, 2.0
 _REST = 5.0  # e-folds of growth of the next neuron that the active ones need to come to rest
 
 
@@ -45,47 +46,42 @@ def predict_by_alternation(
         >>> staircase["accelerated_time"].to_numpy().round(3), staircase["loss_after"].to_numpy().round(3)
         (array([2.082, 3.268]), array([0.181, 0.   ]))
     """
-    other_scale = scale * (_FAR if network.degree == 2 or normalised else _NEAR)
+    kind = {"degree": network.degree, "normalised": normalised}
+    second = other_scale(scale, **kind, factor=_FACTOR, divisor=_DIVISOR)
     here, there = (
-        alternating_flow(network, task, scale=each, normalised=normalised, jumps=jumps) for each in (scale, other_scale)
+        alternating_flow(network, task, scale=each, normalised=normalised, jumps=jumps) for each in (scale, second)
     )
-    units = [time_unit(each, degree=network.degree, normalised=normalised) for each in (scale, other_scale)]
     warnings = json.loads(here.attrs["warnings"])
     if here.sizes["jump"] == there.sizes["jump"]:
-        slopes = (there["jump_time"] - here["jump_time"]).to_numpy() / (units[1] - units[0])
-        here["accelerated_time"] = ("jump", slopes)
+        here = slopes_between(here, there)
     else:
         warnings.append(
-            f"At scale {other_scale:g} there are {there.sizes['jump']} jumps instead of {here.sizes['jump']}, so that "
+            f"At scale {second:g} there are {there.sizes['jump']} jumps instead of {here.sizes['jump']}, so that "
             "accelerated times are those of one scale, without their limit."
         )
-    logarithmic = network.degree == 2 or normalised
-    if logarithmic and here.sizes["jump"]:
+    exponential = is_exponential(**kind)
+    if exponential and here.sizes["jump"]:
         here = _with_short_plateaus_marked(here)
-    offset = 2.2 / units[0] if logarithmic else 0.1
-    kind = network.activation.name if isinstance(network, TwoLayer) else type(network).__name__
-    here = here.assign_attrs(
-        network=kind,
-        warnings=json.dumps(warnings, ensure_ascii=False),
-        jump_time_tolerance=offset,
-        jump_time_tolerance_reason="times are predicted up to an offset that hardly grows as the scale goes to zero",
-        slope_tolerance=0.05,
-        slope_tolerance_reason="neighbouring jumps still overlap at finite scale",
+    offset = 2.2 / time_unit(scale, **kind) if exponential else 0.1
+    name = network.activation.name if isinstance(network, TwoLayer) else type(network).__name__
+    here = with_tolerances(
+        here.assign_attrs(network=name, warnings=json.dumps(warnings, ensure_ascii=False)),
+        jump_time=(offset, "times are predicted up to an offset that hardly grows as the scale goes to zero"),
+        slope=(0.05, "neighbouring jumps still overlap at finite scale"),
     )
     return _with_features(here, network, task) if isinstance(network, TwoLayer) else here
 
 
 def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:
     """Mark the jumps before which the active neurons have no time to come to rest, and those that follow such a one."""
-    gaps = np.diff(record["jump_time"].to_numpy())
+    gaps = np.diff(StaircaseView(record).times)
     e_folds = np.append(np.inf, gaps * record["growth_rate"].to_numpy()[1:])
-    short = e_folds < _REST
-    reasons = np.where(
-        short,
-        [f"the plateau before it lasts {each:.1f} e-folds only" for each in e_folds],
-        np.where(np.cumsum(short) > 0, "an earlier plateau was too short, and the path may differ from there on", ""),
-    )
-    return record.assign(slow=("jump", np.cumsum(short) > 0), reason=("jump", reasons))
+    reasons, marked = [], False
+    for each in e_folds:
+        after = "an earlier plateau was too short, and the path may differ from there on" if marked else ""
+        marked = marked or bool(each < _REST)
+        reasons.append(f"the plateau before it lasts {each:.1f} e-folds only" if each < _REST else after)
+    return with_slow_jumps(record, reasons)
 
 
 def _with_features(record: xr.Dataset, network: TwoLayer, task: Any) -> xr.Dataset:

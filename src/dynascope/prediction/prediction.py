@@ -11,21 +11,21 @@ import xarray as xr
 
 from dynascope.arguments import require, require_positive
 from dynascope.errors import InputError
-from dynascope.networks.deep_linear import DeepLinear
+from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import network_for
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
 from dynascope.networks.neuron_sum import SumOfNeurons
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction.alternating_flow import predict_by_alternation
-from dynascope.record import Staircase, make_record
+from dynascope.record import Staircase, staircase_record
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task
 from dynascope.theory.attention.linear_attention import linear_attention_staircase
 from dynascope.theory.attention.merged_attention import merged_attention_staircase
 from dynascope.theory.staircase import diagonal_staircase, linear_staircase
 
-__all__ = ["linear_layers", "predict", "staircase_record"]
+__all__ = ["predict"]
 
 
 def predict(
@@ -54,10 +54,11 @@ def predict(
         jumps: Number of jumps after which to stop; None for all.
 
     Returns:
-        A staircase record. Over `jump`: `jump_time` (gradient-flow time at this scale), `accelerated_time` (limit of
-        the time over the unit of `record.time_unit`, log(1/scale) for degree 2, as the scale goes to zero),
-        `loss_before`, `loss_after`, `learned`, `slow` with its `reason`, and what the theory knows of the feature. The
-        attribute `theory` names the theory that was used, `complete` says whether there are no further jumps.
+        A staircase record (see `record.staircase_record`): over the jumps the time at this scale, the accelerated time
+        (limit of the time over the unit of `record.time_unit`, log(1/scale) for degree 2, as the scale goes to zero),
+        the loss before and after, what is learned, which jumps are slow and why, and what the theory knows of the
+        feature. The attribute `theory` names the theory that was used, `complete` says whether there are no further
+        jumps.
 
     Raises:
         InputError: No theory fits the pair (the message lists what does), or an argument is outside its domain.
@@ -106,15 +107,6 @@ class _Theory:
     time_offset_reason: str
     slope_tolerance: float
     slope_reason: str
-
-
-def linear_layers(network: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """(W₁, W₂) if the network is linear with two layers, else None."""
-    if isinstance(network, TwoLayer) and network.activation.linear and network.activation.positive == 1:
-        return np.asarray(network.first, np.float64), np.asarray(network.second, np.float64)
-    if isinstance(network, DeepLinear) and len(network.weights) == 2:
-        return np.asarray(network.weights[0], np.float64), np.asarray(network.weights[1], np.float64)
-    return None
 
 
 def _solve_linear(task: Task, network: Any, scale: float) -> Staircase:
@@ -232,62 +224,4 @@ def _judged_by(theory: _Theory, staircase: Staircase, task: Any, scale: float) -
         network=theory.kind,
         jump_time_tolerance=(offset, theory.time_offset_reason),
         slope_tolerance=(theory.slope_tolerance, theory.slope_reason),
-    )
-
-
-def staircase_record(
-    staircase: Staircase,
-    task: Any,
-    *,
-    scale: float,
-    network: str,
-    jump_time_tolerance: tuple[float, str],
-    slope_tolerance: tuple[float, str],
-) -> xr.Dataset:
-    """The predicted record of a staircase that a theory has computed.
-
-    Args:
-        staircase: What the theory returned.
-        task: The data, or the expectation, that it is about.
-        scale: Factor on the weights at the start.
-        network: Name of the kind of network.
-        jump_time_tolerance: Relative error of times below which theory and experiment agree, and the reason for it.
-        slope_tolerance: The same for slopes of the times against the unit of accelerated time.
-
-    Returns:
-        A staircase record, as `predict` returns it.
-    """
-    variables = {
-        "jump_time": (("jump",), staircase.times),
-        "accelerated_time": (("jump",), staircase.accelerated_times),
-        "loss_before": (("jump",), staircase.levels[:-1]),
-        "loss_after": (("jump",), staircase.levels[1:]),
-        "learned": (("jump",), np.array(staircase.learned, dtype=str)),
-        "slow": (("jump",), np.array([bool(reason) for reason in staircase.slow], dtype=bool)),
-        "reason": (("jump",), np.array(staircase.slow, dtype=str)),
-        **staircase.features,
-    }
-    coordinates: dict[str, Any] = {"jump": np.arange(1, len(staircase.times) + 1)}
-    for dimensions, values in variables.values():
-        for name, length in zip(dimensions, np.shape(values), strict=True):
-            names = getattr(task, f"{name}_names", ())
-            coordinates.setdefault(name, np.array(names) if len(names) == length else np.arange(length))
-    return make_record(
-        variables,
-        coordinates,
-        attributes={
-            "theory": staircase.theory,
-            "reference": staircase.reference,
-            "network": network,
-            "degree": staircase.degree,
-            "normalised": staircase.normalised,
-            "scale": scale,
-            "initial_loss": float(staircase.levels[0]),
-            "warnings": list(staircase.warnings),
-            "jump_time_tolerance": jump_time_tolerance[0],
-            "jump_time_tolerance_reason": jump_time_tolerance[1],
-            "slope_tolerance": slope_tolerance[0],
-            "slope_tolerance_reason": slope_tolerance[1],
-            **task.attributes(),
-        },
     )

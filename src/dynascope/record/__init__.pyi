@@ -1,9 +1,15 @@
+from .clock import is_exponential as is_exponential
+from .clock import other_scale as other_scale
 from .clock import time_unit as time_unit
 from .schema import CONVENTION as CONVENTION
 from .schema import DIMENSIONS as DIMENSIONS
 from .schema import make_record as make_record
 from .schema import validate_record as validate_record
 from .staircase import Staircase as Staircase
+from .staircase import staircase_record as staircase_record
+from .staircase import training_time as training_time
+from .staircase_view import StaircaseView as StaircaseView
 from .store import export as export
 from .store import load as load
 from .store import save as save
+from .tree_view import TreeView as TreeView

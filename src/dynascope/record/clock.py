@@ -1,4 +1,4 @@
-"""The unit of time in which small networks learn at a pace that does not depend on the initialisation scale."""
+"""The clock of small networks: how their times grow as the initialisation scale falls, and scales that tell it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 
 from dynascope.arguments import require, require_positive
 
-__all__ = ["time_unit"]
+__all__ = ["is_exponential", "other_scale", "time_unit"]
+
+_LEAST = 1e-300  # no scale below it has another far below itself
 
 
 def time_unit(scale: float, *, degree: int = 2, normalised: bool = False) -> float:
@@ -37,7 +39,7 @@ def time_unit(scale: float, *, degree: int = 2, normalised: bool = False) -> flo
     require_positive(scale=scale)
     require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
     require(degree >= 2, f"degree is {degree}", argument="degree", value=degree, remedy="choose at least two")
-    if degree == 2 or normalised:
+    if is_exponential(degree=degree, normalised=normalised):
         return -math.log(scale)
     exponent = (2 - degree) * math.log10(scale)
     require(
@@ -48,3 +50,46 @@ def time_unit(scale: float, *, degree: int = 2, normalised: bool = False) -> flo
         remedy="choose a larger scale, or the homogeneity-normalised flow",
     )
     return scale ** (2 - degree)
+
+
+def is_exponential(*, degree: int = 2, normalised: bool = False) -> bool:
+    """Whether a small neuron grows exponentially, ‖θ‖' ∝ ‖θ‖, so that times grow as log(1/α) and not as a power of α.
+
+    Args:
+        degree: κ, the degree of homogeneity of a neuron in its own weights.
+        normalised: Whether the flow is the homogeneity-normalised one.
+
+    Example:
+        >>> is_exponential(), is_exponential(degree=3), is_exponential(degree=3, normalised=True)
+        (True, False, True)
+    """
+    return degree == 2 or normalised
+
+
+def other_scale(
+    scale: float,
+    *,
+    degree: int = 2,
+    normalised: bool = False,
+    factor: float = 1e-4,
+    divisor: float = 3.0,
+) -> float:
+    """The scale from which to train, or predict, again for the slope of the times against the unit of accelerated time.
+
+    Args:
+        scale: α, the factor on the initial weights the first time.
+        degree: κ ≥ 2, the degree of homogeneity of a neuron in its own weights.
+        normalised: Whether the flow is the homogeneity-normalised one.
+        factor: What the scale is multiplied by where times grow as log(1/α), so that the other one must be far.
+        divisor: What the scale is divided by where times grow as a power of α, so that another is soon out of reach.
+
+    Returns:
+        The other scale; above the first where it is so small (1e-300) that there is no number far below it.
+
+    Example:
+        >>> other_scale(1e-8), other_scale(3e-3, degree=3), other_scale(1e-320) > 1e-320
+        (1e-12, 0.001, True)
+    """
+    if not is_exponential(degree=degree, normalised=normalised):
+        return scale / divisor
+    return scale * factor if scale > _LEAST else scale / factor

@@ -16,6 +16,7 @@ import xarray as xr
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.record.staircase_names import JUMP_TIME, LOSS_AFTER, LOSS_BEFORE
 
 __all__ = ["CONVENTION", "DIMENSIONS", "make_record", "validate_record"]
 
@@ -57,7 +58,7 @@ DIMENSIONS = {
     "run": "training run",
 }
 
-_NEVER_NEGATIVE = ("loss", "test_loss", "loss_before", "loss_after", "kernel_distance", "jump_time")
+_NEVER_NEGATIVE = ("loss", "test_loss", LOSS_BEFORE, LOSS_AFTER, "kernel_distance", JUMP_TIME)
 
 
 def make_record(

@@ -1,14 +1,28 @@
-"""What every theory of a staircase returns."""
+"""A staircase: what every theory of one returns, its record, and how long a training must be to show it."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 
-__all__ = ["Staircase"]
+from dynascope.record import staircase_names as names
+from dynascope.record.schema import make_record
+from dynascope.record.staircase_view import StaircaseView
+
+__all__ = [
+    "Staircase",
+    "slopes_between",
+    "staircase_record",
+    "staircase_residual",
+    "training_time",
+    "with_slow_jumps",
+    "with_tolerances",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,3 +56,186 @@ class Staircase:
     warnings: tuple[str, ...] = ()
     degree: int = 2
     normalised: bool = False
+
+
+@runtime_checkable
+class Described(Protocol):
+    """A task as a record needs it; `feature_names` and the like label the dimensions of the same name."""
+
+    def attributes(self) -> Mapping[str, Any]:
+        """What the task says of itself in a record."""
+        ...
+
+
+def staircase_record(
+    staircase: Staircase,
+    task: Described,
+    *,
+    scale: float,
+    network: str,
+    jump_time_tolerance: tuple[float, str] | None = None,
+    slope_tolerance: tuple[float, str] | None = None,
+) -> xr.Dataset:
+    """The predicted record of a staircase that a theory has computed.
+
+    Args:
+        staircase: What the theory returned.
+        task: The data, or the expectation, that it is about.
+        scale: Factor on the weights at the start.
+        network: Name of the kind of network.
+        jump_time_tolerance: Relative error of times below which theory and experiment agree, and the reason for it;
+            if not said, that of `compare`.
+        slope_tolerance: The same for slopes of the times against the unit of accelerated time.
+
+    Returns:
+        A staircase record. Over `jump`: `jump_time` (gradient-flow time at this scale), `accelerated_time`,
+        `loss_before`, `loss_after`, `learned`, `slow` with its `reason`, and the features of the staircase.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> task = SimpleNamespace(attributes=lambda: {"task": "an example"})
+        >>> times, levels = (np.array([0.5]), np.array([9.2])), np.array([1.0, 0.0])
+        >>> steps = Staircase(*times, levels, learned=("it",), slow=("",), features={}, theory="a theory", reference="")
+        >>> record = staircase_record(steps, task, scale=1e-8, network="linear")
+        >>> record["jump_time"].item(), record["loss_after"].item(), record.attrs["initial_loss"]
+        (9.2, 0.0, 1.0)
+    """
+    variables = {
+        names.JUMP_TIME: (("jump",), staircase.times),
+        names.ACCELERATED_TIME: (("jump",), staircase.accelerated_times),
+        names.LOSS_BEFORE: (("jump",), staircase.levels[:-1]),
+        names.LOSS_AFTER: (("jump",), staircase.levels[1:]),
+        names.LEARNED: (("jump",), np.array(staircase.learned, dtype=str)),
+        **_slow(staircase.slow),
+        **staircase.features,
+    }
+    coordinates: dict[str, Any] = {"jump": np.arange(1, len(staircase.times) + 1)}
+    for dimensions, values in variables.values():
+        for name, length in zip(dimensions, np.shape(values), strict=True):
+            labels = getattr(task, f"{name}_names", ())
+            coordinates.setdefault(name, np.array(labels) if len(labels) == length else np.arange(length))
+    return make_record(
+        variables,
+        coordinates,
+        attributes={
+            "theory": staircase.theory,
+            "reference": staircase.reference,
+            "network": network,
+            "degree": staircase.degree,
+            "normalised": staircase.normalised,
+            "scale": scale,
+            "initial_loss": float(staircase.levels[0]),
+            "warnings": list(staircase.warnings),
+            **_tolerances(jump_time_tolerance, slope_tolerance),
+            **task.attributes(),
+        },
+    )
+
+
+def with_tolerances(
+    record: xr.Dataset, *, jump_time: tuple[float, str] | None = None, slope: tuple[float, str] | None = None
+) -> xr.Dataset:
+    """The record with other tolerances of times and slopes, each with its reason."""
+    return record.assign_attrs(_tolerances(jump_time, slope))
+
+
+def with_slow_jumps(record: xr.Dataset, reasons: Sequence[str]) -> xr.Dataset:
+    """The record with a reason for each jump that approaches its time slowly; an empty one where it does not."""
+    return record.assign(_slow(reasons))
+
+
+def slopes_between(record: xr.Dataset, at_other_scale: xr.Dataset) -> xr.Dataset:
+    """The record with slopes of its times between two scales as accelerated times.
+
+    What does not grow with the unit of accelerated time cancels in them.
+
+    Args:
+        record: A staircase.
+        at_other_scale: The staircase of the same network with as many jumps, predicted from another scale.
+    """
+    here, there = StaircaseView(record), StaircaseView(at_other_scale)
+    return record.assign({names.ACCELERATED_TIME: ("jump", (there.times - here.times) / (there.unit() - here.unit()))})
+
+
+def training_time(staircase: xr.Dataset, scale: float) -> float:
+    """How long to train to see a predicted staircase: a quarter beyond its last jump, or a tenth if more follow.
+
+    Args:
+        staircase: A staircase record, as of `predict`.
+        scale: Factor on the initial weights in the training, which may be another than that of the prediction.
+
+    Returns:
+        Gradient-flow time, longer where the scale is large and the prediction is rough.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> task = SimpleNamespace(attributes=dict)
+        >>> times, levels = (np.array([0.5]), np.array([9.2])), np.array([1.0, 0.0])
+        >>> steps = Staircase(*times, levels, learned=("it",), slow=("",), features={}, theory="a theory", reference="")
+        >>> record = staircase_record(steps, task, scale=1e-8, network="linear")
+        >>> round(training_time(record, 1e-8), 2), round(training_time(record, 1e-12), 2)
+        (12.5, 18.26)
+    """
+    view = StaircaseView(staircase)
+    last = float(np.nanmax(view.times + view.accelerated_times * (view.unit(scale) - view.unit())))
+    # Where the last jump is slow it may come much later, and has to be seen all the same.
+    beyond = 1.25 if view.complete else 1.5 if bool(view.slow[-1]) else 1.1
+    return float(last * (beyond - 2 / np.log(scale)))
+
+
+def staircase_residual(
+    predicted: xr.Dataset,
+    *,
+    times: Float[np.ndarray, " jump"],
+    time_errors: Float[np.ndarray, " jump"],
+    levels: Float[np.ndarray, " level"],
+    level_errors: Float[np.ndarray, " jump"],
+    slopes: Float[np.ndarray, " jump"] | None = None,
+    slope_errors: Float[np.ndarray, " jump"] | None = None,
+) -> xr.Dataset:
+    """What was observed of a predicted staircase, over its jumps.
+
+    Args:
+        predicted: The staircase record.
+        times: Time at which each jump was observed.
+        time_errors: Relative errors of the predicted times.
+        levels: Observed loss on each plateau, the first before any jump.
+        level_errors: Errors of the predicted losses after each jump, over the initial loss.
+        slopes: Slopes of the times between two scales.
+        slope_errors: Relative errors of the accelerated times against these.
+
+    Returns:
+        `observed_jump_time`, `predicted_jump_time`, `jump_time_error`, `observed_loss_before`, `observed_loss_after`,
+        `level_error` and, if given, `slope` and `slope_error`, over `jump`.
+    """
+    columns = {
+        names.OBSERVED_JUMP_TIME: times,
+        names.PREDICTED_JUMP_TIME: StaircaseView(predicted).times,
+        names.TIME_ERROR: time_errors,
+        names.OBSERVED_LOSS_BEFORE: levels[:-1],
+        names.OBSERVED_LOSS_AFTER: levels[1:],
+        names.LEVEL_ERROR: level_errors,
+        names.SLOPE: slopes,
+        names.SLOPE_ERROR: slope_errors,
+    }
+    return xr.Dataset(
+        {name: (("jump",), column) for name, column in columns.items() if column is not None},
+        coords={"jump": predicted["jump"].to_numpy()},
+    )
+
+
+def _slow(reasons: Sequence[str]) -> dict[str, tuple[tuple[str], np.ndarray]]:
+    return {
+        names.SLOW: (("jump",), np.array([bool(reason) for reason in reasons], dtype=bool)),
+        names.REASON: (("jump",), np.array(reasons, dtype=str)),
+    }
+
+
+def _tolerances(jump_time: tuple[float, str] | None, slope: tuple[float, str] | None) -> dict[str, float | str]:
+    said = {names.JUMP_TIME: jump_time, names.SLOPE: slope}
+    return {
+        attribute: value
+        for quantity, tolerance in said.items()
+        if tolerance is not None
+        for attribute, value in zip((f"{quantity}_tolerance", f"{quantity}_tolerance_reason"), tolerance, strict=True)
+    }

@@ -7,11 +7,8 @@ read can run code: a record whose arrays need a decoder other than plain decompr
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,12 +18,13 @@ import xarray as xr
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
-from dynascope.record import validate_record
+from dynascope.record.schema import validate_record
+from dynascope.record.whole_files import place_of_previous, written_beside
 
 if TYPE_CHECKING:
     import zarr
 
-__all__ = ["export", "load", "save", "written_beside"]
+__all__ = ["export", "load", "save"]
 
 # Version 2 of the format is the one that specifies fixed-length text, so labels come back as they went in.
 _FORMAT = 2
@@ -124,7 +122,7 @@ def load(path: str | PathLike[str]) -> xr.DataTree:
         InputError: The path is missing, is not a record, or is damaged.
     """
     target = Path(path)
-    source = target if target.exists() else _previous(target)
+    source = target if target.exists() else place_of_previous(target)
     require(
         source.exists(),
         f"{str(target)!r} does not exist",
@@ -156,90 +154,13 @@ def load(path: str | PathLike[str]) -> xr.DataTree:
         ) from error
 
 
-@contextmanager
-def written_beside(path: str | PathLike[str]) -> Iterator[Path]:
-    """Give a free path beside the target, and rename what was written there to the target at the end.
-
-    After an error the target is as it was. A file or a folder may be written; the target may exist, as the same kind.
-
-    Args:
-        path: The target; its folder must exist.
-
-    Yields:
-        A path in the same folder with the same suffix.
-
-    Raises:
-        InputError: The folder of the target does not exist, or the target of a file is a folder.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with written_beside(Path(folder, "note.txt")) as partial:
-        ...         _ = partial.write_text("whole")
-        ...     [file.name for file in Path(folder).iterdir()]
-        ['note.txt']
-    """
-    target = Path(path)
-    require(
-        target.parent.is_dir(),
-        f"the folder {str(target.parent)!r} does not exist",
-        argument="path",
-        value=str(target),
-        remedy="create it first, or choose another",
-    )
-    # The link stays a link: what it points at is replaced.
-    target = target.resolve()
-    partial = target.with_name(f".{target.stem}.{secrets.token_hex(4)}{target.suffix}")
-    try:
-        yield partial
-        if partial.is_dir():
-            _replace_folder(partial, target)
-        else:
-            require(
-                not target.is_dir(),
-                f"{str(path)!r} is a folder",
-                argument="path",
-                value=str(path),
-                remedy="give the name of a file",
-            )
-            os.replace(partial, target)
-    finally:
-        _delete(partial)
-
-
-def _replace_folder(new: Path, target: Path) -> None:
-    if target.exists():
-        previous = _previous(target)
-        os.rename(target, previous)
-        try:
-            os.rename(new, target)
-        except BaseException:
-            os.rename(previous, target)
-            raise
-        shutil.rmtree(previous)
-    else:
-        os.rename(new, target)
-
-
-def _previous(target: Path) -> Path:
-    target = target.resolve()
-    return target.with_name(f".{target.name}.previous")
-
-
 def _restore(target: Path) -> None:
     """Finish a replacement that a kill cut short."""
-    previous = _previous(target)
+    previous = place_of_previous(target)
     if _is_store(previous) and target.exists():
         shutil.rmtree(previous)
     elif _is_store(previous):
         os.rename(previous, target.resolve())
-
-
-def _delete(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _is_store(path: Path) -> bool:

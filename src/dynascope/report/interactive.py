@@ -1,4 +1,4 @@
-"""Plotly figures of a tree, light enough for a page."""
+"""Plotly figures of lines, light enough for a page."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
-import xarray as xr
 from jaxtyping import Float, Int
 
 from dynascope.plot import traces
+from dynascope.plot.axes import axis_label, is_logarithmic
+from dynascope.record.staircase_view import Jump
 
-__all__ = ["curves_figure", "kept_points", "plane_figure", "staircase_figure"]
+__all__ = ["kept_points", "lines_figure", "staircase_figure"]
 
 _MOST_POINTS = 2000
 _MOST_POINTS_TOGETHER = 40_000
@@ -20,22 +21,18 @@ _MOST_LINES_A_SIDE = 100
 _MOST_LEGEND_ENTRIES = 12
 
 
-def staircase_figure(tree: xr.DataTree | xr.Dataset) -> go.Figure:
+def staircase_figure(lines: Sequence[traces.Trace], jumps: Sequence[Jump]) -> go.Figure:
     """The observed loss, solid, and the predicted staircase, dashed, with what is learned at each jump on hovering.
 
-    Raises:
-        InputError: The tree holds neither an observed loss nor predicted jumps.
+    Args:
+        lines: What `traces.staircase` found.
+        jumps: The rows of the predicted staircase.
     """
-    lines = traces.staircase(tree)
-    figure = _figure(lines, "loss")
-    predicted = traces.side(tree, "predicted")
+    figure = lines_figure(lines, "loss")
     steps = _of_side(lines, "predicted")
-    if predicted is not None and len(steps) == 1:
-        # The path of a staircase is two points for its start, two for each jump, and one for its end.
-        times, before, after = steps[0].x[2:-1:2], steps[0].y[2:-1:2], steps[0].y[3:-1:2]
-        learned = [""] * len(times)
-        if "learned" in predicted:
-            learned = [f"<br>{html.escape(str(text))}" for text in predicted["learned"].to_numpy().ravel()]
+    if len(steps) == 1:
+        times, before, after = traces.corners(steps[0])
+        learned = [f"<br>{html.escape(jump.learned)}" if jump.learned else "" for jump in jumps]
         figure.add_scatter(
             x=times,
             y=before,
@@ -51,25 +48,6 @@ def staircase_figure(tree: xr.DataTree | xr.Dataset) -> go.Figure:
             showlegend=False,
         )
     return figure
-
-
-def curves_figure(tree: xr.DataTree | xr.Dataset, variable: str) -> go.Figure:
-    """A variable on both sides, one colour for each mode, layer or other member.
-
-    Raises:
-        InputError: Neither side has the variable as a curve.
-    """
-    lines = traces.curves(tree, variable)
-    return _figure(lines, variable, log_values=traces.is_power_law(lines))
-
-
-def plane_figure(tree: xr.DataTree | xr.Dataset, horizontal: str, vertical: str) -> go.Figure:
-    """One variable against another on both sides, one colour for each member.
-
-    Raises:
-        InputError: Neither side has both as curves over the same dimensions.
-    """
-    return _figure(traces.plane(tree, horizontal, vertical), vertical)
 
 
 def kept_points(x: Float[np.ndarray, " n"], most: int) -> Int[np.ndarray, " m"]:
@@ -96,9 +74,16 @@ def kept_points(x: Float[np.ndarray, " n"], most: int) -> Int[np.ndarray, " m"]:
     return np.unique(np.searchsorted(x, wanted).clip(0, len(x) - 1))
 
 
-def _figure(lines: Sequence[traces.Trace], name: str, *, log_values: bool = False) -> go.Figure:
+def lines_figure(lines: Sequence[traces.Trace], name: str, *, log_values: bool = False) -> go.Figure:
+    """Curves or paths, solid where observed and dashed where predicted, one colour for each member.
+
+    Args:
+        lines: What `traces` found; they share an axis.
+        name: The variable that runs upwards.
+        log_values: Whether its axis is logarithmic.
+    """
     labels = list(dict.fromkeys(line.label for line in lines))
-    figure = go.Figure(layout=_layout(lines[0].axis, name, traces.is_logarithmic(lines), log_values))
+    figure = go.Figure(layout=_layout(lines[0].axis, name, is_logarithmic(lines), log_values))
     drawn = [line for side in ("observed", "predicted") for line in _of_side(lines, side)[:_MOST_LINES_A_SIDE]]
     most = int(np.clip(_MOST_POINTS_TOGETHER // len(drawn), 200, _MOST_POINTS))
     entries = set()
@@ -143,13 +128,13 @@ def _layout(axis: str, name: str, log_axis: bool, log_values: bool) -> dict[str,
         "hovermode": "closest",
         "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#8a929a", "activecolor": "#0072b2"},
         "xaxis": {
-            "title": {"text": traces.axis_label(axis)},
+            "title": {"text": axis_label(axis)},
             "type": "log" if log_axis else "linear",
             "zeroline": False,
             "exponentformat": "power",
         },
         "yaxis": {
-            "title": {"text": html.escape(traces.axis_label(name))},
+            "title": {"text": html.escape(axis_label(name))},
             "type": "log" if log_values else "linear",
             "zeroline": False,
             "exponentformat": "power",

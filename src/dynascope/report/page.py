@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import xarray as xr
 from markupsafe import Markup
 from plotly.graph_objects import Figure
 from plotly.offline import get_plotlyjs
@@ -26,10 +25,12 @@ from dynascope import plot
 from dynascope.arguments import require
 from dynascope.errors import InputError
 from dynascope.plot import traces
-from dynascope.plot.figures import MOST_PICTURES
-from dynascope.record import CONVENTION
-from dynascope.record.store import written_beside
-from dynascope.report.interactive import curves_figure, plane_figure, staircase_figure
+from dynascope.plot.axes import is_logarithmic, is_power_law
+from dynascope.plot.learned_features import MOST_PICTURES, find_features
+from dynascope.record import CONVENTION, TreeView
+from dynascope.record.tree_view import Tree
+from dynascope.record.whole_files import written_beside
+from dynascope.report.interactive import lines_figure, staircase_figure
 from dynascope.report.wording import number, percent, plain, words
 
 __all__ = ["render_page", "write_page"]
@@ -50,11 +51,9 @@ _FEATURES = {
     "input_feature": "The input pattern that each jump learns",
     "coefficient": "The linear map after each jump",
 }
-_PREDICTED_COLUMNS = ("jump_time", "loss_after", "learned", "slow", "reason")
-_OBSERVED_COLUMNS = ("observed_jump_time", "jump_time_error", "observed_loss_after")
 
 
-def render_page(tree: xr.DataTree | xr.Dataset) -> str:
+def render_page(tree: Tree) -> str:
     """The whole report as HTML: verdict, figures, tables, treatment of the data, parameters, reference.
 
     Args:
@@ -72,16 +71,15 @@ def render_page(tree: xr.DataTree | xr.Dataset) -> str:
         >>> page.startswith("<!doctype html>"), "Observation only" in page
         (True, True)
     """
-    tree = xr.DataTree(tree) if isinstance(tree, xr.Dataset) else tree
-    sides = {name: record for name in ("observed", "predicted") if (record := traces.side(tree, name)) is not None}
+    view = TreeView.of(tree)
     require(
-        bool(sides),
+        bool(view.sides),
         "the tree holds neither a prediction nor an observation",
         argument="tree",
         remedy="pass what predict, observe or compare return",
     )
-    setup = tree["setup"].attrs if "setup" in tree.children else {}
-    facts = {"convention": CONVENTION, **list(sides.values())[-1].attrs, **setup, **tree.attrs}
+    facts = {"convention": CONVENTION, **list(view.sides.values())[-1].attrs, **view.setup, **view.attributes}
+    jumps = [] if view.staircase is None else view.staircase.rows
     scripts = {"plotly": get_plotlyjs(), "page": _text("page.js")}
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -90,14 +88,14 @@ def render_page(tree: xr.DataTree | xr.Dataset) -> str:
     return environment.from_string(_text("template.html.j2")).render(
         title=facts.get("title") or _title(facts),
         claim=facts.get("claim", ""),
-        verdict=_verdict(tree.attrs, list(sides)),
-        warnings=_warnings(tree),
-        figures=_figures(tree),
-        features=_features(tree),
+        verdict=_verdict(view.attributes, list(view.sides)),
+        warnings=_warnings(view),
+        figures=_figures(view),
+        features=_features(view),
         agreement=_json(facts, "agreement", {}),
-        hypotheses=_hypotheses(tree),
-        jumps=_jumps(tree),
-        compared="residual" in tree.children and "observed_jump_time" in tree["residual"],
+        hypotheses=_hypotheses(view),
+        jumps=jumps,
+        compared=any(jump.seen is not None for jump in jumps),
         description=_json(facts, "description", []),
         parameters=_parameters(facts),
         reference=facts.get("reference", ""),
@@ -109,7 +107,7 @@ def render_page(tree: xr.DataTree | xr.Dataset) -> str:
     )
 
 
-def write_page(tree: xr.DataTree | xr.Dataset, path: str | PathLike[str]) -> Path:
+def write_page(tree: Tree, path: str | PathLike[str]) -> Path:
     """Write the report to a file, whole or not at all.
 
     Args:
@@ -143,21 +141,25 @@ def _verdict(attributes: Mapping[Any, Any], sides: Sequence[str]) -> dict[str, s
     return {"kind": kind, "heading": _VERDICTS[kind], "sentence": sentence}
 
 
-def _warnings(tree: xr.DataTree) -> list[str]:
-    found = [str(warning) for node in tree.subtree for warning in _json(node.attrs, "warnings", [])]
+def _warnings(view: TreeView) -> list[str]:
+    found = [str(warning) for node in view.tree.subtree for warning in _json(node.attrs, "warnings", [])]
     return list(dict.fromkeys(found))
 
 
-def _figures(tree: xr.DataTree) -> list[dict[str, Any]]:
-    names = traces.curve_names(tree)
+def _figures(view: TreeView) -> list[dict[str, Any]]:
+    """The figures in the order in which they are told: the staircase, planes, other curves."""
+    names = traces.curve_names(view)
     figures = []
-    if traces.has_staircase(tree):
+    if view.staircase is not None:
         names = [name for name in names if name != "loss"]
-        figures.append(_entry("loss", staircase_figure(tree), traces.staircase(tree)))
-    figures += [
-        _entry(f"{y} against {x}", plane_figure(tree, x, y), traces.plane(tree, x, y)) for x, y in traces.planes(tree)
-    ]
-    figures += [_entry(name, curves_figure(tree, name), traces.curves(tree, name)) for name in names]
+        lines = traces.staircase(view)
+        figures.append(_entry("loss", staircase_figure(lines, view.staircase.rows), lines))
+    for x, y in traces.planes(view):
+        lines = traces.plane(view, x, y)
+        figures.append(_entry(f"{y} against {x}", lines_figure(lines, y), lines))
+    for name in names:
+        lines = traces.curves(view, name)
+        figures.append(_entry(name, lines_figure(lines, name, log_values=is_power_law(lines)), lines))
     return figures[:_MOST_FIGURES]
 
 
@@ -171,64 +173,38 @@ def _entry(name: str, figure: Figure, lines: Sequence[traces.Trace]) -> dict[str
         "name": words(name),
         "caption": caption,
         "axis": words(lines[0].axis),
-        "log_axis": traces.is_logarithmic(lines),
+        "log_axis": is_logarithmic(lines),
         "log_values": figure.layout["yaxis"]["type"] == "log",
         # No "<" leaves the JSON, so no text in it can end the script element that holds it.
         "content": Markup((figure.to_json() or "").replace("<", "\\u003c")),
     }
 
 
-def _features(tree: xr.DataTree) -> dict[str, str] | None:
-    if not traces.has_features(tree):
+def _features(view: TreeView) -> dict[str, str] | None:
+    found = find_features(view)
+    if found is None:
         return None
-    values, image_shape = traces.learned_features(tree)
+    values, image_shape = found
     caption = f"{_FEATURES[str(values.name)]}. Red is positive, blue negative, white zero. "
     caption += "One scale for all." if image_shape is None else "Each picture has a scale of its own."
     if image_shape is not None and values.sizes["jump"] > MOST_PICTURES:
         caption += f" The first {MOST_PICTURES} of {values.sizes['jump']} are shown."
-    drawing = plot.features(tree).get_figure(root=True)
+    drawing = plot.features(view).get_figure(root=True)
     assert drawing is not None
     picture = io.BytesIO()
     drawing.savefig(picture, format="png", dpi=160, metadata={"Software": None})
     return {"caption": caption, "source": "data:image/png;base64," + base64.b64encode(picture.getvalue()).decode()}
 
 
-def _jumps(tree: xr.DataTree) -> list[dict[str, Any]]:
-    """One row of the table for each jump; of an ensemble the medians."""
-    predicted = traces.side(tree, "predicted")
-    if predicted is None or not traces.has_staircase(tree):
-        return []
-    columns = {name: predicted[name] for name in _PREDICTED_COLUMNS if name in predicted}
-    if "residual" in tree.children:
-        residual = tree["residual"].to_dataset()
-        found = [name for name in _OBSERVED_COLUMNS if name in residual]
-        columns |= {name: residual[name].reindex(jump=predicted["jump"]) for name in found}
-    cells = {name: _over_jumps(values) for name, values in columns.items()}
-    names = (*_PREDICTED_COLUMNS, *_OBSERVED_COLUMNS)
-    return [
-        {"jump": jump, **{name: cells[name][i] if name in cells else None for name in names}}
-        for i, jump in enumerate(predicted["jump"].to_numpy().tolist())
-    ]
-
-
-def _hypotheses(tree: xr.DataTree) -> list[dict[str, Any]]:
+def _hypotheses(view: TreeView) -> list[dict[str, Any]]:
     """One row of the table for each hypothesis on which the observation reports."""
-    observed = traces.side(tree, "observed")
+    observed = view.observed
     if observed is None or "holds" not in observed or observed["holds"].dims != ("hypothesis",):
         return []
     told = {str(name): values for name, values in observed.variables.items() if values.dims == ("hypothesis",)}
     columns = {name: values.to_numpy().tolist() for name, values in told.items()}
     common = {"confidence": observed.attrs.get("confidence", 0.95)}
     return [{**common, **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]
-
-
-def _over_jumps(values: xr.DataArray) -> list[Any]:
-    others = [name for name in values.dims if name != "jump"]
-    if values.dtype.kind == "U":
-        values = values.isel(dict.fromkeys(others, 0))
-    elif others:
-        values = values.any(others) if values.dtype.kind == "b" else values.median(others)
-    return values.to_numpy().tolist()
 
 
 def _parameters(facts: Mapping[Any, Any]) -> dict[str, str]:

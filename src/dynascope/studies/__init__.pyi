@@ -3,4 +3,3 @@ from .study import Study as Study
 from .study import curve_tolerance as curve_tolerance
 from .study import find_studies as find_studies
 from .study import find_study as find_study
-from .study import second_scale as second_scale

@@ -15,7 +15,7 @@ from dynascope.arguments import require
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Reference", "Study", "curve_tolerance", "find_studies", "find_study", "second_scale"]
+__all__ = ["Reference", "Study", "curve_tolerance", "find_studies", "find_study"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,13 +157,3 @@ def find_study(name: str) -> type[Study]:
         remedy=f"choose from {', '.join(studies)}",
     )
     return studies[name]
-
-
-def second_scale(scale: float) -> float:
-    """The other initialisation scale of a slope dt/dlog(1/scale): 1e-4 of the first, or 1e4 where that is not a number.
-
-    Example:
-        >>> second_scale(1e-8) == 1e-12, second_scale(1e-320) > 1e-320
-        (True, True)
-    """
-    return scale * (1e-4 if scale > 1e-300 else 1e4)

@@ -6,7 +6,8 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from dynascope.studies.study import Reference, Study, second_scale
+from dynascope.record.clock import other_scale
+from dynascope.studies.study import Reference, Study
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -110,7 +111,7 @@ class AgfDiagonal(Study):
         """The path of saddles with the times at which neurons activate."""
         import numpy as np
 
-        from dynascope.prediction import staircase_record
+        from dynascope.record import staircase_record
 
         staircase = self._staircase
         if self.depth == 2:
@@ -133,5 +134,5 @@ class AgfDiagonal(Study):
         from dynascope.comparison import compare
 
         # Beyond depth two times grow as a power of the scale, and half of it is another scale by far.
-        other = self._observe(second_scale(self.scale) if self.depth == 2 else self.scale / 2)
+        other = self._observe(other_scale(self.scale, degree=self.depth, divisor=2.0))
         return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())

@@ -6,7 +6,8 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, ClassVar
 
-from dynascope.studies.study import Reference, Study, second_scale
+from dynascope.record.clock import other_scale
+from dynascope.studies.study import Reference, Study
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -94,5 +95,5 @@ class DiagonalStaircase(Study):
         """Levels and times at one scale, slopes between two."""
         from dynascope.comparison import compare
 
-        other = self._observe(second_scale(self.scale))
+        other = self._observe(other_scale(self.scale))
         return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())

@@ -8,7 +8,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.studies.study import Reference, Study, second_scale
+from dynascope.record.clock import other_scale
+from dynascope.studies.study import Reference, Study
 
 if TYPE_CHECKING:
     import numpy as np
@@ -228,7 +229,7 @@ class GroupComposition(Study):
         """The largest utility of a neuron in each irrep, and the share of the encoding that the irrep holds."""
         import math
 
-        from dynascope.prediction import staircase_record
+        from dynascope.record import staircase_record
 
         return staircase_record(
             self._staircase(self.scale),
@@ -246,5 +247,5 @@ class GroupComposition(Study):
         """Levels and times at one scale, slopes between two."""
         from dynascope.comparison import compare
 
-        other = self._observe(second_scale(self.scale))
+        other = self._observe(other_scale(self.scale))
         return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from dynascope.record.clock import other_scale
 from dynascope.studies.study import Reference, Study
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class LinearAttentionStaircase(Study):
 
     def predict(self) -> xr.Dataset:
         """Follow each small head to its blow-up."""
-        from dynascope.prediction import staircase_record
+        from dynascope.record import staircase_record
 
         return staircase_record(
             self._staircase(self.scale),
@@ -125,5 +126,7 @@ class LinearAttentionStaircase(Study):
         """Levels and times at one scale, slopes between two."""
         from dynascope.comparison import compare
 
-        other = self._observe(self.scale / 10)
+        other = self._observe(
+            other_scale(self.scale, degree=self._staircase(self.scale).degree, factor=0.1, divisor=10.0)
+        )
         return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())

@@ -6,7 +6,8 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from dynascope.studies.study import Reference, Study, second_scale
+from dynascope.record.clock import other_scale
+from dynascope.studies.study import Reference, Study
 
 if TYPE_CHECKING:
     import numpy as np
@@ -143,7 +144,7 @@ class ModularAddition(Study):
         import math
 
         from dynascope.arguments import require
-        from dynascope.prediction import staircase_record
+        from dynascope.record import staircase_record
 
         require(
             self.clock in ("normalised", "plain"),
@@ -184,5 +185,5 @@ class ModularAddition(Study):
         """Levels and times at one scale, slopes between two."""
         from dynascope.comparison import compare
 
-        other = self._observe(second_scale(self.scale) if self.clock == "normalised" else self.scale / 2)
+        other = self._observe(other_scale(self.scale, degree=3, normalised=self.clock == "normalised", divisor=2.0))
         return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())

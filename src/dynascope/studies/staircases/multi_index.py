@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from dynascope.record.clock import other_scale
 from dynascope.studies.study import Reference, Study
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class MultiIndexStaircase(Study):
         """The prediction at both scales."""
         from dynascope.alternating import alternating_flow
         from dynascope.arguments import require, require_positive
-        from dynascope.prediction import staircase_record
+        from dynascope.record import staircase_record
 
         require_positive(scale=self.scale)
         require(
@@ -142,20 +143,20 @@ class MultiIndexStaircase(Study):
                 task,
                 scale=scale,
                 network="TwoLayer",
-                jump_time_tolerance=(0.0, ""),
                 slope_tolerance=(0.01, "what the times leave out is bounded and cancels between the scales"),
             )
 
-        return staircase(self.scale), staircase(self.scale * _APART)
+        return staircase(self.scale), staircase(other_scale(self.scale, normalised=True, factor=_APART))
 
     def _observe(self, staircase: xr.Dataset) -> xr.Dataset:
         from dynascope.flows import gradient_flow
+        from dynascope.record import StaircaseView
 
         return gradient_flow(
             self._network,
             self._task,
             scale=float(staircase.attrs["scale"]),
-            duration=1.4 * float(staircase["jump_time"].max()) + 20.0 / max(map(abs, self.strengths)),
+            duration=1.4 * float(StaircaseView(staircase).times.max()) + 20.0 / max(map(abs, self.strengths)),
             save=4000,
             normalised=True,
             statistics={"index_strength": (self._index_strength, ("mode",))},
@@ -175,23 +176,19 @@ class MultiIndexStaircase(Study):
         """Ask the theory at both scales; where there is a closed form, it stands beside the general prediction."""
         import math
 
+        from dynascope.record.staircase import slopes_between, with_tolerances
+
         first, second = self._staircases
-        attributes = {
-            "network": f"two-layer power-{self.degree}",
-            "jump_time_tolerance": _OFFSET / -math.log(self.scale),
-            "jump_time_tolerance_reason": f"times are known up to growth by {_OFFSET:g} e-folds",
-        }
+        first = with_tolerances(
+            first.assign_attrs(network=f"two-layer power-{self.degree}"),
+            jump_time=(_OFFSET / -math.log(self.scale), f"times are known up to growth by {_OFFSET:g} e-folds"),
+        )
         if self.theory == "closed-form":
-            return first.assign_attrs(attributes)
-        attributes |= {
-            "slope_tolerance": 0.05,
-            "slope_tolerance_reason": "growth before a jump is known to half an e-fold, of eighteen between the scales",
-        }
+            return first
         if first.sizes["jump"] == second.sizes["jump"]:
-            units = first["jump_time"] / first["accelerated_time"], second["jump_time"] / second["accelerated_time"]
-            slope = (second["jump_time"] - first["jump_time"]) / (units[1] - units[0])
-            first = first.assign(accelerated_time=slope)
-        return self._beside_closed_form(self._with_overlaps(first)).assign_attrs(attributes)
+            first = slopes_between(first, second)
+        reason = "growth before a jump is known to half an e-fold, of eighteen between the scales"
+        return self._beside_closed_form(self._with_overlaps(with_tolerances(first, slope=(0.05, reason))))
 
     def _with_overlaps(self, predicted: xr.Dataset) -> xr.Dataset:
         """The prediction with the overlaps of the first neuron of each jump with the directions of the target.

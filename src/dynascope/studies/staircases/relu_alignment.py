@@ -6,7 +6,8 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from dynascope.studies.study import Reference, Study, curve_tolerance, second_scale
+from dynascope.record.clock import other_scale
+from dynascope.studies.study import Reference, Study, curve_tolerance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,11 +86,12 @@ class ReluAlignment(Study):
         """Directions, growth and loss over time, or levels and times at one scale and slopes between two."""
         from dynascope.comparison import compare
 
-        other = None if self.data == "plane" else self._staircase_observed(second_scale(self.scale))
+        other = None if self.data == "plane" else self._staircase_observed(other_scale(self.scale))
         return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())
 
     def _staircase_observed(self, scale: float) -> xr.Dataset:
-        from dynascope.observation import observe, training_time
+        from dynascope.observation import observe
+        from dynascope.record import training_time
 
         if self.data == "general":
             duration = training_time(self._alternation, scale)
@@ -107,7 +109,7 @@ class ReluAlignment(Study):
     def _staircase_predicted(self) -> xr.Dataset:
         import numpy as np
 
-        from dynascope.prediction import staircase_record
+        from dynascope.record import staircase_record
 
         return staircase_record(
             self._staircase(self.scale),

@@ -1,0 +1,136 @@
+"""The command that predicts a staircase for one's own data and, if asked, puts it to the test."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import tyro
+
+import dynascope
+
+# The face of a room loads what is behind it when it is used, so that help is there at once.
+from dynascope import comparison, networks, record, tasks
+from dynascope.arguments import require
+from dynascope.cli.answers import prediction_answer
+from dynascope.cli.exit_codes import AGREED, DISAGREED
+from dynascope.cli.progress import step
+from dynascope.cli.results import check_before, print_json, write_results
+from dynascope.record.clock import is_exponential, other_scale
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Predict"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Predict:
+    """Predict the loss staircase of a network trained on your data from small initialisation.
+
+    Args:
+        data: "digits", or a file: .npz with arrays x and y, x.npy beside y.npy, .csv or .parquet.
+        network: Kind of network: two-layer relu, quadratic or linear, diagonal linear, or linear attention, which
+            learns in-context regression on inputs like those of the data.
+        scale: Initialisation scale, below one; if not said 1e-8, or 1e-3 where times grow as a power of it.
+        target: Target columns of a table.
+        only: Keep a single target, by its name.
+        classification: Whether the target is a class label; decided by its type if not said.
+        check: Also train the network, overlay both and judge.
+        slope: With the check, also train from 1e-4 of the scale and compare slopes dt/dlog(1/scale).
+        seed: Seed of the initial weights.
+        width: Number of hidden neurons, or of attention heads.
+        normalised: Predict, and train by, the homogeneity-normalised flow.
+        jumps: Number of jumps after which to stop; all if not said, but 5 for relu, quadratic and attention.
+        context: Number of examples in a prompt, for attention.
+        out: Folder for the page and the record.
+        json: Print one JSON object.
+    """
+
+    data: tyro.conf.Positional[str]
+    network: Literal["relu", "quadratic", "linear", "diagonal", "attention"] = "linear"
+    scale: float | None = None
+    target: tuple[str, ...] = ()
+    only: str | None = None
+    classification: bool | None = None
+    check: bool = False
+    slope: bool = False
+    seed: int = 0
+    width: int = 50
+    normalised: bool = False
+    jumps: int | None = None
+    context: float = 20.0
+    out: Path = Path()
+    json: bool = False
+
+    def __call__(self) -> int:
+        """Predict, check if asked, write the results and say them; returns the exit code."""
+        start = time.perf_counter()
+        check_before(self.out, self.seed)
+        with step(f"Reading {self.data}"):
+            task = self._task()
+        network = networks.network_for(self.network, task, width=self.width, seed=self.seed)
+        clock = {"degree": network.degree, "normalised": self.normalised}
+        scale = (1e-8 if is_exponential(**clock) else 1e-3) if self.scale is None else self.scale
+        usual = None if self.network in ("linear", "diagonal") else 5
+        with step(f"Predicting a {self.network} network from scale {scale:g}"):
+            jumps = usual if self.jumps is None else self.jumps
+            predicted = dynascope.predict(task, network, scale=scale, normalised=self.normalised, jumps=jumps)
+        if self.check or self.slope:
+            tree = self._checked(task, network, predicted, other_scale(scale, **clock))
+        else:
+            tree = comparison.unjudged(predicted)
+        written = write_results(tree, self.out, f"{task.name}-{self.network}")
+        view, seconds = record.TreeView.of(tree), time.perf_counter() - start
+        if self.json:
+            print_json(prediction_answer(view, seconds=seconds, record=written))
+        else:
+            from dynascope.cli.console import print_staircase  # it loads rich, which JSON does without
+
+            print_staircase(view)
+            print(f"Page and record: {written.with_suffix('.html')}, {written}")
+        return DISAGREED if tree.attrs.get("verdict") == "disagree" else AGREED
+
+    def _task(self) -> Any:
+        if self.data == "digits":
+            require(
+                not self.target,
+                "digits has no columns to choose targets from",
+                argument="target",
+                value=list(self.target),
+                remedy="leave --target out, or name a single digit by --only 'digit 3'",
+            )
+            require(
+                self.classification is not False,
+                "the targets of digits are class labels",
+                argument="classification",
+                value=self.classification,
+                remedy="leave --classification out",
+            )
+            task = tasks.digits()
+        else:
+            task = tasks.from_file(self.data, target=self.target or None, classification=self.classification)
+        if self.only is not None:
+            return task.only(self.only)
+        if self.network == "attention":
+            return tasks.InContextRegression.on_inputs_of(task, self.context)
+        first, last = task.targets[:, 0], task.targets[:, -1]
+        if self.network == "diagonal" and task.output_dimension == 2 and abs(first + last).max() < 1e-12:
+            # Two centred classes mirror each other, so one target says it all.
+            return task.only(task.target_names[1])
+        return task
+
+    def _checked(self, task: Any, network: Any, predicted: xr.Dataset, second_scale: float) -> xr.DataTree:
+        options: dict[str, Any] = {"normalised": True} if self.normalised else {}
+
+        def trained(scale: float) -> xr.Dataset:
+            with step(f"Training it from scale {scale:g}"):
+                return dynascope.observe(
+                    task, network, scale=scale, duration=record.training_time(predicted, scale), **options
+                )
+
+        observed = trained(float(predicted.attrs["scale"]))
+        other = trained(second_scale) if self.slope else None
+        return dynascope.compare(observed, predicted, at_other_scale=other)

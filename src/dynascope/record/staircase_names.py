@@ -1,0 +1,50 @@
+"""The names in the record of a staircase, spelled here and read from here by whoever writes or reads one."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ACCELERATED_TIME",
+    "EXTRA_JUMPS",
+    "JUMP_TIME",
+    "LEARNED",
+    "LEVEL",
+    "LEVEL_ERROR",
+    "LOSS_AFTER",
+    "LOSS_BEFORE",
+    "MISSING_JUMPS",
+    "OBSERVED_JUMP_TIME",
+    "OBSERVED_LOSS_AFTER",
+    "OBSERVED_LOSS_BEFORE",
+    "PREDICTED_JUMP_TIME",
+    "REASON",
+    "SETTLING_TIME",
+    "SLOPE",
+    "SLOPE_ERROR",
+    "SLOW",
+    "TIME_ERROR",
+]
+
+# Of the prediction, over `jump`.
+JUMP_TIME = "jump_time"
+ACCELERATED_TIME = "accelerated_time"
+LOSS_BEFORE = "loss_before"
+LOSS_AFTER = "loss_after"
+LEARNED = "learned"
+SLOW = "slow"
+REASON = "reason"
+SETTLING_TIME = "settling_time"  # how long after its jump a plateau is flat, where a theory knows
+
+# Of the residual, over `jump`.
+OBSERVED_JUMP_TIME = f"observed_{JUMP_TIME}"
+PREDICTED_JUMP_TIME = f"predicted_{JUMP_TIME}"
+TIME_ERROR = f"{JUMP_TIME}_error"
+OBSERVED_LOSS_BEFORE = f"observed_{LOSS_BEFORE}"
+OBSERVED_LOSS_AFTER = f"observed_{LOSS_AFTER}"
+LEVEL_ERROR = "level_error"
+SLOPE = "slope"
+SLOPE_ERROR = "slope_error"
+
+# Quantities with a tolerance, beside `JUMP_TIME` and `SLOPE`.
+LEVEL = "level"
+MISSING_JUMPS = "missing_jumps"
+EXTRA_JUMPS = "extra_jumps"

@@ -1,0 +1,187 @@
+"""The record of a staircase as its readers see it: columns over the jumps, and one row for each jump."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool, Float
+
+from dynascope.record import staircase_names as names
+from dynascope.record.clock import is_exponential, time_unit
+
+__all__ = ["Jump", "SeenJump", "StaircaseView", "is_staircase"]
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenJump:
+    """What was observed of a predicted jump.
+
+    Attributes:
+        time: Gradient-flow time; NaN if the jump was not reached.
+        time_error: Predicted over observed time, less one.
+        loss_before: Loss of the plateau before it.
+        loss_after: Loss of the plateau after it.
+        slope: Difference of its times at two scales over that of the units of accelerated time; None for one scale.
+    """
+
+    time: float
+    time_error: float
+    loss_before: float
+    loss_after: float
+    slope: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Jump:
+    """One jump of a predicted staircase. Numbers that the record does not hold are NaN, words are empty.
+
+    Attributes:
+        number: From one.
+        time: Gradient-flow time at the scale of the record.
+        accelerated_time: Limit of the time over the unit of accelerated time.
+        loss_before: Loss of the plateau before it.
+        loss_after: Loss of the plateau after it.
+        learned: What is learned at it.
+        slow: Whether its time approaches the limit only slowly, so that it is not judged.
+        reason: Why it is slow.
+        seen: What was observed of it, if the record is compared with an observation.
+    """
+
+    number: int
+    time: float
+    accelerated_time: float
+    loss_before: float
+    loss_after: float
+    learned: str
+    slow: bool
+    reason: str
+    seen: SeenJump | None
+
+
+@dataclasses.dataclass(frozen=True)
+class StaircaseView:
+    """The record of a staircase for its readers.
+
+    Attributes:
+        record: The prediction, with at least the times and the losses before and after each jump.
+        residual: What `compare` found of it, if an observation is there.
+
+    Example:
+        >>> from dynascope.record import make_record
+        >>> record = make_record(
+        ...     {"jump_time": (["jump"], [3.0]), "loss_before": (["jump"], [1.0]), "loss_after": (["jump"], [0.2])},
+        ...     {"jump": [1]},
+        ... )
+        >>> view = StaircaseView(record)
+        >>> view.levels, view.rows[0].time
+        (array([1. , 0.2]), 3.0)
+    """
+
+    record: xr.Dataset
+    residual: xr.Dataset | None = None
+
+    @property
+    def times(self) -> Float[np.ndarray, "*members jump"]:
+        """Gradient-flow time of each jump."""
+        return self.record[names.JUMP_TIME].to_numpy()
+
+    @property
+    def accelerated_times(self) -> Float[np.ndarray, "*members jump"]:
+        """Limit of each time over the unit of accelerated time."""
+        return self.record[names.ACCELERATED_TIME].to_numpy()
+
+    @property
+    def levels(self) -> Float[np.ndarray, " level"]:
+        """Loss of each plateau; the first is the initial loss, NaN if the record knows neither it nor a jump."""
+        before, after = (self.record[name].to_numpy() for name in (names.LOSS_BEFORE, names.LOSS_AFTER))
+        first = before[:1] if len(before) else [float(self.record.attrs.get("initial_loss", np.nan))]
+        return np.append(first, after)
+
+    @property
+    def slow(self) -> Bool[np.ndarray, "*members jump"]:
+        """Whether each jump approaches its limit only slowly."""
+        return self.record[names.SLOW].to_numpy() if names.SLOW in self.record else np.zeros(len(self.times), bool)
+
+    @property
+    def settling_times(self) -> Float[np.ndarray, " jump"] | None:
+        """How long after each jump its plateau is flat, if the theory knows."""
+        return self.record[names.SETTLING_TIME].to_numpy() if names.SETTLING_TIME in self.record else None
+
+    @property
+    def complete(self) -> bool:
+        """Whether there are no further jumps."""
+        return bool(self.record.attrs.get("complete", 1))
+
+    @property
+    def exponential(self) -> bool:
+        """Whether small neurons grow exponentially, so that a plateau lasts long in units of the growth time."""
+        return is_exponential(**self._clock)
+
+    def unit(self, scale: float | None = None) -> float:
+        """The unit of accelerated time at a scale, that of the record if none is said."""
+        return time_unit(float(self.record.attrs["scale"]) if scale is None else scale, **self._clock)
+
+    @functools.cached_property
+    def rows(self) -> list[Jump]:
+        """The jumps one by one; of an ensemble the medians, and the words of the first member."""
+        predicted = functools.partial(_column, self.record, self.record["jump"])
+        columns = zip(
+            self.record["jump"].to_numpy().tolist(),
+            predicted(names.JUMP_TIME),
+            predicted(names.ACCELERATED_TIME),
+            predicted(names.LOSS_BEFORE),
+            predicted(names.LOSS_AFTER),
+            predicted(names.LEARNED, ""),
+            predicted(names.SLOW, False),
+            predicted(names.REASON, ""),
+            self._seen(),
+            strict=True,
+        )
+        return [Jump(*row) for row in columns]
+
+    def members(self) -> Iterator[StaircaseView]:
+        """The staircases of an ensemble, one by one."""
+        others = [name for name in self.record[names.JUMP_TIME].dims if name != "jump"]
+        for index in np.ndindex(*(self.record.sizes[name] for name in others)):
+            yield StaircaseView(self.record.isel(dict(zip(others, index, strict=True))))
+
+    @property
+    def _clock(self) -> dict:
+        attributes = self.record.attrs
+        return {"degree": int(attributes.get("degree", 2)), "normalised": bool(attributes.get("normalised", 0))}
+
+    def _seen(self) -> list[SeenJump | None]:
+        if self.residual is None or names.OBSERVED_JUMP_TIME not in self.residual:
+            return [None] * self.record.sizes["jump"]
+        observed = functools.partial(_column, self.residual, self.record["jump"])
+        columns = zip(
+            observed(names.OBSERVED_JUMP_TIME),
+            observed(names.TIME_ERROR),
+            observed(names.OBSERVED_LOSS_BEFORE),
+            observed(names.OBSERVED_LOSS_AFTER),
+            observed(names.SLOPE) if names.SLOPE in self.residual else [None] * self.record.sizes["jump"],
+            strict=True,
+        )
+        return [SeenJump(*row) for row in columns]
+
+
+def is_staircase(record: xr.Dataset) -> bool:
+    """Whether the record holds the times and the losses of jumps."""
+    return {names.JUMP_TIME, names.LOSS_BEFORE, names.LOSS_AFTER} <= set(record)
+
+
+def _column(record: xr.Dataset, jumps: xr.DataArray, name: str, absent: object = np.nan) -> list:
+    """A variable over the jumps, as plain values: the median over an ensemble, whether any is true, the first text."""
+    if name not in record:
+        return [absent] * len(jumps)
+    values = record[name]
+    others = [dimension for dimension in values.dims if dimension != "jump"]
+    if values.dtype.kind == "U":
+        values = values.isel(dict.fromkeys(others, 0))
+    elif others:
+        values = values.any(others) if values.dtype.kind == "b" else values.median(others)
+    return values.reindex(jump=jumps).to_numpy().tolist()

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import dynascope
+from dynascope.record import staircase_names
+
+SOURCES = Path(dynascope.__file__).parent
+# What can only mean a staircase; words such as "learned" or "slope" have other uses.
+OWN = [name for name in vars(staircase_names).values() if isinstance(name, str) and ("jump" in name or "loss_" in name)]
+OWN = [*(name for name in OWN if name.isidentifier()), staircase_names.ACCELERATED_TIME]
+
+
+def spelled(path: Path) -> set[str]:
+    """The names that the code of a file spells; documentation may."""
+    tree = ast.parse(path.read_text("utf-8"))
+    documentation = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return {node.value for node in texts if id(node) not in documentation and node.value in OWN}
+
+
+def test_the_names_of_a_staircase_are_spelled_in_one_file():
+    assert "jump_time" in OWN
+    assert "observed_loss_after" in OWN
+    found = {path.relative_to(SOURCES).as_posix(): names for path in SOURCES.rglob("*.py") if (names := spelled(path))}
+    assert list(found) == ["record/staircase_names.py"]
