@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from dynascope.arguments import array_namespace, holds, require
 from dynascope.errors import InputError
 
@@ -196,8 +198,6 @@ def distinct_patterns(batches: Iterable[Any]) -> int:
         >>> distinct_patterns([np.array([[1.0, -1.0], [2.0, -3.0]]), np.array([[1.0, 1.0]])])
         2
     """
-    import numpy as np
-
     seen: set[bytes] = set()
     widths = None
     for batch in batches:

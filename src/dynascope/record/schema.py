@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dynascope import __version__
 from dynascope.arguments import require
 from dynascope.errors import InputError
 from dynascope.record.staircase_names import JUMP_TIME, LOSS_AFTER, LOSS_BEFORE
@@ -87,8 +88,6 @@ def make_record(
         >>> curve.attrs["convention"][:4], curve.sizes["time"]
         ('loss', 2)
     """
-    from dynascope import __version__
-
     attributes = {"convention": CONVENTION, "version": __version__, **(attributes or {})}
     plain = {name: _plain(name, value) for name, value in attributes.items()}
     try:

@@ -11,18 +11,15 @@ import shutil
 import tempfile
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zipfile import ZipFile, ZipInfo, is_zipfile
 
 import xarray as xr
+import zarr
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
 from dynascope.record.schema import validate_record
 from dynascope.record.whole_files import place_of_previous, written_beside
-
-if TYPE_CHECKING:
-    import zarr
 
 __all__ = ["export", "load", "save"]
 
@@ -205,8 +202,6 @@ def _write(tree: xr.DataTree, path: Path) -> None:
 
 
 def _read(path: Path) -> xr.DataTree:
-    import zarr
-
     for name, member in zarr.open_group(path, mode="r", zarr_format=_FORMAT).members(max_depth=None):
         if isinstance(member, zarr.Array):
             _check_array(name, member)

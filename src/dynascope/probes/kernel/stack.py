@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import scipy.special
+
 from dynascope.arguments import array_namespace, require
 from dynascope.probes.kernel.conventions import NeuralTangentKernel
 from dynascope.probes.kernel.layers import check_rates, dense_layer_kernel, structured_kernel
@@ -126,10 +128,10 @@ def _erf(z: Any) -> Any:
     if hasattr(xp, "erf"):
         return xp.erf(z)
     if xp.__name__.startswith("jax"):
-        from jax.scipy.special import erf
-    else:
-        from scipy.special import erf
-    return erf(z)
+        from jax.scipy.special import erf  # those who work on NumPy's arrays do without JAX
+
+        return erf(z)
+    return scipy.special.erf(z)
 
 
 def _check_stack(inputs: Any, weights: list[Any], biases: list[Any], activation: str, parametrisation: str) -> None:

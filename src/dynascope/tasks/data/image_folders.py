@@ -118,7 +118,7 @@ def _is_image(path: Path) -> bool:
 
 def _pillow() -> ModuleType:
     try:
-        from PIL import Image
+        from PIL import Image  # not installed with the package
     except ImportError:
         raise InputError(
             "folders of images are read with Pillow, which is not installed",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jaxtyping import Float, Int, UInt32
-
-if TYPE_CHECKING:
-    from jax import Array
 
 __all__ = ["ManySkills", "ParitySample", "draw"]
 
@@ -70,22 +69,9 @@ class ManySkills(Protocol):
         ...
 
 
+@functools.partial(jax.jit, static_argnums=(0, 3, 4))
 def draw(parity: ManySkills, key: Any, skill: Any, samples: int, dtype: Any) -> ParitySample:
     """What `SparseParity.sample` says, compiled once for each task and number of samples."""
-    return _compiled()(parity, key, skill, samples, dtype)
-
-
-@functools.cache
-def _compiled() -> Callable[..., ParitySample]:
-    import jax
-
-    return jax.jit(_draw, static_argnums=(0, 3, 4))
-
-
-def _draw(parity: ManySkills, key: Any, skill: Any, samples: int, dtype: Any) -> ParitySample:
-    import jax
-    import jax.numpy as jnp
-
     skill_key, bits_key = jax.random.split(key)
     if skill is None:
         uniform = jax.random.bits(skill_key, (samples,), jnp.uint32)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_count, require_integer, require_positive
 from dynascope.tasks.parity.draws import ManySkills
-
-if TYPE_CHECKING:
-    from jax import Array
 
 __all__ = ["SkillStrength", "measure_skills", "skill_frequencies"]
 
@@ -63,9 +63,6 @@ def measure_skills(
     Raises:
         InputError: As there.
     """
-    import jax
-    import jax.numpy as jnp
-
     if key is not None:
         require_integer(least=2, samples=samples)
     scale = parity.target_scale

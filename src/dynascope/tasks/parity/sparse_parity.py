@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
+import jax
 import numpy as np
+from jax import Array
 from jaxtyping import Float, Int
 
 from dynascope.arguments import is_traced, require, require_choice, require_count, require_positive, require_seed
+from dynascope.tasks.expectation import Expectation
 from dynascope.tasks.parity.draws import ParitySample, draw
 from dynascope.tasks.parity.skills import SkillStrength, measure_skills, skill_frequencies
 from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task
-
-if TYPE_CHECKING:
-    from jax import Array
-
-    from dynascope.tasks.expectation import Expectation
 
 __all__ = ["ParityPopulation", "SparseParity"]
 
@@ -235,8 +233,6 @@ class SparseParity(Stream):
         Raises:
             InputError: More than 16 bits.
         """
-        from dynascope.tasks.expectation import Expectation
-
         self.all_bits()
         return Expectation(self.population_loss, self.name, (*self.description, "The loss is over all inputs."))
 
@@ -251,8 +247,6 @@ class SparseParity(Stream):
         Raises:
             InputError: Fewer than two samples.
         """
-        import jax
-
         require_seed(seed)
         drawn = self.sample(jax.random.key(int(seed)), samples)
         return Task(
