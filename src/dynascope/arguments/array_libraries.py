@@ -117,7 +117,7 @@ def _namespace(array: Any) -> Any:
     if hasattr(array, "__array_namespace__"):
         return array.__array_namespace__()
     try:
-        from array_api_compat import array_namespace as compatible_namespace
+        from array_api_compat import array_namespace as compatible_namespace  # comes with PyTorch only
 
         return compatible_namespace(array)
     except (ImportError, TypeError):

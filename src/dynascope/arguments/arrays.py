@@ -43,8 +43,7 @@ def require_array(name: str, values: Any, shape: tuple[int | None, ...]) -> np.n
         >>> require_array("x", [[1, 2], [3, 4]], (None, 2)).shape
         (2, 2)
     """
-    # Imported here so that the command line can report a bad argument without loading arrays.
-    import numpy as np
+    import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
     try:
         # Casting would silently drop imaginary parts, count dates in nanoseconds and parse text.
@@ -95,7 +94,7 @@ def require_covariance(name: str, values: Any) -> np.ndarray:
         array([[2., 0.],
                [0., 1.]])
     """
-    import numpy as np
+    import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
     # As objects, rows of unequal length are one axis of lists, which require_array then refuses by name.
     nesting = np.asarray(values, dtype=object).ndim
@@ -161,8 +160,8 @@ def real_array(
         >>> real_array("times", [0, 1, 2], minimum=0).tolist()
         [0.0, 1.0, 2.0]
     """
-    import jax
-    import numpy as np
+    import jax  # here, so that checks of NumPy arrays alone do without it
+    import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
     known = value
     if not isinstance(value, jax.Array):
@@ -218,7 +217,7 @@ def require_times(
         >>> require_times([0, 1, 10], increasing=True).tolist()
         [0.0, 1.0, 10.0]
     """
-    import numpy as np
+    import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
     known = real_array(name, times, minimum=0)
     require(
@@ -256,7 +255,7 @@ def require_broadcast(**shapes: tuple[int, ...]) -> tuple[int, ...]:
         ...
         dynascope.errors.InputError: rate has the leading shape (3,), which does not fit that of times, (5,): give...
     """
-    import numpy as np
+    import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
     common: tuple[int, ...] = ()
     seen: list[str] = []
