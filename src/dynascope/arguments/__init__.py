@@ -20,6 +20,7 @@ from dynascope.arguments.arrays import (
     require_covariance,
     require_times,
 )
+from dynascope.arguments.compiled import all_finite, nan_outside, real_arrays, require_known
 from dynascope.arguments.numbers import (
     require,
     require_between,
@@ -34,10 +35,13 @@ from dynascope.arguments.numbers import (
 )
 
 __all__ = [
+    "all_finite",
     "array_namespace",
     "holds",
     "is_traced",
+    "nan_outside",
     "real_array",
+    "real_arrays",
     "require",
     "require_array",
     "require_axes",
@@ -50,6 +54,7 @@ __all__ = [
     "require_finite",
     "require_finite_values",
     "require_integer",
+    "require_known",
     "require_positive",
     "require_real_values",
     "require_seed",

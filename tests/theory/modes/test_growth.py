@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from dynascope.arguments import real_array
 from dynascope.errors import InputError
-from dynascope.theory.modes.growth import GrowthFactor, growth_factor, growth_limit, real_array
+from dynascope.theory.modes.growth import GrowthFactor, growth_factor, growth_limit
 
 # Golden numbers are stored with 12 digits, so 1e-10 leaves room for their last ones.
 GOLDEN = 1e-10

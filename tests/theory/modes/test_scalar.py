@@ -201,7 +201,7 @@ def test_the_final_loss_has_its_gradient():
         ("target", GOLDEN._replace(target=np.inf)),
         ("output_weights", GOLDEN._replace(output_weights=np.array([np.nan, 0.0, 0.0]))),
         ("input_weights", GOLDEN._replace(input_weights=np.ones(2))),
-        ("setting", GOLDEN._replace(target=np.ones(2), divisor=np.ones(3))),
+        ("divisor", GOLDEN._replace(target=np.ones(2), divisor=np.ones(3))),
     ],
 )
 def test_a_bad_setting_is_refused_by_name(argument, setting):
@@ -221,7 +221,7 @@ def test_other_bad_input_is_refused_by_name():
         ("times", lambda: trajectory(GOLDEN, np.ones((2, 2)))),
         ("learning_rate", lambda: trajectory(GOLDEN, TIMES, learning_rate=0.0)),
         ("factor", lambda: equivalent_scalings(GOLDEN, 0.0)),
-        ("setting", lambda: jax.jit(lambda target: limit(GOLDEN._replace(target=target)).rate)(1.0)),
+        ("target", lambda: jax.jit(lambda target: limit(GOLDEN._replace(target=target)).rate)(1.0)),
     ):
         with pytest.raises(InputError) as refusal:
             call()

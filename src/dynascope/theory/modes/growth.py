@@ -18,6 +18,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
+from dynascope.arguments import all_finite, nan_outside, real_arrays, require_known
 from dynascope.errors import InputError
 
 __all__ = ["GrowthFactor", "GrowthLimit", "growth_factor", "growth_limit", "mirrored", "real_array"]
@@ -95,7 +96,7 @@ def growth_factor(
 
     All arguments broadcast. The result has the dtype of the arguments, can be compiled, and has finite derivatives
     everywhere: also where C, D, S or r vanishes, and where g leaves the floating-point range
-    (a derivative too large for the dtype is cut off).
+    (a derivative too large for the dtype is cut off). Values traced by JAX that are outside the domain give NaN.
 
     Args:
         times: Gradient-flow times t ≥ 0.
@@ -110,7 +111,7 @@ def growth_factor(
         `GrowthFactor` with ln g, the strength θ and the residual S − θ.
 
     Raises:
-        InputError: A value that is not finite, t < 0, C < 0, D < 0 or k ≤ 0 (not checked on values traced by JAX).
+        InputError: A value that is not finite, t < 0, C < 0, D < 0 or k ≤ 0, or shapes that do not fit.
 
     References:
         Nam, DPhil thesis (2024), Theorem 1 of chapter 6, and Xu & Ziyin, arXiv:2401.07085, Theorem 1, in one form.
@@ -122,12 +123,16 @@ def growth_factor(
         1.379777 0.620223
     """
     return _growth(
-        real_array("times", times, minimum=0),
-        real_array("target", target),
-        real_array("growing", growing, minimum=0),
-        real_array("shrinking", shrinking, minimum=0),
-        real_array("rate", rate, above=0),
-        real_array("log_scale", log_scale),
+        *real_arrays(
+            times=times,
+            target=target,
+            growing=growing,
+            shrinking=shrinking,
+            rate=rate,
+            log_scale=log_scale,
+            minimum={"times": 0, "growing": 0, "shrinking": 0},
+            above={"rate": 0},
+        )
     )
 
 
@@ -153,18 +158,23 @@ def growth_limit(
         `GrowthLimit` of NumPy arrays with the broadcast shape.
 
     Raises:
-        InputError: A value that is not finite, or C or D negative.
+        InputError: A value that is not finite, C or D negative, shapes that do not fit, or values traced by JAX.
 
     Example:
         >>> limit = growth_limit(np.array([1.0, -1.0]), 0.5, 0.0)
         >>> [(float(strength), str(status)) for strength, status in zip(limit.strength, limit.status)]
         [(1.0, 'converges'), (0.0, 'saddle')]
     """
-    real_array("target", target)
-    real_array("growing", growing, minimum=0)
-    real_array("shrinking", shrinking, minimum=0)
-    real_array("log_scale", log_scale)
-    s, c, d, log_c = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (target, growing, shrinking, log_scale)))
+    require_known(target=target, growing=growing, shrinking=shrinking, log_scale=log_scale)
+    real_arrays(
+        target=target,
+        growing=growing,
+        shrinking=shrinking,
+        log_scale=log_scale,
+        minimum={"growing": 0, "shrinking": 0},
+    )
+    start = (target, growing, shrinking, log_scale)
+    s, c, d, log_c = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in start))
     square = np.exp(2 * log_c)
     radius = np.sqrt(s**2 + 4 * (square * c) * (square * d))
     trapped = ((c == 0) & (s > 0)) | ((d == 0) & (s < 0))
@@ -280,10 +290,15 @@ def _growth(
     )
 
     signed = jnp.where(flipped, -1, 1)
-    return GrowthFactor(
-        log_growth=signed * jnp.where(early, early_growth, late_growth),
-        strength=signed * jnp.where(early, early_strength, late_strength),
-        residual=signed * jnp.where(early, early_residual, late_residual),
+    inside = all_finite(times, target, growing, shrinking, rate, log_scale)
+    inside &= (times >= 0) & (growing >= 0) & (shrinking >= 0) & (rate > 0)
+    return nan_outside(
+        inside,
+        GrowthFactor(
+            log_growth=signed * jnp.where(early, early_growth, late_growth),
+            strength=signed * jnp.where(early, early_strength, late_strength),
+            residual=signed * jnp.where(early, early_residual, late_residual),
+        ),
     )
 
 

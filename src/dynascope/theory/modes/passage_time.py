@@ -6,13 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require
+from dynascope.arguments import all_finite, is_traced, nan_outside, real_arrays, require_choice
 from dynascope.errors import InputError
-from dynascope.theory.modes.growth import growth_factor, mirrored, real_array
+from dynascope.theory.modes.growth import growth_factor, mirrored
 
 __all__ = ["time_to_reach"]
 
@@ -41,7 +40,7 @@ def time_to_reach(
         rate: k > 0.
         log_scale: ln σ for a scale that turns C and D into σ²C and σ²D.
         unreachable: "raise", or "infinity" to return ∞ for a strength that is never visited. For values traced by
-            JAX, which are not known, it is always "infinity".
+            JAX, which are not known, it is always "infinity", and NaN for parameters outside the domain.
 
     Returns:
         Times of the broadcast shape: 0 at the starting strength, ∞ at the limit.
@@ -57,25 +56,21 @@ def time_to_reach(
         ...     print(f"{time_to_reach(1.0, 2.0, 1e-3, 0.0, 1.4):.6f}")
         2.714429
     """
-    require(
-        unreachable in ("raise", "infinity"),
-        f"unreachable is {unreachable!r}",
-        argument="unreachable",
-        value=unreachable,
-        remedy="choose 'raise' or 'infinity'",
+    require_choice("unreachable", unreachable, ("raise", "infinity"))
+    arguments = real_arrays(
+        strength=strength,
+        target=target,
+        growing=growing,
+        shrinking=shrinking,
+        rate=rate,
+        log_scale=log_scale,
+        minimum={"growing": 0, "shrinking": 0},
+        above={"rate": 0},
     )
-    arguments = (
-        real_array("strength", strength),
-        real_array("target", target),
-        real_array("growing", growing, minimum=0),
-        real_array("shrinking", shrinking, minimum=0),
-        real_array("rate", rate, above=0),
-        real_array("log_scale", log_scale),
-    )
-    dtype = jnp.result_type(*arguments)
-    arguments = jnp.broadcast_arrays(*(argument.astype(dtype) for argument in arguments))
-    if unreachable == "raise" and not any(isinstance(argument, Tracer) for argument in arguments):
-        missed = np.asarray(arguments[0])[np.asarray(_passage(*arguments)[1])]
+    time, outside = _reached(*arguments)
+    if unreachable == "raise" and not any(map(is_traced, arguments)):
+        outside = np.asarray(outside)
+        missed = np.broadcast_to(np.asarray(arguments[0]), outside.shape)[outside]
         if missed.size:
             raise InputError(
                 f"the flow never has strength {missed[0]:.6g}",
@@ -83,7 +78,14 @@ def time_to_reach(
                 value=float(missed[0]),
                 remedy="ask for one between the start and the limit that growth_limit returns",
             )
-    return _time(*arguments)
+    return time
+
+
+@jax.jit
+def _reached(*arguments: Array) -> tuple[Array, Array]:
+    """The time to reach a strength, and whether the strength is never visited."""
+    shaped = jnp.broadcast_arrays(*arguments)
+    return _time(*shaped), _passage(*shaped)[1]
 
 
 @jax.custom_jvp
@@ -105,10 +107,10 @@ def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, A
     width = jnp.hypot(strength, 2 * jnp.sqrt(growing * shrinking) * jnp.exp(2 * log_scale))
     speed = rate * (target - strength) * width
     known = jnp.isfinite(time) & (speed != 0)
-    return time, jnp.where(known, (tangents[0] - moved) / jnp.where(known, speed, 1), 0)
+    slope = jnp.where(known, (tangents[0] - moved) / jnp.where(known, speed, 1), 0)
+    return time, jnp.where(jnp.isnan(time), jnp.nan, slope)
 
 
-@jax.jit
 def _passage(
     strength: Array, target: Array, growing: Array, shrinking: Array, rate: Array, log_scale: Array
 ) -> tuple[Array, Array]:
@@ -153,4 +155,6 @@ def _passage(
         - jnp.log1p(2 * d / (radius + s))
     )
     time = jnp.logaddexp(0, log_progress) / (rate * radius)
-    return jnp.where(outside | (at_limit & ~at_start), jnp.inf, jnp.where(at_start, 0, time)), outside
+    time = jnp.where(outside | (at_limit & ~at_start), jnp.inf, jnp.where(at_start, 0, time))
+    inside = all_finite(strength, target, growing, shrinking, rate, log_scale)
+    return nan_outside(inside & (growing >= 0) & (shrinking >= 0) & (rate > 0), time), outside

@@ -6,20 +6,27 @@ of its weights to its target alone. Scaling the weights, the target, the output 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require
-from dynascope.errors import InputError
+from dynascope.arguments import (
+    is_traced,
+    nan_outside,
+    real_array,
+    real_arrays,
+    require,
+    require_broadcast,
+    require_known,
+    require_times,
+)
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import GrowthFactor, growth_factor, growth_limit, real_array
+from dynascope.theory.modes.growth import GrowthFactor, growth_factor, growth_limit
 
 __all__ = ["Limit", "Scaling", "Setting", "Trajectory", "equivalent_scalings", "limit", "trajectory"]
 
@@ -124,7 +131,6 @@ class _Start(NamedTuple):
         rate: k = 2 η E[x²]/|Z|.
         sign: That of Z.
         unit: The largest weight, in which the squares do not underflow.
-        input_power: E[x²].
     """
 
     target: Array
@@ -135,7 +141,6 @@ class _Start(NamedTuple):
     rate: Array
     sign: Array
     unit: Array
-    input_power: Array
 
 
 @covers(
@@ -157,7 +162,8 @@ def trajectory(
     where γ is the growth factor with C = Σ (aᵢ + bᵢ)²/(4Z), D = Σ (aᵢ − bᵢ)²/(4Z) and k = 2 η E[x²]/Z (see
     `growth_factor`). A negative Z is the network −Z with b of the other sign. Conserved are aᵢ² − bᵢ².
 
-    The result can be compiled and differentiated. Starts down to 1e-300 do not underflow.
+    The result can be compiled and differentiated. Starts down to 1e-300 do not underflow. Values traced by JAX that are
+    outside the domain give NaN.
 
     Args:
         setting: Network, data and start.
@@ -168,8 +174,7 @@ def trajectory(
         `Trajectory`; the axis of times follows the leading axes, and is missing for a single time.
 
     Raises:
-        InputError: Z = 0, E[x²] ≤ 0, η ≤ 0, t < 0, values that are not finite, or shapes that do not fit (values traced
-            by JAX are not checked).
+        InputError: Z = 0, E[x²] ≤ 0, η ≤ 0, t < 0, values that are not finite, or shapes that do not fit.
 
     References:
         Nam, DPhil thesis (2024), Theorem 1 of chapter 6, with the exponent −2 E[x²] r t/Z in equation 6.12.
@@ -181,10 +186,7 @@ def trajectory(
         ...     print(f"{run.strength:.6f}", run.output_weights.round(6))
         0.567423 [ 0.747995 -0.050474 -0.25499 ]
     """
-    start = _started(setting, learning_rate)
-    times = real_array("times", times, minimum=0)
-    require(times.ndim <= 1, f"times has shape {times.shape}", argument="times", value=times.shape, remedy="give a row")
-    return _followed(start, times)
+    return _followed(require_times(times), *_checked(setting, learning_rate))
 
 
 @covers(
@@ -221,19 +223,14 @@ def limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0) -> Lim
         >>> print(f"{end.growth:.6f} {end.rate:.6f} {end.status}")
         7.856954 2.164186 converges
     """
-    start = _started(setting, learning_rate)
-    if any(isinstance(each, Tracer) for each in start):
-        raise InputError(
-            "the setting is traced by JAX", argument="setting", remedy="call limit outside of jit and vmap"
-        )
-    end = growth_limit(start.target, start.growing_power, start.shrinking_power, log_scale=jnp.log(start.unit))
-    dtype = start.unit.dtype
-    log_growth, strength = (jnp.asarray(each, dtype) for each in (end.log_growth, end.strength))
-    weights = _weights(start, GrowthFactor(log_growth, strength, start.target - strength))
-    both = 2 * jnp.sqrt(start.growing_power) * jnp.sqrt(start.shrinking_power) * start.unit**2
-    rate = jnp.where(end.status == "static", 0, start.rate * jnp.hypot(start.target, both))
-    a, b = map(np.asarray, weights)
-    return Limit(a, b, np.asarray(strength), np.asarray(log_growth), np.asarray(rate), end.status)
+    require_known(**setting._asdict(), learning_rate=learning_rate)
+    start = _Start._make(map(np.asarray, _decomposed(*_checked(setting, learning_rate))))
+    end = growth_limit(start.target, start.growing_power, start.shrinking_power, log_scale=np.log(start.unit))
+    log_growth, strength = (each.astype(start.unit.dtype) for each in (end.log_growth, end.strength))
+    a, b = map(np.asarray, _weights(start, GrowthFactor._make((log_growth, strength, start.target - strength))))
+    both = 2 * np.sqrt(start.growing_power) * np.sqrt(start.shrinking_power) * start.unit**2
+    speed = np.where(end.status == "static", 0, start.rate * np.hypot(start.target, both))
+    return Limit(a, b, strength, log_growth, speed.astype(start.unit.dtype), end.status)
 
 
 @covers(
@@ -248,7 +245,8 @@ def equivalent_scalings(setting: Setting, factor: Real[ArrayLike, ...]) -> dict[
 
     The target times c, the output divided by c (Z → cZ), the input divided by c for the same labels (S → cS,
     E[x²] → E[x²]/c²) and the weights divided by √c are equivalent. So are θ/S and the loss over its initial value at
-    every time; the clocks, over that of the target, run at the speeds 1, 1/c², 1/c² and 1/c.
+    every time; the clocks, over that of the target, run at the speeds 1, 1/c², 1/c² and 1/c. Values traced by JAX that
+    are outside the domain give NaN.
 
     Args:
         setting: Network, data and start.
@@ -273,26 +271,17 @@ def equivalent_scalings(setting: Setting, factor: Real[ArrayLike, ...]) -> dict[
         input   75.503934 0.01
         weights 75.503934 0.1
     """
-    c = real_array("factor", factor, above=0)
-    _started(setting, 1.0)
-    target, a, b, power, divisor = map(jnp.asarray, setting)
-    root = jnp.sqrt(c)[..., None]
-    return {
-        "target": Scaling(Setting(c * target, a, b, power, divisor), jnp.ones_like(c)),
-        "output": Scaling(Setting(target, a, b, power, c * divisor), 1 / c**2),
-        "input": Scaling(Setting(c * target, a, b, power / c**2, divisor), 1 / c**2),
-        "weights": Scaling(Setting(target, a / root, b / root, power, divisor), 1 / c),
-    }
+    scaled = _scalings(*_checked(setting, 1.0)[:-1], real_array("factor", factor, above=0))
+    return dict(zip(("target", "output", "input", "weights"), scaled, strict=True))
 
 
-def _started(setting: Setting, learning_rate: ArrayLike) -> _Start:
-    target = real_array("target", setting.target)
-    a, b = real_array("output_weights", setting.output_weights), real_array("input_weights", setting.input_weights)
-    power = real_array("input_power", setting.input_power, above=0)
-    divisor = real_array("divisor", setting.divisor)
-    rate = real_array("learning_rate", learning_rate, above=0)
+def _checked(setting: Setting, learning_rate: ArrayLike) -> list[Any]:
+    """S, a, b, E[x²], Z and η as arrays of one type."""
+    positive = {"input_power": 0, "learning_rate": 0}
+    known = real_arrays(**setting._asdict(), learning_rate=learning_rate, above=positive, broadcast=False)
+    target, a, b, power, divisor, rate = known
     require(
-        isinstance(divisor, Tracer) or bool(jnp.all(divisor != 0)),
+        is_traced(divisor) or np.all(np.asarray(divisor) != 0),
         "divisor is 0",
         argument="divisor",
         value=0.0,
@@ -305,34 +294,47 @@ def _started(setting: Setting, learning_rate: ArrayLike) -> _Start:
         value=b.shape,
         remedy="give one output weight and one input weight for each neuron along the last axis",
     )
-    try:
-        leading = np.broadcast_shapes(
-            a.shape[:-1], b.shape[:-1], *(each.shape for each in (target, power, divisor, rate))
-        )
-    except ValueError:
-        raise InputError(
-            "the leading axes of the setting do not fit together",
-            argument="setting",
-            remedy="give numbers of shape (...) and weights of shape (..., neurons)",
-        ) from None
-    target, power, divisor, rate = (jnp.broadcast_to(each, leading) for each in (target, power, divisor, rate))
-    a, b = (jnp.broadcast_to(each, (*leading, each.shape[-1])) for each in (a, b))
-    return _decomposed(target, a, b, power, divisor, rate)
+    require_broadcast(
+        target=target.shape,
+        output_weights=a.shape[:-1],
+        input_weights=b.shape[:-1],
+        input_power=power.shape,
+        divisor=divisor.shape,
+        learning_rate=rate.shape,
+    )
+    return known
+
+
+@jax.jit
+def _scalings(target: Array, a: Array, b: Array, power: Array, divisor: Array, c: Array) -> tuple[Scaling, ...]:
+    power, c, divisor = nan_outside(power > 0, power), nan_outside(c > 0, c), nan_outside(divisor != 0, divisor)
+    root = jnp.sqrt(c)[..., None]
+    return (
+        Scaling(Setting(c * target, a, b, power, divisor), jnp.ones_like(c)),
+        Scaling(Setting(target, a, b, power, c * divisor), 1 / c**2),
+        Scaling(Setting(c * target, a, b, power / c**2, divisor), 1 / c**2),
+        Scaling(Setting(target, a / root, b / root, power, divisor), 1 / c),
+    )
 
 
 @jax.jit
 def _decomposed(target: Array, a: Array, b: Array, power: Array, divisor: Array, rate: Array) -> _Start:
+    leading = jnp.broadcast_shapes(a.shape[:-1], b.shape[:-1], target.shape, power.shape, divisor.shape, rate.shape)
+    target, power, divisor, rate = (jnp.broadcast_to(each, leading) for each in (target, power, divisor, rate))
+    a, b = (jnp.broadcast_to(each, (*leading, each.shape[-1])) for each in (a, b))
     sign = jnp.where(divisor < 0, -1, 1)
     growing, shrinking = (a + sign[..., None] * b) / 2, (a - sign[..., None] * b) / 2
     largest = jax.lax.stop_gradient(jnp.max(jnp.maximum(jnp.abs(a), jnp.abs(b)), axis=-1))
     unit = jnp.where(largest == 0, 1, largest)
     c, d = (jnp.sum((part / unit[..., None]) ** 2, axis=-1) / jnp.abs(divisor) for part in (growing, shrinking))
-    return _Start(target, growing, shrinking, c, d, 2 * rate * power / jnp.abs(divisor), sign, unit, power)
+    speed = nan_outside((rate > 0) & (power > 0) & (divisor != 0), 2 * rate * power / jnp.abs(divisor))
+    return _Start(target, growing, shrinking, c, d, speed, sign, unit)
 
 
 @jax.jit
-def _followed(start: _Start, times: Array) -> Trajectory:
-    numbers = (start.target, start.growing_power, start.shrinking_power, start.rate, start.unit, start.input_power)
+def _followed(times: Array, *known: Array) -> Trajectory:
+    start = _decomposed(*known)
+    numbers = (start.target, start.growing_power, start.shrinking_power, start.rate, start.unit, known[3])
     target, growing, shrinking, rate, unit, power = (each[(..., *(None,) * times.ndim)] for each in numbers)
     growth = growth_factor(times, target, growing, shrinking, rate, log_scale=jnp.log(unit))
     a, b = _weights(start, growth)
@@ -343,6 +345,5 @@ def _followed(start: _Start, times: Array) -> Trajectory:
 def _weights(start: _Start, growth: GrowthFactor) -> tuple[Array, Array]:
     times = (None,) * (growth.log_growth.ndim - start.target.ndim)
     at = (..., *times, slice(None))
-    spread = GrowthFactor._make(each[..., None] for each in growth)
-    a, signed = spread.layers(start.growing[at], start.shrinking[at])
+    a, signed = GrowthFactor._make(each[..., None] for each in growth).layers(start.growing[at], start.shrinking[at])
     return a, start.sign[(..., *times, None)] * signed

@@ -11,17 +11,25 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require
+from dynascope.arguments import all_finite, is_traced, nan_outside, real_arrays, require
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import growth_factor, real_array
+from dynascope.theory.modes.growth import growth_factor
 from dynascope.theory.modes.passage_time import time_to_reach
 
-__all__ = ["ModeStrength", "emergence_time", "linear_mode_strength", "mode_strength", "saturation_time"]
+__all__ = [
+    "ModeStrength",
+    "emergence_and_saturation",
+    "emergence_time",
+    "emerging_modes",
+    "linear_mode_strength",
+    "mode_strength",
+    "saturation_time",
+]
 
 
 class ModeStrength(NamedTuple):
@@ -62,6 +70,7 @@ def mode_strength(
     strength is the logistic R = S/(1 + (S/R₀ − 1) exp(−2 η λ S t)).
 
     All arguments broadcast; the result can be compiled and differentiated. Starts down to 1e-300 do not underflow.
+    Values traced by JAX that are outside the domain give NaN.
 
     Args:
         times: Gradient-flow times t ≥ 0.
@@ -72,7 +81,7 @@ def mode_strength(
         learning_rate: η > 0, the same for both layers.
 
     Raises:
-        InputError: A value that is not finite, t < 0, λ ≤ 0 or η ≤ 0 (not checked on values traced by JAX).
+        InputError: A value that is not finite, t < 0, λ ≤ 0 or η ≤ 0, or shapes that do not fit.
 
     References:
         Nam, DPhil thesis (2024), chapters 3 and 6; Saxe, McClelland & Ganguli, arXiv:1312.6120, for a₀ = b₀.
@@ -83,12 +92,18 @@ def mode_strength(
         ...     print(f"{mode.output_weight:.6f} {mode.input_weight:.6f} {mode.strength:.6f}")
         0.643328 0.451521 0.290476
     """
-    rate = _rate(input_power, learning_rate)
-    sum_part, difference_part, unit = _parts(initial_output_weight, initial_input_weight)
-    growth = growth_factor(
-        times, target, (sum_part / unit) ** 2, (difference_part / unit) ** 2, rate, log_scale=jnp.log(unit)
+    return _mode_strength(
+        *real_arrays(
+            times=times,
+            target=target,
+            input_power=input_power,
+            initial_output_weight=initial_output_weight,
+            initial_input_weight=initial_input_weight,
+            learning_rate=learning_rate,
+            minimum={"times": 0},
+            above={"input_power": 0, "learning_rate": 0},
+        )
     )
-    return ModeStrength(*growth.layers(sum_part, difference_part), growth.strength, growth.residual)
 
 
 @covers(
@@ -106,6 +121,8 @@ def linear_mode_strength(
 ) -> Float[Array, ...]:
     """The same mode in a one-layer model that starts at zero: R = S (1 − exp(−η λ t)).
 
+    Values traced by JAX that are outside the domain give NaN.
+
     Args:
         times: Gradient-flow times t ≥ 0.
         target: S.
@@ -119,8 +136,16 @@ def linear_mode_strength(
         >>> print(f"{linear_mode_strength(1.0, 2.0, 0.5):.4f}")
         0.7869
     """
-    rate = _rate(input_power, learning_rate) / 2
-    return -real_array("target", target) * jnp.expm1(-rate * real_array("times", times, minimum=0))
+    return _linear_strength(
+        *real_arrays(
+            times=times,
+            target=target,
+            input_power=input_power,
+            learning_rate=learning_rate,
+            minimum={"times": 0},
+            above={"input_power": 0, "learning_rate": 0},
+        )
+    )
 
 
 @covers(
@@ -141,7 +166,8 @@ def emergence_time(
 ) -> Float[Array, ...]:
     """The first time at which a mode has reached the fraction ε of its target.
 
-    For a₀ = b₀, with R₀ = a₀ b₀ < ε S, it is τ = ln[(S/R₀ − 1)/(1/ε − 1)]/(2 η λ S).
+    For a₀ = b₀, with R₀ = a₀ b₀ < ε S, it is τ = ln[(S/R₀ − 1)/(1/ε − 1)]/(2 η λ S). Values traced by JAX that are
+    outside the domain give NaN.
 
     Args:
         target: S ≠ 0.
@@ -166,29 +192,8 @@ def emergence_time(
         ...     print(f"{emergence_time(5.0, 1.0, 0.01, 0.01):.6f}")
         0.787532
     """
-    target = real_array("target", target)
-    fraction = real_array("fraction", fraction, above=0, below=1)
-    if not isinstance(target, Tracer):
-        require(
-            bool(jnp.all(target != 0)),
-            "a target is zero",
-            argument="target",
-            value=0.0,
-            remedy="leave out modes that have nothing to learn",
-        )
-    rate = _rate(input_power, learning_rate)
-    sum_part, difference_part, unit = _parts(initial_output_weight, initial_input_weight)
-    present = (sum_part**2 - difference_part**2) / target >= fraction
-    time = time_to_reach(
-        fraction * target,
-        target,
-        (sum_part / unit) ** 2,
-        (difference_part / unit) ** 2,
-        rate,
-        log_scale=jnp.log(unit),
-        unreachable="infinity",
-    )
-    return jnp.where(present, 0, time)
+    start = (target, input_power, initial_output_weight, initial_input_weight, learning_rate)
+    return _emergence_time(*emerging_modes(*start, fraction))
 
 
 @covers(
@@ -209,7 +214,8 @@ def saturation_time(
 ) -> Float[Array, ...]:
     """The time a mode takes from its emergence, at ε S, to its saturation, at (1 − ε) S.
 
-    For a₀ = b₀, with R₀ = a₀ b₀ < ε S, it is τ = ln(1/ε − 1)/(η λ S), whatever the start.
+    For a₀ = b₀, with R₀ = a₀ b₀ < ε S, it is τ = ln(1/ε − 1)/(η λ S), whatever the start. Values traced by JAX that are
+    outside the domain give NaN.
 
     Args:
         target: S ≠ 0.
@@ -234,21 +240,96 @@ def saturation_time(
         ...     print(f"{saturation_time(5.0, 1.0, 0.01, 0.01):.6f}")
         0.588888
     """
-    fraction = real_array("fraction", fraction, above=0, below=0.5)
     start = (target, input_power, initial_output_weight, initial_input_weight, learning_rate)
-    emerged = emergence_time(*start, fraction=fraction)
+    return _saturation_time(*emerging_modes(*start, fraction, below=0.5))
+
+
+def emerging_modes(
+    target: ArrayLike,
+    input_power: ArrayLike,
+    initial_output_weight: ArrayLike,
+    initial_input_weight: ArrayLike,
+    learning_rate: ArrayLike,
+    fraction: ArrayLike,
+    *,
+    below: float = 1.0,
+) -> list[np.ndarray | Array]:
+    """Modes that have something to learn, and a fraction of it, checked and of one type."""
+    modes = real_arrays(
+        target=target,
+        input_power=input_power,
+        initial_output_weight=initial_output_weight,
+        initial_input_weight=initial_input_weight,
+        learning_rate=learning_rate,
+        fraction=fraction,
+        above={"input_power": 0, "learning_rate": 0, "fraction": 0},
+        below={"fraction": below},
+    )
+    require(
+        is_traced(modes[0]) or np.all(np.asarray(modes[0]) != 0),
+        "a target is zero",
+        argument="target",
+        value=0.0,
+        remedy="leave out modes that have nothing to learn",
+    )
+    return modes
+
+
+@jax.jit
+def emergence_and_saturation(
+    target: Array, power: Array, a: Array, b: Array, rate: Array, fraction: Array
+) -> tuple[Array, Array]:
+    """The times of `emergence_time` and `saturation_time`, NaN where the fraction is not between 0 and ½."""
+    emerged = _emergence_time(target, power, a, b, rate, fraction)
     never = jnp.isinf(emerged)
-    saturated = emergence_time(*start, fraction=1 - fraction)
-    return jnp.where(never, jnp.inf, jnp.where(never, 0, saturated) - jnp.where(never, 0, emerged))
+    saturated = _emergence_time(target, power, a, b, rate, 1 - fraction)
+    lasting = jnp.where(never, jnp.inf, jnp.where(never, 0, saturated) - jnp.where(never, 0, emerged))
+    return nan_outside(fraction < 0.5, (emerged, lasting))
 
 
-def _parts(initial_output_weight: ArrayLike, initial_input_weight: ArrayLike) -> tuple[Array, Array, Array]:
+@jax.jit
+def _saturation_time(*modes: Array) -> Array:
+    return emergence_and_saturation(*modes)[1]
+
+
+@jax.jit
+def _emergence_time(target: Array, power: Array, a: Array, b: Array, rate: Array, fraction: Array) -> Array:
+    rate = _rate(power, rate)
+    sum_part, difference_part, unit = _parts(a, b)
+    present = (sum_part**2 - difference_part**2) / target >= fraction
+    time = time_to_reach(
+        fraction * target,
+        target,
+        (sum_part / unit) ** 2,
+        (difference_part / unit) ** 2,
+        rate,
+        log_scale=jnp.log(unit),
+        unreachable="infinity",
+    )
+    time = jnp.where(present & ~jnp.isnan(time), 0, time)
+    return nan_outside((target != 0) & (fraction > 0) & (fraction < 1), time)
+
+
+@jax.jit
+def _mode_strength(times: Array, target: Array, power: Array, a: Array, b: Array, rate: Array) -> ModeStrength:
+    sum_part, difference_part, unit = _parts(a, b)
+    growing, shrinking = (sum_part / unit) ** 2, (difference_part / unit) ** 2
+    growth = growth_factor(times, target, growing, shrinking, _rate(power, rate), log_scale=jnp.log(unit))
+    return ModeStrength(*growth.layers(sum_part, difference_part), growth.strength, growth.residual)
+
+
+@jax.jit
+def _linear_strength(times: Array, target: Array, power: Array, rate: Array) -> Array:
+    phase = _rate(power, rate) / 2 * times
+    return nan_outside(all_finite(phase, target) & (times >= 0), -target * jnp.expm1(-phase))
+
+
+def _parts(a: Array, b: Array) -> tuple[Array, Array, Array]:
     """Half the sum and half the difference of the layers, and a unit in which their squares do not underflow."""
-    a = real_array("initial_output_weight", initial_output_weight)
-    b = real_array("initial_input_weight", initial_input_weight)
     unit = jax.lax.stop_gradient(jnp.maximum(jnp.abs(a), jnp.abs(b)))
     return (a + b) / 2, (a - b) / 2, jnp.where(unit == 0, 1, unit)
 
 
-def _rate(input_power: ArrayLike, learning_rate: ArrayLike) -> Array:
-    return 2 * real_array("learning_rate", learning_rate, above=0) * real_array("input_power", input_power, above=0)
+def _rate(power: Array, rate: Array) -> Array:
+    """2 η λ, where both are positive."""
+    return nan_outside((power > 0) & (rate > 0), 2 * rate * power)

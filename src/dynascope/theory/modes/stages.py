@@ -6,15 +6,22 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import (
+    all_finite,
+    is_traced,
+    nan_outside,
+    real_arrays,
+    require,
+    require_between,
+    require_positive,
+)
 from dynascope.theory.domain import covers
-from dynascope.theory.modes import emergence_time, saturation_time
-from dynascope.theory.modes.growth import real_array
+from dynascope.theory.modes.sigmoidal import emergence_and_saturation, emerging_modes
 
 __all__ = ["clean_stages", "is_stage_like", "stage_threshold"]
 
@@ -36,7 +43,8 @@ def stage_threshold(
 
     For two balanced modes with the same S and R₀ and the input powers λ > λ′, the saturation time of the first equals
     the gap between the emergences at ε* = 1/[1 + (S/R₀ − 1)^q], q = (λ − λ′)/(λ + λ′); learning is stage-like for
-    ε > ε*. (The thesis prints q as a factor instead of an exponent, with the opposite sign.)
+    ε > ε*. (The thesis prints q as a factor instead of an exponent, with the opposite sign.) Values traced by JAX that
+    are outside the domain give NaN.
 
     Args:
         target: S > 0 of both modes.
@@ -45,7 +53,7 @@ def stage_threshold(
         next_input_power: λ′ of the mode learned next, between 0 and λ.
 
     Raises:
-        InputError: A value out of range (not checked on values traced by JAX).
+        InputError: A value out of range, or shapes that do not fit.
 
     References:
         Nam, DPhil thesis (2024), equations 3.13 and 3.14, corrected.
@@ -55,12 +63,17 @@ def stage_threshold(
         ...     print(f"{stage_threshold(5.0, 1e-4, 1.0, 0.5):.6f}")
         0.026427
     """
-    strength, start = real_array("target", target, above=0), real_array("initial_strength", initial_strength, above=0)
-    first = real_array("input_power", input_power, above=0)
-    second = real_array("next_input_power", next_input_power, above=0)
-    _require_below("initial_strength", start, "target", strength)
-    _require_below("next_input_power", second, "input_power", first)
-    return jax.nn.sigmoid(-(first - second) / (first + second) * (jnp.log(strength - start) - jnp.log(start)))
+    names = ("target", "initial_strength", "input_power", "next_input_power")
+    modes = real_arrays(
+        target=target,
+        initial_strength=initial_strength,
+        input_power=input_power,
+        next_input_power=next_input_power,
+        above=dict.fromkeys(names, 0.0),
+    )
+    _require_below("initial_strength", modes[1], "target", modes[0])
+    _require_below("next_input_power", modes[3], "input_power", modes[2])
+    return _threshold(*modes)
 
 
 def is_stage_like(
@@ -73,6 +86,8 @@ def is_stage_like(
     fraction: Real[ArrayLike, ...] = 0.05,
 ) -> Bool[Array, ...]:
     """Whether each mode saturates, at 1 − ε, before the next one emerges, at ε; for any targets and starts.
+
+    Values traced by JAX that are outside the domain give False, as truth values have no NaN.
 
     Args:
         target: S ≠ 0 of the modes, in the order in which they are learned along the last axis.
@@ -93,16 +108,16 @@ def is_stage_like(
         [True, False]
     """
     start = (target, input_power, initial_output_weight, initial_input_weight, learning_rate)
-    emerged = emergence_time(*start, fraction=fraction)
+    modes = emerging_modes(*start, fraction, below=0.5)
+    shape = np.broadcast_shapes(*(each.shape for each in modes))
     require(
-        emerged.ndim > 0 and emerged.shape[-1] > 1,
+        len(shape) > 0 and shape[-1] > 1,
         "there is a single mode",
         argument="target",
-        value=emerged.shape,
+        value=shape,
         remedy="give two or more modes along the last axis",
     )
-    finished = emerged + saturation_time(*start, fraction=fraction)
-    return finished[..., :-1] < emerged[..., 1:]
+    return _stage_like(*modes)
 
 
 def clean_stages(target: float, initial_strength: float, spectrum_exponent: float, *, fraction: float = 0.05) -> int:
@@ -130,9 +145,9 @@ def clean_stages(target: float, initial_strength: float, spectrum_exponent: floa
         >>> clean_stages(5.0, 1e-4, 0.6)
         2
     """
-    require_positive(target=target, initial_strength=initial_strength, spectrum_exponent=spectrum_exponent)
-    _require_below("initial_strength", initial_strength, "target", target)
-    real_array("fraction", fraction, above=0, below=0.5)
+    require_positive(target=target, spectrum_exponent=spectrum_exponent)
+    require_between(0, target, open_below=True, open_above=True, initial_strength=initial_strength)
+    require_between(0, 0.5, open_below=True, open_above=True, fraction=fraction)
     contrast, margin = math.log(target / initial_strength - 1), math.log(1 / fraction - 1)
     if contrast <= margin:
         return 0
@@ -140,11 +155,22 @@ def clean_stages(target: float, initial_strength: float, spectrum_exponent: floa
     return math.ceil(bound) - 1
 
 
-def _require_below(name: str, value: ArrayLike, bound_name: str, bound: ArrayLike) -> None:
-    if isinstance(value, Tracer) or isinstance(bound, Tracer):
-        return
+@jax.jit
+def _threshold(strength: Array, start: Array, first: Array, second: Array) -> Array:
+    inside = all_finite(strength, first) & (start > 0) & (start < strength) & (second > 0) & (second < first)
+    exponent = (first - second) / (first + second)
+    return nan_outside(inside, jax.nn.sigmoid(-exponent * (jnp.log(strength - start) - jnp.log(start))))
+
+
+@jax.jit
+def _stage_like(*modes: Array) -> Array:
+    emerged, lasting = emergence_and_saturation(*jnp.broadcast_arrays(*modes))
+    return (emerged + lasting)[..., :-1] < emerged[..., 1:]
+
+
+def _require_below(name: str, value: np.ndarray | Array, bound_name: str, bound: np.ndarray | Array) -> None:
     require(
-        bool(jnp.all(jnp.asarray(value) < jnp.asarray(bound))),
+        is_traced(value) or is_traced(bound) or np.all(np.asarray(value) < np.asarray(bound)),
         f"{name} is {value} and {bound_name} is {bound}",
         argument=name,
         value=str(value),
