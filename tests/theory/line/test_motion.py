@@ -208,7 +208,7 @@ def test_it_compiles_vectorises_and_differentiates():
         ({"first": np.stack([FIRST, FIRST])}, "second"),
         ({"second": SECOND[:, None]}, "first"),
         ({"second": [np.inf, 0.0, 0.0]}, "second"),
-        ({"first_rate": np.ones(2), "second_rate": np.ones(3)}, "second"),
+        ({"first_rate": np.ones(2), "second_rate": np.ones(3)}, "second_rate"),
         ({"data": DATA._replace(power=0.0)}, "data.power"),
         ({"data": DATA._replace(direction=np.ones(2))}, "data.direction"),
         ({"data": DATA._replace(unexplained=-1.0)}, "data.unexplained"),

@@ -11,10 +11,18 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
+from dynascope.arguments import nan_outside, require_times
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
-from dynascope.theory.line.decomposition import Decomposition, behind, check_times, decompose, root
-from dynascope.theory.modes.growth import GrowthFactor
+from dynascope.theory.line.decomposition import (
+    Decomposition,
+    LineStart,
+    behind,
+    decompose,
+    end_of_growth,
+    line_start,
+    root,
+)
 
 __all__ = ["AlignmentChange", "alignment", "alignment_change"]
 
@@ -77,7 +85,8 @@ def alignment(
         prefactor: p > 0 of the loss.
 
     Returns:
-        ζ between −1 and 1, shape (..., times); 0 at a time at which a layer vanishes.
+        ζ between −1 and 1, shape (..., times); 0 at a time at which a layer vanishes. Values traced by JAX that are
+        outside the domain give NaN.
 
     Raises:
         InputError: As `trajectory`.
@@ -91,10 +100,8 @@ def alignment(
         ...     print(alignment(first, second, data, np.arange(3.0)).round(3))
         [0.    0.962 0.999]
     """
-    start = decompose(first, second, data, multiplier, first_rate, second_rate, prefactor)
-    times = check_times(times)
-    growth = start.growth(times)
-    return _alignment(start, growth)
+    start = line_start(first, second, data, multiplier, first_rate, second_rate, prefactor)
+    return _alignment(start, require_times(times))
 
 
 @covers(
@@ -144,21 +151,33 @@ def alignment_change(
         >>> print(change.initial.round(4), change.final.round(4), change.sign)
         [0.9487 0.9487] [0.9701 0.8944] [ 1. -1.]
     """
-    start = decompose(first, second, data, multiplier, first_rate, second_rate)
-    end = start.growth_limit()
-    strength = _bounded(start.target / start.multiplier / start.unit / start.unit)
-    final = np.asarray(_cosine(strength, start.distance))
-    initial = np.asarray(_cosine(start.growing_power - start.shrinking_power, start.distance))
-    parallel = np.asarray(start.distance == 0)
+    start = line_start(first, second, data, multiplier, first_rate, second_rate)
+    start.require_known()
+    begun, initial_strength, drive, *cosines = _both_ends(start)
+    known = Decomposition._make(map(np.asarray, begun))
+    end = end_of_growth(known, initial_strength, drive)
+    initial, final = map(np.asarray, cosines)
+    parallel = np.asarray(known.distance == 0)
     # Parallel layers that cannot reach the target, or have none, only shrink.
-    kept = (end.status == "static") | (parallel & ((end.status != "converges") | (np.asarray(start.target) == 0)))
+    kept = (end.status == "static") | (parallel & ((end.status != "converges") | (np.asarray(known.target) == 0)))
     final = np.where(kept, initial, final)
     stays = parallel & (final == initial)
-    return AlignmentChange(initial, final, np.where(stays, 0.0, np.sign(start.drive())))
+    return AlignmentChange(initial, final, np.where(stays, 0.0, np.sign(drive)))
 
 
 @jax.jit
-def _alignment(start: Decomposition, growth: GrowthFactor) -> Array:
+def _both_ends(known: LineStart) -> tuple[Decomposition, Array, Array, Array, Array]:
+    """The decomposition, θ₀, S − θ₀, and the cosine at the start and where θ = S."""
+    start = decompose(known)
+    initial = _cosine(start.growing_power - start.shrinking_power, start.distance)
+    final = _cosine(_bounded(start.target / start.multiplier / start.unit / start.unit), start.distance)
+    return start, start.initial_strength(), start.drive(), initial, final
+
+
+@jax.jit
+def _alignment(known: LineStart, times: Array) -> Array:
+    start = decompose(known)
+    growth = start.growth(times)
     extra = growth.log_growth.ndim - start.unit.ndim
     powers = [behind(power, extra) for power in (start.growing_power, start.shrinking_power)]
     sum_part, difference_part = growth.layers(*(root(power) for power in powers))
@@ -167,7 +186,8 @@ def _alignment(start: Decomposition, growth: GrowthFactor) -> Array:
     logarithms = [jnp.log(jax.lax.stop_gradient(power)) for power in powers]
     larger = jnp.sign(logarithms[0] - logarithms[1] + 2 * jax.lax.stop_gradient(growth.log_growth))
     parallel = behind(start.distance == 0, extra)
-    return jnp.where(parallel, jnp.where(powers[0] + powers[1] == 0, 0, larger), cosine)
+    turned = jnp.where(parallel, jnp.where(powers[0] + powers[1] == 0, 0, larger), cosine)
+    return nan_outside(~jnp.isnan(growth.log_growth), turned)
 
 
 def _cosine(strength: Array, distance: Array) -> Array:

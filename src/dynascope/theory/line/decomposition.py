@@ -2,24 +2,73 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from dynascope.arguments import require
-from dynascope.errors import InputError
+from dynascope.arguments import (
+    all_finite,
+    is_traced,
+    nan_outside,
+    real_arrays,
+    require,
+    require_broadcast,
+    require_known,
+)
 from dynascope.theory.line.data import LineData
-from dynascope.theory.modes.growth import GrowthFactor, GrowthLimit, growth_factor, growth_limit, real_array
+from dynascope.theory.modes.growth import GrowthFactor, GrowthLimit, growth_factor, growth_limit
 
-__all__ = ["Decomposition", "behind", "check_times", "decompose", "root"]
+__all__ = ["Decomposition", "LineStart", "behind", "decompose", "end_of_growth", "line_start", "root"]
 
 _ROUNDING = 16  # units of rounding within which two numbers are the same
+
+
+class LineStart(NamedTuple):
+    """A network at the start and the line that it learns, checked and of one type; JAX may trace any part.
+
+    Attributes:
+        first: W, shape (..., d, h).
+        second: u, shape (..., h).
+        direction: n.
+        power: E[a²].
+        target: S.
+        unexplained: What no linear network can learn.
+        multiplier: γ.
+        first_rate: η₁.
+        second_rate: η₂.
+        prefactor: p of the loss.
+    """
+
+    first: Float[Array | np.ndarray, "... inputs width"]
+    second: Float[Array | np.ndarray, "... width"]
+    direction: Float[Array | np.ndarray, " inputs"]
+    power: Float[Array | np.ndarray, ...]
+    target: Float[Array | np.ndarray, ...]
+    unexplained: Float[Array | np.ndarray, ...]
+    multiplier: Float[Array | np.ndarray, ...]
+    first_rate: Float[Array | np.ndarray, ...]
+    second_rate: Float[Array | np.ndarray, ...]
+    prefactor: Float[Array | np.ndarray, ...]
+
+    def require_known(self) -> None:
+        """Raise `InputError` if JAX traces a part, of which no text can be made."""
+        require_known(**self._asdict())
+
+    def loss(self, residual: Array) -> Array:
+        """P E(f − y)², shape (..., times) or (...) as that of the residual S − θ."""
+        extra = residual.ndim - len(self.batch)
+        prefactor, power, unexplained = (behind(each, extra) for each in (self.prefactor, self.power, self.unexplained))
+        return prefactor * (power * residual**2 + nan_outside(unexplained >= 0, unexplained))
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The common leading axes."""
+        return np.broadcast_shapes(self.second.shape[:-1], *(each.shape for each in self[3:]))
 
 
 class Decomposition(NamedTuple):
@@ -60,17 +109,6 @@ class Decomposition(NamedTuple):
         target, growing, shrinking, rate, log_scale = (behind(each, times.ndim) for each in arguments)
         return growth_factor(times, target, growing, shrinking, rate, log_scale=log_scale)
 
-    def growth_limit(self) -> GrowthLimit:
-        """Where the growth factor goes; static also where S = θ₀ up to rounding."""
-        _known(self.target)
-        end = growth_limit(self.target, *self.powers, log_scale=jnp.log(self.unit))
-        resting = np.asarray(self.drive() == 0)
-        return GrowthLimit(
-            np.where(resting, 0.0, end.log_growth),
-            np.where(resting, self.initial_strength(), end.strength),
-            np.where(resting, "static", end.status),
-        )
-
     def layers(self, growth: GrowthFactor) -> tuple[Array, Array]:
         """The layers u and v = n·W, shape (..., times, h)."""
         extra = growth.log_growth.ndim - self.unit.ndim
@@ -104,7 +142,7 @@ class Decomposition(NamedTuple):
         return self.multiplier * self.growing_power, self.multiplier * self.shrinking_power
 
 
-def decompose(
+def line_start(
     first: ArrayLike,
     second: ArrayLike,
     data: LineData,
@@ -112,74 +150,54 @@ def decompose(
     first_rate: ArrayLike = 1.0,
     second_rate: ArrayLike = 1.0,
     prefactor: ArrayLike = 0.5,
-) -> Decomposition:
-    """Check the start and decompose it.
+) -> LineStart:
+    """Check the start.
 
     Raises:
         InputError: Shapes that do not fit, values that are not finite, or numbers that are not positive.
     """
-    first, second = real_array("first", first), real_array("second", second)
-    direction = _direction(data)
-    _require_shapes(first, second, direction)
-    power = real_array("data.power", data.power, above=0)
-    first_rate = real_array("first_rate", first_rate, above=0)
-    second_rate = real_array("second_rate", second_rate, above=0)
-    multiplier = real_array("multiplier", multiplier, above=0)
-    prefactor = real_array("prefactor", prefactor, above=0)
-    scalars = (real_array("data.target", data.target), power, multiplier, first_rate, second_rate, prefactor)
-    batch = _batch(second, *scalars)
-    dtype = jnp.result_type(first, second, direction)
-    return _decomposed(
-        jnp.broadcast_to(first, (*batch, *first.shape[-2:])).astype(dtype),
-        jnp.broadcast_to(second, (*batch, second.shape[-1])).astype(dtype),
-        direction.astype(dtype),
-        *(jnp.broadcast_to(each, batch).astype(dtype) for each in scalars),
+    arguments: dict[str, Any] = {
+        "first": first,
+        "second": second,
+        **{f"data.{name}": value for name, value in data._asdict().items()},
+        "multiplier": multiplier,
+        "first_rate": first_rate,
+        "second_rate": second_rate,
+        "prefactor": prefactor,
+    }
+    positive = ("data.power", "multiplier", "first_rate", "second_rate", "prefactor")
+    start = LineStart._make(
+        real_arrays(**arguments, minimum={"data.unexplained": 0}, above=dict.fromkeys(positive, 0.0), broadcast=False)
     )
+    _require_unit_vector(start.direction)
+    _require_shapes(start)
+    numbers = zip(list(arguments)[3:], (each.shape for each in start[3:]), strict=True)
+    require_broadcast(second=start.second.shape[:-1], **dict(numbers))
+    return start
 
 
-def check_times(times: ArrayLike) -> Array:
-    """The times as an array.
-
-    Raises:
-        InputError: Times that are negative, not finite, or in more than one axis.
-    """
-    times = real_array("times", times, minimum=0)
-    require(times.ndim <= 1, f"times has shape {times.shape}", argument="times", value=times.shape, remedy="pass a row")
-    return times
-
-
-def behind(value: Array, count: int) -> Array:
-    """The array with as many further axes behind."""
-    return value.reshape(value.shape + (1,) * count)
-
-
-def root(value: Array) -> Array:
-    """√value, with the derivative zero where it vanishes."""
-    return jnp.where(value > 0, jnp.sqrt(jnp.where(value > 0, value, 1)), 0)
-
-
-@jax.jit
-def _decomposed(
-    first: Array,
-    second: Array,
-    direction: Array,
-    target: Array,
-    power: Array,
-    multiplier: Array,
-    first_rate: Array,
-    second_rate: Array,
-    prefactor: Array,
-) -> Decomposition:
+def decompose(start: LineStart) -> Decomposition:
+    """The start in the variables that only scale with time, inside a compiled function; of one out of range, NaN."""
+    batch = start.batch
+    first, second = (
+        jnp.broadcast_to(each, batch + each.shape[len(each.shape) - axes :])
+        for each, axes in ((start.first, 2), (start.second, 1))
+    )
+    power, target, _, multiplier, first_rate, second_rate, prefactor = (jnp.broadcast_to(x, batch) for x in start[3:])
     ratio = (first_rate / second_rate) ** 0.25
-    along = jnp.einsum("d,...dh->...h", direction, first)
+    along = jnp.einsum("d,...dh->...h", start.direction, first)
     outer, inner = ratio[..., None] * second / 2, along / ratio[..., None] / 2
     growing, shrinking = _sum(outer, inner), _sum(outer, -inner)
     largest = jax.lax.stop_gradient(jnp.maximum(jnp.abs(growing), jnp.abs(shrinking)).max(axis=-1))
     unit = jnp.where(largest == 0, 1, largest)
     p, q = growing / unit[..., None], shrinking / unit[..., None]
+    rate = 4 * prefactor * jnp.sqrt(first_rate * second_rate) * multiplier * power
+    inside = all_finite(first).all((-2, -1)) & all_finite(second).all(-1) & all_finite(target, rate)
+    for positive in (power, multiplier, first_rate, second_rate, prefactor):
+        inside &= positive > 0
     return Decomposition(
         first=first,
-        direction=direction,
+        direction=jnp.asarray(start.direction),
         growing=growing,
         shrinking=shrinking,
         ratio=ratio,
@@ -189,23 +207,36 @@ def _decomposed(
         distance=_distance(p, q),
         target=target,
         multiplier=multiplier,
-        rate=4 * prefactor * jnp.sqrt(first_rate * second_rate) * multiplier * power,
+        rate=nan_outside(inside & _is_unit_vector(start.direction), rate),
     )
 
 
-def _known(value: Array) -> None:
-    """Refuse values traced by JAX, of which no text can be made.
+def end_of_growth(start: Decomposition, initial_strength: Array | np.ndarray, drive: Array | np.ndarray) -> GrowthLimit:
+    """Where the growth factor goes, from known numbers; static also where S = θ₀ up to rounding.
 
-    Raises:
-        InputError: The value is traced.
+    Args:
+        start: The decomposition.
+        initial_strength: Its θ₀.
+        drive: Its S − θ₀.
     """
-    require(
-        not isinstance(value, Tracer),
-        "the start is traced by JAX, and the answer holds text",
-        argument="first",
-        value=type(value).__name__,
-        remedy="call this outside of jit, vmap and grad, with leading axes for many starts",
+    growing, shrinking = (np.asarray(start.multiplier * each) for each in (start.growing_power, start.shrinking_power))
+    end = growth_limit(start.target, growing, shrinking, log_scale=np.log(start.unit))
+    resting = np.asarray(drive) == 0
+    return GrowthLimit(
+        np.where(resting, 0.0, end.log_growth),
+        np.where(resting, initial_strength, end.strength),
+        np.where(resting, "static", end.status),
     )
+
+
+def behind(value: Array | np.ndarray, count: int) -> Array:
+    """The array with as many further axes behind."""
+    return jnp.reshape(value, value.shape + (1,) * count)
+
+
+def root(value: Array) -> Array:
+    """√value, with the derivative zero where it vanishes."""
+    return jnp.where(value == 0, 0, jnp.sqrt(jnp.where(value == 0, 1, value)))
 
 
 def _sum(one: Array, other: Array) -> Array:
@@ -227,24 +258,26 @@ def _distance(p: Array, q: Array) -> Array:
     return jnp.where(parallel, 0, jnp.sqrt(jnp.where(parallel, 1, square)))
 
 
-def _direction(data: LineData) -> Array:
-    direction = real_array("data.direction", data.direction)
-    if not isinstance(direction, Tracer):
-        square = float(jnp.sum(direction**2))
-        require(
-            direction.ndim == 1 and abs(square - 1) <= 1e3 * float(jnp.finfo(direction.dtype).eps),
-            f"data.direction has shape {direction.shape} and squared norm {square:.9g}",
-            argument="data.direction",
-            value=square,
-            remedy="pass a vector of norm one",
-        )
-    return direction
+def _is_unit_vector(direction: Array | np.ndarray) -> Array | np.bool:
+    return abs((direction**2).sum() - 1) <= 1e3 * float(jnp.finfo(direction.dtype).eps)
 
 
-def _require_shapes(first: Array, second: Array, direction: Array) -> None:
+def _require_unit_vector(direction: Array | np.ndarray) -> None:
+    known = None if is_traced(direction) else np.asarray(direction)
     require(
-        first.ndim >= 2 and second.ndim >= 1 and first.shape[-2:] == (direction.size, second.shape[-1]) and second.size,
-        f"first has shape {first.shape} and second {second.shape} for inputs of {direction.size} dimensions",
+        direction.ndim == 1 and (known is None or bool(_is_unit_vector(known))),
+        f"data.direction has shape {direction.shape} and is not of norm one",
+        argument="data.direction",
+        value=direction.shape if known is None else float(np.sum(known**2)),
+        remedy="pass a vector of norm one",
+    )
+
+
+def _require_shapes(start: LineStart) -> None:
+    first, second, inputs = start.first, start.second, start.direction.size
+    require(
+        first.ndim >= 2 and second.ndim >= 1 and first.shape[-2:] == (inputs, second.shape[-1]) and second.size,
+        f"first has shape {first.shape} and second {second.shape} for inputs of {inputs} dimensions",
         argument="first",
         value=first.shape,
         remedy="pass W of shape (..., d, h) and u of shape (..., h), for f(x) = γ x W u",
@@ -256,16 +289,3 @@ def _require_shapes(first: Array, second: Array, direction: Array) -> None:
         value=second.shape,
         remedy="give both layers the same leading axes",
     )
-
-
-def _batch(second: Array, *scalars: Array) -> tuple[int, ...]:
-    try:
-        return jnp.broadcast_shapes(second.shape[:-1], *(each.shape for each in scalars))
-    except ValueError:
-        shapes = [second.shape[:-1], *(each.shape for each in scalars)]
-        raise InputError(
-            f"the leading axes {shapes} do not fit together",
-            argument="second",
-            value=second.shape,
-            remedy="give rates, multiplier and data single numbers, or one for each start",
-        ) from None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require
+from dynascope.arguments import all_finite, nan_outside, real_arrays, require, require_broadcast
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
 
 __all__ = ["tangent_kernel"]
 
@@ -45,7 +45,7 @@ def tangent_kernel(
         second_rate: η₂ > 0.
 
     Returns:
-        Kernel of shape (..., n, m).
+        Kernel of shape (..., n, m). Values traced by JAX that are outside the domain give NaN.
 
     Raises:
         InputError: Shapes that do not fit, or values that are not finite or not positive.
@@ -57,9 +57,15 @@ def tangent_kernel(
         >>> tangent_kernel(jnp.diag(jnp.array([1.0, 2.0])), jnp.ones(2), jnp.eye(2)).tolist()
         [[3.0, 0.0], [0.0, 6.0]]
     """
-    w, u = real_array("first", first), real_array("second", second)
-    x = real_array("inputs", inputs)
-    other = x if other_inputs is None else real_array("other_inputs", other_inputs)
+    rates = {"multiplier": multiplier, "first_rate": first_rate, "second_rate": second_rate}
+    arguments = {"first": first, "second": second, "inputs": inputs, "other_inputs": other_inputs, **rates}
+    known = real_arrays(
+        **{name: value for name, value in arguments.items() if value is not None},
+        above=dict.fromkeys(rates, 0.0),
+        broadcast=False,
+    )
+    w, u, x, *others = known[:-3]
+    other = others[0] if others else x
     require(
         w.ndim >= 2 and u.ndim >= 1 and w.shape[:-2] == u.shape[:-1] and w.shape[-1] == u.shape[-1],
         f"first has shape {w.shape} and second {u.shape}",
@@ -75,6 +81,22 @@ def tangent_kernel(
             value=each.shape,
             remedy="pass samples in rows",
         )
-    outer = real_array("second_rate", second_rate, above=0) * (x @ w) @ jnp.swapaxes(other @ w, -1, -2)
-    inner = real_array("first_rate", first_rate, above=0) * jnp.sum(u**2, axis=-1)[..., None, None] * (x @ other.T)
-    return real_array("multiplier", multiplier, above=0) ** 2 * (outer + inner)
+    kernel = (*w.shape[:-2], len(x), len(other))
+    require_broadcast(first=kernel, **{name: each.shape for name, each in zip(rates, known[-3:], strict=True)})
+    return _kernel(w, u, x, other, *known[-3:])
+
+
+@jax.jit
+def _kernel(
+    first: Array,
+    second: Array,
+    inputs: Array,
+    others: Array,
+    multiplier: Array,
+    first_rate: Array,
+    second_rate: Array,
+) -> Array:
+    outer = second_rate * (inputs @ first) @ jnp.swapaxes(others @ first, -1, -2)
+    inner = first_rate * jnp.sum(second**2, axis=-1)[..., None, None] * (inputs @ others.T)
+    kernel = multiplier**2 * (outer + inner)
+    return nan_outside(all_finite(kernel) & (multiplier > 0) & (first_rate > 0) & (second_rate > 0), kernel)

@@ -11,10 +11,11 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
+from dynascope.arguments import require_times
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
-from dynascope.theory.line.decomposition import Decomposition, behind, check_times, decompose, root
-from dynascope.theory.modes.growth import GrowthFactor, real_array
+from dynascope.theory.line.decomposition import Decomposition, LineStart, decompose, end_of_growth, line_start, root
+from dynascope.theory.modes.growth import GrowthFactor
 
 __all__ = ["Limit", "TimeScale", "Trajectory", "limit", "time_scale", "trajectory"]
 
@@ -107,6 +108,7 @@ def trajectory(
     across the line never moves, but the output there does, with u. Conserved are uᵢ² √(η₁/η₂) − vᵢ² √(η₂/η₁) = 4 pᵢ qᵢ.
 
     The result can be compiled and differentiated. Many starts go in leading axes, of both layers or of the numbers.
+    Values traced by JAX that are outside the domain give NaN.
 
     Args:
         first: W₀, shape (..., d, h), acting as x @ W.
@@ -123,7 +125,7 @@ def trajectory(
 
     Raises:
         InputError: Shapes that do not fit, values that are not finite, t < 0, ‖n‖ ≠ 1, E[a²] ≤ 0, or a multiplier, rate
-            or prefactor that is not positive (values traced by JAX are not checked).
+            or prefactor that is not positive.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, Theorem 1 and Proposition 1.
@@ -136,11 +138,8 @@ def trajectory(
         ...     print(run.strength.round(6), run.second[1].round(6))
         [0.176    0.517475] [ 0.568078 -0.28883   0.32166 ]
     """
-    start = decompose(first, second, data, multiplier, first_rate, second_rate, prefactor)
-    times = check_times(times)
-    growth = start.growth(times)
-    weights, loss = _weights(start, growth), _loss(data, growth.residual, prefactor, times.ndim)
-    return Trajectory(weights[0], weights[1], growth.strength, growth.residual, loss)
+    start = line_start(first, second, data, multiplier, first_rate, second_rate, prefactor)
+    return _trajectory(start, require_times(times))
 
 
 @covers(
@@ -175,7 +174,8 @@ def time_scale(
         prefactor: p > 0 of the loss.
 
     Returns:
-        `TimeScale`, which can be compiled; its `status` says where t_c is infinite.
+        `TimeScale`, which can be compiled; its `status` says where t_c is infinite. Values traced by JAX that are
+        outside the domain give NaN.
 
     Raises:
         InputError: As `trajectory`.
@@ -188,8 +188,7 @@ def time_scale(
         >>> round(float(scale.time), 6), float(scale.target_rate), float(scale.initial_rate)
         (0.223607, 4.0, 2.0)
     """
-    start = decompose(first, second, data, multiplier, first_rate, second_rate, prefactor)
-    return _time_scale(start)
+    return _time_scale(line_start(first, second, data, multiplier, first_rate, second_rate, prefactor))
 
 
 @covers(
@@ -238,17 +237,37 @@ def limit(
         >>> limit(np.array([[[1.0]], [[0.5]], [[-1.0]]]), np.ones((3, 1)), data).status.tolist()
         ['static', 'converges', 'saddle']
     """
-    start = decompose(first, second, data, multiplier, first_rate, second_rate, prefactor)
-    end = start.growth_limit()
-    log_growth, strength = (jnp.asarray(each, start.unit.dtype) for each in (end.log_growth, end.strength))
-    residual = jnp.where(end.status == "converges", 0, start.target - strength)
-    final_first, final_second = _weights(start, GrowthFactor(log_growth, strength, residual))
-    loss = _loss(data, residual, prefactor, 0)
-    final_first, final_second, strength, loss = map(np.asarray, (final_first, final_second, strength, loss))
+    start = line_start(first, second, data, multiplier, first_rate, second_rate, prefactor)
+    start.require_known()
+    begun, initial_strength, drive = _begun(start)
+    known = Decomposition._make(map(np.asarray, begun))
+    end = end_of_growth(known, initial_strength, drive)
+    strength = end.strength.astype(known.unit.dtype)
+    residual = np.where(end.status == "converges", 0, known.target - strength)
+    ended = GrowthFactor._make((end.log_growth.astype(known.unit.dtype), strength, residual))
+    final_first, final_second, loss = map(np.asarray, _ended(start, begun, ended))
     return Limit(final_first, final_second, strength, loss, end.status)
 
 
 @jax.jit
+def _trajectory(start: LineStart, times: Array) -> Trajectory:
+    begun = decompose(start)
+    growth = begun.growth(times)
+    first, second = _weights(begun, growth)
+    return Trajectory(first, second, growth.strength, growth.residual, start.loss(growth.residual))
+
+
+@jax.jit
+def _begun(start: LineStart) -> tuple[Decomposition, Array, Array]:
+    begun = decompose(start)
+    return begun, begun.initial_strength(), begun.drive()
+
+
+@jax.jit
+def _ended(start: LineStart, begun: Decomposition, ended: GrowthFactor) -> tuple[Array, Array, Array]:
+    return *_weights(begun, ended), start.loss(ended.residual)
+
+
 def _weights(start: Decomposition, growth: GrowthFactor) -> tuple[Array, Array]:
     second, along = start.layers(growth)
     extra = second.ndim - start.growing.ndim
@@ -258,15 +277,9 @@ def _weights(start: Decomposition, growth: GrowthFactor) -> tuple[Array, Array]:
     return frozen[at] + start.direction[:, None] * along[..., None, :], second
 
 
-def _loss(data: LineData, residual: Array, prefactor: ArrayLike, extra: int) -> Array:
-    power = real_array("data.power", data.power)
-    unexplained = real_array("data.unexplained", data.unexplained, minimum=0)
-    power, unexplained, prefactor = (behind(each, extra) for each in (power, unexplained, jnp.asarray(prefactor)))
-    return prefactor * (power * residual**2 + unexplained)
-
-
 @jax.jit
-def _time_scale(start: Decomposition) -> TimeScale:
+def _time_scale(known: LineStart) -> TimeScale:
+    start = decompose(known)
     target_rate = start.rate * jnp.abs(start.target)
     initial_rate = 2 * start.rate * start.multiplier * root(start.growing_power * start.shrinking_power) * start.unit**2
     both = jnp.maximum(target_rate, initial_rate)

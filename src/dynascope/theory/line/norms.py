@@ -11,10 +11,18 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
+from dynascope.arguments import require_times
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
-from dynascope.theory.line.decomposition import Decomposition, behind, check_times, decompose, root
-from dynascope.theory.modes.growth import GrowthFactor
+from dynascope.theory.line.decomposition import (
+    Decomposition,
+    LineStart,
+    behind,
+    decompose,
+    end_of_growth,
+    line_start,
+    root,
+)
 from dynascope.theory.modes.passage_time import time_to_reach
 
 __all__ = ["LayerNorms", "Rescaling", "layer_norms", "rescaling"]
@@ -72,6 +80,7 @@ def layer_norms(
     """The norms ‖v‖ and ‖u‖ of both layers, which grow and shrink together.
 
     With c = (η₁/η₂)^¼, both c² ‖u‖² and ‖v‖²/c² change at the rate k (S − θ) θ/γ, so that their difference 4Y stays.
+    Values traced by JAX that are outside the domain give NaN.
 
     Args:
         first: W₀, shape (..., d, h).
@@ -94,8 +103,8 @@ def layer_norms(
         >>> float(norms.first), float(norms.second), float(norms.total)
         (2.0, 1.0, 5.0)
     """
-    start = decompose(first, second, data, multiplier, first_rate, second_rate, prefactor)
-    return _layer_norms(start, start.growth(check_times(times)))
+    start = line_start(first, second, data, multiplier, first_rate, second_rate, prefactor)
+    return _layer_norms(start, require_times(times))
 
 
 @covers(
@@ -143,13 +152,14 @@ def rescaling(
         >>> rescaling(np.array([[1.0, 0.5]]), np.array([1.0, 0.0]), data).case.tolist()
         ['grows', 'shrinks', 'shrinks, then grows', 'static']
     """
-    start = decompose(first, second, data, multiplier, first_rate, second_rate, prefactor)
-    end = start.growth_limit()
-    slope, strength = np.asarray(start.drive()), np.asarray(start.initial_strength())
-    arguments = (start.target, *start.powers, start.rate)
-    zero = np.asarray(time_to_reach(0.0, *arguments, log_scale=jnp.log(start.unit), unreachable="infinity"))
+    start = line_start(first, second, data, multiplier, first_rate, second_rate, prefactor)
+    start.require_known()
+    begun, *numbers = _crossing(start)
+    known = Decomposition._make(map(np.asarray, begun))
+    strength, slope, zero = map(np.asarray, numbers)
+    end = end_of_growth(known, strength, slope)
     shrinking = (end.status != "static") & (slope * strength < 0)
-    crossing = shrinking & np.isfinite(zero) & (np.asarray(start.target) != 0)
+    crossing = shrinking & np.isfinite(zero) & (np.asarray(known.target) != 0)
     case = np.select(
         [end.status == "static", crossing, shrinking], ["static", "shrinks, then grows", "shrinks"], "grows"
     )
@@ -157,7 +167,18 @@ def rescaling(
 
 
 @jax.jit
-def _layer_norms(start: Decomposition, growth: GrowthFactor) -> LayerNorms:
+def _crossing(known: LineStart) -> tuple[Decomposition, Array, Array, Array]:
+    """The decomposition, θ₀, S − θ₀, and the time at which θ = 0."""
+    start = decompose(known)
+    arguments = (start.target, *start.powers, start.rate)
+    zero = time_to_reach(0.0, *arguments, log_scale=jnp.log(start.unit), unreachable="infinity")
+    return start, start.initial_strength(), start.drive(), zero
+
+
+@jax.jit
+def _layer_norms(known: LineStart, times: Array) -> LayerNorms:
+    start = decompose(known)
+    growth = start.growth(times)
     squares = [jnp.sum(layer**2, axis=-1) for layer in start.layers(growth)]
     outer, inner = (root(square) for square in squares)
     ratio = behind(start.ratio, growth.log_growth.ndim - start.ratio.ndim)
