@@ -188,7 +188,7 @@ def test_arguments_broadcast_and_compile():
         ("target", lambda: strength_at(1.0, np.nan, 0.1, depth=3)),
         ("initial_strength", lambda: limit(1.0, np.inf, depth=3)),
         ("unreachable", lambda: time_to_strength(0.5, 1.0, 0.1, depth=3, unreachable="zero")),
-        ("strength", lambda: time_to_strength(np.ones(2), np.ones(3), 0.1, depth=3)),
+        ("target", lambda: time_to_strength(np.ones(2), np.ones(3), 0.1, depth=3)),
     ],
 )
 def test_bad_input_is_refused_by_name(argument, call):

@@ -8,9 +8,8 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Real
 
-from dynascope.theory.deep_modes.arguments import checked_depth
+from dynascope.arguments import real_array, require_count, require_known
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
 
 __all__ = ["InitialisationExponents", "initialisation_exponents"]
 
@@ -64,8 +63,10 @@ def initialisation_exponents(depth: int, gamma: Real[ArrayLike, ...]) -> Initial
         >>> exponents.regime.tolist(), exponents.kernel.tolist()
         (['exploding', 'lazy', 'critical', 'saddle-to-saddle'], [1.5, 0.75, 0.0, -1.5])
     """
-    layers = checked_depth(depth, least=2)
+    require_count(least=2, depth=depth)
+    require_known(gamma=gamma)
     real_array("gamma", gamma)
+    layers = int(depth)
     power = np.asarray(gamma, np.float64)
     # 1 − 1/L is rarely a floating-point number: a γ that was meant to be it may lie just below.
     exploding = power < (1 - 1 / layers) * (1 - 4 * np.finfo(float).eps)

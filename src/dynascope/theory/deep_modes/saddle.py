@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require
-from dynascope.theory.deep_modes.arguments import broadcast_floats, checked_depth
+from dynascope.arguments import is_traced, nan_outside, real_arrays, require, require_count
 from dynascope.theory.domain import covers
 
 __all__ = ["escape_time"]
@@ -29,7 +32,8 @@ def escape_time(
     """The leading order of the time to leave the saddle at zero, for s₀ ≪ σ.
 
     It is ln(σ/s₀)/(2σ) for L = 2 and s₀^−(1−2/L)/((L − 2) σ) for L ≥ 3. With layers of scale ε, s₀ = ε^L: plateaus of
-    two layers are logarithmically long, those of more layers ε^(2−L), and stronger modes are learned first.
+    two layers are logarithmically long, those of more layers ε^(2−L), and stronger modes are learned first. Values
+    traced by JAX that are outside the domain give NaN.
 
     Args:
         target: σ ≠ 0.
@@ -37,7 +41,8 @@ def escape_time(
         depth: L ≥ 2; a single layer has no saddle.
 
     Raises:
-        InputError: A start that is not between zero and its target, or a depth that is no whole number from two.
+        InputError: A start that is not between zero and its target, shapes that do not fit, or a depth that is no
+            whole number from two.
 
     Example:
         >>> import jax
@@ -45,17 +50,28 @@ def escape_time(
         ...     print([round(float(escape_time(2.0, 1e-6, depth=L)), 3) for L in (2, 3, 4)])
         [3.627, 50.0, 250.0]
     """
-    layers = checked_depth(depth, least=2)
-    sigma, start = broadcast_floats(target=target, initial_strength=initial_strength)
-    ratio = start / jnp.where(sigma == 0, 1, sigma)
+    require_count(least=2, depth=depth)
+    mode = real_arrays(target=target, initial_strength=initial_strength)
     require(
-        isinstance(ratio, Tracer) or bool(jnp.all((sigma != 0) & (ratio > 0) & (ratio < 1))),
+        any(map(is_traced, mode)) or np.all(_dwells(*map(np.asarray, mode))),
         "a mode does not start between zero and its target",
         argument="initial_strength",
         value=str(initial_strength),
         remedy="give it the sign of the target and a smaller size",
     )
-    sigma, start = jnp.abs(sigma), jnp.abs(start)
+    return _escape_time(int(depth), *mode)
+
+
+def _dwells(sigma: Any, start: Any) -> Any:
+    """Whether the start is between zero and the target."""
+    return (sigma != 0) & (start != 0) & ((sigma > 0) == (start > 0)) & (abs(start) < abs(sigma))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _escape_time(layers: int, target: Array, initial_strength: Array) -> Array:
+    sigma, start = jnp.abs(target), jnp.abs(initial_strength)
     if layers == 2:
-        return (jnp.log(sigma) - jnp.log(start)) / (2 * sigma)
-    return start ** -(1 - 2 / layers) / ((layers - 2) * sigma)
+        time = (jnp.log(sigma) - jnp.log(start)) / (2 * sigma)
+    else:
+        time = start ** -(1 - 2 / layers) / ((layers - 2) * sigma)
+    return nan_outside(jnp.isfinite(sigma) & _dwells(target, initial_strength), time)

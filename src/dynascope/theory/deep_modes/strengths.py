@@ -9,16 +9,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require
+from dynascope.arguments import (
+    all_finite,
+    is_traced,
+    nan_outside,
+    real_arrays,
+    require_choice,
+    require_count,
+    require_known,
+)
 from dynascope.errors import InputError
-from dynascope.theory.deep_modes.arguments import broadcast_floats, checked_depth
 from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import growth_factor, real_array
+from dynascope.theory.modes.growth import growth_factor
 from dynascope.theory.modes.passage_time import time_to_reach
 
 __all__ = ["DeepModeLimit", "DeepModeStrength", "limit", "strength_at", "time_to_strength"]
@@ -85,14 +91,14 @@ def time_to_strength(
         initial_strength: s₀.
         depth: L ≥ 1, the number of layers.
         unreachable: "raise", or "infinity" to return ∞ for a strength that is never visited. For values traced by JAX,
-            which are not known, it is always "infinity".
+            which are not known, it is always "infinity", and NaN for values that are not finite.
 
     Returns:
         Times of the broadcast shape: 0 at s₀, ∞ at the limit.
 
     Raises:
         InputError: A strength that is never visited (from s₀ = 0 with L ≥ 2 any other), values that are not finite, or
-            a depth that is no whole number from one.
+            a depth that is no whole number from one, or shapes that do not fit.
 
     References:
         Saxe, McClelland & Ganguli, arXiv:1312.6120, equation 12 for L = 2; beyond, the ledger's derivation.
@@ -102,17 +108,13 @@ def time_to_strength(
         ...     print([round(float(time_to_strength(1.0, 2.0, 0.01, depth=L)), 6) for L in (2, 3, 4)])
         [1.323326, 1.977559, 2.393285]
     """
-    require(
-        unreachable in ("raise", "infinity"),
-        f"unreachable is {unreachable!r}",
-        argument="unreachable",
-        value=unreachable,
-        remedy="choose 'raise' or 'infinity'",
-    )
-    layers = checked_depth(depth)
-    arguments = broadcast_floats(strength=strength, target=target, initial_strength=initial_strength)
-    if unreachable == "raise" and not any(isinstance(argument, Tracer) for argument in arguments):
-        missed = np.asarray(arguments[0])[~np.asarray(_visited(layers, *arguments))]
+    require_choice("unreachable", unreachable, ("raise", "infinity"))
+    require_count(depth=depth)
+    arguments = real_arrays(strength=strength, target=target, initial_strength=initial_strength)
+    time, visited = _passage(int(depth), *arguments)
+    if unreachable == "raise" and not any(map(is_traced, arguments)):
+        known = np.asarray(visited)
+        missed = np.broadcast_to(np.asarray(arguments[0]), known.shape)[~known]
         if missed.size:
             raise InputError(
                 f"the mode never has strength {missed[0]:.6g}",
@@ -120,7 +122,7 @@ def time_to_strength(
                 value=float(missed[0]),
                 remedy="ask for one between the start and the limit",
             )
-    return _time(layers, *arguments)
+    return time
 
 
 @covers(
@@ -142,7 +144,8 @@ def strength_at(
     Closed for L ≤ 2 and for σ = 0; else found by bracketing and Newton's method in logit ln[s/(σ − s)] (or in what
     replaces it for s > σ and σ < 0), in which both ends of the curve are straight and Newton's method cannot overshoot.
 
-    All arguments broadcast; the result can be compiled and differentiated.
+    All arguments broadcast; the result can be compiled and differentiated. Values traced by JAX that are outside the
+    domain give NaN.
 
     Args:
         times: Gradient-flow times t ≥ 0.
@@ -151,7 +154,8 @@ def strength_at(
         depth: L ≥ 1.
 
     Raises:
-        InputError: t < 0, values that are not finite, or a depth that is no whole number from one.
+        InputError: t < 0, values that are not finite, shapes that do not fit, or a depth that is no whole number from
+            one.
 
     References:
         Saxe, McClelland & Ganguli, arXiv:1312.6120; Jacot et al., arXiv:2106.15933, for depth and saddles.
@@ -161,11 +165,9 @@ def strength_at(
         ...     print(strength_at(np.arange(3.0), 2.0, 0.01, depth=3).strength.round(6))
         [0.01     0.052802 1.067969]
     """
-    layers = checked_depth(depth)
-    times, *known = broadcast_floats(
-        times=real_array("times", times, minimum=0), target=target, initial_strength=initial_strength
-    )
-    return DeepModeStrength(*_strength(layers, times, *known))
+    require_count(depth=depth)
+    known = real_arrays(times=times, target=target, initial_strength=initial_strength, minimum={"times": 0})
+    return _strength(int(depth), *known)
 
 
 def limit(target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int) -> DeepModeLimit:
@@ -177,14 +179,18 @@ def limit(target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], 
         depth: L ≥ 1.
 
     Raises:
-        InputError: Values that are not finite, or a depth that is no whole number from one.
+        InputError: Values that are not finite or traced by JAX, shapes that do not fit, or a depth that is no whole
+            number from one.
 
     Example:
         >>> limit([2.0, -2.0, 0.0, 2.0], [0.1, 0.1, 0.1, 0.0], depth=3).status.tolist()
         ['converges', 'saddle', 'power law', 'static']
     """
-    layers = checked_depth(depth)
-    sigma, start = map(np.asarray, broadcast_floats(target=target, initial_strength=initial_strength))
+    require_count(depth=depth)
+    require_known(target=target, initial_strength=initial_strength)
+    layers = int(depth)
+    mode = real_arrays(target=target, initial_strength=initial_strength)
+    sigma, start = np.broadcast_arrays(*map(np.asarray, mode))
     static = (sigma == start) | ((layers > 1) & (start == 0))
     trapped = (layers > 1) & (sigma * start < 0)
     power_law = (layers > 1) & (sigma == 0)
@@ -207,6 +213,13 @@ def _target(target: Array) -> Array:
 
 
 @functools.partial(jax.jit, static_argnums=0)
+def _passage(layers: int, *arguments: Array) -> tuple[Array, Array]:
+    """The time to reach a strength, and whether it is visited."""
+    strength, target, start = jnp.broadcast_arrays(*arguments)
+    time = _time(layers, strength, target, start)
+    return nan_outside(all_finite(strength, target, start), time), _visited(layers, strength, target, start)
+
+
 def _visited(layers: int, strength: Array, target: Array, start: Array) -> Array:
     """Whether a strength lies between the start and the limit; both ends count."""
     if layers > 1:
@@ -215,7 +228,6 @@ def _visited(layers: int, strength: Array, target: Array, start: Array) -> Array
     return (strength - start) * (target - strength) >= 0
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def _time(layers: int, strength: Array, target: Array, start: Array) -> Array:
     visited = _visited(layers, strength, target, start)
     if layers > 1:
@@ -235,7 +247,14 @@ def _time(layers: int, strength: Array, target: Array, start: Array) -> Array:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _strength(layers: int, times: Array, target: Array, start: Array) -> tuple[Array, Array]:
+def _strength(layers: int, *arguments: Array) -> DeepModeStrength:
+    times, target, start = jnp.broadcast_arrays(*arguments)
+    inside = all_finite(times, target, start) & (times >= 0)
+    return nan_outside(inside, DeepModeStrength(*_motion(layers, times, target, start)))
+
+
+def _motion(layers: int, times: Array, target: Array, start: Array) -> tuple[Array, Array]:
+    """The strength, and what is missing."""
     if layers == 1:
         left = jnp.exp(-times)
         return start * left - target * jnp.expm1(-times), (target - start) * left
