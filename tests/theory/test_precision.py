@@ -35,8 +35,7 @@ for name, arguments in pickle.load(sys.stdin.buffer).items():
 with open(sys.argv[1], "wb") as file:
     pickle.dump(answers, file)
 """
-WRONG = {
-}
+WRONG = {}
 
 
 def known(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -76,4 +75,6 @@ def test_a_fresh_process_with_default_precision_gives_the_same_answer_or_an_erro
     assert len(answer) == len(right)
     for one, other in zip(answer, right, strict=True):
         # A few hundred roundings of 32 bits.
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5 * np.abs(other[np.isfinite(other)]).max(initial=0.0))
+        np.testing.assert_allclose(
+            one, other, rtol=1e-4, atol=1e-5 * np.abs(other[np.isfinite(other)]).max(initial=0.0)
+        )

@@ -18,6 +18,7 @@ from dynascope.cli.answers import prediction_answer
 from dynascope.cli.exit_codes import AGREED, DISAGREED
 from dynascope.cli.progress import step
 from dynascope.cli.results import check_before, print_json, write_results
+from dynascope.compilation import compile_cache
 from dynascope.record.clock import is_exponential, other_scale
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Predict:
     out: Path = Path()
     json: bool = False
 
+    @compile_cache()
     def __call__(self) -> int:
         """Predict, check if asked, write the results and say them; returns the exit code."""
         start = time.perf_counter()

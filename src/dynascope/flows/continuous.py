@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_positive
+from dynascope.compilation import without_callbacks
 from dynascope.errors import DivergenceError
 from dynascope.flows.ensemble import Ensemble, each_member, gather
 from dynascope.flows.objective import Objective, Statistics, check_statistics
@@ -205,13 +207,13 @@ def _integrate(
         asked = {name: stop for name, stop in stops.items() if name in numbers}
         conditions = {name: lambda t, y, args, *, stop=stop, **_: stop(y) for name, stop in asked.items()}
         duration = numbers["duration"]
-        solution = diffrax.diffeqsolve(
+        solve = functools.partial(
+            diffrax.diffeqsolve,
             diffrax.ODETerm(velocity),
             method(),
             jnp.zeros_like(duration),
             duration,
             None,
-            start,
             saveat=diffrax.SaveAt(
                 subs={
                     "path": diffrax.SubSaveAt(
@@ -231,6 +233,8 @@ def _integrate(
             max_steps=max_steps,
             throw=False,
         )
+        # Its times are checked; what else can fail is told by its result.
+        solution = without_callbacks(solve)(start)
         assert solution.ts is not None
         assert solution.ys is not None
         stop_time = jnp.where(broken, 0, solution.ts["end"][0])

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynascope.arguments import require
+from dynascope.compilation import compile_cache
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -73,6 +74,7 @@ class Study:
 
         return compare(observed, predicted, along=self.along, attributes=self.attributes())
 
+    @compile_cache()
     def run(self) -> xr.DataTree:
         """Predict, observe and compare; the prediction is made before there is anything to fit it to.
 
