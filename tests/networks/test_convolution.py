@@ -6,7 +6,7 @@ import pytest
 from scipy.signal import correlate2d
 
 from dynascope.errors import InputError
-from dynascope.networks.convolution import Convolution, as_images, check_image_shape
+from dynascope.networks.convolution import Convolution, as_images, full_image_shape
 
 DRAW = np.random.default_rng(0)
 
@@ -54,8 +54,8 @@ def test_flat_images_are_shaped_with_channels_side_by_side():
 
 
 def test_one_channel_may_be_left_out():
-    assert check_image_shape((4, 5)) == (4, 5, 1)
+    assert full_image_shape((4, 5)) == (4, 5, 1)
     for bad in ((4,), (4, 0, 1), (4, 5, 1, 1)):
         with pytest.raises(InputError) as error:
-            check_image_shape(bad)
+            full_image_shape(bad)
         assert error.value.argument == "image_shape"

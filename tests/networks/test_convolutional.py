@@ -53,6 +53,7 @@ def test_a_sample_does_not_depend_on_its_batch(network):
         np.testing.assert_allclose(network(images)[1:2], network(images[1:2]), rtol=1e-12)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("fields", "argument"),
     [

@@ -57,6 +57,7 @@ def test_a_seed_gives_the_same_weights_again():
     assert not np.array_equal(first.weights[0], other.weights[0])
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("fields", "argument"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import numpy as np
 
-from dynascope.arguments import require, require_positive, require_seed
+from dynascope.arguments import require, require_finite, require_integer, require_positive, require_seed
 from dynascope.networks.two_layer import TwoLayer
 
 __all__ = ["balanced_linear"]
@@ -37,9 +37,10 @@ def balanced_linear(
         array([[1.5, 0. ],
                [0. , 1.5]])
     """
-    require_positive(inputs=inputs, width=width, outputs=outputs, scale=scale)
+    require_integer(inputs=inputs, width=width, outputs=outputs)
+    require_positive(scale=scale)
     require_seed(seed)
-    require(np.isfinite(balance), f"balance is {balance}", argument="balance", value=balance, remedy="choose a number")
+    require_finite(balance=balance)
     outer = outputs if balance > 0 else inputs
     require(
         balance == 0 or width <= outer,

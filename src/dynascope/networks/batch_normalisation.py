@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, PyTree
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import require, require_integer
 
 __all__ = ["BatchNormalisation", "RunningStatistics", "trained_weights"]
 
@@ -64,7 +64,7 @@ class BatchNormalisation(eqx.Module):
     statistics: RunningStatistics
 
     def __init__(self, channels: int):
-        require_positive(channels=channels)
+        require_integer(channels=channels)
         self.gain, self.shift = np.ones(channels), np.zeros(channels)
         self.statistics = RunningStatistics(np.zeros(channels), np.ones(channels))
 
@@ -101,7 +101,7 @@ class BatchNormalisation(eqx.Module):
         return (x - mean) * (self.gain / jnp.sqrt(variance + _SMALLEST)) + self.shift
 
 
-def trained_weights(network: Any) -> Any:
+def trained_weights(network: PyTree) -> PyTree:
     """The network with None in the place of all that is no weight: settings, and running statistics.
 
     `equinox.combine` puts it together again with the rest.

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Inexact
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import require, require_array, require_integer
 from dynascope.networks.recurrent import Recurrent
 from dynascope.networks.tree import Tree
 from dynascope.networks.two_layer import TwoLayer
@@ -68,13 +68,7 @@ def two_layer_composition(
         >>> network.first.shape, np.round(network(np.array([-1.0, 2, -1, -1, -1, 2])), 5).tolist()
         ((6, 16), [2.0, -1.0, -1.0])
     """
-    require(
-        isinstance(sequence_length, int | np.integer) and sequence_length >= 2,
-        f"sequence_length is {sequence_length}",
-        argument="sequence_length",
-        value=sequence_length,
-        remedy="choose a whole number from two",
-    )
+    require_integer(least=2, sequence_length=sequence_length)
     k, n = int(sequence_length), group.order
     blocks = _blocks(group, encoding, real=not fast_multiplication)
     width = sum(

@@ -12,10 +12,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require
+from dynascope.arguments import require, require_sizes
 from dynascope.networks.batch_normalisation import BatchNormalisation
 
-__all__ = ["Convolution", "as_images", "check_image_shape"]
+__all__ = ["Convolution", "as_images", "full_image_shape"]
 
 
 class Convolution(eqx.Module):
@@ -72,22 +72,15 @@ class Convolution(eqx.Module):
         return z, eqx.tree_at(lambda each: each.normalisation, self, normalisation)
 
 
-def check_image_shape(image_shape: Sequence[int]) -> tuple[int, int, int]:
+def full_image_shape(image_shape: Sequence[int]) -> tuple[int, int, int]:
     """(height, width, channels), from which one channel may be left out.
 
     Raises:
         InputError: Another number of entries, or one that is not positive.
     """
-    shape = (*image_shape, 1) if len(image_shape) == 2 else tuple(image_shape)
-    require(
-        len(shape) == 3 and min(shape) > 0,
-        f"image_shape is {tuple(image_shape)}",
-        argument="image_shape",
-        value=tuple(image_shape),
-        remedy="give a height, a width and a number of channels, all positive",
-    )
-    height, width, channels = map(int, shape)
-    return height, width, channels
+    remedy = "give a height, a width and a number of channels, all positive"
+    height, width, *channels = require_sizes("image_shape", image_shape, fewest=2, most=3, remedy=remedy)
+    return height, width, channels[0] if channels else 1
 
 
 def as_images(

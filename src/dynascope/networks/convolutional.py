@@ -12,8 +12,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_positive, require_seed
-from dynascope.networks.mlp import ACTIVATIONS
+from dynascope.arguments import require, require_choice, require_integer, require_positive, require_seed, require_sizes
+from dynascope.networks.mlp import ACTIVATIONS, ActivationName
 
 __all__ = ["Convolutional"]
 
@@ -64,7 +64,7 @@ class Convolutional(eqx.Module):
     classifier: Float[Array | np.ndarray, "p c"]
     classifier_bias: Float[Array | np.ndarray, " c"]
     image_shape: tuple[int, int] = eqx.field(static=True)
-    activation: str = eqx.field(static=True)
+    activation: ActivationName = eqx.field(static=True)
 
     def __init__(
         self,
@@ -73,18 +73,15 @@ class Convolutional(eqx.Module):
         *,
         channels: Sequence[int] = (8, 16),
         width: int = 64,
-        activation: str = "relu",
+        activation: ActivationName = "relu",
         scale: float = 1.0,
         seed: int = 0,
     ):
-        require_positive(outputs=outputs, width=width, scale=scale)
+        require_integer(outputs=outputs, width=width)
+        require_positive(scale=scale)
         require_seed(seed)
-        require(
-            len(channels) > 0 and all(each > 0 for each in channels),
-            f"channels is {tuple(channels)}",
-            argument="channels",
-            value=tuple(channels),
-            remedy="give the number of channels of each convolution",
+        channels = require_sizes(
+            "channels", channels, fewest=1, remedy="give the number of channels of each convolution"
         )
         shrunk = [side // _POOLED ** len(channels) for side in image_shape]
         require(
@@ -94,13 +91,7 @@ class Convolutional(eqx.Module):
             value=tuple(image_shape),
             remedy="give a height and a width of at least 2 to the number of convolutions, or fewer convolutions",
         )
-        require(
-            activation in ACTIVATIONS,
-            f"activation is {activation!r}",
-            argument="activation",
-            value=activation,
-            remedy=f"choose one of {', '.join(ACTIVATIONS)}",
-        )
+        require_choice("activation", activation, ACTIVATIONS)
         draw = np.random.default_rng(seed)
 
         def weights(*shape: int) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import require_integer, require_positive
 
 __all__ = ["DeepDiagonal"]
 
@@ -43,14 +43,9 @@ class DeepDiagonal(eqx.Module):
     depth: int = eqx.field(static=True)
 
     def __init__(self, input_dimension: int, depth: int = 3, *, scale: float = 1.0):
-        require_positive(input_dimension=input_dimension, scale=scale)
-        require(
-            isinstance(depth, int | np.integer) and depth >= 2,
-            f"depth is {depth}",
-            argument="depth",
-            value=depth,
-            remedy="choose a whole number of at least two",
-        )
+        require_positive(scale=scale)
+        require_integer(input_dimension=input_dimension)
+        require_integer(least=2, depth=depth)
         self.u = np.full(input_dimension, scale)
         self.v = np.full(input_dimension, scale)
         self.depth = int(depth)

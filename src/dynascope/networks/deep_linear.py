@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_positive, require_seed
+from dynascope.arguments import require_finite, require_positive, require_seed, require_sizes
 from dynascope.networks.two_layer import TwoLayer
 
 __all__ = ["DeepLinear", "linear_layers"]
@@ -46,21 +46,10 @@ class DeepLinear(eqx.Module):
     weights: tuple[Float[Array | np.ndarray, "_ _"], ...]
 
     def __init__(self, widths: Sequence[int], *, scale: float = 1.0, balance: float = 0.0, seed: int = 0):
-        require(
-            len(widths) >= 2 and all(width > 0 for width in widths),
-            f"widths is {tuple(widths)}",
-            argument="widths",
-            value=tuple(widths),
-            remedy="give the input, hidden and output widths, all positive",
-        )
+        remedy = "give the input, hidden and output widths, all positive"
+        widths = require_sizes("widths", widths, fewest=2, remedy=remedy)
         require_positive(scale=scale)
-        require(
-            math.isfinite(balance),
-            f"balance is {balance}",
-            argument="balance",
-            value=balance,
-            remedy="choose a finite number, zero for layers of the same scale",
-        )
+        require_finite(balance=balance)
         require_seed(seed)
         draw = np.random.default_rng(seed)
         middle = (len(widths) - 2) / 2

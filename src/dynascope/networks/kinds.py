@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import typing
+from typing import Literal
 
-from dynascope.arguments import require
+from dynascope.arguments import require_choice
+from dynascope.errors import InputError
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.linear_attention import LinearAttention
 from dynascope.networks.two_layer import TwoLayer
+from dynascope.protocols import Dimensioned, Learnable
+from dynascope.tasks.in_context import InContextRegression
 
-__all__ = ["KINDS", "network_for"]
-
-
-def _two_layer(activation: str) -> Callable[[Any, int, int], TwoLayer]:
-    def sized(task: Any, width: int, seed: int) -> TwoLayer:
-        return TwoLayer(task.input_dimension, width, task.output_dimension, activation=activation, seed=seed)
-
-    return sized
+__all__ = ["KINDS", "NetworkKind", "network_for"]
 
 
-KINDS: dict[str, Callable[[Any, int, int], Any]] = {
-    "linear": _two_layer("linear"),
-    "diagonal": lambda task, width, seed: DiagonalLinear(task.input_dimension),
-    "relu": _two_layer("relu"),
-    "quadratic": _two_layer("quadratic"),
-    "attention": lambda task, width, seed: LinearAttention(len(task.feature_names), width, seed=seed),
-}
+NetworkKind = Literal["linear", "diagonal", "relu", "quadratic", "attention"]
+KINDS: tuple[NetworkKind, ...] = typing.get_args(NetworkKind)
 
 
-def network_for(kind: str, task: Any, *, width: int = 50, seed: int = 0) -> Any:
+def network_for(
+    kind: NetworkKind, task: Learnable, *, width: int = 50, seed: int = 0
+) -> TwoLayer | DiagonalLinear | LinearAttention:
     """A network of the named kind with the task's dimensions, at unit scale.
 
     Args:
@@ -39,7 +32,7 @@ def network_for(kind: str, task: Any, *, width: int = 50, seed: int = 0) -> Any:
         seed: Seed of the initial weights, where they are random.
 
     Raises:
-        InputError: The kind is unknown.
+        InputError: The kind is unknown, or the task does not say the dimensions that it needs.
 
     Example:
         >>> from dynascope.tasks.task import Task
@@ -47,11 +40,18 @@ def network_for(kind: str, task: Any, *, width: int = 50, seed: int = 0) -> Any:
         >>> network_for("linear", task, width=7).first.shape
         (2, 7)
     """
-    require(
-        kind in KINDS,
-        f"network is {kind!r}",
-        argument="network",
-        value=kind,
-        remedy=f"choose {' or '.join(KINDS)}",
-    )
-    return KINDS[kind](task, width, seed)
+    require_choice("network", kind, KINDS)
+    if kind == "attention":
+        if not isinstance(task, InContextRegression):
+            raise _unsuited(kind, task, "give InContextRegression")
+        return LinearAttention(len(task.covariance), width, seed=seed)
+    if not isinstance(task, Dimensioned):
+        raise _unsuited(kind, task, "give a Task, or make the network yourself")
+    if kind == "diagonal":
+        return DiagonalLinear(task.input_dimension)
+    return TwoLayer(task.input_dimension, width, task.output_dimension, activation=kind, seed=seed)
+
+
+def _unsuited(kind: NetworkKind, task: Learnable, remedy: str) -> InputError:
+    problem = f"a network of the kind {kind!r} cannot be sized for {task.name}"
+    return InputError(problem, argument="task", value=type(task).__name__, remedy=remedy)

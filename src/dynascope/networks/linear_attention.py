@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_positive, require_seed
+from dynascope.arguments import require, require_integer, require_positive, require_seed
 
 __all__ = ["LinearAttention", "MergedAttention"]
 
@@ -54,7 +54,8 @@ class LinearAttention(eqx.Module):
     q: Float[Array | np.ndarray, "heads d"]
 
     def __init__(self, dimension: int, heads: int, *, scale: float = 1.0, seed: int = 0):
-        require_positive(dimension=dimension, heads=heads, scale=scale)
+        require_integer(dimension=dimension, heads=heads)
+        require_positive(scale=scale)
         require_seed(seed)
         draw = np.random.default_rng(seed)
         self.v = draw.normal(size=heads) * scale
@@ -127,7 +128,8 @@ class MergedAttention(eqx.Module):
     K: Float[Array | np.ndarray, "heads d d"]
 
     def __init__(self, dimension: int, heads: int, *, scale: float = 1.0, seed: int = 0):
-        require_positive(dimension=dimension, heads=heads, scale=scale)
+        require_integer(dimension=dimension, heads=heads)
+        require_positive(scale=scale)
         require_seed(seed)
         draw = np.random.default_rng(seed)
         self.v = draw.normal(size=heads) * scale

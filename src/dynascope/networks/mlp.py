@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -13,11 +14,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_positive, require_seed
+from dynascope.arguments import require_choice, require_positive, require_seed, require_sizes
 
-__all__ = ["ACTIVATIONS", "MLP"]
+__all__ = ["ACTIVATIONS", "MLP", "ActivationName"]
 
-ACTIVATIONS = {
+ActivationName = Literal["relu", "tanh", "erf", "gelu", "linear"]
+ACTIVATIONS: dict[ActivationName, Callable[[Any], Any]] = {
     "relu": jax.nn.relu,
     "tanh": jnp.tanh,
     "erf": jax.scipy.special.erf,
@@ -58,37 +60,23 @@ class MLP(eqx.Module):
 
     weights: tuple[Float[Array | np.ndarray, "_ _"], ...]
     biases: tuple[Float[Array | np.ndarray, " _"], ...]
-    activation: str = eqx.field(static=True)
-    parametrisation: str = eqx.field(static=True)
+    activation: ActivationName = eqx.field(static=True)
+    parametrisation: Literal["standard", "ntk"] = eqx.field(static=True)
 
     def __init__(
         self,
         widths: Sequence[int],
         *,
-        activation: str = "relu",
+        activation: ActivationName = "relu",
         bias: bool = True,
-        parametrisation: str = "standard",
+        parametrisation: Literal["standard", "ntk"] = "standard",
         scale: float = 1.0,
         seed: int = 0,
     ):
-        require(
-            len(widths) >= 2 and all(width > 0 for width in widths),
-            f"widths is {tuple(widths)}",
-            argument="widths",
-            value=tuple(widths),
-            remedy="give the input, hidden and output widths, all positive",
-        )
-        for name, value, known in (
-            ("activation", activation, tuple(ACTIVATIONS)),
-            ("parametrisation", parametrisation, ("standard", "ntk")),
-        ):
-            require(
-                value in known,
-                f"{name} is {value!r}",
-                argument=name,
-                value=value,
-                remedy=f"choose one of {', '.join(known)}",
-            )
+        remedy = "give the input, hidden and output widths, all positive"
+        widths = require_sizes("widths", widths, fewest=2, remedy=remedy)
+        require_choice("activation", activation, ACTIVATIONS)
+        require_choice("parametrisation", parametrisation, ("standard", "ntk"))
         require_positive(scale=scale)
         require_seed(seed)
         draw = np.random.default_rng(seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,35 +12,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import require_array, require_integer
+from dynascope.protocols import SumOfNeurons
 
 __all__ = ["NeuronSum", "SumOfNeurons"]
-
-
-@runtime_checkable
-class SumOfNeurons(Protocol):
-    """What a network offers whose output is a sum over neurons, each homogeneous of degree κ in its own weights.
-
-    `TwoLayer`, `DiagonalLinear`, `LinearAttention`, `MergedAttention` and `NeuronSum` do.
-    """
-
-    @property
-    def degree(self) -> int:
-        """κ: f_i(x; s·θ_i) = s^κ f_i(x; θ_i) for s > 0."""
-        ...
-
-    @property
-    def neurons(self) -> Any:
-        """Θ, shape (neurons, weights): in each row all weights of one neuron."""
-        ...
-
-    def with_neurons(self, rows: Any) -> Any:
-        """The same network with other weights, or with another number of neurons."""
-        ...
-
-    def weighted(self, coefficients: Any) -> Any:
-        """Σ_i c_i f_i, the network with the output of its neuron i multiplied by c_i."""
-        ...
 
 
 class NeuronSum(eqx.Module):
@@ -70,13 +45,7 @@ class NeuronSum(eqx.Module):
     coefficients: Any
 
     def __init__(self, neurons: Any, neuron: Callable[[Any, Any], Any], *, degree: int):
-        require(
-            isinstance(degree, int) and degree >= 1,
-            f"degree is {degree}",
-            argument="degree",
-            value=degree,
-            remedy="choose a positive whole number",
-        )
+        require_integer(degree=degree)
         self.neurons = require_array("neurons", neurons, (None, None))
         self.neuron = neuron
         self.degree = degree

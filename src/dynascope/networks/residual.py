@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_positive, require_seed
-from dynascope.networks.convolution import Convolution, as_images, check_image_shape
+from dynascope.arguments import require_integer, require_seed
+from dynascope.networks.convolution import Convolution, as_images, full_image_shape
 
 __all__ = ["ResNet18", "ResidualBlock"]
 
@@ -103,9 +103,9 @@ class ResNet18(eqx.Module):
     image_shape: tuple[int, int, int] = eqx.field(static=True)
 
     def __init__(self, image_shape: Sequence[int], outputs: int, *, width: int = 64, seed: int = 0):
-        require_positive(outputs=outputs, width=width)
+        require_integer(outputs=outputs, width=width)
         require_seed(seed)
-        self.image_shape = check_image_shape(image_shape)
+        self.image_shape = full_image_shape(image_shape)
         draw = np.random.default_rng(seed)
         channels = [width, *(width * growth for growth in _GROWTH for _ in range(_BLOCKS))]
         self.stem = Convolution(self.image_shape[2], width, draw)

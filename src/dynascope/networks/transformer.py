@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import SupportsIndex
 
 import equinox as eqx
 import jax
@@ -12,8 +11,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_positive, require_seed
-from dynascope.networks.mlp import ACTIVATIONS
+from dynascope.arguments import require, require_choice, require_integer, require_positive, require_seed
+from dynascope.networks.mlp import ACTIVATIONS, ActivationName
 
 __all__ = ["Transformer", "TransformerBlock"]
 
@@ -96,7 +95,7 @@ class Transformer(eqx.Module):
     blocks: tuple[TransformerBlock, ...]
     unembedding: Float[Array | np.ndarray, "width c"]
     heads: int = eqx.field(static=True)
-    activation: str = eqx.field(static=True)
+    activation: ActivationName = eqx.field(static=True)
     layer_norm: bool = eqx.field(static=True)
 
     def __init__(
@@ -109,24 +108,15 @@ class Transformer(eqx.Module):
         heads: int = 4,
         hidden_width: int | None = None,
         blocks: int = 1,
-        activation: str = "relu",
+        activation: ActivationName = "relu",
         layer_norm: bool = False,
         scale: float = 1.0,
         seed: int = 0,
     ):
-        counts = {"vocabulary": vocabulary, "length": length, "output_dimension": output_dimension, "width": width}
-        counts |= {"heads": heads, "blocks": blocks}
-        counts |= {} if hidden_width is None else {"hidden_width": hidden_width}
-        for name, count in counts.items():
-            require(
-                isinstance(count, SupportsIndex) and int(count) >= 1,
-                f"{name} is {count}",
-                argument=name,
-                value=count,
-                remedy="choose a positive whole number",
-            )
-        require_positive(scale=scale)
         hidden = 4 * width if hidden_width is None else hidden_width
+        require_integer(vocabulary=vocabulary, length=length, output_dimension=output_dimension, width=width)
+        require_integer(heads=heads, hidden_width=hidden, blocks=blocks)
+        require_positive(scale=scale)
         require(
             width % heads == 0,
             f"heads is {heads} and width {width}",
@@ -134,13 +124,7 @@ class Transformer(eqx.Module):
             value=heads,
             remedy="choose a number of heads that divides the width",
         )
-        require(
-            activation in ACTIVATIONS,
-            f"activation is {activation!r}",
-            argument="activation",
-            value=activation,
-            remedy=f"choose one of {', '.join(ACTIVATIONS)}",
-        )
+        require_choice("activation", activation, ACTIVATIONS)
         require_seed(seed)
         draw = np.random.default_rng(seed)
 

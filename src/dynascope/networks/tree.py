@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_positive, require_seed
+from dynascope.arguments import require_integer, require_positive, require_seed
 from dynascope.networks.recurrent import elements
 
 __all__ = ["Tree"]
@@ -49,7 +49,8 @@ class Tree(eqx.Module):
     output: Float[Array | np.ndarray, "width m"]
 
     def __init__(self, element_dimension: int, width: int, *, scale: float = 1.0, seed: int = 0):
-        require_positive(element_dimension=element_dimension, width=width, scale=scale)
+        require_integer(element_dimension=element_dimension, width=width)
+        require_positive(scale=scale)
         require_seed(seed)
         draw = np.random.default_rng(seed)
         deviation = scale / np.sqrt(width)

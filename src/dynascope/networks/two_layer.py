@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_positive, require_seed
+from dynascope.arguments import require_finite, require_integer, require_positive, require_seed
 from dynascope.errors import InputError
 
 __all__ = ["HomogeneousActivation", "TwoLayer", "homogeneous_activation"]
@@ -132,14 +132,9 @@ class TwoLayer(eqx.Module):
         balance: float = 0.0,
         seed: int = 0,
     ):
-        require_positive(input_dimension=input_dimension, width=width, output_dimension=output_dimension, scale=scale)
-        require(
-            bool(np.isfinite(balance)),
-            f"balance is {balance}",
-            argument="balance",
-            value=balance,
-            remedy="choose a finite number, zero for layers of the same scale",
-        )
+        require_integer(input_dimension=input_dimension, width=width, output_dimension=output_dimension)
+        require_positive(scale=scale)
+        require_finite(balance=balance)
         require_seed(seed)
         draw = np.random.default_rng(seed)
         ratio = np.exp(balance / 2)

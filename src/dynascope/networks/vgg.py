@@ -12,8 +12,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_positive, require_seed
-from dynascope.networks.convolution import Convolution, as_images, check_image_shape
+from dynascope.arguments import require_integer, require_seed, require_sizes
+from dynascope.networks.convolution import Convolution, as_images, full_image_shape
 
 __all__ = ["VGG16"]
 
@@ -87,16 +87,10 @@ class VGG16(eqx.Module):
         batch_normalisation: bool = True,
         seed: int = 0,
     ):
-        require_positive(outputs=outputs, width=width)
+        require_integer(outputs=outputs, width=width)
         require_seed(seed)
-        require(
-            all(each > 0 for each in hidden_widths),
-            f"hidden_widths is {tuple(hidden_widths)}",
-            argument="hidden_widths",
-            value=tuple(hidden_widths),
-            remedy="choose positive widths, or none",
-        )
-        self.image_shape = check_image_shape(image_shape)
+        hidden_widths = require_sizes("hidden_widths", hidden_widths, remedy="choose positive widths, or none")
+        self.image_shape = full_image_shape(image_shape)
         draw = np.random.default_rng(seed)
         stages = zip(_CONVOLUTIONS, _GROWTH, strict=True)
         channels = [self.image_shape[2], *(width * growth for count, growth in stages for _ in range(count))]
