@@ -23,9 +23,10 @@ LONGEST = 350
 
 @dataclass
 class Room:
-    """A folder or a module of the package: lines, import statements by their place, and the rooms imported."""
+    """A folder or a module of the package: lines, long files, import statements by place, and the rooms imported."""
 
     lines: int = 0
+    long_files: list[str] = field(default_factory=list)
     statements: Counter = field(default_factory=Counter)
     imports: set[str] = field(default_factory=set)
 
@@ -52,17 +53,22 @@ def targets(statement: ast.Import | ast.ImportFrom, package: list[str]) -> list[
 
 def find_rooms(sources: Path = SOURCES) -> dict[str, Room]:
     """Every room by name. The face of the whole package belongs to none."""
+    face = ast.parse((sources / "__init__.pyi").read_text(encoding="utf-8"))
+    offered = [target for _, statement in statements(face) for target in targets(statement, [sources.name])]
+    doors = {target[-1]: target[1] for target in offered}  # the room behind each name of the whole package
     held = [path.relative_to(sources) for path in sorted(sources.rglob("*.py"))]
     held = [path for path in held if str(path) not in ("__init__.py", "__main__.py")]
     rooms = {path.parts[0].removesuffix(".py"): Room() for path in held}
     for path in held:
         name, text = path.parts[0].removesuffix(".py"), (sources / path).read_text(encoding="utf-8")
         room = rooms[name]
-        room.lines += len(text.splitlines())
+        lines = len(text.splitlines())
+        room.lines += lines
+        room.long_files += [f"{path} ({lines})"] if lines > LONGEST else []
         for place, statement in statements(ast.parse(text)):
             room.statements[place] += 1
             found = [each for each in targets(statement, [sources.name, *path.parts[:-1]]) if each[0] == sources.name]
-            room.imports |= {part for each in found for part in each[1:2]} & (rooms.keys() - {name})
+            room.imports |= {doors.get(part, part) for each in found for part in each[1:2]} & (rooms.keys() - {name})
     return rooms
 
 
@@ -93,13 +99,6 @@ def find_arrows_up(rooms: dict[str, Room], layers: list[list[list[str]]]) -> lis
     return sorted(found)
 
 
-def find_long_files(sources: Path = SOURCES) -> list[str]:
-    """Files outside the studies that are longer than a file may be."""
-    held = [path.relative_to(sources) for path in sorted(sources.rglob("*.py"))]
-    lengths = [(path, len((sources / path).read_text(encoding="utf-8").splitlines())) for path in held]
-    return [f"{path} ({lines})" for path, lines in lengths if lines > LONGEST and path.parts[0] != "studies"]
-
-
 def main() -> None:
     """Print the structure."""
     rooms, layers = find_rooms(), find_layers()
@@ -109,9 +108,10 @@ def main() -> None:
         room = rooms[name]
         numbers = f"{room.lines:>7}{room.statements['inside']:>8}{room.statements['types']:>7}"
         print(f"{name:<14}{numbers}  {', '.join(sorted(room.imports)) or '-'}")
-    inside = sum(room.statements["inside"] for name, room in rooms.items() if name != "studies")
-    print(f"\nimports inside functions, outside studies: {inside}")
-    print(f"files of more than {LONGEST} lines, outside studies: {', '.join(find_long_files()) or 'none'}")
+    others = [room for name, room in rooms.items() if name != "studies"]
+    print(f"\nimports inside functions, outside studies: {sum(room.statements['inside'] for room in others)}")
+    long_files = ", ".join(path for room in others for path in room.long_files)
+    print(f"files of more than {LONGEST} lines, outside studies: {long_files or 'none'}")
     print(f"circles: {' -> '.join(find_circle(rooms)) or 'none'}")
     print(f"arrows up: {', '.join(find_arrows_up(rooms, layers)) or 'none'}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import subprocess
 import sys
@@ -29,9 +30,12 @@ def house(tmp_path):
     sources = tmp_path / "house"
     (sources / "ground").mkdir(parents=True)
     (sources / "__init__.py").write_text("")
+    (sources / "__init__.pyi").write_text("from . import ground as ground\nfrom .roof import cover as cover\n")
     (sources / "roof.py").write_text("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import house.ground\n")
     (sources / "ground" / "__init__.py").write_text("")
-    (sources / "ground" / "floor.py").write_text("def look():\n    from .. import roof\n    return roof\n" + "\n" * 348)
+    (sources / "ground" / "floor.py").write_text(
+        "def look():\n    from house import cover\n    return cover\n" + "\n" * 348
+    )
     return sources
 
 
@@ -43,7 +47,25 @@ def test_rooms_imports_circles_arrows_up_and_long_files_are_found(structure, hou
     assert set(structure.find_circle(rooms)) == {"ground", "roof"}
     assert structure.find_arrows_up(rooms, [[["roof"], ["ground"]]]) == ["ground imports roof"]
     assert structure.find_arrows_up(rooms, [[["roof", "ground"]]]) == ["ground imports roof", "roof imports ground"]
-    assert structure.find_long_files(house) == ["ground/floor.py (351)"]
+    assert rooms["ground"].long_files == ["ground/floor.py (351)"]
+    assert rooms["roof"].long_files == []
+
+
+def test_every_import_inside_a_function_says_why(structure):
+    silent = []
+    for path in structure.SOURCES.rglob("*.py"):
+        text = path.read_text("utf-8")
+        lines = ["", *text.splitlines()]
+        for place, statement in structure.statements(ast.parse(text)):
+            first = statement.lineno
+            while lines[first - 1].strip().startswith(("import ", "from ")):
+                first -= 1
+            said = lines[first - 1].strip().startswith("#") or any(
+                "#" in line for line in lines[first : statement.end_lineno + 1]
+            )
+            if place == "inside" and not said and "studies" not in path.parts:
+                silent.append(f"{path.relative_to(structure.SOURCES)}:{statement.lineno}")
+    assert silent == []
 
 
 def test_the_package_has_no_circle_no_arrow_up_and_few_imports_inside_functions():

@@ -95,7 +95,7 @@ def all_finite(*arrays: np.ndarray | Array) -> Array:
         >>> all_finite(np.array([1.0, np.inf]), 2.0).tolist()
         [True, False]
     """
-    from jax import numpy as jnp
+    from jax import numpy as jnp  # not at the top, as above
 
     return functools.reduce(jnp.logical_and, map(jnp.isfinite, arrays))
 
@@ -112,7 +112,7 @@ def nan_outside(inside: Array, values: _Values) -> _Values:
         >>> nan_outside(np.array([True, False]), np.array([2.0, 3.0])).tolist()
         [2.0, nan]
     """
-    import jax
+    import jax  # not at the top, as above
 
     # A product, unlike a choice, takes the NaN into the derivatives too.
     factor = jax.numpy.where(inside, 1.0, math.nan)

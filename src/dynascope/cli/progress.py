@@ -15,6 +15,7 @@ def step(text: str) -> Iterator[None]:
     """Show that something is being done, and afterwards how long it took."""
     start = time.perf_counter()
     if sys.stderr.isatty():
+        # Only where somebody watches is anything drawn.
         from rich.console import Console
         from rich.markup import escape
 

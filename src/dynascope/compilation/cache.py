@@ -112,7 +112,7 @@ def compile_cache() -> Iterator[None]:
 
 
 def _set(settings: dict[str, Any]) -> None:
-    import jax
+    import jax  # not at the top, as above
 
     for name, value in settings.items():
         jax.config.update(name, value)

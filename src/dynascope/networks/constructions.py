@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import numpy as np
@@ -12,12 +12,10 @@ from jaxtyping import Float, Inexact
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array, require_integer
+from dynascope.groups import Group, real_irreducible_representations
 from dynascope.networks.recurrent import Recurrent
 from dynascope.networks.tree import Tree
 from dynascope.networks.two_layer import TwoLayer
-
-if TYPE_CHECKING:
-    from dynascope.groups import Group
 
 __all__ = ["recurrent_composition", "tree_composition", "two_layer_composition"]
 
@@ -163,8 +161,6 @@ class _Block(NamedTuple):
 
 
 def _blocks(group: Group, encoding: ArrayLike, *, real: bool) -> list[_Block]:
-    from dynascope.groups import real_irreducible_representations
-
     x = require_array("encoding", encoding, (group.order,))
     size = float(np.linalg.norm(x))
     require(
