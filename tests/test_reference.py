@@ -57,7 +57,9 @@ def documented(text: str) -> Iterator[str]:
         if kind == "module":
             assert ":members:" in options, f"the page describes {name} without what is in it"
             module, found = f"{name}.", importlib.import_module(name)
-            yield from (f"{module}{part}" for part in found.__all__ if is_definition(getattr(found, part)))
+            elsewhere = re.findall(r"\w+", options.partition(":exclude-members:")[2].partition("\n")[0])
+            parts = [part for part in found.__all__ if part not in elsewhere]
+            yield from (f"{module}{part}" for part in parts if is_definition(getattr(found, part)))
         else:
             yield name if name.startswith("dynascope.") else f"{module}{name}"
 
