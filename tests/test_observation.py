@@ -139,6 +139,7 @@ def test_missing_duration_that_nothing_predicts_is_asked_for():
     assert refused(TASK, TwoLayer(3, 4, 2), scale=[0.1, 0.2]).argument == "duration"
 
 
+@pytest.mark.usefixtures("unchecked_types")
 def test_bad_arguments_are_named():
     assert refused(TASK, "linear", scale=0.1, flow="langevin").argument == "flow"
     assert refused(TASK, "transformer", scale=0.1).argument == "network"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -14,9 +14,10 @@ from dynascope.arguments import require
 from dynascope.errors import InputError
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
-from dynascope.networks.kinds import network_for
+from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction import predict
+from dynascope.protocols import Learnable, Network
 from dynascope.record import training_time
 from dynascope.tasks.task import Task
 
@@ -28,11 +29,11 @@ Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 
 
 def observe(
-    task: Task | Any,
-    network: Any,
+    task: Learnable,
+    network: Network | Sequence[Network] | NetworkKind,
     *,
     scale: float | Sequence[float] | np.ndarray = 1.0,
-    flow: str = "gradient_flow",
+    flow: Literal["gradient_flow", "descent"] = "gradient_flow",
     probes: Sequence[Probe] = (),
     duration: float | None = None,
     seed: int = 0,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from dynascope.arguments import (
+    given,
     require,
     require_between,
     require_choice,
@@ -25,6 +26,10 @@ NO_NUMBERS = ["3", None, 1j, np.array([1.0, 2.0]), [1.0], {}]
 # Whole numbers below 2**53, which every type of number here holds exactly.
 whole = st.integers(-(2**53), 2**53)
 TYPES = st.sampled_from([int, float, np.float64, np.int64, np.asarray])
+
+
+def test_of_the_arguments_that_may_be_left_out_those_that_are_given_stay():
+    assert given(draws=None, batch_size=0, name="") == {"batch_size": 0, "name": ""}
 
 
 def test_require_raises_only_when_the_condition_fails():

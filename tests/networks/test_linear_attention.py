@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
-from dynascope.networks.neuron_sum import SumOfNeurons
+from dynascope.protocols import SumOfNeurons
 
 networks = pytest.mark.parametrize("kind", [LinearAttention, MergedAttention])
 

@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.networks import DiagonalLinear, LinearAttention, NeuronSum, SumOfNeurons, TwoLayer
+from dynascope.networks import DiagonalLinear, LinearAttention, NeuronSum, TwoLayer
+from dynascope.protocols import SumOfNeurons
 
 INPUTS = np.random.default_rng(0).normal(size=(7, 3))
 LAYERS = TwoLayer(3, 4, 2, activation="relu", seed=1)

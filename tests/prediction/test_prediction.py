@@ -133,6 +133,7 @@ def test_deeper_linear_networks_have_no_theory_yet():
         predict(TASK, DeepLinear((3, 5, 5, 2)), scale=1e-6)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 def test_bad_arguments_are_named():
     def attempt(task=TASK, network="linear", scale=1e-6):
         with pytest.raises(InputError) as caught:

@@ -255,6 +255,7 @@ def test_single_precision_stays_single():
     assert all(values.dtype == np.float32 for _, values in imbalance(weights).values())
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("measure", "message"),
     [
@@ -264,7 +265,7 @@ def test_single_precision_stays_single():
         (lambda: layer_alignment([np.eye(2), np.full((2, 1), np.nan)]), "not finite"),
         (lambda: layer_alignment([np.eye(2), np.eye(2, dtype=int)]), "of type int64"),
         (lambda: layer_alignment([np.eye(2), [[1.0], [2.0]]]), "type list"),
-        (lambda: data_alignment([np.eye(2)], np.ones((3, 2)), np.ones((4, 2))), "targets have shape"),
+        (lambda: data_alignment([np.eye(2)], np.ones((3, 2)), np.ones((4, 2))), "3 inputs and 4 targets"),
         (lambda: data_alignment([np.eye(2)], np.ones((3, 2)), np.ones((3, 1))), "2 outputs"),
         (lambda: data_alignment([np.eye(2)], np.ones((3, 2)), np.ones((3, 2)), direction="x"), "direction is 'x'"),
         (lambda: line_alignment(np.eye(2), np.ones(3), np.ones(2)), "do not fit together"),

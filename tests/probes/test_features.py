@@ -359,6 +359,7 @@ def test_arrays_that_make_no_sense_are_refused(arguments, argument):
     assert refusal.value.argument == argument
 
 
+@pytest.mark.usefixtures("unchecked_types")
 def test_options_that_make_no_sense_are_refused():
     with pytest.raises(InputError, match="output_function is 'relu'"):
         feature_metrics(H, F, output_function="relu")

@@ -16,7 +16,7 @@ from dynascope.alternating.lockstep import run_together
 from dynascope.alternating.phases import Alternation
 from dynascope.arguments import require, require_positive
 from dynascope.flows.objective import Objective
-from dynascope.networks.neuron_sum import SumOfNeurons
+from dynascope.protocols import SumOfNeurons
 from dynascope.record import Staircase, make_record, staircase_record
 from dynascope.tasks.task import Task
 
@@ -48,7 +48,7 @@ def alternating_flow(
     comparison with the growth of the others. Nothing here depends on which network it is.
 
     Args:
-        network: A sum of neurons (see `networks.SumOfNeurons`) of degree κ ≥ 2, with its weights at unit scale; or a
+        network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2, with its weights at unit scale; or a
             list of such networks that differ only in the weights of their neurons.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
         scale: α, the factor on the weights at the start, below one, or several. Lists of networks and of scales make an

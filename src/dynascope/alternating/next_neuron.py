@@ -11,7 +11,7 @@ import numpy as np
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
 from dynascope.arguments import require, require_positive
 from dynascope.flows.objective import Samples
-from dynascope.networks.neuron_sum import SumOfNeurons
+from dynascope.protocols import SumOfNeurons
 from dynascope.tasks.task import Task
 
 __all__ = ["NextActivation", "predict_next_activation"]
@@ -59,7 +59,7 @@ def predict_next_activation(
     themselves are not seen; `alternating_flow` follows them too.
 
     Args:
-        network: A sum of neurons (see `networks.SumOfNeurons`) of degree κ ≥ 2, with its present weights.
+        network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2, with its present weights.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
         threshold: Norm below which a neuron is dormant, and at which it becomes active.
         duration: Time after which to stop looking.

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from dynascope.alternating.utility_phase import Residual
 from dynascope.arguments import require, require_positive, require_seed
 from dynascope.flows.objective import Samples
-from dynascope.networks.neuron_sum import SumOfNeurons
+from dynascope.protocols import SumOfNeurons
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
@@ -64,7 +64,7 @@ def active_set_descent(
     little before a minimum that lies at kinks of the activation, which `slope` tells.
 
     Args:
-        network: A sum of neurons (see `networks.SumOfNeurons`) of degree κ ≥ 2. Only its function is used: training
+        network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2. Only its function is used: training
             starts without neurons.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
         max_neurons: Number of neurons at which to stop.

@@ -17,7 +17,7 @@ from dynascope.alternating.saddle import Departure, rest
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, slopes_of, steepest
 from dynascope.arguments import require
 from dynascope.flows.objective import Samples
-from dynascope.networks.neuron_sum import SumOfNeurons
+from dynascope.protocols import SumOfNeurons
 from dynascope.record.clock import time_unit
 from dynascope.tasks.task import Task
 

@@ -22,6 +22,7 @@ from dynascope.arguments.arrays import (
 )
 from dynascope.arguments.compiled import all_finite, nan_outside, real_arrays, require_known
 from dynascope.arguments.numbers import (
+    given,
     require,
     require_between,
     require_choice,
@@ -37,6 +38,7 @@ from dynascope.arguments.numbers import (
 __all__ = [
     "all_finite",
     "array_namespace",
+    "given",
     "holds",
     "is_traced",
     "nan_outside",

@@ -10,6 +10,7 @@ from typing import Any
 from dynascope.errors import InputError
 
 __all__ = [
+    "given",
     "require",
     "require_between",
     "require_choice",
@@ -21,6 +22,16 @@ __all__ = [
     "require_seed",
     "require_sizes",
 ]
+
+
+def given(**arguments: Any) -> dict[str, Any]:
+    """The named arguments that are not None, to check those that may be left out.
+
+    Example:
+        >>> given(draws=None, batch_size=3)
+        {'batch_size': 3}
+    """
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def require(condition: Any, problem: str, *, argument: str, value: Any = None, remedy: str) -> None:

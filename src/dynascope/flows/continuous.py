@@ -21,7 +21,7 @@ from dynascope.flows.ensemble import Ensemble, each_member, gather
 from dynascope.flows.objective import Objective, Statistics, check_statistics
 from dynascope.flows.solvers.path_error import PathErrorController
 from dynascope.flows.solvers.stabilised import RungeKuttaLegendre
-from dynascope.networks.neuron_sum import SumOfNeurons
+from dynascope.protocols import SumOfNeurons
 from dynascope.tasks.task import Task
 
 __all__ = ["gradient_flow"]
@@ -96,7 +96,7 @@ def gradient_flow(
             implicit), faster for up to some hundred weights whose time scales differ by more than 1000.
         max_steps: Number of steps after which a member is given up.
         normalised: Whether each neuron has the rate ‖θ_i‖^(2−κ); for networks with `neurons` (see
-            `networks.SumOfNeurons`).
+            `protocols.SumOfNeurons`).
         return_networks: Also return the network with its final weights; those of an ensemble have its dimensions in
             front.
 

@@ -12,7 +12,6 @@ from .linear_attention import LinearAttention as LinearAttention
 from .linear_attention import MergedAttention as MergedAttention
 from .mlp import MLP as MLP
 from .neuron_sum import NeuronSum as NeuronSum
-from .neuron_sum import SumOfNeurons as SumOfNeurons
 from .parametrised import initial_network as initial_network
 from .recurrent import Recurrent as Recurrent
 from .residual import ResNet18 as ResNet18

@@ -13,9 +13,8 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.arguments import require_array, require_integer
-from dynascope.protocols import SumOfNeurons
 
-__all__ = ["NeuronSum", "SumOfNeurons"]
+__all__ = ["NeuronSum"]
 
 
 class NeuronSum(eqx.Module):

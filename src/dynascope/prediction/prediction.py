@@ -13,11 +13,11 @@ from dynascope.arguments import require, require_positive
 from dynascope.errors import InputError
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
-from dynascope.networks.kinds import network_for
+from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
-from dynascope.networks.neuron_sum import SumOfNeurons
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction.alternating_flow import predict_by_alternation
+from dynascope.protocols import Learnable, Network, SumOfNeurons
 from dynascope.record import Staircase, staircase_record
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task
@@ -29,8 +29,8 @@ __all__ = ["predict"]
 
 
 def predict(
-    task: Any,
-    network: Any,
+    task: Learnable,
+    network: Network | NetworkKind,
     *,
     scale: float,
     seed: int = 0,

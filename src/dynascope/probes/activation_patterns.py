@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.arguments import array_namespace, holds, require
+from dynascope.arguments import array_namespace, require, require_real_values
 from dynascope.errors import InputError
 
 __all__ = ["NeuronCounts", "activity", "count_active", "count_flips", "distinct_patterns", "hamming_distance"]
@@ -232,7 +232,7 @@ def _layers(name: str, preactivations: Any) -> Sequence[Any]:
     """The layers, checked: one array is one layer."""
     layers = list(preactivations) if isinstance(preactivations, list | tuple) else [preactivations]
     require(len(layers) > 0, f"{name} has no layer", argument=name, value=0, remedy="give one array for each layer")
-    xp = array_namespace(*layers)
+    array_namespace(*layers)
     shapes = [tuple(each.shape) for each in layers]
     require(
         all(len(shape) in (2, 3) and min(shape) > 0 and shape[:-1] == shapes[0][:-1] for shape in shapes),
@@ -241,19 +241,8 @@ def _layers(name: str, preactivations: Any) -> Sequence[Any]:
         value=shapes,
         remedy="give shapes (n, h), or (times, n, h), with the same samples in every layer",
     )
-    require(
-        all(xp.isdtype(each.dtype, "real floating") for each in layers),
-        f"{name} has values of type {layers[0].dtype}",
-        argument=name,
-        value=str(layers[0].dtype),
-        remedy="pass floating-point numbers, before the activation",
-    )
-    require(
-        holds(sum(xp.sum(xp.astype(~xp.isfinite(each), xp.int32)) for each in layers) == 0),
-        f"{name} has values that are not finite",
-        argument=name,
-        remedy="drop or fill them first",
-    )
+    for each in layers:
+        require_real_values(name, each)
     return layers
 
 

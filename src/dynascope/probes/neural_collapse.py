@@ -2,114 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, SupportsIndex
+from typing import Any
 
 from dynascope.arguments import array_namespace, holds, require
 from dynascope.errors import InputError
+from dynascope.probes.class_moments import ClassMoments, class_moments
 from dynascope.probes.features.rows import finite_matrix
 
 __all__ = ["ClassMoments", "class_moments", "collapse_metrics", "nearest_mean_disagreement", "neural_collapse"]
 
 _RESOLUTION = 1e-10  # eigenvalues of Σ_B below this fraction of the largest count as zero
 _ROUNDING = 1e-14  # a distance of means below this fraction of them is rounding
-
-
-@dataclasses.dataclass(frozen=True)
-class ClassMoments:
-    """Class means and within-class scatter of features over the samples seen so far.
-
-    Those of several batches add up: `functools.reduce(operator.add, batches)`. Centred sums are kept and merged as
-    they are, so that within-class variability far below the size of the features keeps its digits.
-
-    Attributes:
-        sizes: Number of samples of each class, as reals, shape (C,).
-        means: μ_c, shape (C, p); zero for a class without samples so far.
-        scatter: Σ_j (h_j − μ_{y_j})(h_j − μ_{y_j})ᵀ, shape (p, p).
-    """
-
-    sizes: Any
-    means: Any
-    scatter: Any
-
-    def __add__(self, other: ClassMoments) -> ClassMoments:
-        """The moments over both batches.
-
-        Raises:
-            InputError: The other batch has another number of classes or features.
-        """
-        mine, theirs = tuple(self.means.shape), tuple(other.means.shape)
-        require(
-            mine == theirs,
-            f"batches with (classes, features) {mine} and {theirs} do not fit together",
-            argument="other",
-            value=theirs,
-            remedy="add up batches of one network, with the same number of classes",
-        )
-        xp = array_namespace(self.means, other.means)
-        sizes, shift = self.sizes + other.sizes, other.means - self.means
-        share = other.sizes / xp.where(sizes > 0, sizes, xp.ones_like(sizes))
-        apart = xp.sqrt(self.sizes * share)[:, None] * shift
-        return ClassMoments(sizes, self.means + share[:, None] * shift, self.scatter + other.scatter + apart.T @ apart)
-
-    @property
-    def samples(self) -> Any:
-        """The number of samples n."""
-        return array_namespace(self.sizes).sum(self.sizes)
-
-    @property
-    def centred_means(self) -> Any:
-        """M_c = μ_c − μ_g, shape (C, p), where μ_g is the mean of the class means, not of the samples."""
-        return self.means - array_namespace(self.means).mean(self.means, axis=0)
-
-
-def class_moments(features: Any, labels: Any, *, classes: SupportsIndex) -> ClassMoments:
-    """The moments of one batch, to be added to those of others and given to `collapse_metrics`.
-
-    Sums are in double precision where the library has it (JAX: inside `jax.enable_x64(True)`).
-
-    Cost: 2np² + 8npC operations; memory for p² + 2np + nC numbers beside the batch.
-
-    Args:
-        features: H, shape (n, p), of NumPy, JAX or PyTorch.
-        labels: Classes 0..C−1 as whole numbers, shape (n,), of the same library.
-        classes: C; a class may be missing in one batch.
-
-    Raises:
-        InputError: Shapes that do not fit, features that are not finite, labels that are not whole numbers from 0 to
-            C − 1, or fewer than two classes.
-
-    Example:
-        >>> import functools, operator
-        >>> import numpy as np
-        >>> draw = np.random.default_rng(0)
-        >>> h, y = draw.normal(size=(60, 3)), np.arange(60) % 4
-        >>> batches = (class_moments(h[i : i + 20], y[i : i + 20], classes=4) for i in (0, 20, 40))
-        >>> streamed, whole = functools.reduce(operator.add, batches), class_moments(h, y, classes=4)
-        >>> bool(np.allclose(streamed.scatter, whole.scatter, rtol=1e-13))
-        True
-    """
-    require(
-        isinstance(classes, SupportsIndex) and int(classes) >= 2,
-        f"classes is {classes}",
-        argument="classes",
-        value=classes,
-        remedy="give a whole number from two",
-    )
-    xp = array_namespace(features, labels)
-    h, _ = finite_matrix("features", features)
-    classes = int(classes)
-    _check_labels(xp, labels, len(h), classes)
-    # Counted from ones rather than made anew, so that it lies on the device of the features.
-    numbers = xp.cumulative_sum(xp.broadcast_to(xp.ones_like(h[0, :1]), (classes,)), axis=0) - 1
-    members = xp.astype(xp.astype(labels, h.dtype)[:, None] == numbers, h.dtype)
-    sizes = xp.sum(members, axis=0)
-    shares = members / xp.where(sizes > 0, sizes, xp.ones_like(sizes))
-    means = shares.T @ h
-    # A second pass gives the means the digits that the first one rounds away.
-    means = means + shares.T @ (h - members @ means)
-    apart = h - members @ means
-    return ClassMoments(sizes, means, apart.T @ apart)
 
 
 def collapse_metrics(
@@ -302,22 +205,6 @@ def neural_collapse(
     if classifier is not None:
         found["nc4"] = ((), nearest_mean_disagreement(moments, features, classifier, bias) / moments.samples)
     return found
-
-
-def _check_labels(xp: Any, labels: Any, samples: int, classes: int) -> None:
-    require(
-        tuple(labels.shape) == (samples,) and xp.isdtype(labels.dtype, "integral"),
-        f"labels have shape {tuple(labels.shape)} and type {labels.dtype}",
-        argument="labels",
-        value=tuple(labels.shape),
-        remedy=f"pass whole numbers of shape ({samples},)",
-    )
-    require(
-        holds(xp.all((labels >= 0) & (labels < classes))),
-        f"labels lie outside 0 to {classes - 1}",
-        argument="labels",
-        remedy="number the classes from zero",
-    )
 
 
 def _classes(labels: Any) -> int:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dynascope.arguments import array_namespace, holds, require, require_positive
+from dynascope.arguments import array_namespace, holds, require, require_axes, require_integer, require_positive
 
 __all__ = ["NeuronUtility", "output_utility", "two_layer_utility", "utility_spectrum"]
 
@@ -75,8 +75,8 @@ def two_layer_utility(
         >>> utility.mean.round(4), utility.norms
         (array([ 0.7071, -0.3536]), array([1.41421356e-06, 1.41421356e-06]))
     """
-    (n, d), (d_first, h) = _shape("inputs", inputs, 2), _shape("first", first, 2)
-    (n_residuals, c), (h_second, c_second) = _shape("residuals", residuals, 2), _shape("second", second, 2)
+    (n, d), (d_first, h) = require_axes("inputs", inputs, 2), require_axes("first", first, 2)
+    (n_residuals, c), (h_second, c_second) = require_axes("residuals", residuals, 2), require_axes("second", second, 2)
     require(
         (d_first, h_second, n_residuals, c_second) == (d, h, n, c),
         f"inputs {(n, d)}, residuals {(n_residuals, c)}, first {(d_first, h)} and second {(h_second, c_second)} "
@@ -85,7 +85,7 @@ def two_layer_utility(
         value=(n_residuals, c),
         remedy="give shapes (n, d), (n, c), (d, h) and (h, c)",
     )
-    _check_degree(degree)
+    require_integer(least=2, degree=degree)
     xp = array_namespace(first)
     one = xp.ones_like(first[:1, :1])
     for z in (one, -one):
@@ -123,15 +123,15 @@ def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: int) -> 
         >>> output_utility(np.full((4, 1, 1), 0.5), np.ones((4, 1)), np.full(1, 0.1), degree=2).mean
         array([50.])
     """
-    n, h, c = _shape("outputs", outputs, 3)
+    n, h, c = require_axes("outputs", outputs, 3)
     require(
-        _shape("residuals", residuals, 2) == (n, c) and _shape("norms", norms, 1) == (h,),
+        require_axes("residuals", residuals, 2) == (n, c) and require_axes("norms", norms, 1) == (h,),
         f"outputs {(n, h, c)}, residuals {tuple(residuals.shape)} and norms {tuple(norms.shape)} do not fit together",
         argument="outputs",
         value=(n, h, c),
         remedy="give shapes (n, h, c), (n, c) and (h,)",
     )
-    _check_degree(degree)
+    require_integer(least=2, degree=degree)
     total = _sum(_sum(outputs * residuals[:, None, :], 2), 0)
     return _finite(NeuronUtility(total / _safe(norms) ** degree, n, norms, degree))
 
@@ -197,30 +197,6 @@ def utility_spectrum(
         "next_neuron": ((), xp.where(earliest < math.inf, first, xp.full_like(first, -1))),
         "next_time": ((), earliest),
     }
-
-
-def _shape(name: str, array: Any, axes: int) -> tuple[int, ...]:
-    """The shape of an array with that number of axes, none of them empty."""
-    array_namespace(array)
-    shape = tuple(array.shape)
-    require(
-        len(shape) == axes and min(shape, default=1) > 0,
-        f"{name} has shape {shape}",
-        argument=name,
-        value=shape,
-        remedy=f"pass an array with {axes} axes, none of them empty",
-    )
-    return shape
-
-
-def _check_degree(degree: int) -> None:
-    require(
-        isinstance(degree, int) and degree >= 2,
-        f"degree is {degree}",
-        argument="degree",
-        value=degree,
-        remedy="choose a whole number from two: the degree of the activation plus one",
-    )
 
 
 def _norms(first: Any, second: Any) -> Any:

@@ -78,6 +78,7 @@ def test_nothing_runs():
     assert estimate_cost(refuse, np.ones((64, 2)), X, X[:3])["structured"].flops > 0
 
 
+@pytest.mark.usefixtures("unchecked_types")
 def test_bad_input_is_refused():
     for change in ({"contraction": "mean"}, {"batch_size": 0}, {"draws": 0}, {"rates": -1.0}, {"x": X[:0]}):
         with pytest.raises(InputError):

@@ -154,6 +154,7 @@ def test_an_output_that_depends_on_the_batch_is_refused():
         kernel(apply=normalised)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     "change",
     [

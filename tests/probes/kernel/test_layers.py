@@ -59,6 +59,7 @@ def test_rates_weight_the_kernels_of_the_layers():
     assert "rates" in found.parametrisation
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     "change",
     [

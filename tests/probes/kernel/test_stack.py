@@ -81,6 +81,7 @@ def test_a_linear_layer_has_the_kernel_of_its_inputs():
     np.testing.assert_allclose(found.values, np.einsum("ij,ab->iajb", INPUTS @ INPUTS.T, np.eye(2)), atol=1e-15)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     "change",
     [

@@ -63,6 +63,7 @@ def test_features_are_reported_on_and_not_judged(tree):
         assert name not in judged
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("fields", "argument"),
     [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynascope.arguments import array_namespace
-from dynascope.probes.alignment.checks import Variables, check_chain
+from dynascope.probes.alignment.chain import Variables, check_chain
 from dynascope.probes.alignment.vectors import frobenius_norm, largest, ratio
 
 __all__ = ["imbalance"]

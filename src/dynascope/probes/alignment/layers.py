@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
-from dynascope.arguments import array_namespace, require
-from dynascope.probes.alignment.checks import Variables, check_chain, check_real
+from dynascope.arguments import array_namespace, require, require_axes, require_choice, require_real_values
+from dynascope.probes.alignment.chain import Variables, check_chain
 from dynascope.probes.alignment.vectors import largest, overlap, top_directions
 
 __all__ = ["data_alignment", "layer_alignment"]
-
-_DIRECTIONS = ("correlation", "data")
 
 
 def layer_alignment(weights: Sequence[Any]) -> Variables:
@@ -57,7 +55,9 @@ def layer_alignment(weights: Sequence[Any]) -> Variables:
     }
 
 
-def data_alignment(weights: Sequence[Any], inputs: Any, targets: Any, *, direction: str = "correlation") -> Variables:
+def data_alignment(
+    weights: Sequence[Any], inputs: Any, targets: Any, *, direction: Literal["correlation", "data"] = "correlation"
+) -> Variables:
     """Cosines between the first layer and the inputs, and between the last layer and the targets.
 
     `input_alignment` = |⟨u_1(W_1), e⟩| and `target_alignment` = |⟨v_1(W_L), o⟩|, where e and o are the top left and
@@ -89,14 +89,15 @@ def data_alignment(weights: Sequence[Any], inputs: Any, targets: Any, *, directi
     array_namespace(weights[0], inputs, targets)
     expected = (weights[0].shape[-2], weights[-1].shape[-1])
     for name, values in (("inputs", inputs), ("targets", targets)):
-        check_real(name, values)
-        require(
-            len(values.shape) == 2 and values.shape[0] == inputs.shape[0] > 0,
-            f"{name} have shape {tuple(values.shape)}",
-            argument=name,
-            value=tuple(values.shape),
-            remedy="give inputs (n, d) and targets (n, c) of the same samples",
-        )
+        require_real_values(name, values)
+        require_axes(name, values, 2)
+    require(
+        inputs.shape[0] == targets.shape[0],
+        f"there are {inputs.shape[0]} inputs and {targets.shape[0]} targets",
+        argument="targets",
+        value=tuple(targets.shape),
+        remedy="give inputs (n, d) and targets (n, c) of the same samples",
+    )
     got = (inputs.shape[1], targets.shape[1])
     require(
         got == expected,
@@ -105,13 +106,7 @@ def data_alignment(weights: Sequence[Any], inputs: Any, targets: Any, *, directi
         value=got,
         remedy="give the data that the network was trained on",
     )
-    require(
-        direction in _DIRECTIONS,
-        f"direction is {direction!r}",
-        argument="direction",
-        value=direction,
-        remedy=f"choose {' or '.join(_DIRECTIONS)}",
-    )
+    require_choice("direction", direction, ("correlation", "data"))
     # Divided by their largest entries, as the square of a small number may vanish.
     x, y = inputs / largest(inputs, (0, 1)), targets / largest(targets, (0, 1))
     if direction == "correlation":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynascope.arguments import array_namespace, holds, require
-from dynascope.probes.alignment.checks import Variables, check_real
+from dynascope.arguments import array_namespace, holds, require, require_real_values
+from dynascope.probes.alignment.chain import Variables
 from dynascope.probes.alignment.vectors import clipped, largest, unit_vector
 
 __all__ = ["line_alignment"]
@@ -42,7 +42,7 @@ def line_alignment(first: Any, second: Any, direction: Any) -> Variables:
     """
     xp = array_namespace(first, second, direction)
     for name, values in (("first", first), ("second", second), ("direction", direction)):
-        check_real(name, values)
+        require_real_values(name, values)
     shape = tuple(first.shape)
     outputs = second[..., 0] if tuple(second.shape) == (*shape[:-2], *shape[-1:], 1) else second
     require(

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.arguments import array_namespace, holds, require
-from dynascope.probes.alignment.checks import Variables, check_real
+from dynascope.arguments import array_namespace, holds, require, require_real_values
+from dynascope.probes.alignment.chain import Variables
 from dynascope.probes.alignment.vectors import clipped, unit_vector, vector_norm
 
 __all__ = ["weight_movement"]
@@ -52,8 +52,8 @@ def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> Variables
     xp = array_namespace(*weights, *initial)
     times = tuple(weights[0].shape)[: max(len(weights[0].shape) - len(initial[0].shape), 0)]
     for layer, (each, start) in enumerate(zip(weights, initial, strict=True), 1):
-        check_real("weights", each)
-        check_real("initial", start)
+        require_real_values("weights", each)
+        require_real_values("initial", start)
         require(
             len(times) < 2 and tuple(each.shape) == (*times, *start.shape),
             f"array {layer} has shape {tuple(each.shape)} and {tuple(start.shape)} at the start",

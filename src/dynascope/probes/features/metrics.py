@@ -15,7 +15,7 @@ from dynascope.probes.features.modes import (
     row_modes,
 )
 from dynascope.probes.features.moments import FeatureMoments
-from dynascope.probes.features.rows import Rows, check_samples, sample_rows
+from dynascope.probes.features.rows import OutputFunction, Rows, check_samples, sample_rows
 
 __all__ = ["feature_metrics"]
 
@@ -29,7 +29,7 @@ def feature_metrics(
     *,
     held_out: FeatureMoments | tuple[Any, ...] | None = None,
     bias: bool = False,
-    output_function: str | None = None,
+    output_function: OutputFunction | None = None,
     exclude_first: bool = True,
     threshold: float = 0.1,
 ) -> dict[str, tuple[tuple[str, ...], Any]]:
@@ -138,7 +138,7 @@ def feature_metrics(
     return found
 
 
-def _rows(features: Any, outputs: Any, targets: Any, output_function: str) -> Rows:
+def _rows(features: Any, outputs: Any, targets: Any, output_function: OutputFunction) -> Rows:
     if isinstance(features, FeatureMoments):
         require(
             outputs is None and targets is None and output_function == features.output_function,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dynascope.arguments import array_namespace, holds, require
-from dynascope.probes.features.rows import Rows, centred, check_samples, finite_matrix, sample_rows
+from dynascope.probes.features.rows import OutputFunction, Rows, centred, check_samples, finite_matrix, sample_rows
 
 __all__ = [
     "Eigenfeatures",
@@ -150,7 +150,7 @@ def effective_dimension(weights: Any, *, exclude_first: bool = False) -> Any:
     return first + xp.where(total > 0, xp.exp(entropy), xp.zeros_like(entropy))
 
 
-def kappa_cka(features: Any, outputs: Any, *, output_function: str = "logits") -> Any:
+def kappa_cka(features: Any, outputs: Any, *, output_function: OutputFunction = "logits") -> Any:
     """The distance of the features from a minimum, κ = 1 − CKA(T, T_MP), zero in the minimum-feature regime.
 
     T_MP = a₁|1⟩⟨1| + a₂P has only the features that the outputs need: P is the orthogonal projector on their span. With

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from dynascope.arguments import array_namespace, require
-from dynascope.probes.features.rows import Rows, sample_rows
+from dynascope.probes.features.rows import OutputFunction, Rows, sample_rows
 
 __all__ = ["FeatureMoments", "feature_moments"]
 
@@ -31,7 +31,7 @@ class FeatureMoments:
     mean: Any
     scatter: Any
     widths: tuple[int, int, int]
-    output_function: str
+    output_function: OutputFunction
     resolution: float
 
     def __add__(self, other: FeatureMoments) -> FeatureMoments:
@@ -83,7 +83,7 @@ class FeatureMoments:
 
 
 def feature_moments(
-    features: Any, outputs: Any, targets: Any | None = None, *, output_function: str = "logits"
+    features: Any, outputs: Any, targets: Any | None = None, *, output_function: OutputFunction = "logits"
 ) -> FeatureMoments:
     """The moments of one batch, to be added to those of others and given to `feature_metrics`.
 

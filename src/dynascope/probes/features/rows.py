@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import typing
+from typing import Any, Literal, NamedTuple
 
-from dynascope.arguments import array_namespace, holds, require
+from dynascope.arguments import array_namespace, holds, require, require_choice, require_finite_values
 from dynascope.errors import InputError
 
-__all__ = ["OUTPUT_FUNCTIONS", "Rows", "centred", "check_samples", "constant_rows", "finite_matrix", "sample_rows"]
+__all__ = ["OutputFunction", "Rows", "centred", "check_samples", "constant_rows", "finite_matrix", "sample_rows"]
 
-OUTPUT_FUNCTIONS = ("logits", "softmax")
+OutputFunction = Literal["logits", "softmax"]
 _CONSTANT = 1e-10  # a spread below this fraction of the size is rounding
 
 
@@ -33,19 +34,13 @@ class Rows(NamedTuple):
     resolution: float
 
 
-def sample_rows(features: Any, outputs: Any, targets: Any | None, output_function: str) -> Rows:
+def sample_rows(features: Any, outputs: Any, targets: Any | None, output_function: OutputFunction) -> Rows:
     """The rows of the samples themselves, in double precision where the library has it.
 
     Raises:
         InputError: Shapes that do not fit, values that are not finite, labels outside 0..C−1, or an unknown function.
     """
-    require(
-        output_function in OUTPUT_FUNCTIONS,
-        f"output_function is {output_function!r}",
-        argument="output_function",
-        value=output_function,
-        remedy=f"choose {' or '.join(OUTPUT_FUNCTIONS)}",
-    )
+    require_choice("output_function", output_function, typing.get_args(OutputFunction))
     xp = array_namespace(features, outputs) if targets is None else array_namespace(features, outputs, targets)
     h, resolution = finite_matrix("features", features)
     f, f_resolution = finite_matrix("outputs", outputs)
@@ -91,12 +86,7 @@ def finite_matrix(name: str, values: Any) -> tuple[Any, float]:
     double = xp.__array_namespace_info__().dtypes().get("float64", xp.float32)
     coarse = xp.finfo(values.dtype).eps if xp.isdtype(values.dtype, "real floating") else 0.0
     matrix = values if values.dtype == double else xp.astype(values, double)
-    require(
-        holds(xp.all(xp.isfinite(matrix))),
-        f"{name} has values that are not finite",
-        argument=name,
-        remedy="drop or fill them first",
-    )
+    require_finite_values(name, matrix)
     return matrix, 10 * float(coarse)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from dynascope.arguments import require
+__all__ = ["CONTRACTIONS", "Contraction", "NeuralTangentKernel"]
 
-__all__ = ["CONTRACTIONS", "NeuralTangentKernel", "check_contraction"]
-
-CONTRACTIONS = {
+Contraction = Literal["full", "diagonal", "trace"]
+CONTRACTIONS: dict[Contraction, tuple[str, ...]] = {
     "full": ("sample", "class", "other_sample", "other_class"),
     "diagonal": ("sample", "other_sample", "class"),
     "trace": ("sample", "other_sample"),
@@ -36,14 +35,3 @@ class NeuralTangentKernel(NamedTuple):
     normalisation: str
     parametrisation: str
     outputs: tuple[int, ...] = ()
-
-
-def check_contraction(contraction: str) -> None:
-    """Raise `InputError` for a contraction that is not known."""
-    require(
-        contraction in CONTRACTIONS,
-        f"contraction is {contraction!r}",
-        argument="contraction",
-        value=contraction,
-        remedy=f"choose one of {', '.join(CONTRACTIONS)}",
-    )

@@ -6,18 +6,19 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, Literal, NamedTuple
 
 import jax
 
-from dynascope.arguments import require
-from dynascope.probes.kernel.conventions import check_contraction
+from dynascope.arguments import given, require, require_choice, require_integer
+from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction
 from dynascope.probes.kernel.dense_tracing import DenseUse, dense_uses
 from dynascope.probes.kernel.model import Arrays, Model, count_examples, layer_rates, split
 from dynascope.probes.kernel.structured import forms_gradients
 
-__all__ = ["ESTIMATES", "EXACT", "Cost", "Size", "check_counts", "choose", "cost_of", "estimate_cost", "measure"]
+__all__ = ["ESTIMATES", "EXACT", "Algorithm", "Cost", "Size", "choose", "cost_of", "estimate_cost", "measure"]
 
+Algorithm = Literal["auto", "structured", "layerwise", "jacobian", "products", "pseudo", "logits", "sketch"]
 EXACT = ("structured", "layerwise", "jacobian", "products")
 ESTIMATES = ("pseudo", "logits", "sketch")
 
@@ -59,7 +60,7 @@ def estimate_cost(
     x: Any,
     other: Any = None,
     *,
-    contraction: str = "full",
+    contraction: Contraction = "full",
     batch_size: int | None = None,
     rates: Any = None,
     draws: int | None = None,
@@ -102,24 +103,12 @@ def estimate_cost(
         >>> costs["jacobian"].flops / costs["structured"].flops > 100
         True
     """
-    check_contraction(contraction)
+    require_choice("contraction", contraction, CONTRACTIONS)
     model, arrays = split(apply, params)
     size = measure(model, arrays, layer_rates(params, rates), x, other)
-    check_counts(batch_size=batch_size, draws=draws)
+    require_integer(**given(batch_size=batch_size, draws=draws))
     block = min(batch_size or math.inf, max(size.rows, size.columns))
     return {name: cost_of(name, size, contraction, int(block), draws) for name in EXACT + ESTIMATES}
-
-
-def check_counts(**counts: Any) -> None:
-    """Raise `InputError` for a count that is given and is not a whole number from one."""
-    for name, value in counts.items():
-        require(
-            value is None or (isinstance(value, SupportsIndex) and int(value) > 0),
-            f"{name} is {value}",
-            argument=name,
-            value=value,
-            remedy="choose a whole number from one",
-        )
 
 
 def measure(model: Model, arrays: Arrays, rates: Any, x: Any, other: Any) -> Size:
@@ -158,7 +147,7 @@ def _traced(
     return jaxpr.out_avals[0].size, flops, activations, uses
 
 
-def cost_of(algorithm: str, size: Size, contraction: str, block: int, draws: int | None) -> Cost:
+def cost_of(algorithm: str, size: Size, contraction: Contraction, block: int, draws: int | None) -> Cost:
     """The cost of one algorithm in blocks of so many examples."""
     exact = algorithm in EXACT
     if algorithm in ("pseudo", "logits"):
@@ -194,7 +183,9 @@ def cost_of(algorithm: str, size: Size, contraction: str, block: int, draws: int
     return Cost(float(flops), float((numbers + results) * size.itemsize), block, exact)
 
 
-def choose(size: Size, contraction: str, algorithm: str, batch_size: int | None, draws: int | None, memory: float):
+def choose(
+    size: Size, contraction: Contraction, algorithm: str, batch_size: int | None, draws: int | None, memory: float
+):
     """The cheapest exact algorithm, or the one asked for, in the largest blocks that fit into the memory."""
     block = min(batch_size or math.inf, max(size.rows, size.columns))
     names = EXACT if algorithm == "auto" else (algorithm,)
@@ -215,7 +206,7 @@ def choose(size: Size, contraction: str, algorithm: str, batch_size: int | None,
         block = math.ceil(block / 2)
 
 
-def _structured(size: Size, contraction: str) -> tuple[tuple[float, float], float, float]:
+def _structured(size: Size, contraction: Contraction) -> tuple[tuple[float, float], float, float]:
     """(Multiply-adds for an entry of the kernel, for an example), the largest gradient, and numbers for an example."""
     c = size.outputs
     products = c**2 if contraction == "full" else c

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.arguments import require, require_positive, require_seed
+from dynascope.arguments import given, require_choice, require_integer, require_positive, require_seed
 from dynascope.probes.kernel.contraction import contract_jacobians, contract_layers
-from dynascope.probes.kernel.conventions import CONTRACTIONS, NeuralTangentKernel, check_contraction
-from dynascope.probes.kernel.cost import ESTIMATES, EXACT, check_counts, choose, measure
+from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
+from dynascope.probes.kernel.cost import Algorithm, choose, measure
 from dynascope.probes.kernel.layers import contract_signals
 from dynascope.probes.kernel.model import Arrays, Model, check_inputs, count_examples, layer_rates, split
 from dynascope.probes.kernel.products import kernel_columns, projected_outputs
@@ -36,8 +37,8 @@ def neural_tangent_kernel(
     x: Any,
     other: Any = None,
     *,
-    algorithm: str = "auto",
-    contraction: str = "full",
+    algorithm: Algorithm = "auto",
+    contraction: Contraction = "full",
     batch_size: int | None = None,
     rates: Any = None,
     draws: int | None = None,
@@ -100,17 +101,11 @@ def neural_tangent_kernel(
         >>> kernel.values.tolist(), kernel.dimensions, kernel.algorithm
         ([[1.0, 0.0], [0.0, 1.0]], ('sample', 'other_sample'), 'structured')
     """
-    require(
-        algorithm in ("auto", *EXACT, *ESTIMATES),
-        f"algorithm is {algorithm!r}",
-        argument="algorithm",
-        value=algorithm,
-        remedy=f"choose one of auto, {', '.join(EXACT + ESTIMATES)}",
-    )
-    check_contraction(contraction)
+    require_choice("algorithm", algorithm, typing.get_args(Algorithm))
+    require_choice("contraction", contraction, CONTRACTIONS)
     require_seed(seed)
     require_positive(memory=memory)
-    check_counts(batch_size=batch_size, draws=draws)
+    require_integer(**given(batch_size=batch_size, draws=draws))
     model, arrays = split(apply, params)
     eta = layer_rates(params, rates)
     for name, inputs in (("x", x), ("other", other)):
@@ -153,18 +148,14 @@ def neural_tangent_kernel(
 
 
 def _drawn(outputs: int, draws: int, seed: int) -> tuple[int, ...]:
-    require(
-        draws <= outputs,
-        f"draws is {draws} and there are {outputs} outputs",
-        argument="draws",
-        value=draws,
-        remedy="draw at most all outputs",
-    )
+    require_integer(most=outputs, draws=draws)
     chosen = np.random.default_rng(seed).choice(outputs, size=draws, replace=False)
     return tuple(sorted(int(each) for each in chosen))
 
 
-def _in_blocks(between: Callable[[Any, Any], jax.Array], x: Any, other: Any, block: int, contraction: str) -> jax.Array:
+def _in_blocks(
+    between: Callable[[Any, Any], jax.Array], x: Any, other: Any, block: int, contraction: Contraction
+) -> jax.Array:
     """The kernel put together from those between blocks; the lower half of a symmetric one is mirrored."""
     rows = _blocks(x, block)
     columns = rows if other is None else _blocks(other, block)
@@ -193,7 +184,15 @@ def _blocks(inputs: Any, block: int) -> list[Any]:
 
 
 def _sketched(
-    model: Model, arrays: Arrays, rates: Any, x: Any, other: Any, contraction: str, block: int, draws: int, seed: int
+    model: Model,
+    arrays: Arrays,
+    rates: Any,
+    x: Any,
+    other: Any,
+    contraction: Contraction,
+    block: int,
+    draws: int,
+    seed: int,
 ) -> jax.Array:
     def projected(inputs: Any) -> jax.Array:
         parts = [projected_outputs(model, arrays, rates, each, seed, draws=draws) for each in _blocks(inputs, block)]

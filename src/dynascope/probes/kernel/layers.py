@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.arguments import array_namespace, holds, require
-from dynascope.probes.kernel.conventions import CONTRACTIONS, NeuralTangentKernel, check_contraction
+from dynascope.arguments import array_namespace, holds, require, require_choice
+from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
 
 __all__ = ["check_rates", "contract_signals", "dense_layer_kernel", "rate_weighted_kernel", "structured_kernel"]
 
@@ -19,7 +19,7 @@ def structured_kernel(
     *,
     bias: bool = False,
     rates: Sequence[float] | None = None,
-    contraction: str = "full",
+    contraction: Contraction = "full",
 ) -> NeuralTangentKernel:
     """The neural tangent kernel of dense layers z_l = h_l W_l (+ b_l) from activations and signals.
 
@@ -51,7 +51,7 @@ def structured_kernel(
         array([[5., 2.],
                [2., 1.]])
     """
-    check_contraction(contraction)
+    require_choice("contraction", contraction, CONTRACTIONS)
     same = other_activations is None and other_signals is None
     layers = list(activations), list(signals)
     others = layers if same else (list(other_activations or ()), list(other_signals or ()))
@@ -121,7 +121,7 @@ def rate_weighted_kernel(layer_kernels: Sequence[Any], rates: Sequence[float]) -
 
 
 def dense_layer_kernel(
-    h: Any, d: Any, h_other: Any, d_other: Any, contraction: str, *, rate: Any = 1.0, bias_rate: Any = 0.0
+    h: Any, d: Any, h_other: Any, d_other: Any, contraction: Contraction, *, rate: Any = 1.0, bias_rate: Any = 0.0
 ) -> Any:
     """(rate ⟨h_i, h_j⟩ + bias_rate) ⟨D_ia, D_jb⟩, contracted."""
     gram = rate * (h @ h_other.T) + bias_rate
@@ -131,7 +131,7 @@ def dense_layer_kernel(
     return gram[:, :, None] * products if contraction == "diagonal" else gram * products
 
 
-def contract_signals(d: Any, d_other: Any, contraction: str) -> Any:
+def contract_signals(d: Any, d_other: Any, contraction: Contraction) -> Any:
     """⟨D_ia, D_jb⟩ over the last axis of arrays (n, c, m), contracted over outputs."""
     xp = array_namespace(d)
     (n, c, m), (n_other, _, _) = d.shape, d_other.shape

@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from dynascope.arguments import array_namespace, holds, require, require_positive
+from dynascope.arguments import array_namespace, holds, require, require_finite_values, require_positive
 
 __all__ = ["centred_alignment", "kernel_distance", "kernel_velocity", "relative_change", "target_alignment"]
+
+_ORIGIN = "check what it was computed from"
 
 
 def kernel_distance(kernel: Any, other: Any, *, centred: bool = False) -> Any:
@@ -82,7 +84,7 @@ def relative_change(kernel: Any, later: Any) -> Any:
     one, two = _pair(kernel, later, centred=False)
     xp = array_namespace(one)
     size = _size(one, "kernel")
-    _check_finite(xp.max(xp.abs(two)), "later")
+    require_finite_values("later", xp.max(xp.abs(two)), remedy=_ORIGIN)
     return _norm((two - one) / size) / _norm(one / size)
 
 
@@ -185,7 +187,7 @@ def _size(values: Any, argument: str) -> Any:
     """The largest entry, finite and not zero."""
     xp = array_namespace(values)
     size = xp.max(xp.abs(values))
-    _check_finite(size, argument)
+    require_finite_values(argument, size, remedy=_ORIGIN)
     require(
         holds(size > 0),
         f"{argument} is zero, or constant where it is centred",
@@ -194,15 +196,6 @@ def _size(values: Any, argument: str) -> Any:
         remedy="give one with a direction to compare",
     )
     return size
-
-
-def _check_finite(size: Any, argument: str) -> None:
-    require(
-        holds(array_namespace(size).isfinite(size)),
-        f"{argument} has values that are not finite",
-        argument=argument,
-        remedy="check what it was computed from",
-    )
 
 
 def _norm(values: Any) -> Any:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+import typing
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import scipy.special
 
-from dynascope.arguments import array_namespace, require
-from dynascope.probes.kernel.conventions import NeuralTangentKernel
+from dynascope.arguments import array_namespace, require, require_choice
+from dynascope.probes.kernel.conventions import Contraction, NeuralTangentKernel
 from dynascope.probes.kernel.layers import check_rates, dense_layer_kernel, structured_kernel
 
 __all__ = ["dense_stack_kernel"]
 
-_ACTIVATIONS = ("relu", "tanh", "erf", "linear")
+_Activation = Literal["relu", "tanh", "erf", "linear"]
 
 
 def dense_stack_kernel(
@@ -23,10 +24,10 @@ def dense_stack_kernel(
     biases: Sequence[Any] = (),
     other_inputs: Any = None,
     *,
-    activation: str = "relu",
-    parametrisation: str = "standard",
+    activation: _Activation = "relu",
+    parametrisation: Literal["standard", "ntk"] = "standard",
     rates: Sequence[float] | None = None,
-    contraction: str = "full",
+    contraction: Contraction = "full",
 ) -> NeuralTangentKernel:
     """The neural tangent kernel of h_1 = x, z_l = g_l h_l W_l + b_l, h_{l+1} = σ(z_l), f = z_L.
 
@@ -135,17 +136,8 @@ def _erf(z: Any) -> Any:
 
 
 def _check_stack(inputs: Any, weights: list[Any], biases: list[Any], activation: str, parametrisation: str) -> None:
-    for name, value, known in (
-        ("activation", activation, _ACTIVATIONS),
-        ("parametrisation", parametrisation, ("standard", "ntk")),
-    ):
-        require(
-            value in known,
-            f"{name} is {value!r}",
-            argument=name,
-            value=value,
-            remedy=f"choose one of {', '.join(known)}",
-        )
+    require_choice("activation", activation, typing.get_args(_Activation))
+    require_choice("parametrisation", parametrisation, ("standard", "ntk"))
     array_namespace(inputs, *weights, *biases)
     shapes = [tuple(each.shape) for each in weights]
     chain = len(inputs.shape) == 2 and inputs.shape[0] > 0 and all(len(each) == 2 and min(each) > 0 for each in shapes)

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from dynascope.probes.kernel.conventions import Contraction
 from dynascope.probes.kernel.dense_tracing import DenseUse, layer_signals
 from dynascope.probes.kernel.layers import contract_signals, dense_layer_kernel
 from dynascope.probes.kernel.model import Arrays, Model
@@ -18,7 +19,7 @@ __all__ = ["contract_structured", "forms_gradients"]
 _POSITION_PAIRS = 16
 
 
-def forms_gradients(positions: int, inputs: int, outputs: int, classes: int, contraction: str) -> bool:
+def forms_gradients(positions: int, inputs: int, outputs: int, classes: int, contraction: Contraction) -> bool:
     """Whether gradients are cheaper than pairs of positions for a weight of inputs × outputs."""
     products = classes**2 if contraction == "full" else classes
     pairs = positions**2
@@ -26,7 +27,14 @@ def forms_gradients(positions: int, inputs: int, outputs: int, classes: int, con
 
 
 def contract_structured(
-    uses: tuple[DenseUse, ...], model: Model, arrays: Arrays, rates: Any, x: Any, other: Any, *, contraction: str
+    uses: tuple[DenseUse, ...],
+    model: Model,
+    arrays: Arrays,
+    rates: Any,
+    x: Any,
+    other: Any,
+    *,
+    contraction: Contraction,
 ) -> jax.Array:
     """The kernel between two batches from the uses of dense weights; `other` is None for the same batch."""
     one = _signals(model, uses, arrays, x)
@@ -40,7 +48,7 @@ def _signals(model: Model, uses: tuple[DenseUse, ...], arrays: Arrays, x: Any) -
 
 
 @functools.partial(jax.jit, static_argnames=("contraction",))
-def _contracted(one: Any, two: Any, rates: Any, *, contraction: str) -> jax.Array:
+def _contracted(one: Any, two: Any, rates: Any, *, contraction: Contraction) -> jax.Array:
     (layers, others), (other_layers, other_others) = one, two
     total = jnp.zeros((), dtype=jnp.result_type(*jax.tree.leaves(one)))
     for place, (h, d) in layers.items():
@@ -54,7 +62,7 @@ def _contracted(one: Any, two: Any, rates: Any, *, contraction: str) -> jax.Arra
     return total
 
 
-def _layer(h: jax.Array, d: jax.Array, h_other: jax.Array, d_other: jax.Array, contraction: str) -> jax.Array:
+def _layer(h: jax.Array, d: jax.Array, h_other: jax.Array, d_other: jax.Array, contraction: Contraction) -> jax.Array:
     """The kernel of one weight from h (n, p, k) and D (n, c, p, m)."""
     (_, positions, inputs), (_, classes, _, outputs) = h.shape, d.shape
     if forms_gradients(positions, inputs, outputs, classes, contraction):

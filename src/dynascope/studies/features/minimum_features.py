@@ -302,7 +302,7 @@ class MinimumFeatures(Study):
 
         from dynascope.probes.features import feature_metrics
 
-        def metrics(function: str) -> dict[str, np.ndarray]:
+        def metrics(function: Literal["logits", "softmax"]) -> dict[str, np.ndarray]:
             found = feature_metrics(*trained[:3], bias=True, output_function=function, threshold=self.threshold)
             return {name: np.asarray(values) for name, (_, values) in found.items()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from dynascope.studies.study import Reference, Study, curve_tolerance
 
@@ -71,7 +71,7 @@ class LazyRichFeatures(Study):
     test_samples: int = 500
     width: int = 32
     hidden_layers: int = 3
-    activation: str = "tanh"
+    activation: Literal["tanh", "erf", "gelu"] = "tanh"
     rich: list[float] = dataclasses.field(default_factory=lambda: [1.0, 3.0, 10.0, 30.0, 100.0])
     lazy: list[float] = dataclasses.field(default_factory=lambda: [300.0, 3000.0])
     duration: float = 2000.0

@@ -1,4 +1,4 @@
-"""What weights must be to be measured."""
+"""Layers that follow each other, as the weights of a network do."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.arguments import array_namespace, holds, require
+from dynascope.arguments import array_namespace, require, require_real_values
 
-__all__ = ["Variables", "check_chain", "check_real"]
+__all__ = ["Variables", "check_chain"]
 
 Variables = dict[str, tuple[tuple[str, ...], Any]]
 
@@ -35,23 +35,5 @@ def check_chain(weights: Sequence[Any], *, least: int) -> tuple[Any, tuple[str, 
         remedy="give matrices that act as x @ W, all with one time axis in front or all without",
     )
     for each in weights:
-        check_real("weights", each)
+        require_real_values("weights", each)
     return xp, ("time",) * (len(shapes[0]) - 2)
-
-
-def check_real(name: str, values: Any) -> None:
-    """Floating-point numbers, all finite."""
-    xp = array_namespace(values)
-    require(
-        xp.isdtype(values.dtype, "real floating"),
-        f"{name} has values of type {values.dtype}",
-        argument=name,
-        value=str(values.dtype),
-        remedy="pass floating-point numbers",
-    )
-    require(
-        holds(xp.all(xp.isfinite(values))),
-        f"{name} has values that are not finite",
-        argument=name,
-        remedy="drop or fill them first",
-    )
