@@ -127,7 +127,7 @@ def _statistics(probes: Sequence[Probe], network: Any) -> dict[str, tuple[_Readi
     }
 
 
-def _duration(task: Any, network: Any, scale: Any, single: bool, normalised: bool) -> float:
+def _duration(task: Learnable, network: Any, scale: Any, single: bool, normalised: bool) -> float:
     if not single:
         raise InputError("an ensemble has no common duration", argument="duration", remedy="give one")
     try:
@@ -138,8 +138,8 @@ def _duration(task: Any, network: Any, scale: Any, single: bool, normalised: boo
         ) from None
 
 
-def _described(record: xr.Dataset, task: Any, flow: str, scale: Any) -> xr.Dataset:
-    attributes = {"flow": flow, "variables": "weights", **record.attrs, "task": task.name}
+def _described(record: xr.Dataset, task: Learnable, flow: str, scale: Any) -> xr.Dataset:
+    attributes = {"flow": flow, "variables": "weights", **record.attrs, "task": task.attributes()["task"]}
     if np.ndim(scale) == 0:
         attributes["scale"] = float(scale)
     return record.assign_attrs(attributes)

@@ -81,13 +81,8 @@ class Learnable(Average, Protocol):
     `Task`, `Expectation`, `InContextRegression`, `MultiIndex`, `ModularAddition` and every `Stream` are.
     """
 
-    @property
-    def name(self) -> str:
-        """Short name, used in file names and titles."""
-        ...
-
     def attributes(self) -> dict[str, Any]:
-        """What a record says of the task it belongs to."""
+        """What a record says of the task it belongs to; `task` is its short name."""
         ...
 
 

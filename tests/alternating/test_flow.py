@@ -252,6 +252,7 @@ def biased(weights, x):
     return (weights[0] * jnp.maximum(x @ weights[1:5], 0) + weights[5])[:, None]
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("network", "options", "argument", "message"),
     [

@@ -157,6 +157,7 @@ def test_why_no_neuron_comes_is_said():
     assert gone.reason == "no dormant neuron has positive utility"
 
 
+@pytest.mark.usefixtures("unchecked_types")
 def test_what_makes_no_sense_is_refused():
     network = TwoLayer(4, 5, 1, activation="relu", seed=1)
     with pytest.raises(InputError, match="threshold is 0"):

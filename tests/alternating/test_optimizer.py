@@ -142,6 +142,7 @@ def test_a_neuron_that_vanishes_is_taken_out():
     assert run.rows.shape == kept.shape
 
 
+@pytest.mark.usefixtures("unchecked_types")
 def test_what_makes_no_sense_is_refused():
     task, network = teacher(2), TwoLayer(5, 1, 3)
     with pytest.raises(InputError, match="max_neurons is 0"):

@@ -13,6 +13,7 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.flows.solvers.stabilised import RungeKuttaLegendre
+from dynascope.protocols import Average, SumOfNeurons
 
 __all__ = ["Settled", "settle"]
 
@@ -43,8 +44,8 @@ class Settled(NamedTuple):
 
 @eqx.filter_jit
 def settle(
-    network: Any,
-    average: Any,
+    network: SumOfNeurons,
+    average: Average,
     rows: Float[Array, "neurons weights"],
     slowest: Array,
     shrunk: Array,

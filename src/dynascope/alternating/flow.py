@@ -16,9 +16,8 @@ from dynascope.alternating.lockstep import run_together
 from dynascope.alternating.phases import Alternation
 from dynascope.arguments import require, require_positive
 from dynascope.flows.objective import Objective
-from dynascope.protocols import SumOfNeurons
+from dynascope.protocols import Average, Learnable, SumOfNeurons
 from dynascope.record import Staircase, make_record, staircase_record
-from dynascope.tasks.task import Task
 
 __all__ = ["alternating_flow"]
 
@@ -27,8 +26,8 @@ _OF_EACH = ("initial_loss", "stopped", "complete")  # attributes of a member tha
 
 
 def alternating_flow(
-    network: Any,
-    task: Task | Any,
+    network: SumOfNeurons | Sequence[SumOfNeurons],
+    task: Learnable,
     *,
     scale: float | Sequence[float] | np.ndarray,
     normalised: bool = False,
@@ -89,6 +88,7 @@ def alternating_flow(
 
     Example:
         >>> from dynascope.networks import DiagonalLinear
+        >>> from dynascope.tasks import Task
         >>> task = Task(np.eye(2) * 2**0.5, [[2.0 * 2**0.5], [0.5 * 2**0.5]])
         >>> staircase = alternating_flow(DiagonalLinear(2), task, scale=1e-3)
         >>> staircase["loss_after"].to_numpy().round(3), staircase["accelerated_time"].to_numpy().round(2)
@@ -138,7 +138,7 @@ def _members(network: Any, scale: Any) -> tuple[Any, Any, dict[str, np.ndarray]]
     return networks, scales, dimensions | ({"scale": np.asarray(scales, np.float64)} if many else {})
 
 
-def _together(network: Any, average: Any) -> int:
+def _together(network: SumOfNeurons, average: Average) -> int:
     """Members that are computed at once.
 
     On a processor batches of small networks were 1.3 to 1.5 times as fast, which hundreds of members do not make up for

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ import numpy as np
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
 from dynascope.arguments import require, require_positive
 from dynascope.flows.objective import Samples
-from dynascope.protocols import SumOfNeurons
+from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.tasks.task import Task
 
 __all__ = ["NextActivation", "predict_next_activation"]
@@ -40,8 +40,8 @@ class NextActivation(NamedTuple):
 
 
 def predict_next_activation(
-    network: Any,
-    task: Task | Any,
+    network: SumOfNeurons,
+    task: Learnable,
     *,
     threshold: float = 0.1,
     duration: float = np.inf,

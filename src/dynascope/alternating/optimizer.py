@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from dynascope.alternating.utility_phase import Residual
 from dynascope.arguments import require, require_positive, require_seed
 from dynascope.flows.objective import Samples
-from dynascope.protocols import SumOfNeurons
+from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
@@ -34,8 +34,8 @@ _ROUNDS = 4  # rounds for each neuron that may be held
 
 
 def active_set_descent(
-    network: Any,
-    task: Task | Any,
+    network: SumOfNeurons,
+    task: Learnable,
     *,
     max_neurons: int,
     starts: int = 64,
@@ -125,7 +125,9 @@ def active_set_descent(
 class _Run:
     """The active neurons, and the history of the rounds."""
 
-    def __init__(self, network: Any, task: Any, capacity: int, gradient_tolerance: float, descent_steps: int):
+    def __init__(
+        self, network: SumOfNeurons, task: Learnable, capacity: int, gradient_tolerance: float, descent_steps: int
+    ):
         self.network, self.task, self.capacity = network, task, capacity
         self.average = Samples(jnp.asarray(task.inputs), jnp.asarray(task.targets)) if isinstance(task, Task) else task
         self.gradient_tolerance, self.steps = gradient_tolerance, descent_steps

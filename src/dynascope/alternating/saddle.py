@@ -11,6 +11,8 @@ import numpy as np
 from jax import Array
 from scipy.optimize import root_scalar
 
+from dynascope.protocols import Average, SumOfNeurons
+
 __all__ = ["Departure", "rest"]
 
 _LINEAR = 0.1  # share of the active weights up to which a deviation from a saddle grows as in the linear flow
@@ -46,7 +48,9 @@ class Departure(NamedTuple):
         return 0.0 if excess(0.0) >= 0 else root_scalar(excess, bracket=(0.0, latest * (1 + 1e-9))).root
 
 
-def rest(network: Any, average: Any, rows: np.ndarray, normalised: bool) -> tuple[np.ndarray, float, Departure]:
+def rest(
+    network: SumOfNeurons, average: Average, rows: np.ndarray, normalised: bool
+) -> tuple[np.ndarray, float, Departure]:
     """The resting point near which active neurons are, and the motions that leave it if it is a saddle.
 
     Newton steps within the directions of positive curvature complete what the flow began: its last stretch, were it

@@ -11,6 +11,7 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from dynascope.flows.objective import Samples
+from dynascope.protocols import Average, SumOfNeurons
 
 __all__ = ["Dormant", "Residual", "grow", "slopes_of", "steepest"]
 
@@ -62,12 +63,12 @@ class Residual(eqx.Module):
         error: y − f(x) of the active neurons where there are samples, else None.
     """
 
-    network: Any
-    average: Any
+    network: SumOfNeurons
+    average: Any  # Average, and where there is an error Samples
     active: Float[Array, "neurons weights"]
     error: Any
 
-    def __init__(self, network: Any, average: Any, active: Float[Array, "neurons weights"]):
+    def __init__(self, network: SumOfNeurons, average: Average, active: Float[Array, "neurons weights"]):
         self.network = network
         self.average = average
         self.active = active

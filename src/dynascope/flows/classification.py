@@ -14,10 +14,11 @@ import xarray as xr
 from jax import Array
 from jaxtyping import Float, Int
 
-from dynascope.arguments import require, require_positive, require_seed
+from dynascope.arguments import require, require_choice, require_positive, require_seed
 from dynascope.errors import DivergenceError
-from dynascope.flows.classification_epochs import LOSSES, Epoch, evaluate, optimizer, train_epoch
+from dynascope.flows.classification_epochs import LOSSES, ClassificationLoss, Epoch, evaluate, optimizer, train_epoch
 from dynascope.networks.batch_normalisation import trained_weights
+from dynascope.protocols import Network
 from dynascope.record import make_record
 
 __all__ = ["train_classifier"]
@@ -29,7 +30,7 @@ Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 
 
 def train_classifier(
-    network: Any,
+    network: Network,
     images: Float[np.ndarray, "n ..."],
     labels: Int[np.ndarray, " n"],
     *,
@@ -39,7 +40,7 @@ def train_classifier(
     weight_decay: float = 0.0,
     rate_factor: float = 1.0,
     rate_period: int | None = None,
-    loss: str = "cross_entropy",
+    loss: ClassificationLoss = "cross_entropy",
     batch_size: int = 128,
     crop_padding: int = 0,
     flip: bool = False,
@@ -158,7 +159,7 @@ def train_classifier(
 
 
 def _measured(
-    network: Any, data: tuple[Array, Array], held_out: tuple[Array, Array] | None, settings: Epoch, probe: Any
+    network: Network, data: tuple[Array, Array], held_out: tuple[Array, Array] | None, settings: Epoch, probe: Any
 ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     found: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     for prefix, part in (("", data), ("test_", held_out)):
@@ -241,7 +242,7 @@ def _checked(images_name: str, images: Any, labels_name: str, labels: Any) -> tu
     return x, y.astype(np.int32)
 
 
-def _check_outputs(network: Any, data: tuple[np.ndarray, np.ndarray], name: str) -> None:
+def _check_outputs(network: Network, data: tuple[np.ndarray, np.ndarray], name: str) -> None:
     images, labels = data
     shape = eqx.filter_eval_shape(lambda each, x: each(x), network, images[:2]).shape
     lowest, highest = int(labels.min()), int(labels.max())
@@ -254,14 +255,8 @@ def _check_outputs(network: Any, data: tuple[np.ndarray, np.ndarray], name: str)
     )
 
 
-def _epoch(loss: str, batch_size: int, crop_padding: int, flip: bool, images: np.ndarray) -> Epoch:
-    require(
-        loss in LOSSES,
-        f"loss is {loss!r}",
-        argument="loss",
-        value=loss,
-        remedy=f"choose one of {', '.join(LOSSES)}",
-    )
+def _epoch(loss: ClassificationLoss, batch_size: int, crop_padding: int, flip: bool, images: np.ndarray) -> Epoch:
+    require_choice("loss", loss, LOSSES)
     require(
         1 <= batch_size <= len(images),
         f"batch_size is {batch_size}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -13,10 +13,12 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from dynascope.networks.batch_normalisation import trained_weights
+from dynascope.protocols import Network
 
-__all__ = ["LOSSES", "Epoch", "augmented", "evaluate", "optimizer", "train_epoch"]
+__all__ = ["LOSSES", "ClassificationLoss", "Epoch", "augmented", "evaluate", "optimizer", "train_epoch"]
 
-LOSSES = {
+ClassificationLoss = Literal["cross_entropy", "squared"]
+LOSSES: dict[ClassificationLoss, str] = {
     "cross_entropy": "loss = −E log softmax(f(x))[y] (mean over samples, natural logarithm)",
     "squared": "loss = ½ E‖f(x) − e_y‖² (mean over samples, sum over classes)",
 }
@@ -34,7 +36,7 @@ class Epoch:
         flip: Whether images are mirrored at random.
     """
 
-    loss: str
+    loss: ClassificationLoss
     batch_size: int
     crop_padding: int
     flip: bool
@@ -47,7 +49,7 @@ def optimizer(rate: Any, momentum: Any, weight_decay: Any) -> optax.GradientTran
 
 @eqx.filter_jit
 def train_epoch(
-    network: Any,
+    network: Network,
     state: Any,
     data: tuple[Array, Array],
     rate: Array,
@@ -84,7 +86,7 @@ def train_epoch(
 
 
 @eqx.filter_jit
-def evaluate(network: Any, data: tuple[Array, Array], loss: str) -> tuple[Array, Array]:
+def evaluate(network: Network, data: tuple[Array, Array], loss: ClassificationLoss) -> tuple[Array, Array]:
     """Mean loss and accuracy."""
     images, labels = data
     n, size = len(images), min(_EVALUATED, len(images))
@@ -103,7 +105,7 @@ def evaluate(network: Any, data: tuple[Array, Array], loss: str) -> tuple[Array,
     return sums[0] / n, sums[1] / n
 
 
-def _losses(outputs: Float[Array, "n c"], labels: Int[Array, " n"], loss: str) -> Float[Array, " n"]:
+def _losses(outputs: Float[Array, "n c"], labels: Int[Array, " n"], loss: ClassificationLoss) -> Float[Array, " n"]:
     if loss == "cross_entropy":
         return optax.softmax_cross_entropy_with_integer_labels(outputs, labels)
     return jnp.sum((outputs - jax.nn.one_hot(labels, outputs.shape[1], dtype=outputs.dtype)) ** 2, axis=1) / 2

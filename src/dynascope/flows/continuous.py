@@ -21,8 +21,7 @@ from dynascope.flows.ensemble import Ensemble, each_member, gather
 from dynascope.flows.objective import Objective, Statistics, check_statistics
 from dynascope.flows.solvers.path_error import PathErrorController
 from dynascope.flows.solvers.stabilised import RungeKuttaLegendre
-from dynascope.protocols import SumOfNeurons
-from dynascope.tasks.task import Task
+from dynascope.protocols import Learnable, Network, SumOfNeurons
 
 __all__ = ["gradient_flow"]
 
@@ -43,8 +42,8 @@ _PROBLEMS = tuple(_REMEDIES)
 
 
 def gradient_flow(
-    network: Any,
-    task: Task | Any,
+    network: Network | Sequence[Network],
+    task: Learnable,
     *,
     duration: float,
     scale: float | Sequence[float] | np.ndarray = 1.0,
@@ -114,6 +113,7 @@ def gradient_flow(
 
     Example:
         >>> from dynascope.networks.two_layer import TwoLayer
+        >>> from dynascope.tasks import Task
         >>> task = Task(np.eye(2), np.diag([2.0, 1.0]), name="two modes")
         >>> record = gradient_flow(TwoLayer(2, 4, 2), task, duration=30.0, scale=[0.1, 0.01], save=4)
         >>> dict(record.sizes), [round(float(loss), 3) for loss in record.loss[1]]

@@ -16,6 +16,7 @@ from dynascope.arguments import require, require_positive
 from dynascope.errors import DivergenceError, InputError
 from dynascope.flows.ensemble import Ensemble, each_member, gather
 from dynascope.flows.objective import Objective, Samples, Statistics, check_statistics
+from dynascope.protocols import Average, Learnable, Network
 from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task
 
@@ -27,8 +28,8 @@ _EXPLODED = 1e8
 
 
 def descend(
-    network: Any,
-    task: Task | Stream | Any,
+    network: Network | Sequence[Network],
+    task: Learnable,
     *,
     steps: int,
     learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float],
@@ -209,7 +210,7 @@ def _train(
     return each_member(member, first, weights, rates, many=many, parts=parts)
 
 
-def _checked_batch(batch_size: int | None, task: Task | Stream | Any) -> int | None:
+def _checked_batch(batch_size: int | None, task: Learnable) -> int | None:
     """The size as a plain number, which a compiled program can be found by."""
     whole = isinstance(batch_size, int | np.integer) and batch_size >= 1
     if isinstance(task, Stream):
@@ -255,11 +256,11 @@ def _parts(micro_batch_size: int | None, batch: int | None) -> int:
     return (batch or 0) // int(micro_batch_size)
 
 
-def _stream(average: Any) -> Stream | None:
+def _stream(average: Average) -> Stream | None:
     return average if isinstance(average, Stream) else None
 
 
-def _loss_over(task: Task | Stream | Any) -> str:
+def _loss_over(task: Learnable) -> str:
     if not isinstance(task, Stream):
         return "all data"
     return "the whole distribution" if task.has_expectation else f"{_EVALUATED} fresh samples at each recorded step"

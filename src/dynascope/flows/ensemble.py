@@ -18,6 +18,7 @@ import xarray as xr
 
 from dynascope.arguments import require
 from dynascope.flows.objective import Objective, Samples, Statistics
+from dynascope.protocols import Learnable, Network
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
@@ -41,7 +42,7 @@ class Ensemble:
         settings: The scale and the learning rate, whichever are common to all members.
     """
 
-    task: Task | Any
+    task: Learnable
     objective: Objective
     weights: Any
     rates: Any
@@ -189,8 +190,8 @@ def _members(tree: Any, rows: Any) -> Any:
 
 
 def gather(
-    network: Any,
-    task: Task | Any,
+    network: Network | Sequence[Network],
+    task: Learnable,
     scale: float | Sequence[float] | np.ndarray,
     learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float],
 ) -> Ensemble:

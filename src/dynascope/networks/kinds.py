@@ -53,5 +53,6 @@ def network_for(
 
 
 def _unsuited(kind: NetworkKind, task: Learnable, remedy: str) -> InputError:
-    problem = f"a network of the kind {kind!r} cannot be sized for {task.name}"
-    return InputError(problem, argument="task", value=type(task).__name__, remedy=remedy)
+    name = type(task).__name__
+    problem = f"a network of the kind {kind!r} cannot be sized for the task {name}"
+    return InputError(problem, argument="task", value=name, remedy=remedy)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from dynascope.alternating.flow import alternating_flow
 from dynascope.networks.two_layer import TwoLayer
+from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.record import StaircaseView, is_exponential, other_scale, time_unit
 from dynascope.record.staircase import slopes_between, with_slow_jumps, with_tolerances
 
@@ -21,7 +21,7 @@ _REST = 5.0  # e-folds of growth of the next neuron that the active ones need to
 
 
 def predict_by_alternation(
-    task: Any, network: Any, *, scale: float, normalised: bool = False, jumps: int | None = None
+    task: Learnable, network: SumOfNeurons, *, scale: float, normalised: bool = False, jumps: int | None = None
 ) -> xr.Dataset:
     """The staircase of any sum of homogeneous neurons.
 
@@ -84,7 +84,7 @@ def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:
     return with_slow_jumps(record, reasons)
 
 
-def _with_features(record: xr.Dataset, network: TwoLayer, task: Any) -> xr.Dataset:
+def _with_features(record: xr.Dataset, network: TwoLayer, task: Learnable) -> xr.Dataset:
     inputs, outputs = network.first.shape[0], network.second.shape[1]
     direction = record["direction"].to_numpy()
     names = {"feature": getattr(task, "feature_names", ()), "target": getattr(task, "target_names", ())}

@@ -210,12 +210,12 @@ def _require_dimensions(task: Task, inputs: int, outputs: int) -> None:
     )
 
 
-def _name(network: Any) -> str:
+def _name(network: Network) -> str:
     name = type(network).__name__
     return f"{name} with activation {network.activation.name}" if isinstance(network, TwoLayer) else name
 
 
-def _judged_by(theory: _Theory, staircase: Staircase, task: Any, scale: float) -> xr.Dataset:
+def _judged_by(theory: _Theory, staircase: Staircase, task: Learnable, scale: float) -> xr.Dataset:
     offset = max(theory.time_offset / -np.log(scale), theory.time_floor)
     return staircase_record(
         staircase,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,7 +133,14 @@ def labelled_images(data: str, samples: int, test_samples: int, seed: int) -> La
 
 
 def train_on_labels(
-    run: FeatureRun, data: LabelledImages, *, epochs: int, batch_size: int, loss: str, augment: bool, seed: int
+    run: FeatureRun,
+    data: LabelledImages,
+    *,
+    epochs: int,
+    batch_size: int,
+    loss: Literal["cross_entropy", "squared"],
+    augment: bool,
+    seed: int,
 ) -> Trained:
     """Train one network as a classifier, with a learning rate that falls, and take its features.
 
