@@ -228,7 +228,7 @@ def test_regression_on_gaussian_features_has_these_errors_and_coefficients(ridge
         ("intensity", {"intensity": 1.0}),
         ("coefficients", {"coefficients": [1.0, 2.0, 3.0]}),
         ("samples", {"samples": 0}),
-        ("samples", {"samples": np.ones(3), "ridge": np.ones(2)}),
+        ("ridge", {"samples": np.ones(3), "ridge": np.ones(2)}),
         ("ridge", {"ridge": -1.0}),
         ("noise_variance", {"noise_variance": -1.0}),
         ("unreachable_power", {"unreachable_power": -1.0}),

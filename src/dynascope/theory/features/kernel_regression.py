@@ -16,9 +16,15 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
+from dynascope.arguments import all_finite, nan_outside, real_arrays, require_broadcast
 from dynascope.theory.domain import covers
-from dynascope.theory.features.ridge import learned_parts, require_fitting, ridge_problem, solve_ridge
-from dynascope.theory.modes.growth import real_array
+from dynascope.theory.features.ridge import (
+    RidgeProblem,
+    learned_parts,
+    require_fitting,
+    ridge_problem,
+    solve_ridge,
+)
 
 __all__ = ["KernelRegression", "kernel_regression_error"]
 
@@ -97,7 +103,7 @@ def kernel_regression_error(
     there is noise, and zero if there is none.
 
     All arguments broadcast, so that several `samples` with one spectrum give a learning curve; compiles, and is
-    differentiable in all of them.
+    differentiable in all of them. Values traced by JAX that are outside the domain give NaN.
 
     Args:
         intensity: ρ_k ≥ 0, shape (..., k).
@@ -124,17 +130,32 @@ def kernel_regression_error(
         ...     print(f"{found.coefficient_mean[0]:.6f} {found.clean_mse:.6f}")
         0.937163 0.083858
     """
-    rho, n, delta, m = ridge_problem(intensity, samples, ridge, multiplicity)
-    v = real_array("coefficients", coefficients)
-    noise = real_array("noise_variance", noise_variance, minimum=0)
-    outside = real_array("unreachable_power", unreachable_power, minimum=0)
-    require_fitting("coefficients", v, rho)
-    dtype = jnp.result_type(rho, v, noise, outside)
-    return _errors(*(each.astype(dtype) for each in (rho, n, delta, m, v, noise, outside)))
+    problem = ridge_problem(intensity, samples, ridge, multiplicity)
+    v, noise, outside = real_arrays(
+        coefficients=coefficients,
+        noise_variance=noise_variance,
+        unreachable_power=unreachable_power,
+        minimum={"noise_variance": 0, "unreachable_power": 0},
+        broadcast=False,
+    )
+    require_fitting("coefficients", v, problem.rho)
+    require_broadcast(
+        samples=np.broadcast_shapes(problem.n.shape, problem.delta.shape, problem.rho.shape[:-1], problem.m.shape[:-1]),
+        coefficients=v.shape[:-1],
+        noise_variance=noise.shape,
+        unreachable_power=outside.shape,
+    )
+    return _errors(problem, v, noise, outside)
 
 
 @jax.jit
-def _errors(rho: Array, n: Array, delta: Array, m: Array, v: Array, noise: Array, outside: Array) -> KernelRegression:
+def _errors(problem: RidgeProblem, v: Array, noise: Array, outside: Array) -> KernelRegression:
+    dtype = jnp.result_type(problem.rho, v, noise, outside)
+    rho, n, delta, m = (each.astype(dtype) for each in problem.broadcast())
+    v, noise, outside = (each.astype(dtype) for each in (v, noise, outside))
+    fits = problem.inside()
+    known = fits & jnp.isfinite(jnp.atleast_1d(v)).all(-1)
+    judged = known & all_finite(noise, outside) & (noise >= 0) & (outside >= 0)
     kappa = solve_ridge(rho, n, delta, m)
     learned, missed = learned_parts(rho, kappa)
     zero = kappa == 0
@@ -154,12 +175,12 @@ def _errors(rho: Array, n: Array, delta: Array, m: Array, v: Array, noise: Array
     noisy = unless_singular(n / free * (bias + noise), bias + noise)
     variance = learned**2 * (noisy / n)[..., None]
     return KernelRegression(
-        effective_ridge=kappa,
-        learnability=learned,
-        overfitting_coefficient=jnp.where(singular, infinite, n / free),
-        noisy_mse=noisy,
-        clean_mse=unless_singular(n / free * bias + spread / free * noise, bias + noise),
-        training_mse=jnp.where(singular, 0, unfitted**2 / (n * free) * (bias + noise)),
-        coefficient_mean=learned * v,
-        coefficient_variance=jnp.where(learned > 0, variance, 0),
+        effective_ridge=nan_outside(fits, kappa),
+        learnability=nan_outside(fits[..., None], learned),
+        overfitting_coefficient=nan_outside(fits, jnp.where(singular, infinite, n / free)),
+        noisy_mse=nan_outside(judged, noisy),
+        clean_mse=nan_outside(judged, unless_singular(n / free * bias + spread / free * noise, bias + noise)),
+        training_mse=nan_outside(judged, jnp.where(singular, 0, unfitted**2 / (n * free) * (bias + noise))),
+        coefficient_mean=nan_outside(known[..., None], learned * v),
+        coefficient_variance=nan_outside(judged[..., None], jnp.where(learned > 0, variance, 0)),
     )

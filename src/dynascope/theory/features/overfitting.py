@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import real_array, require, require_count, require_positive
 from dynascope.theory.domain import covers
 from dynascope.theory.features import KernelRegression, kernel_regression_error
 
@@ -64,27 +64,9 @@ class OverfittingSetup:
             value=self.samples,
             remedy="choose more samples than strong modes, and fewer than modes",
         )
-        require(
-            1 <= self.target_mode <= self.modes,
-            f"target_mode is {self.target_mode}",
-            argument="target_mode",
-            value=self.target_mode,
-            remedy=f"choose between 1 and the {self.modes} modes",
-        )
-        require(
-            math.isfinite(self.target_coefficient),
-            f"target_coefficient is {self.target_coefficient}",
-            argument="target_coefficient",
-            value=self.target_coefficient,
-            remedy="choose a finite number",
-        )
-        require(
-            math.isfinite(self.noise_variance) and self.noise_variance >= 0,
-            f"noise_variance is {self.noise_variance}",
-            argument="noise_variance",
-            value=self.noise_variance,
-            remedy="choose zero or a positive number",
-        )
+        require_count(most=self.modes, target_mode=self.target_mode)
+        real_array("target_coefficient", self.target_coefficient, dimensions=0)
+        real_array("noise_variance", self.noise_variance, minimum=0, dimensions=0)
 
     @property
     def tail(self) -> float:
@@ -220,7 +202,7 @@ def overfitting_error(setup: OverfittingSetup) -> Overfitting:
     weak = setup.modes - setup.strong_modes
     power = setup.target_coefficient if setup.is_benign else 0.0, 0.0 if setup.is_benign else setup.target_coefficient
     end = _errors(setup, np.array([1.0, setup.tail]), np.array(power), np.array([setup.strong_modes, weak]), 0.0)
-    strong, tail = (float(each) for each in end.learnability)
+    strong, tail = (float(each) for each in np.asarray(end.learnability))
     window = _errors(setup, np.ones(1), np.array(power[:1]), np.array([setup.strong_modes]), power[1] ** 2)
     tail_rate = setup.tail * weak / setup.samples
     signal_rate = 1.0 + tail_rate

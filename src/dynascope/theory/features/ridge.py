@@ -6,22 +6,60 @@ Regression on n random samples with a kernel Σ_k ρ_k e_k e_k shrinks the mode 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require
-from dynascope.errors import InputError
+from dynascope.arguments import nan_outside, real_arrays, require, require_broadcast
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
 
-__all__ = ["effective_ridge", "learnability", "learned_parts", "require_fitting", "ridge_problem", "solve_ridge"]
+__all__ = [
+    "RidgeProblem",
+    "effective_ridge",
+    "learnability",
+    "learned_parts",
+    "require_fitting",
+    "ridge_problem",
+    "solve_ridge",
+]
 
 _HALVINGS = 64  # of the logarithm of the bracket, which is at most 1500 wide in float64
 _POLISHING = 3
 _PAPER = "arXiv:2110.03922"
+
+
+class RidgeProblem(NamedTuple):
+    """A spectrum and samples, checked and of one type; JAX may trace any part.
+
+    Attributes:
+        rho: ρ, shape (..., k).
+        n: Number of samples.
+        delta: δ.
+        m: Multiplicities, of a shape that broadcasts with that of ρ.
+    """
+
+    rho: Array | np.ndarray
+    n: Array | np.ndarray
+    delta: Array | np.ndarray
+    m: Array | np.ndarray
+
+    def broadcast(self) -> tuple[Array, Array, Array, Array]:
+        """ρ and m of shape (..., k), n and δ of shape (...)."""
+        batch = jnp.broadcast_shapes(self.rho.shape[:-1], self.n.shape, self.delta.shape, self.m.shape[:-1])
+        rho, m = (jnp.broadcast_to(each, (*batch, self.rho.shape[-1])) for each in (self.rho, self.m))
+        n, delta = (jnp.broadcast_to(each, batch) for each in (self.n, self.delta))
+        return rho, n, delta, m
+
+    def inside(self) -> Array:
+        """Whether all is in range, shape (...)."""
+        rho, n, delta, m = self.broadcast()
+        modes = jnp.isfinite(rho) & (rho >= 0) & jnp.isfinite(m) & (m >= 0)
+        return modes.all(-1) & jnp.isfinite(n) & (n > 0) & jnp.isfinite(delta) & (delta >= 0)
 
 
 @covers(
@@ -45,6 +83,7 @@ def effective_ridge(
     r = Σ_{ρ_k > 0} m_k. Without ridge and with n ≥ r samples κ = 0. All arguments broadcast; compiles, and is
     differentiable by the implicit function theorem: ∂κ/∂ρ_k = m_k κ/(ρ_k + κ)² / [Σ_j m_j ρ_j/(ρ_j + κ)² + δ/κ²].
     Where δ = 0 and n = r the derivative with respect to δ is infinite, and is the largest number of the dtype here.
+    Values traced by JAX that are outside the domain give NaN.
 
     Args:
         intensity: ρ_k ≥ 0, shape (..., k), in any order.
@@ -53,8 +92,7 @@ def effective_ridge(
         multiplicity: m_k ≥ 0, how many modes share ρ_k.
 
     Raises:
-        InputError: A value that is not finite or out of range, or shapes that do not fit (values traced by JAX are
-            not checked).
+        InputError: A value that is not finite or out of range, or shapes that do not fit.
 
     References:
         Simon et al., arXiv:2110.03922; Nam, DPhil thesis (2024), equation 1.35.
@@ -64,8 +102,7 @@ def effective_ridge(
         ...     print(f"{effective_ridge(jnp.arange(1, 51) ** -1.5, 10):.12f}")
         0.067050287834
     """
-    rho, n, delta, m = ridge_problem(intensity, samples, ridge, multiplicity)
-    return solve_ridge(rho, n, delta, m)
+    return _effective_ridge(ridge_problem(intensity, samples, ridge, multiplicity))
 
 
 @covers(
@@ -85,7 +122,8 @@ def learnability(
 ) -> Float[Array, "... k"]:
     """L_k = ρ_k/(ρ_k + κ): 1 for a mode that n samples determine, 0 for one that they do not show.
 
-    The learnabilities share n samples: Σ_k m_k L_k = n − δ/κ, or the number of modes if that is less.
+    The learnabilities share n samples: Σ_k m_k L_k = n − δ/κ, or the number of modes if that is less. Values traced by
+    JAX that are outside the domain give NaN.
 
     Args:
         intensity: ρ_k ≥ 0, shape (..., k).
@@ -101,15 +139,20 @@ def learnability(
         ...     print(learnability(jnp.array([1.0, 0.1, 0.01]), 2).round(3))
         [0.972 0.774 0.255]
     """
-    rho, n, delta, m = ridge_problem(intensity, samples, ridge, multiplicity)
-    return learned_parts(rho, solve_ridge(rho, n, delta, m))[0]
+    return _learnability(ridge_problem(intensity, samples, ridge, multiplicity))
 
 
-def ridge_problem(
-    intensity: ArrayLike, samples: ArrayLike, ridge: ArrayLike, multiplicity: ArrayLike
-) -> tuple[Array, Array, Array, Array]:
-    """ρ and m of shape (..., k), n and δ of shape (...), of one dtype."""
-    rho = real_array("intensity", intensity, minimum=0)
+def ridge_problem(intensity: ArrayLike, samples: ArrayLike, ridge: ArrayLike, multiplicity: ArrayLike) -> RidgeProblem:
+    """Check a spectrum and samples."""
+    rho, n, delta, m = real_arrays(
+        intensity=intensity,
+        samples=samples,
+        ridge=ridge,
+        multiplicity=multiplicity,
+        minimum={"intensity": 0, "ridge": 0, "multiplicity": 0},
+        above={"samples": 0},
+        broadcast=False,
+    )
     require(
         rho.ndim >= 1 and rho.shape[-1] > 0,
         f"intensity has shape {rho.shape}",
@@ -117,30 +160,15 @@ def ridge_problem(
         value=rho.shape,
         remedy="give the intensity of one mode or more along the last dimension",
     )
-    n = real_array("samples", samples, above=0)
-    delta = real_array("ridge", ridge, minimum=0)
-    m = real_array("multiplicity", multiplicity, minimum=0)
     require_fitting("multiplicity", m, rho)
-    dtype = jnp.result_type(rho, n, delta, m)
-    try:
-        batch = jnp.broadcast_shapes(rho.shape[:-1], n.shape, delta.shape, m.shape[:-1])
-    except ValueError:
-        raise InputError(
-            f"intensity {rho.shape}, samples {n.shape}, ridge {delta.shape} and multiplicity {m.shape} do not fit",
-            argument="samples",
-            value=n.shape,
-            remedy="give shapes that broadcast, with the modes along the last dimension of intensity and multiplicity",
-        ) from None
-    modes = (*batch, rho.shape[-1])
-    rho, m = (jnp.broadcast_to(each.astype(dtype), modes) for each in (rho, m))
-    n, delta = (jnp.broadcast_to(each.astype(dtype), batch) for each in (n, delta))
-    return rho, n, delta, m
+    require_broadcast(intensity=rho.shape[:-1], samples=n.shape, ridge=delta.shape, multiplicity=m.shape[:-1])
+    return RidgeProblem(rho, n, delta, m)
 
 
-def require_fitting(name: str, values: Array, rho: Array) -> None:
+def require_fitting(name: str, values: Array | np.ndarray, rho: Array | np.ndarray) -> None:
     """Raise `InputError` unless there is one value for each mode, or one for all."""
     try:
-        jnp.broadcast_shapes(values.shape, rho.shape)
+        np.broadcast_shapes(values.shape, rho.shape)
         fits = values.ndim == 0 or values.shape[-1] in (1, rho.shape[-1])
     except ValueError:
         fits = False
@@ -151,6 +179,18 @@ def require_fitting(name: str, values: Array, rho: Array) -> None:
         value=values.shape,
         remedy="give one value for each mode",
     )
+
+
+@jax.jit
+def _effective_ridge(problem: RidgeProblem) -> Array:
+    return nan_outside(problem.inside(), solve_ridge(*problem.broadcast()))
+
+
+@jax.jit
+def _learnability(problem: RidgeProblem) -> Array:
+    rho, *others = problem.broadcast()
+    learned, _ = learned_parts(rho, solve_ridge(rho, *others))
+    return nan_outside(problem.inside()[..., None], learned)
 
 
 @jax.custom_jvp

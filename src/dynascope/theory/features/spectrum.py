@@ -8,16 +8,25 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require, require_array, require_positive
+from dynascope.arguments import (
+    all_finite,
+    nan_outside,
+    real_arrays,
+    require,
+    require_array,
+    require_broadcast,
+    require_positive,
+    require_times,
+)
 from dynascope.theory.domain import covers
 from dynascope.theory.features.ridge import require_fitting
-from dynascope.theory.modes.growth import real_array
 
 __all__ = ["FeatureSpectrum", "ModeFlow", "TrainingFlow", "eigenspectrum", "mode_flow", "training_flow"]
 
@@ -137,7 +146,7 @@ def mode_flow(
     """Gradient flow on infinitely many samples: each mode decays at its own rate.
 
     ⟨e_k|f⟩(t) = c_k + (c_k⁰ − c_k) exp(−η ρ_k t), L(t) = ½ Σ_k (c_k − c_k⁰)² exp(−2 η ρ_k t) + ½ ‖f⊥‖². For a finite
-    number of samples see `training_flow`.
+    number of samples see `training_flow`. Values traced by JAX that are outside the domain give NaN.
 
     Args:
         times: t ≥ 0, of any shape.
@@ -155,18 +164,21 @@ def mode_flow(
         >>> print(flow.loss.round(4))
         [1.     0.477  0.0677]
     """
-    t = real_array("times", times, minimum=0)
-    rho = real_array("intensity", intensity, minimum=0)
-    target = real_array("target_coefficients", target_coefficients)
-    start = real_array("initial_coefficients", initial_coefficients)
-    outside = real_array("unreachable_power", unreachable_power, minimum=0)
-    rate = real_array("learning_rate", learning_rate, above=0)
-    require_fitting("target_coefficients", target, rho)
-    require_fitting("initial_coefficients", start, rho)
-    phase = rate * t[..., None] * rho
-    fraction = -jnp.expm1(-phase)
-    loss = (jnp.sum(((target - start) * jnp.exp(-phase)) ** 2, axis=-1) + outside) / 2
-    return ModeFlow(start + (target - start) * fraction, fraction, loss)
+    known = real_arrays(
+        times=times,
+        intensity=intensity,
+        target_coefficients=target_coefficients,
+        initial_coefficients=initial_coefficients,
+        unreachable_power=unreachable_power,
+        learning_rate=learning_rate,
+        minimum={"times": 0, "intensity": 0, "unreachable_power": 0},
+        above={"learning_rate": 0},
+        broadcast=False,
+    )
+    require_fitting("target_coefficients", known[2], known[1])
+    require_fitting("initial_coefficients", known[3], known[1])
+    require_broadcast(times=known[0].shape, learning_rate=known[5].shape, unreachable_power=known[4].shape)
+    return _mode_flow(*known)
 
 
 @covers(
@@ -215,13 +227,7 @@ def training_flow(
         [[0.0, 0.0], [0.3935, 0.8647], [1.0, 1.0]]
     """
     when = require_array("times", times, (None,))
-    require(
-        bool(np.all(when >= 0)),
-        f"times goes down to {np.min(when, initial=0.0):.6g}",
-        argument="times",
-        value=float(np.min(when, initial=0.0)),
-        remedy="choose times from zero",
-    )
+    require_times(when)
     require_positive(learning_rate=learning_rate)
     rows = require_array("features", features, (None, None))
     y = require_array("targets", targets, (len(rows),))
@@ -242,6 +248,17 @@ def training_flow(
         loss=(np.sum(left**2, axis=1) + unreachable) / (2 * len(rows)),
         intensity=intensity,
     )
+
+
+@jax.jit
+def _mode_flow(times: Array, rho: Array, target: Array, start: Array, outside: Array, rate: Array) -> ModeFlow:
+    modes = all_finite(rho, target, start) & (rho >= 0)
+    inside = all_finite(times, rate) & (times >= 0) & (rate > 0) & modes.all()
+    phase = nan_outside(inside, rate * times)[..., None] * rho
+    fraction = -jnp.expm1(-phase)
+    left = jnp.sum(((target - start) * jnp.exp(-phase)) ** 2, axis=-1)
+    loss = (left + nan_outside(jnp.isfinite(outside) & (outside >= 0), outside)) / 2
+    return ModeFlow(start + (target - start) * fraction, fraction, loss)
 
 
 def _decompose(features: ArrayLike, relative_tolerance: float | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -16,10 +16,9 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import nan_outside, real_array, require, require_array
 from dynascope.theory.domain import covers
 from dynascope.theory.modes import mode_strength
-from dynascope.theory.modes.growth import real_array
 
 __all__ = ["ClassModes", "Collapse", "class_modes", "collapse_end", "collapse_trajectory"]
 
@@ -135,7 +134,7 @@ def collapse_trajectory(
 
     The source has equal classes, equal rates, balanced layers and no bias; the rest is derived here. Its time differs:
     it writes H = √n W₁, which changes the rates of the two layers. Can be compiled and differentiated, but for the
-    sizes.
+    sizes. Values traced by JAX that are outside the domain give NaN.
 
     Args:
         times: t ≥ 0, any shape.
@@ -162,9 +161,9 @@ def collapse_trajectory(
     """
     modes = class_modes(class_sizes, bias=bias)
     samples = float(np.sum(np.asarray(class_sizes)))
-    rate, tilt = _rates(feature_rate, classifier_rate)
-    a, b = _start(modes, real_array("initial_features", initial_features, above=0), initial_classifier)
-    return _trajectory(modes, real_array("times", times, minimum=0), a, b, rate, tilt, samples)
+    a = real_array("initial_features", initial_features, above=0)
+    start = _start(modes, a, initial_classifier, feature_rate, classifier_rate)
+    return _trajectory(modes, real_array("times", times, minimum=0), start, samples)
 
 
 @covers(
@@ -196,7 +195,8 @@ def collapse_end(
     features have grown, which takes them the time log(1/scale). NC1 vanishes; NC2 and NC3 do so for equal classes only,
     and NC3 of the classifier as it is only with a bias: else it is √(2 − 2√(1 − 1/C)).
 
-    From an aligned start of any size η_W a² − η_H b² is conserved in each mode.
+    From an aligned start of any size η_W a² − η_H b² is conserved in each mode. Values traced by JAX that are outside
+    the domain give NaN.
 
     Args:
         class_sizes: n_c, whole numbers.
@@ -219,19 +219,34 @@ def collapse_end(
         0.316228 0.0 0.5176 0.0
     """
     modes = class_modes(class_sizes, bias=bias)
-    _, tilt = _rates(feature_rate, classifier_rate)
-    a, b = _start(modes, real_array("initial_features", initial_features, minimum=0), initial_classifier)
-    return _end(modes, a, b, tilt)
+    a = real_array("initial_features", initial_features, minimum=0)
+    return _end(modes, _start(modes, a, initial_classifier, feature_rate, classifier_rate))
 
 
-def _rates(feature_rate: Real[ArrayLike, ...], classifier_rate: Real[ArrayLike, ...]) -> tuple[Array, Array]:
-    """√(η_H η_W) and (η_H/η_W)^¼."""
-    features = real_array("feature_rate", feature_rate, above=0)
-    classifier = real_array("classifier_rate", classifier_rate, above=0)
-    return jnp.sqrt(features) * jnp.sqrt(classifier), (features / classifier) ** 0.25
+class _Start(NamedTuple):
+    """An aligned start, of shape () or (m,), and the rates of both layers; JAX may trace any part."""
+
+    features: Array | np.ndarray
+    classifier: Array | np.ndarray
+    feature_rate: Array | np.ndarray
+    classifier_rate: Array | np.ndarray
+
+    def rates(self) -> tuple[Array, Array]:
+        """√(η_H η_W) and (η_H/η_W)^¼, NaN where the start is out of range."""
+        features, classifier = jnp.asarray(self.feature_rate), jnp.asarray(self.classifier_rate)
+        sizes = jnp.stack([jnp.min(jnp.where(jnp.isfinite(each), each, -1)) for each in self[:2]])
+        inside = (sizes >= 0).all() & (features > 0) & (classifier > 0)
+        rate, tilt = jnp.sqrt(features) * jnp.sqrt(classifier), (features / classifier) ** 0.25
+        return nan_outside(inside & jnp.isfinite(rate), (rate, tilt))
 
 
-def _start(modes: ClassModes, a: Array, initial_classifier: npt.ArrayLike) -> tuple[Array, Array]:
+def _start(
+    modes: ClassModes,
+    a: Array | np.ndarray,
+    initial_classifier: npt.ArrayLike,
+    feature_rate: ArrayLike,
+    classifier_rate: ArrayLike,
+) -> _Start:
     b = real_array("initial_classifier", initial_classifier, minimum=0)
     for name, each in (("initial_features", a), ("initial_classifier", b)):
         require(
@@ -241,22 +256,29 @@ def _start(modes: ClassModes, a: Array, initial_classifier: npt.ArrayLike) -> tu
             value=each.shape,
             remedy=f"give one number, or one for each of the {len(modes.strength)} modes",
         )
-    # With a type of their own, so that Python numbers do not need another program.
-    a, b = (jnp.broadcast_to(jnp.asarray(each, each.dtype), modes.strength.shape) for each in (a, b))
-    return a, b
+    return _Start(
+        a,
+        b,
+        real_array("feature_rate", feature_rate, above=0),
+        real_array("classifier_rate", classifier_rate, above=0),
+    )
 
 
 @jax.jit
-def _trajectory(
-    modes: ClassModes, times: Array, a: Array, b: Array, rate: Array, tilt: Array, samples: Any
-) -> Collapse:
+def _trajectory(modes: ClassModes, times: Array, start: _Start, samples: Any) -> Collapse:
+    rate, tilt = start.rates()
+    a, b = (jnp.broadcast_to(each, modes.strength.shape) for each in start[:2])
+    rate = nan_outside((a > 0).all(), rate)
     mode = mode_strength(times[..., None], modes.strength, 1 / samples, a / tilt, b * tilt, rate)
     loss = jnp.sum(mode.residual**2, -1) / (2 * samples)
     return _collapse(modes, mode.output_weight * tilt, mode.input_weight / tilt, mode.strength, loss)
 
 
 @jax.jit
-def _end(modes: ClassModes, a: Array, b: Array, tilt: Array) -> Collapse:
+def _end(modes: ClassModes, start: _Start) -> Collapse:
+    _, tilt = start.rates()
+    a, b = (jnp.broadcast_to(each, modes.strength.shape) for each in start[:2])
+    known = ~jnp.isnan(tilt).any()
     imbalance = (a / tilt) ** 2 - (b * tilt) ** 2
     strength = jnp.asarray(modes.strength, imbalance.dtype)
     # The larger layer first: the smaller one would be a difference of equal numbers.
@@ -264,7 +286,8 @@ def _end(modes: ClassModes, a: Array, b: Array, tilt: Array) -> Collapse:
     smaller = strength / larger
     a = jnp.where(imbalance >= 0, larger, smaller)
     b = jnp.where(imbalance >= 0, smaller, larger)
-    return _collapse(modes, a * tilt, b / tilt, strength, jnp.zeros((), strength.dtype))
+    loss = jnp.zeros((), strength.dtype)
+    return _collapse(modes, a * tilt, b / tilt, *nan_outside(known, (strength, loss)))
 
 
 def _collapse(modes: ClassModes, a: Array, b: Array, strength: Array, loss: Array) -> Collapse:
