@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dynascope.theory import modes
+from dynascope.theory import deep_modes, features, line, modes, scaling_laws
 
 MODE = {
     "target": 2.0,
@@ -22,6 +24,46 @@ SETTING = modes.scalar.Setting(1.0, np.array([0.5, -0.3]), np.array([0.1, 0.4]),
 
 def scalar_trajectory(times, learning_rate, **setting):
     return modes.scalar.trajectory(SETTING._replace(**setting), times, learning_rate=learning_rate)
+
+
+LINE = {
+    "first": np.array([[0.3, -0.5, 0.2], [0.1, 0.2, 0.4]]),
+    "second": np.array([0.4, -0.2, 0.1]),
+    "direction": np.array([0.6, 0.8]),
+    "power": 2.0,
+    "target": 0.6,
+    "multiplier": 1.2,
+    "first_rate": 0.5,
+    "second_rate": 0.7,
+    "prefactor": 0.5,
+}
+OUTSIDE_LINE = {
+    "first": (np.inf, np.nan),
+    "second": (np.inf,),
+    "direction": (1.0,),
+    "power": (0.0, -1.0),
+    "target": (np.inf,),
+    "multiplier": (0.0, -1.0),
+    "first_rate": (0.0, -1.0),
+    "second_rate": (0.0, -1.0),
+    "prefactor": (-0.5,),
+}
+
+
+SPECTRUM = {"intensity": np.array([1.0, 0.1, 0.01]), "samples": 2.0, "ridge": 0.1, "multiplicity": 1.0}
+LAYERS = {"initial_features": 0.2, "initial_classifier": 0.1, "feature_rate": 0.5, "classifier_rate": 0.7}
+OUTSIDE_LAYERS = {
+    "initial_classifier": (-0.1, np.nan),
+    "feature_rate": (0.0, -1.0, np.inf),
+    "classifier_rate": (0.0, -1.0),
+}
+
+
+def on_a_line(function):
+    def call(first, second, direction, power, target, unexplained=0.1, **others):
+        return function(first, second, line.LineData(direction, power, target, unexplained), **others)
+
+    return call
 
 
 # The function, arguments in its domain, and what is outside.
@@ -84,6 +126,117 @@ CASES = {
             "input_power": (0.0, -1.0),
             "target": (np.inf,),
         },
+    ),
+    "line.trajectory": (
+        lambda **arguments: on_a_line(line.trajectory)(**arguments)[2:],
+        {**LINE, "times": 1.0},
+        {**OUTSIDE_LINE, "times": (-1.0, np.inf)},
+    ),
+    "line.trajectory weights": (
+        lambda **arguments: on_a_line(line.trajectory)(**arguments)[:2],
+        {**LINE, "times": 1.0},
+        {"times": (-1.0,), "power": (0.0,), "second_rate": (-1.0,)},
+    ),
+    "line.trajectory loss": (
+        lambda **arguments: on_a_line(line.trajectory)(**arguments).loss,
+        {**LINE, "times": 1.0, "unexplained": 0.1},
+        {"unexplained": (-1.0, np.nan)},
+    ),
+    "line.time_scale": (on_a_line(line.time_scale), LINE, OUTSIDE_LINE),
+    "line.alignment": (on_a_line(line.alignment), {**LINE, "times": 1.0}, {**OUTSIDE_LINE, "times": (-1.0,)}),
+    "line.layer_norms": (on_a_line(line.layer_norms), {**LINE, "times": 1.0}, {**OUTSIDE_LINE, "times": (-1.0,)}),
+    **{
+        f"deep_modes.strength_at of {depth} layers": (
+            functools.partial(deep_modes.strength_at, depth=depth),
+            {"times": 1.0, "target": 2.0, "initial_strength": 0.1},
+            {"times": (-1.0, np.inf), "target": (np.inf, np.nan), "initial_strength": (np.inf,)},
+        )
+        for depth in (1, 2, 3)
+    },
+    **{
+        f"deep_modes.time_to_strength of {depth} layers": (
+            functools.partial(deep_modes.time_to_strength, depth=depth, unreachable="infinity"),
+            {"strength": 1.0, "target": 2.0, "initial_strength": 0.1},
+            {"strength": (np.nan, np.inf), "target": (np.inf, np.nan), "initial_strength": (-np.inf,)},
+        )
+        for depth in (1, 2, 3)
+    },
+    **{
+        f"deep_modes.escape_time of {depth} layers": (
+            functools.partial(deep_modes.escape_time, depth=depth),
+            {"target": 2.0, "initial_strength": 0.1},
+            {"target": (0.0, -1.0, np.inf), "initial_strength": (0.0, -0.1, 2.0, 3.0)},
+        )
+        for depth in (2, 3)
+    },
+    **{
+        f"features.{function.__name__}": (
+            function,
+            SPECTRUM,
+            {
+                "intensity": (-1.0, np.inf),
+                "samples": (0.0, -1.0, np.inf),
+                "ridge": (-1.0, np.inf),
+                "multiplicity": (-1.0,),
+            },
+        )
+        for function in (features.effective_ridge, features.learnability)
+    },
+    "features.kernel_regression_error": (
+        lambda **arguments: features.kernel_regression_error(**arguments)[3:6],
+        {**SPECTRUM, "coefficients": np.array([1.0, 0.5, 0.2]), "noise_variance": 0.1, "unreachable_power": 0.1},
+        {
+            "intensity": (-1.0, np.inf),
+            "samples": (0.0, -1.0),
+            "ridge": (-1.0,),
+            "coefficients": (np.inf, np.nan),
+            "noise_variance": (-1.0, np.inf),
+            "unreachable_power": (-1.0,),
+        },
+    ),
+    "features.mode_flow": (
+        lambda **arguments: features.mode_flow(**arguments)[::2],
+        {
+            "times": 1.0,
+            "intensity": np.array([1.0, 0.1]),
+            "target_coefficients": np.array([1.0, 0.5]),
+            "initial_coefficients": 0.1,
+            "learning_rate": 0.5,
+        },
+        {
+            "times": (-1.0, np.inf),
+            "intensity": (-1.0,),
+            "target_coefficients": (np.inf,),
+            "initial_coefficients": (np.nan,),
+            "learning_rate": (0.0, -1.0),
+        },
+    ),
+    "features.collapse_trajectory": (
+        lambda **arguments: features.collapse_trajectory(class_sizes=[4, 9], **arguments)[:4],
+        {"times": 1.0, **LAYERS},
+        {"times": (-1.0,), "initial_features": (0.0, -0.1, np.inf), **OUTSIDE_LAYERS},
+    ),
+    "features.collapse_end": (
+        lambda **arguments: features.collapse_end([4, 9], **arguments)[:4],
+        LAYERS,
+        {"initial_features": (-0.1, np.inf), **OUTSIDE_LAYERS},
+    ),
+    "scaling_laws.skill_integral": (
+        scaling_laws.skill_integral,
+        {"exponent": 0.4, "contrast": 99.0, "lower": 0.1},
+        {"exponent": (0.0, 1.0, -0.5), "contrast": (0.0, -1.0, np.inf), "lower": (-1.0, np.inf)},
+    ),
+    "line.tangent_kernel": (
+        line.tangent_kernel,
+        {
+            "first": LINE["first"],
+            "second": LINE["second"],
+            "inputs": np.eye(2),
+            "multiplier": 1.2,
+            "first_rate": 0.5,
+            "second_rate": 0.7,
+        },
+        {"first": (np.inf,), "multiplier": (0.0, -1.0), "first_rate": (-1.0,), "second_rate": (0.0,)},
     ),
 }
 

@@ -18,6 +18,7 @@ from dynascope.arguments.arrays import (
     require_array,
     require_broadcast,
     require_covariance,
+    require_numbers,
     require_times,
 )
 from dynascope.arguments.compiled import all_finite, nan_outside, real_arrays, require_known
@@ -57,6 +58,7 @@ __all__ = [
     "require_finite_values",
     "require_integer",
     "require_known",
+    "require_numbers",
     "require_positive",
     "require_real_values",
     "require_seed",

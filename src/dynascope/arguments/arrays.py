@@ -19,6 +19,7 @@ __all__ = [
     "require_array",
     "require_broadcast",
     "require_covariance",
+    "require_numbers",
     "require_times",
 ]
 
@@ -197,6 +198,37 @@ def real_array(
         return known if jax.numpy.issubdtype(known.dtype, np.floating) else known.astype(jax.numpy.result_type(float))
     keeps = jax.numpy.issubdtype(known.dtype, np.floating)
     return np.asarray(known, jax.dtypes.canonicalize_dtype(known.dtype if keeps else np.float64))
+
+
+def require_numbers(
+    name: str,
+    values: Any,
+    *,
+    minimum: float = -math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+    dimensions: int | None = None,
+) -> np.ndarray:
+    """The values as a float64 array, whatever the precision of JAX, after the checks of `real_array`.
+
+    Raises:
+        InputError: As `real_array`, or values that JAX traces.
+
+    Example:
+        >>> require_numbers("compute", [1, 10], above=0).tolist()
+        [1.0, 10.0]
+    """
+    import numpy as np
+
+    require(
+        not is_traced(values),
+        f"{name} is traced by JAX",
+        argument=name,
+        value=type(values).__name__,
+        remedy="call this outside of jit, vmap and grad",
+    )
+    real_array(name, values, minimum=minimum, above=above, below=below, dimensions=dimensions)
+    return np.asarray(values, np.float64)
 
 
 def require_times(

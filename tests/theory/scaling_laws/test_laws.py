@@ -73,5 +73,5 @@ def test_bad_input_is_refused_by_name(argument, change):
     with pytest.raises(InputError) as refusal:
         power_laws(**{"exponent": 0.6, **MODEL, **change})
     assert refusal.value.argument == argument
-    with pytest.raises(InputError, match="positive"):
+    with pytest.raises(InputError, match="choose finite numbers above 0"):
         power_laws(0.6, **MODEL).time.loss([0.0])

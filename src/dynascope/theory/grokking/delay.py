@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import require, require_array, require_count
 
 __all__ = ["GrokkingDelay", "grokking_delay"]
 
@@ -76,13 +76,7 @@ def grokking_delay(
         (990.0, 2.0, 900.0)
     """
     steps = require_array("steps", steps, (None,))
-    require(
-        isinstance(hold, SupportsIndex) and int(hold) >= 1,
-        f"hold is {hold}",
-        argument="hold",
-        value=hold,
-        remedy="choose a whole number from 1",
-    )
+    require_count(hold=hold)
     require(
         len(steps) >= max(2, hold),
         f"there are {len(steps)} records",
@@ -96,7 +90,7 @@ def grokking_delay(
     for name, curve, threshold in (("train", train, train_threshold), ("test", test, test_threshold)):
         values = require_array(name, curve, (len(steps),))
         level = float(require_array(f"{name}_threshold", threshold, ()))
-        reached.append(_first_held(values >= level, hold))
+        reached.append(_first_held(values >= level, int(hold)))
     known = [float(steps[index]) if index is not None else None for index in reached]
     # The first record was passed at some time before it; the interval after it is the best that is known.
     passed = [intervals.max() if index is None else intervals[max(index - 1, 0)] for index in reached]

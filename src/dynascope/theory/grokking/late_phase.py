@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_between, require_positive, require_times
 from dynascope.theory.domain import covers
 from dynascope.theory.grokking.interpolation import Constraint, constraint, interpolant_path
 
@@ -72,7 +72,8 @@ def weight_product(times: ArrayLike, *, scale: float, weight_decay: float) -> Fl
         array([4.      , 1.471518])
     """
     require_positive(scale=scale, weight_decay=weight_decay)
-    times = _times(times)
+    times = require_array("times", times, (None,))
+    require_times(times)
     return scale**2 * np.exp(-2 * weight_decay * times)
 
 
@@ -176,8 +177,8 @@ def fitting_time(inputs: ArrayLike, *, scale: float, weight_decay: float, remain
         >>> print(f"{fitting_time([[1.0, 2.0]], scale=1.0, weight_decay=0.01):.4f}")
         0.1153
     """
-    require_positive(scale=scale, weight_decay=weight_decay, remaining=remaining)
-    require(remaining < 1, f"remaining is {remaining}", argument="remaining", value=remaining, remedy="choose below 1")
+    require_positive(scale=scale, weight_decay=weight_decay)
+    require_between(0, 1, open_below=True, open_above=True, remaining=remaining)
     x = require_array("inputs", inputs, (None, None))
     smallest = constraint(x, np.zeros(len(x))).strengths[-1]
     decayed = np.log(1 / remaining) * 2 * weight_decay * len(x) / (8 * scale**2 * smallest**2)
@@ -218,16 +219,3 @@ def check_tests(inputs: Any, test_inputs: Any, test_targets: Any) -> tuple[np.nd
         remedy="give targets to which an error can be compared",
     )
     return tests, targets
-
-
-def _times(times: Any) -> Float[np.ndarray, " times"]:
-    times = require_array("times", times, (None,))
-    earliest = float(times.min(initial=0.0))
-    require(
-        earliest >= 0,
-        f"times start at {earliest:.6g}",
-        argument="times",
-        value=earliest,
-        remedy="start at zero or later",
-    )
-    return times

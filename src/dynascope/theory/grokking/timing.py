@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.optimize import root_scalar
 
-from dynascope.arguments import require, require_array, require_positive
-from dynascope.errors import InputError
+from dynascope.arguments import require_broadcast, require_numbers, require_positive
 from dynascope.theory.domain import covers
 from dynascope.theory.grokking.interpolation import constraint, follow, solve
 from dynascope.theory.grokking.late_phase import (
@@ -150,27 +149,9 @@ def grokking_time(
         >>> grokking_time(0.05, scale=[1.0, 2.0], weight_decay=0.01).round(3)
         array([149.787, 219.101])
     """
-    product, scale, decay = (
-        _positive(name, value)
-        for name, value in (("product", product), ("scale", scale), ("weight_decay", weight_decay))
-    )
-    lag = require_array("lag", lag, (None,) * np.ndim(lag))
-    shape = ()
-    for name, array in (("product", product), ("scale", scale), ("weight_decay", decay), ("lag", lag)):
-        try:
-            shape = np.broadcast_shapes(shape, array.shape)
-        except ValueError:
-            raise InputError(
-                f"{name} has shape {array.shape}, and those before it {shape}",
-                argument=name,
-                value=array.shape,
-                remedy="pass shapes that broadcast",
-            ) from None
+    product = require_numbers("product", product, above=0)
+    scale = require_numbers("scale", scale, above=0)
+    decay = require_numbers("weight_decay", weight_decay, above=0)
+    lag = require_numbers("lag", lag)
+    require_broadcast(product=product.shape, scale=scale.shape, weight_decay=decay.shape, lag=lag.shape)
     return np.asarray((2 * np.log(scale) - np.log(product)) / (2 * decay) + lag)
-
-
-def _positive(name: str, value: Any) -> np.ndarray:
-    array = require_array(name, value, (None,) * np.ndim(value))
-    smallest = float(array.min(initial=np.inf))
-    require(smallest > 0, f"{name} is {smallest:.6g}", argument=name, value=smallest, remedy="choose positive numbers")
-    return array

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import require, require_array, require_count
 from dynascope.groups.encodings import valid_encoding
 from dynascope.groups.representations import Irrep, irreducible_representations
 from dynascope.groups.tables import Group
@@ -157,13 +157,7 @@ def maximisers(
 
 def valid_length(sequence_length: Any) -> int:
     """The sequence length as an integer, after checking that it is a whole number from 2 to 20."""
-    require(
-        isinstance(sequence_length, SupportsIndex) and 2 <= int(sequence_length) <= 20,
-        f"sequence_length is {sequence_length}",
-        argument="sequence_length",
-        value=sequence_length,
-        remedy="choose a whole number from 2 to 20",
-    )
+    require_count(least=2, most=20, sequence_length=sequence_length)
     return int(sequence_length)
 
 

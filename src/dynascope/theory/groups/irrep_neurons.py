@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_positive, require_seed
+from dynascope.arguments import require, require_between, require_positive, require_seed
 from dynascope.groups.encodings import valid_encoding
 from dynascope.groups.representations import Irrep, real_irreducible_representations
 from dynascope.groups.tables import Group
@@ -59,13 +59,7 @@ def neurons_near_irreps(
     x, k = valid_encoding(group, encoding), valid_length(sequence_length)
     require_positive(neurons=neurons)
     require_seed(seed)
-    require(
-        0 <= leakage <= 1,
-        f"leakage is {leakage}",
-        argument="leakage",
-        value=leakage,
-        remedy="choose a number from 0 to 1",
-    )
+    require_between(0, 1, leakage=leakage)
     projections = [_projection(group, irrep) for irrep in real_irreducible_representations(group) if not irrep.trivial]
     used = np.array([each for each in projections if np.abs(each @ x).max() > _ROUND_OFF * np.abs(x).max()])
     require(

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import require, require_array, require_count
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
 from dynascope.theory.domain import covers
@@ -102,6 +102,14 @@ def maximiser(
 
     Raises:
         InputError: As `utility`, or a frequency that the encoding does not contain.
+
+    References:
+        Alternating Gradient Flows, arXiv:2506.06489.
+
+    Example:
+        >>> maximiser(np.cos(2 * np.pi * np.arange(3) / 3), 1).round(4)
+        array([ 0.4714, -0.2357, -0.2357,  0.4714, -0.2357, -0.2357,  0.4714,
+               -0.2357, -0.2357])
     """
     spectrum = Spectrum(encoding)
     p = spectrum.p
@@ -138,8 +146,8 @@ def unexplained_fraction(neurons: int) -> float:
         >>> [round(unexplained_fraction(neurons), 3) for neurons in range(7)]
         [1.0, 0.889, 0.556, 0.326, 0.167, 0.0, 0.0]
     """
-    require(neurons >= 0, f"neurons is {neurons}", argument="neurons", value=neurons, remedy="choose zero or more")
-    return (1.0, 8 / 9, 5 / 9, 0.325635, 1 / 6)[neurons] if neurons < 5 else 0.0
+    require_count(least=0, neurons=neurons)
+    return (1.0, 8 / 9, 5 / 9, 0.325635, 1 / 6)[int(neurons)] if neurons < 5 else 0.0
 
 
 @covers(

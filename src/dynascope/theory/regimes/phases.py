@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from numbers import Real
 from typing import NamedTuple
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import real_array, require, require_positive
 from dynascope.theory.domain import covers
 
 __all__ = [
@@ -88,20 +87,8 @@ class Parametrisation:
     def __post_init__(self):
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            require(
-                isinstance(value, Real) and math.isfinite(value),
-                f"{field.name} is {value}",
-                argument=field.name,
-                value=value,
-                remedy="choose a finite exponent",
-            )
-        require(
-            self.width >= 0,
-            f"width is {self.width}",
-            argument="width",
-            value=self.width,
-            remedy="choose zero for a fixed width, or a positive exponent",
-        )
+            if field.name != "zero_output":
+                real_array(field.name, value, minimum=0 if field.name == "width" else -math.inf, dimensions=0)
 
     def at(self, scaling_parameter: float, *, width: float = 1.0) -> Hyperparameters:
         """The hyperparameters at a value of κ, where those that κ does not scale are one.

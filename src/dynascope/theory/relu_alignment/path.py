@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import lsq_linear
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import require, require_array, require_choice, require_times
 from dynascope.theory.domain import covers
 
 __all__ = ["AlignmentPath", "FrozenDrift", "alignment_path", "checked_data", "follow"]
@@ -53,13 +53,7 @@ class AlignmentPath:
             InputError: A time is negative or not finite.
         """
         times = require_array("times", times, (None,))
-        require(
-            bool(np.all(times >= 0)),
-            f"a time is {times.min(initial=0.0)}",
-            argument="times",
-            value=float(times.min(initial=0.0)),
-            remedy="ask for times from zero",
-        )
+        require_times(times)
         piece = np.searchsorted(self.times, times, side="right") - 1
         corner, drift = self.corners[piece], self.drifts[piece]
         speed = np.linalg.norm(drift, axis=1)
@@ -130,7 +124,7 @@ def alignment_path(
     w = require_array("start", start, (x.shape[1],))
     length = float(np.linalg.norm(w))
     require(length > 0, "start is zero", argument="start", value=0.0, remedy="give the neuron a direction")
-    require(sign in (1, -1), f"sign is {sign}", argument="sign", value=sign, remedy="choose 1 or -1")
+    require_choice("sign", sign, (1, -1))
     return follow(FrozenDrift.of(x, r, sign), w / length)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import require, require_array, require_broadcast, require_numbers
 from dynascope.theory.relu_alignment.path import FrozenDrift
 
 __all__ = ["PlaneAttractor", "angle_within_arc", "attractors_in_plane"]
@@ -58,15 +58,9 @@ def angle_within_arc(start: ArrayLike, drift: Float[np.ndarray, " 2"], times: Ar
         array([2.      , 1.040567, 0.      ])
     """
     force = require_array("drift", drift, (2,))
-    first = require_array("start", start, (None,) * np.ndim(start))
-    time = require_array("times", times, (None,) * np.ndim(times))
-    require(
-        bool(np.all(time >= 0)),
-        f"a time is {time.min(initial=0.0)}",
-        argument="times",
-        value=float(time.min(initial=0.0)),
-        remedy="ask for times from zero",
-    )
+    first = require_numbers("start", start)
+    time = require_numbers("times", times, minimum=0)
+    require_broadcast(start=first.shape, times=time.shape)
     speed = np.linalg.norm(force)
     if speed == 0:
         return first + 0.0 * time

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from scipy.optimize import root_scalar
 from scipy.special import expit
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import real_array, require, require_numbers, require_positive
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.fitting import PowerLawFit
 from dynascope.theory.scaling_laws.power_law import PowerLaw
-from dynascope.theory.scaling_laws.skill_model import exact_integral, positive_numbers, skill_model
+from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
 
 __all__ = ["ComputeOptimum", "Plan", "compute_optimum", "plan"]
 
@@ -100,7 +100,7 @@ def compute_optimum(
         >>> print(f"{best.neurons:.2f} {best.time:.2f} {best.loss:.6f} {best.theta:.6f}")
         120.51 8297.93 0.021944 3.884377
     """
-    compute = positive_numbers("compute", compute)
+    compute = require_numbers("compute", compute, above=0)
     model = skill_model(
         exponent, target_scale=target_scale, initial_strength=initial_strength, learning_rate=learning_rate
     )
@@ -151,7 +151,7 @@ def plan(
         >>> print(f"{found.neurons:.0f} {found.time:.0f} {found.loss:.6f} {found.loss_exponent:.6f}")
         1695 589798 0.004435 0.230769
     """
-    compute = positive_numbers("compute", compute)
+    compute = require_numbers("compute", compute, above=0)
     require_positive(cost=cost)
     for name, law in (("time", time), ("parameters", parameters)):
         for number in (law.prefactor, law.exponent):
@@ -162,13 +162,7 @@ def plan(
                 value=(law.prefactor, law.exponent),
                 remedy="give a loss that falls",
             )
-    require(
-        math.isfinite(floor) and floor >= 0,
-        f"floor is {floor}",
-        argument="floor",
-        value=floor,
-        remedy="choose a finite number from zero",
-    )
+    real_array("floor", floor, minimum=0, dimensions=0)
     t, n = time.exponent, parameters.exponent
     ratio = math.log(parameters.prefactor) - math.log(time.prefactor)
     if contrast is None:

@@ -9,7 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.theory.modes.growth import real_array
+from dynascope.arguments import all_finite, nan_outside, real_arrays
 
 __all__ = ["skill_integral"]
 
@@ -25,7 +25,7 @@ def skill_integral(
     A skill of frequency P leaves (1 + e^x/c)^−2 with x = 2 η S P T, and there are ∝ x^(β−1) dx of them. In closed form
     J(0) = Γ(β) [Li_{β−1}(−c) − Li_β(−c)]; for large x₀, J ≈ ½ c² x₀^(β−1) e^(−2x₀). Computed by Gauss's rule with 64
     nodes on five panels around x = ln c, in the variable x^(β/2). All arguments broadcast; compiles and is
-    differentiable in all of them.
+    differentiable in all of them. Values traced by JAX that are outside the domain give NaN.
 
     Args:
         exponent: β = α/(α + 1), between 0 and 1.
@@ -37,7 +37,7 @@ def skill_integral(
         J(x₀), in float64 to a relative error of 5e-11 for β from 0.1 to 0.7, c from 2 to 1e8 and x₀ up to 300.
 
     Raises:
-        InputError: A value out of range (not checked on values traced by JAX).
+        InputError: A value out of range, or shapes that do not fit.
 
     References:
         Nam, DPhil thesis (2024), equation 4.21; Nam et al., arXiv:2404.17563, for the prefactors.
@@ -47,15 +47,22 @@ def skill_integral(
         ...     print(f"{skill_integral(0.375, 99.0):.12f}")
         4.174716642224
     """
-    beta = real_array("exponent", exponent, above=0, below=1)
-    contrast = real_array("contrast", contrast, above=0)
-    lower = real_array("lower", lower, minimum=0)
-    dtype = jnp.result_type(beta, contrast, lower)
-    return _integral(*jnp.broadcast_arrays(*(each.astype(dtype) for each in (beta, contrast, lower))))
+    return _integral(
+        *real_arrays(
+            exponent=exponent,
+            contrast=contrast,
+            lower=lower,
+            minimum={"lower": 0},
+            above={"exponent": 0, "contrast": 0},
+            below={"exponent": 1},
+        )
+    )
 
 
 @jax.jit
-def _integral(beta: Array, contrast: Array, lower: Array) -> Array:
+def _integral(*arguments: Array) -> Array:
+    beta, contrast, lower = jnp.broadcast_arrays(*arguments)
+    inside = all_finite(contrast, lower) & (beta > 0) & (beta < 1) & (contrast > 0) & (lower >= 0)
     middle = jnp.log(contrast)
     from_start = jnp.maximum(jnp.maximum(middle, 0), lower)
     inner = [jnp.maximum(middle - distance, lower) for distance in (20, 5)]
@@ -70,4 +77,4 @@ def _integral(beta: Array, contrast: Array, lower: Array) -> Array:
     empty = t == 0
     x = jnp.where(empty, 0, jnp.where(empty, 1, t) ** (1 / power[..., None]))
     left = jax.nn.sigmoid(middle[..., None, None] - x) ** 2 * t ** (_POWER - 1)
-    return _POWER / beta * jnp.sum(half * (left @ weights), axis=-1)
+    return nan_outside(inside, _POWER / beta * jnp.sum(half * (left @ weights), axis=-1))

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.theory.scaling_laws.skill_model import positive_numbers
+from dynascope.arguments import require_numbers
 
 __all__ = ["PowerLaw"]
 
@@ -26,4 +26,4 @@ class PowerLaw(NamedTuple):
 
     def loss(self, resource: ArrayLike) -> Float[np.ndarray, ...]:
         """The loss at some amounts of the resource."""
-        return self.prefactor * positive_numbers("resource", resource) ** -self.exponent
+        return self.prefactor * require_numbers("resource", resource, above=0) ** -self.exponent

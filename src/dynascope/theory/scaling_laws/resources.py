@@ -7,9 +7,9 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import betaincc, gamma, poch, zeta
 
-from dynascope.arguments import require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_numbers, require_positive
 from dynascope.theory.domain import covers
-from dynascope.theory.scaling_laws.skill_model import exact_integral, positive_numbers, skill_model
+from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
 
 __all__ = ["data_law", "parameter_law", "time_law"]
 
@@ -61,7 +61,7 @@ def time_law(
         >>> print(time_law([100, 1000], 0.6, target_scale=1.0, initial_strength=0.01, neurons=300).round(6))
         [0.106945 0.045241]
     """
-    times = positive_numbers("times", times)
+    times = require_numbers("times", times, above=0)
     model = skill_model(
         exponent,
         target_scale=target_scale,
@@ -129,7 +129,7 @@ def data_law(
         >>> print(data_law([1000, 3000], 0.6, target_scale=1.0).round(6))
         [0.033126 0.021944]
     """
-    samples = positive_numbers("samples", samples)
+    samples = require_numbers("samples", samples, above=0)
     start = float(require_array("initial_strength", initial_strength, ()))
     # Training is over, so that how long it took for a given start is of no account: any R₀ in the domain will do.
     model = skill_model(exponent, target_scale=target_scale, initial_strength=target_scale / 2)
@@ -179,7 +179,7 @@ def parameter_law(
         >>> print(parameter_law([10, 100], 0.6, target_scale=1.0).round(6))
         [0.088903 0.022934]
     """
-    neurons = positive_numbers("neurons", neurons)
+    neurons = require_numbers("neurons", neurons, above=0)
     model = skill_model(exponent, target_scale=target_scale, initial_strength=target_scale / 2, skills=skills)
     unknown = 0 if skills is None else zeta(exponent + 1, skills + 1)
     return model.weight * np.maximum(zeta(exponent + 1, neurons + 1) - unknown, 0)

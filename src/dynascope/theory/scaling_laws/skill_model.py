@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -11,10 +10,10 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import zeta
 
-from dynascope.arguments import require, require_array, require_positive
+from dynascope.arguments import require, require_positive
 from dynascope.theory.scaling_laws.integral import skill_integral
 
-__all__ = ["SkillModel", "exact_integral", "positive_numbers", "skill_model"]
+__all__ = ["SkillModel", "exact_integral", "skill_model"]
 
 
 class SkillModel(NamedTuple):
@@ -78,21 +77,3 @@ def exact_integral(exponent: float, contrast: float, lower: ArrayLike) -> Float[
     """`skill_integral` in float64, whatever the caller's precision."""
     with jax.enable_x64(True):
         return np.asarray(skill_integral(exponent, contrast, np.asarray(lower, np.float64)))
-
-
-def positive_numbers(name: str, values: Any) -> Float[np.ndarray, ...]:
-    """The values as a float64 array of any shape, all of them positive.
-
-    Raises:
-        InputError: They are not.
-    """
-    array = require_array(name, values, (None,) * np.ndim(values))
-    smallest = array.min(initial=math.inf)
-    require(
-        smallest > 0,
-        f"{name} holds {smallest:g}",
-        argument=name,
-        value=float(smallest),
-        remedy="give positive numbers",
-    )
-    return array

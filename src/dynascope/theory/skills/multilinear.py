@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, xlog1py
 from scipy.stats import binom
 
-from dynascope.arguments import require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_count, require_positive
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 
@@ -263,8 +263,9 @@ def _checked(
         value=initial_strength,
         remedy="choose initial_strength below target_scale",
     )
-    held = len(array) if neurons is None else _checked_neurons(neurons)
-    held = min(held, len(array))
+    if neurons is not None:
+        require_count(least=0, neurons=neurons)
+    held = len(array) if neurons is None else min(int(neurons), len(array))
     return _Model(
         frequencies=array,
         neurons=held,
@@ -273,15 +274,6 @@ def _checked(
         offset=math.log(target_scale - initial_strength) - math.log(initial_strength),
         growth=2 * learning_rate * target_scale,
     )
-
-
-def _checked_neurons(neurons: Any) -> int:
-    try:
-        whole = neurons == int(neurons) and neurons >= 0
-    except (TypeError, ValueError, OverflowError):
-        whole = False
-    require(whole, f"neurons is {neurons}", argument="neurons", value=neurons, remedy="choose a whole number from zero")
-    return int(neurons)
 
 
 def _checked_times(times: ArrayLike) -> Float[np.ndarray, " times"]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from dynascope.arguments import require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_positive, require_times
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 
@@ -60,6 +60,9 @@ class TiedWeights(NamedTuple):
 def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
     """The outputs f = −2 A (u)₊ + B (u + 1)₊ + G (−u − 1)₊ + c, with u = x₂ − x₁ − x₃, on the eight `INPUTS`.
 
+    Args:
+        weights: A, B, G and c.
+
     Raises:
         InputError: A, B or G is negative, or a number is not finite.
 
@@ -74,8 +77,16 @@ def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
 def loss(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch"]:
     """L = 1/16 Σ (f − Y)² over the eight inputs, with Y = S (−1)^(x₁ + x₂ + x₃).
 
+    Args:
+        weights: A, B, G and c.
+        target_scale: S > 0.
+
     Raises:
         InputError: As `network_outputs`, or S is not positive.
+
+    Example:
+        >>> print(loss(TiedWeights(0.0, 0.0, 0.0, 0.0), 5.0), loss(fixed_point(5.0), 5.0))
+        12.5 0.0
     """
     require_positive(target_scale=target_scale)
     return np.asarray(np.sum((network_outputs(weights) - target_scale * _PARITY) ** 2, axis=-1) / 16)
@@ -123,8 +134,15 @@ def velocity(weights: TiedWeights, *, target_scale: float, learning_rate: float 
 def fixed_point(target_scale: float) -> TiedWeights:
     """A = B = G = 2S and c = −S, at which the network is the parity.
 
+    Args:
+        target_scale: S > 0.
+
     Raises:
         InputError: S is not positive.
+
+    Example:
+        >>> fixed_point(5.0)
+        TiedWeights(first=10.0, second=10.0, third=10.0, bias=-5.0)
     """
     require_positive(target_scale=target_scale)
     return TiedWeights(2 * target_scale, 2 * target_scale, 2 * target_scale, -target_scale)
@@ -134,6 +152,10 @@ def mode_strengths(weights: TiedWeights, target_scale: float) -> Float[np.ndarra
     """The strength E[Y f_q]/S² of each neuron: A/4S, B/8S and G/8S, which end at ½, ¼ and ¼.
 
     The bias has none, as parities sum to zero, so that they add up to the strength of the skill.
+
+    Args:
+        weights: A, B, G and c.
+        target_scale: S > 0.
 
     Raises:
         InputError: As `loss`.
@@ -180,13 +202,7 @@ def integrated_path(
         [1.e-04 1.e+01] [ 0. -5.]
     """
     times = require_array("times", times, (None,))
-    require(
-        bool(len(times) and times[0] >= 0 and np.all(np.diff(times) > 0)),
-        "times do not increase from zero or above",
-        argument="times",
-        value=times.tolist(),
-        remedy="give times in increasing order, none negative",
-    )
+    require_times(times, increasing=True)
     path = _integrate(_logarithms(start), learning_rate * times[-1], times * learning_rate, target_scale, learning_rate)
     first, second, third = np.exp(path.y[:3])
     return TiedWeights(first, second, third, path.y[3])

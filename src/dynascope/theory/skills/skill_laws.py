@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 from scipy.stats import binom
 
-from dynascope.arguments import require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_numbers, require_positive
 from dynascope.theory.domain import covers
 from dynascope.theory.skills.training_set import Definition, from_fraction, skill_strength
 
@@ -66,9 +66,9 @@ def time_emergence(
         >>> print(strength.round(4))
         [[1.     0.6225]]
     """
-    steps = _at_least_zero("steps", steps)
+    steps = require_numbers("steps", steps, minimum=0, dimensions=1)
     growth = _growth(frequencies, learning_rate, target_scale, rate)
-    require(math.isfinite(offset), f"offset is {offset}", argument="offset", value=offset, remedy="give ln(S/R(0) − 1)")
+    require_numbers("offset", offset, dimensions=0)
     return expit(np.multiply.outer(steps, growth) - offset)
 
 
@@ -150,7 +150,7 @@ def data_emergence(
         [[0.75 0.25]
          [1.   0.75]]
     """
-    samples, frequencies = _at_least_zero("samples", samples), _frequencies(frequencies)
+    samples, frequencies = require_numbers("samples", samples, minimum=0, dimensions=1), _frequencies(frequencies)
     require(
         bool(np.all((samples >= 1) & (samples == np.floor(samples)))),
         "samples holds a number that is not positive and whole",
@@ -211,7 +211,7 @@ def parameter_emergence(
         >>> print(parameter_emergence([10], 5, 4.0))
         [[1. 1. 0.5 0. 0. ]]
     """
-    neurons = _at_least_zero("neurons", neurons)
+    neurons = require_numbers("neurons", neurons, minimum=0, dimensions=1)
     require_positive(skills=skills, needed=needed)
     return from_fraction(np.clip(np.subtract.outer(neurons / needed, np.arange(skills)), 0.0, 1.0), definition)
 
@@ -232,17 +232,5 @@ def _frequencies(frequencies: ArrayLike) -> Float[np.ndarray, " skills"]:
         argument="frequencies",
         value=array.tolist(),
         remedy="give probabilities above zero",
-    )
-    return array
-
-
-def _at_least_zero(name: str, values: ArrayLike) -> Float[np.ndarray, " values"]:
-    array = require_array(name, values, (None,))
-    require(
-        bool(np.all(array >= 0)),
-        f"{name} holds {array.min(initial=0.0):g}",
-        argument=name,
-        value=float(array.min(initial=0.0)),
-        remedy="give numbers from zero",
     )
     return array

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_positive
+from dynascope.arguments import require_choice, require_numbers
 from dynascope.theory.domain import covers
 
 __all__ = ["Definition", "finite_size_fraction", "from_fraction", "skill_strength", "to_fraction"]
@@ -62,8 +62,8 @@ def skill_strength(
         >>> print(skill_strength([400, 900], 800), skill_strength(400, 800, definition="loss_equivalent").round(4))
         [0.5 1. ] 0.2929
     """
-    counts = _checked_counts(counts)
-    _require_needed(needed)
+    counts = require_numbers("counts", counts, minimum=0)
+    require_numbers("needed", needed, minimum=1, dimensions=0)
     fraction = finite_size_fraction(counts, needed) if finite_size else np.asarray(np.minimum(counts / needed, 1.0))
     return from_fraction(fraction, definition)
 
@@ -96,8 +96,8 @@ def finite_size_fraction(counts: ArrayLike, needed: float) -> Float[np.ndarray, 
         >>> print(finite_size_fraction([0, 1, 2, 4], 4).round(6))
         [0. 0.34432 0.596347 1. ]
     """
-    counts = _checked_counts(counts)
-    _require_needed(needed)
+    counts = require_numbers("counts", counts, minimum=0)
+    require_numbers("needed", needed, minimum=1, dimensions=0)
     some = np.clip(counts, 0.5, needed)
     z, order = some / 2, (needed - some) / 2
     tail = np.zeros_like(z)
@@ -109,7 +109,7 @@ def finite_size_fraction(counts: ArrayLike, needed: float) -> Float[np.ndarray, 
 
 def from_fraction(fraction: ArrayLike, definition: Definition) -> Float[np.ndarray, ...]:
     """R/S of the learned fraction φ, for which the loss is ½ S² (1 − φ)."""
-    _require_definition(definition)
+    require_choice("definition", definition, get_args(Definition))
     # 1 − √(1 − φ) without its cancellation at small φ.
     fraction = np.asarray(fraction)
     return fraction if definition == "correlation" else np.asarray(fraction / (1 + np.sqrt(1 - fraction)))
@@ -117,40 +117,6 @@ def from_fraction(fraction: ArrayLike, definition: Definition) -> Float[np.ndarr
 
 def to_fraction(strength: ArrayLike, definition: Definition) -> Float[np.ndarray, ...]:
     """The learned fraction φ of R/S; the inverse of `from_fraction`."""
-    _require_definition(definition)
+    require_choice("definition", definition, get_args(Definition))
     strength = np.asarray(strength)
     return strength if definition == "correlation" else np.asarray(strength * (2 - strength))
-
-
-def _require_definition(definition: str) -> None:
-    require(
-        definition in get_args(Definition),
-        f"definition is {definition!r}",
-        argument="definition",
-        value=definition,
-        remedy="choose 'correlation' or 'loss_equivalent'",
-    )
-
-
-def _require_needed(needed: float) -> None:
-    require_positive(needed=needed)
-    require(
-        needed >= 1,
-        f"needed is {needed}",
-        argument="needed",
-        value=needed,
-        remedy="choose at least one",
-    )
-
-
-def _checked_counts(counts: ArrayLike) -> Float[np.ndarray, ...]:
-    array = require_array("counts", counts, (None,) * np.ndim(counts))
-    lowest = array.min(initial=0.0)
-    require(
-        lowest >= 0,
-        f"counts holds {lowest:g}",
-        argument="counts",
-        value=float(lowest),
-        remedy="give numbers of samples from zero",
-    )
-    return array

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import root_scalar
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import require, require_count, require_positive
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
 from dynascope.theory.domain import covers
@@ -74,12 +74,12 @@ def deep_diagonal_staircase(
         (array([0.5, 2. ]), array([0.4996, 1.9975]))
     """
     x, y, names = diagonal_problem(inputs, targets, scale, feature_names)
-    _require_depth(depth)
+    require_count(least=2, depth=depth)
     growth = growth_of_powers(scale, depth)
     path = successive_saddles(x, y)
     unit = growth.threshold / time_unit(scale, degree=depth)
     limit = path_staircase(x, y, path, growth, names)
-    return dataclasses.replace(limit, accelerated_times=path.times * unit, degree=depth, theory=_THEORY)
+    return dataclasses.replace(limit, accelerated_times=path.times * unit, degree=int(depth), theory=_THEORY)
 
 
 def deep_activation_phase(scale: float, depth: int) -> float:
@@ -107,7 +107,7 @@ def deep_activation_phase(scale: float, depth: int) -> float:
         value=scale,
         remedy="choose a number below 1/√2, so that neurons start with a norm below one",
     )
-    _require_depth(depth)
+    require_count(least=2, depth=depth)
     if depth == 2:
         return activation_phase(np.sqrt(2) * scale) / 2
     start = time_unit(scale, degree=depth)
@@ -119,13 +119,3 @@ def deep_activation_phase(scale: float, depth: int) -> float:
     # u² is between ½ and 1 at norm one.
     remaining = root_scalar(excess, bracket=(1.0, min(start, 2 ** ((depth - 2) / 2))), xtol=1e-14).root
     return (start - remaining) / (depth * (depth - 2))
-
-
-def _require_depth(depth: int) -> None:
-    require(
-        isinstance(depth, int | np.integer) and depth >= 2,
-        f"depth is {depth}",
-        argument="depth",
-        value=depth,
-        remedy="choose a whole number of at least two",
-    )
