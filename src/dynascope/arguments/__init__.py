@@ -21,7 +21,7 @@ from dynascope.arguments.arrays import (
     require_numbers,
     require_times,
 )
-from dynascope.arguments.compiled import all_finite, nan_outside, real_arrays, require_known
+from dynascope.arguments.compiled import all_finite, nan_outside, real_arrays, real_times, real_value, require_known
 from dynascope.arguments.numbers import (
     given,
     require,
@@ -45,6 +45,8 @@ __all__ = [
     "nan_outside",
     "real_array",
     "real_arrays",
+    "real_times",
+    "real_value",
     "require",
     "require_array",
     "require_axes",

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dynascope.arguments.arrays import is_traced, real_array, require_broadcast
+from dynascope.arguments.arrays import is_traced, real_array, require_broadcast, require_times
 from dynascope.arguments.numbers import require
 
 if TYPE_CHECKING:
     import numpy as np
     from jax import Array
 
-__all__ = ["all_finite", "nan_outside", "real_arrays", "require_known"]
+__all__ = ["all_finite", "nan_outside", "real_arrays", "real_times", "real_value", "require_known"]
 
 _Values = TypeVar("_Values")
 _NONE: Mapping[str, float] = MappingProxyType({})
@@ -71,6 +71,52 @@ def real_arrays(
     ]
 
 
+def real_value(name: str, value: Any, *, last: tuple[int | None, ...] = (), **limits: Any) -> Any:
+    """The value as `real_array` gives it, but a Python float as it is: its precision is that of the arrays it meets.
+
+    Args:
+        name: Name of the argument, for the message.
+        value: Real numbers in any form.
+        last: Length of each of the last axes; None accepts any but zero.
+        limits: Further arguments of `real_array`.
+
+    Raises:
+        InputError: As `real_array`, or other last axes.
+
+    Example:
+        >>> real_value("rate", 0.5, above=0), real_value("weights", [[1, 2]], last=(2,)).shape
+        (0.5, (1, 2))
+    """
+    array = real_array(name, value, **limits)
+    shape = array.shape
+    fits = len(shape) >= len(last) and all(
+        got > 0 and want in (None, got) for want, got in zip(last, shape[len(shape) - len(last) :], strict=True)
+    )
+    wanted = ", ".join(["...", *("any" if length is None else str(length) for length in last)])
+    require(
+        fits, f"{name} has shape {shape}", argument=name, value=shape, remedy=f"give numbers of the shape ({wanted})"
+    )
+    return value if type(value) is float else array
+
+
+def real_times(times: Any, **options: Any) -> Any:
+    """The times as `require_times` gives them, but a Python float as it is.
+
+    Args:
+        times: A row of gradient-flow times t ≥ 0, or one of them.
+        options: Further arguments of `require_times`.
+
+    Raises:
+        InputError: As `require_times`.
+
+    Example:
+        >>> real_times(2.0), real_times([1, 2]).tolist()
+        (2.0, [1.0, 2.0])
+    """
+    checked = require_times(times, **options)
+    return times if type(times) is float else checked
+
+
 def require_known(**arguments: Any) -> None:
     """Raise `InputError` if JAX traces one of the arguments of a function that has to read their values.
 
@@ -100,20 +146,30 @@ def all_finite(*arrays: np.ndarray | Array) -> Array:
     return functools.reduce(jnp.logical_and, map(jnp.isfinite, arrays))
 
 
-def nan_outside(inside: Array, values: _Values) -> _Values:
+def nan_outside(inside: Array, values: _Values, *, leading: bool = False) -> _Values:
     """The values, and NaN where the arguments they follow from are not inside the domain.
 
     Args:
         inside: Truth values whose shape broadcasts with that of each of the values.
-        values: An array, or a tuple of arrays.
+        values: An array, or a tuple of arrays; those of truth values or whole numbers stay as they are.
+        leading: Whether the axes of `inside` are the first of each of the values, instead of the last.
 
     Example:
         >>> import numpy as np
         >>> nan_outside(np.array([True, False]), np.array([2.0, 3.0])).tolist()
         [2.0, nan]
+        >>> nan_outside(np.array([True, False]), np.ones((2, 2)), leading=True).tolist()
+        [[1.0, 1.0], [nan, nan]]
     """
     import jax  # not at the top, as above
 
     # A product, unlike a choice, takes the NaN into the derivatives too.
     factor = jax.numpy.where(inside, 1.0, math.nan)
-    return jax.tree.map(lambda value: value * factor.astype(value.dtype), values)
+
+    def limited(value: Array) -> Array:
+        if not jax.numpy.issubdtype(value.dtype, jax.numpy.floating):
+            return value
+        further = value.ndim - factor.ndim if leading else 0
+        return value * factor.astype(value.dtype).reshape(*factor.shape, *(1,) * further)
+
+    return jax.tree.map(limited, values)
