@@ -239,3 +239,38 @@ def test_unbalanced_weights_are_taken_only_when_asked_for():
         rough = gram(first, second, MAP, np.array([1.0]), approximate=True)
     assert f"{float(rough.balance.error):.3g}" in str(told[0].message)
     assert float(rough.balance.error) > 0.01
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"first": FIRST * np.nan}, {"first": FIRST * 1.1}, {"target_map": MAP * np.inf}, {"rate": 0.0}, {"rate": -1.0}],
+)
+def test_values_outside_the_domain_give_nan_where_they_are_traced(change):
+    x = np.eye(3)
+
+    @jax.jit
+    def kernel(first, target_map, times, rate):
+        options = {"first_rate": rate, "second_rate": rate, "steps": 2}
+        return gram(first, SECOND, target_map, times, **options), ntk(first, SECOND, target_map, times, x, **options)
+
+    given = {"first": FIRST, "target_map": MAP, "times": np.array([0.5, 1.0]), "rate": 1.0}
+    inside, outside = kernel(**given), kernel(**given | change)
+    assert all(np.isfinite(each).all() for each in jax.tree.leaves(inside))
+    assert all(np.isnan(each).all() for each in (*outside[0][:3], outside[1]))
+
+
+def test_steps_that_are_given_ask_for_times_that_increase():
+    times = np.array([0.5, 0.2, 1.0])
+    with pytest.raises(InputError, match="increase") as caught:
+        product(FIRST, SECOND, MAP, times, steps=2)
+    assert caught.value.argument == "times"
+    found = jax.jit(lambda times: product(FIRST, SECOND, MAP, times, steps=2))(times)
+    assert np.isnan(found).all(axis=(1, 2)).tolist() == [False, True, True]
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_a_power_below_what_the_map_explains_gives_nan_where_it_is_traced():
+    traced = jax.jit(lambda power: loss(FIRST, SECOND, MAP, np.array([1.0]), target_power=power, steps=2))
+    explained = np.sum(MAP**2)
+    assert np.isfinite(traced(explained + 1)).all()
+    assert np.isnan(traced(explained / 2)).all()

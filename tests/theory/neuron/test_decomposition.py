@@ -6,6 +6,7 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.theory.neuron.decomposition import decompose
+from dynascope.theory.neuron.state import TargetedNeuron
 
 TARGET = np.array([1.0, -0.5, 0.25])
 
@@ -16,10 +17,14 @@ def _double_precision():
         yield
 
 
+def taken_apart(*arguments):
+    return jax.device_get(jax.jit(decompose)(TargetedNeuron.checked(*arguments)))
+
+
 @pytest.mark.parametrize("output", [2.0, 0.3, 0.0, -0.3])
 def test_the_growing_direction_is_an_eigenvector_and_the_parts_add_up(output):
     weights = np.array([0.5, 1.5, -1.0])
-    start = jax.device_get(decompose(output, weights, TARGET, 0.5, 2.0))
+    start = taken_apart(output, weights, TARGET, 0.5, 2.0)
     half, s = start.imbalance / 2, start.strength
     growing = np.array([start.along, start.out])
     # A few roundings of numbers of order one.
@@ -32,9 +37,9 @@ def test_the_growing_direction_is_an_eigenvector_and_the_parts_add_up(output):
 
 
 def test_numbers_below_their_rounding_are_zero():
-    balanced = decompose(np.linalg.norm(TARGET), TARGET, TARGET, 1.0, 1.0)
-    orthogonal = decompose(0.0, np.array([0.3, 0.4, -0.4]), TARGET, 1.0, 1.0)
-    escaping = decompose(1e-14, np.array([0.3, 0.4, -0.4]), TARGET, 1.0, 1.0)
+    balanced = taken_apart(np.linalg.norm(TARGET), TARGET, TARGET, 1.0, 1.0)
+    orthogonal = taken_apart(0.0, np.array([0.3, 0.4, -0.4]), TARGET, 1.0, 1.0)
+    escaping = taken_apart(1e-14, np.array([0.3, 0.4, -0.4]), TARGET, 1.0, 1.0)
     assert balanced.imbalance == 0
     assert orthogonal.growing == 0
     assert escaping.growing > 0
@@ -42,6 +47,6 @@ def test_numbers_below_their_rounding_are_zero():
 
 def test_batches_that_do_not_broadcast_are_refused_by_name():
     with pytest.raises(InputError, match="output_rate"):
-        decompose(np.ones(3), np.ones((3, 2)), np.ones(2), np.ones(2), 1.0)
+        TargetedNeuron.checked(np.ones(3), np.ones((3, 2)), np.ones(2), np.ones(2), 1.0)
     with pytest.raises(InputError, match="initial_output"):
-        decompose(np.ones(2), np.ones((3, 2)), np.ones(2), 1.0, 1.0)
+        TargetedNeuron.checked(np.ones(2), np.ones((3, 2)), np.ones(2), 1.0, 1.0)

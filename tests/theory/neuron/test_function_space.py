@@ -190,3 +190,22 @@ def test_bad_input_is_refused_by_name(change, argument):
     with pytest.raises(InputError) as refusal:
         function_space_flow(**good | change)
     assert refusal.value.argument == argument
+
+
+def test_values_outside_the_domain_give_nan_where_they_are_traced():
+    x, y, start = np.ones((2, 2)), np.ones(2), np.array([0.3, 0.1])
+
+    @jax.jit
+    def flow(times, start, rate):
+        return function_space_flow(times, x, y, start, -0.1, output_rate=rate)
+
+    inside = flow(np.array([1.0, -1.0]), start, 1.0)
+    assert np.isfinite(inside.loss).tolist() == np.isfinite(inside.coefficients[:, 0]).tolist() == [True, False]
+    for outside in ((np.array([1.0, 2.0]), np.zeros(2), 1.0), (np.array([1.0, 2.0]), start, 0.0)):
+        path = flow(*outside)
+        assert np.isnan(path.loss).all()
+        assert np.isnan(path.coefficients).all()
+    matrix = jax.jit(lambda delta, rate: preconditioner(start, delta, weight_rate=rate))
+    assert np.isfinite(matrix(-0.1, 1.0)).all()
+    assert np.isnan(matrix(np.inf, 1.0)).all()
+    assert np.isnan(matrix(-0.1, -1.0)).all()

@@ -255,3 +255,19 @@ def test_the_objective_needs_the_direction_of_the_start(imbalance):
     assert np.isfinite(implicit_bias_objective(np.ones(2), np.zeros(2), 1.0))
     with pytest.raises(InputError):
         implicit_bias_objective(np.ones(2), np.ones(3), 1.0)
+
+
+def test_values_outside_the_domain_give_nan_where_they_are_traced():
+    x, y, w = np.array([[1.0, 2.0]]), np.ones(1), np.array([0.3, -0.2])
+    end = jax.jit(lambda y, a, rate: interpolator(x, y, a, w, output_rate=rate))
+    assert np.isfinite(end(y, 0.5, 1.0).coefficients).all()
+    for outside in ((y, np.nan, 1.0), (y, 0.5, -1.0)):
+        found = end(*outside)
+        assert np.isnan(found.coefficients).all()
+        assert np.isnan(found.output_weight)
+        assert np.isfinite(found.fitted_power)
+    assert np.isnan(end(y * np.inf, 0.5, 1.0).fitted_power)
+    objective = jax.jit(lambda delta, rate: implicit_bias_objective(w, w, delta, output_rate=rate))
+    assert np.isfinite(objective(-0.1, 1.0))
+    assert np.isnan(objective(-0.1, 0.0))
+    assert np.isnan(objective(np.inf, 1.0))

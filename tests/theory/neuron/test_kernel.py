@@ -84,7 +84,7 @@ def test_times_are_compared_in_one_call():
         ((0.0, [0.0, 0.0], 1.0, [1.0, 1.0]), {}, "initial_output"),
         ((1.0, [1.0, 0.0], 0.0, [0.0, 0.0]), {}, "output"),
         ((1.0, [1.0, 0.0], 0.0, [0.0, 0.0, 1.0]), {}, "weights"),
-        ((1.0, [1.0, 0.0], [1.0, 2.0], np.ones((3, 2))), {}, "weights"),
+        ((1.0, [1.0, 0.0], [1.0, 2.0], np.ones((3, 2))), {}, "output"),
         ((1.0, [np.nan, 0.0], 1.0, [0.0, 1.0]), {}, "initial_weights"),
         ((1.0, [1.0, 0.0], 1.0, [0.0, 1.0]), {"weight_rate": 0.0}, "weight_rate"),
     ],
@@ -94,3 +94,18 @@ def test_bad_input_is_refused_by_name(arguments, rates, name):
     with pytest.raises(InputError) as failure:
         kernel_change(*arguments, **rates)
     assert failure.value.argument == name
+
+
+@pytest.mark.parametrize(
+    ("place", "value"), [(0, np.nan), (1, [np.inf, 0.0]), (2, -np.inf), (3, [np.nan, 1.0]), (4, 0.0)]
+)
+def test_values_outside_the_domain_give_nan_where_they_are_traced(place, value):
+    traced = jax.jit(lambda a, w, b, v, rate: kernel_change(a, w, b, v, weight_rate=rate))
+    given = [0.3, np.array([1.0, 0.5]), 0.4, np.array([0.2, 1.0]), 2.0]
+    assert np.isfinite(traced(*given)).all()
+    given[place] = np.asarray(value, float)
+    assert np.isnan(traced(*given)).all()
+
+
+def test_a_traced_state_without_a_kernel_gives_nan():
+    assert np.isnan(jax.jit(kernel_change)(1.0, np.ones(2), 0.0, np.zeros(2))).all()

@@ -317,3 +317,28 @@ def test_imbalance_is_accurate_where_it_is_small_and_refuses_bad_input():
         imbalance(1.0, np.ones(1), output_rate=-2.0)
     with pytest.raises(InputError, match="output"):
         imbalance(np.ones(2), np.ones((3, 2)))
+
+
+@pytest.mark.parametrize(
+    "change", [{"a": np.inf}, {"w": np.array([np.nan, 1.0, 0.0])}, {"time": -1.0}, {"rate": 0.0}, {"rate": -2.0}]
+)
+def test_values_outside_the_domain_give_nan_where_they_are_traced(change):
+    given = {"a": 0.3, "w": np.ones(3), "time": 1.0, "rate": 0.5}
+    run = jax.jit(lambda a, w, time, rate: trajectory(a, w, TARGET, time, output_rate=rate))
+    conserved = jax.jit(lambda a, w, rate: imbalance(a, w, output_rate=rate))
+    assert all(np.isfinite(each).all() for each in run(**given))
+    assert all(np.isnan(each).all() for each in run(**given | change))
+    state = {name: value for name, value in (given | change).items() if name != "time"}
+    assert np.isnan(conserved(**state)) == ("time" not in change)
+
+
+def test_a_time_outside_the_domain_leaves_the_others_alone():
+    run = jax.jit(lambda times: trajectory(0.3, np.ones(3), TARGET, times))(np.array([1.0, -1.0, np.inf, 2.0]))
+    assert np.isnan(run.weights).all(axis=1).tolist() == [False, True, True, False]
+    assert np.isnan(run.excess_loss).tolist() == [False, True, True, False]
+
+
+def test_a_python_number_takes_the_precision_of_the_arrays_it_meets():
+    arrays = [np.asarray(each, np.float32) for each in (0.3, np.ones(3), TARGET)]
+    assert trajectory(*arrays, 2.0, output_rate=0.5).weights.dtype == np.float32
+    assert trajectory(*arrays, np.float64(2.0)).weights.dtype == np.float64

@@ -203,3 +203,19 @@ def test_bad_tasks_and_times_are_refused_by_name(arguments, name):
     with pytest.raises(InputError) as refusal:
         lazy_forgetting(**given, balance=1.0)
     assert refusal.value.argument == name
+
+
+def test_values_outside_the_domain_give_nan_where_they_are_traced():
+    layers = jax.jit(lambda target_map, balance: converged_layers(target_map, balance, 2))
+    assert all(np.isfinite(each).all() for each in layers(np.ones((3, 2)), 1.0))
+    # At most two neurons for λ > 0 and three for λ < 0.
+    assert all(np.isnan(each).all() for each in layers(np.ones((1, 2)), -1.0))
+    assert all(np.isnan(each).all() for each in layers(np.ones((3, 2)), np.inf))
+    lazy = jax.jit(lambda times, balance: lazy_forgetting(np.eye(2), -np.eye(2), times, balance))
+    np.testing.assert_array_equal(np.isnan(lazy(np.array([1.0, -1.0]), 40.0)), [False, True])
+    assert np.isnan(lazy(np.array([1.0]), np.inf)).all()
+    first, second = converged_layers(np.eye(2), 0.5, 2)
+    both = jax.jit(lambda old, first: forgetting(first, second, old, -np.eye(2), np.array([1.0]), steps=2))
+    assert all(np.isfinite(each).all() for each in both(np.eye(2), first))
+    assert np.isnan(both(np.eye(2) * np.nan, first).end)
+    assert np.isnan(both(np.eye(2), first @ np.diag([1.0, 2.0])).new_error).all()

@@ -91,3 +91,10 @@ def test_bad_input_is_refused_by_name(arguments, name):
     with pytest.raises(InputError) as refusal:
         joint_transfer(**given | arguments)
     assert refusal.value.argument == name
+
+
+def test_values_outside_the_domain_give_nan_where_they_are_traced():
+    traced = jax.jit(lambda second, new: joint_transfer(np.eye(2), second, np.eye(2), new, np.array([1.0]), steps=2))
+    assert all(np.isfinite(each).all() for each in traced(np.eye(2), np.ones((2, 1))))
+    assert all(np.isnan(each).all() for each in traced(np.diag([1.0, 2.0]), np.ones((2, 1))))
+    assert all(np.isnan(each).all() for each in traced(np.eye(2), np.full((2, 1), np.inf)))

@@ -131,3 +131,13 @@ def test_bad_balances_and_strengths_are_refused_by_name():
     with pytest.raises(InputError) as refusal:
         transfer_speed(np.inf, 1.0)
     assert refusal.value.argument == "strength"
+
+
+def test_values_outside_the_domain_give_nan_where_they_are_traced():
+    error = jax.jit(lambda first, times, rate: transfer_error(first, np.ones((2, 1)), times, second_rate=rate))
+    found = error(np.eye(2), np.array([1.0, -1.0]), 1.0)
+    assert np.isnan(found.error).tolist() == [False, True]
+    assert np.isfinite(found.floor)
+    for outside in ((np.eye(2) * np.nan, np.array([1.0]), 1.0), (np.eye(2), np.array([1.0]), 0.0)):
+        assert all(np.isnan(each).all() for each in error(*outside))
+    assert np.isnan(jax.jit(transfer_speed)(1.0, -np.inf))

@@ -175,3 +175,13 @@ def test_bad_input_is_refused_by_name(arguments, name):
         with pytest.raises(InputError) as refusal:
             reversal_time(**{"strength": 1.0, "balance": 1.0} | arguments)
         assert refusal.value.argument == name
+
+
+def test_values_outside_the_domain_give_nan_where_they_are_traced():
+    path = jax.jit(lambda *arguments: reversal_trajectory(*arguments[:3], first_rate=arguments[3]))
+    time = jax.jit(lambda *arguments: reversal_time(*arguments[:2], first_rate=arguments[2]))
+    assert np.isfinite(path(1.0, 1.5, 0.2, 1.0)).all()
+    for outside in ((-1.0, 1.5, 0.2, 1.0), (1.0, np.inf, 0.2, 1.0), (1.0, 1.5, 0.2, 0.0)):
+        assert np.isnan(path(*outside)).all()
+    for outside in ((0.0, 0.2, 1.0), (1.5, np.inf, 1.0), (1.5, 0.2, -1.0)):
+        assert np.isnan(time(*outside))

@@ -89,3 +89,30 @@ def test_bad_input_is_named(call, argument):
 def test_dead_neurons_add_nothing():
     alone = single_output_preconditioner([[1.0, 2.0]], [0.5])
     np.testing.assert_array_equal(single_output_preconditioner([[1.0, 2.0], [0.0, 0.0]], [0.5, 0.0]), alone)
+
+
+def test_neighbouring_layers_and_rates_are_refused_by_the_names_of_their_lists():
+    with pytest.raises(InputError) as caught:
+        conserved_matrices([np.eye(2), np.eye(3)])
+    assert caught.value.argument == "weights"
+    with pytest.raises(InputError) as caught:
+        conserved_matrices([np.eye(2)] * 2, [1.0, 0.0])
+    assert caught.value.argument == "rates"
+
+
+def test_values_outside_the_domain_give_nan_where_they_are_traced():
+    first, second = np.ones((2, 3)), np.ones((3, 1))
+    for function in (conserved_matrix, preconditioner_matrix):
+        traced = jax.jit(lambda first, rate, function=function: function(first, second, first_rate=rate))
+        assert np.isfinite(traced(first, 1.0)).all()
+        assert np.isnan(traced(first * np.nan, 1.0)).all()
+        assert np.isnan(traced(first, 0.0)).all()
+    neurons = jax.jit(single_output_preconditioner)
+    assert np.isfinite(neurons(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([-1.0, 0.5]))).all()
+    assert np.isnan(neurons(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([-1.0, -0.5]))).all()
+
+
+def test_a_neuron_at_zero_whose_direction_nothing_tells_is_refused():
+    with pytest.raises(InputError) as caught:
+        single_output_preconditioner([[1.0, 0.0], [0.0, 0.0]], [-1.0, -0.5])
+    assert caught.value.argument == "coefficients"

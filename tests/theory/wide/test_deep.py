@@ -113,3 +113,15 @@ def test_without_gaps_nothing_beyond_the_rank_of_the_start_is_learned():
     start = 0.4 * np.outer([1.0, 0.3], [0.7, -0.2])
     path = deep_isotropic_flow(np.array([0.0, 60.0]), inputs, inputs @ np.diag([2.0, 1.0]), start, [0.0, 0.0])
     assert np.linalg.svd(path.coefficients[-1])[1][1] < 1e-9
+
+
+def test_values_outside_the_domain_give_nan_where_they_are_traced():
+    for function in (layer_spectra, deep_isotropic_rate):
+        traced = jax.jit(function)
+        assert np.isfinite(traced(0.8, np.array([0.5]))).all()
+        assert np.isnan(traced(-0.8, np.array([0.5]))).all()
+        assert np.isnan(traced(0.8, np.array([np.inf]))).all()
+    flow = jax.jit(lambda times, start: deep_isotropic_flow(times, np.eye(2), np.eye(2), start, [0.5]))
+    assert np.isfinite(flow(np.array([0.0, 1.0]), np.eye(2)).loss).all()
+    for outside in ((np.array([1.0, 0.0]), np.eye(2)), (np.array([0.0, 1.0]), np.eye(2) * np.nan)):
+        assert all(np.isnan(each).all() for each in flow(*outside))

@@ -136,3 +136,23 @@ def test_the_zero_map_leaves_by_the_imbalance():
 def test_a_width_that_is_none_is_refused(width):
     with pytest.raises(InputError, match="width"):
         isotropic_preconditioner(np.eye(2), 0.0, width)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_values_outside_the_domain_give_nan_where_they_are_traced():
+    matrix = jax.jit(lambda beta, delta, rate: isotropic_preconditioner(beta, delta, 2, rate=rate))
+    assert np.isfinite(matrix(GOLDEN, 0.5, 1.0)).all()
+    # Two hidden neurons, three inputs and two outputs: the function tells its motion for a positive imbalance only.
+    for outside in ((GOLDEN, -0.5, 1.0), (GOLDEN, 0.5, 0.0), (GOLDEN * np.inf, 0.5, 1.0)):
+        assert np.isnan(matrix(*outside)).all()
+    flow = jax.jit(lambda times, beta, delta: isotropic_flow(times, np.eye(3), np.ones((3, 2)), beta, delta, 2))
+    assert np.isfinite(flow(np.array([0.0, 1.0]), GOLDEN, 0.5).loss).all()
+    for outside in ((TIMES[:2] * 0, GOLDEN, 0.5), (np.array([0.0, 1.0]), np.zeros((3, 2)), 0.0)):
+        assert all(np.isnan(each).all() for each in flow(*outside))
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_a_map_of_a_rank_that_the_layers_cannot_have_gives_nan_where_it_is_traced():
+    matrix = jax.jit(lambda beta: isotropic_preconditioner(beta, 0.0, 1))
+    assert np.isfinite(matrix(np.ones((2, 2)))).all()
+    assert np.isnan(matrix(np.eye(2))).all()

@@ -2,17 +2,64 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import warnings
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require
-from dynascope.theory.modes.growth import real_array
+from dynascope.arguments import nan_unless, real_value, require, require_broadcast
+from dynascope.theory.balanced.rates import LayerRates
 
-__all__ = ["Balance", "layer_balance"]
+__all__ = ["Balance", "TwoLayers", "balance_of", "balance_rounding", "layer_balance", "require_balanced"]
+
+_BALANCED = 1e-8  # error of balance that is rounding
+
+
+class TwoLayers(NamedTuple):
+    """The layers of f(x) = x W₁ W₂ and their rates, or of an ensemble; still in NumPy where they are known.
+
+    Attributes:
+        first: W₁, shape (..., d, h).
+        second: W₂, shape (..., h, c).
+        rates: η₁ and η₂, each a number or one for each member.
+    """
+
+    first: Float[Array, "*members inputs width"]
+    second: Float[Array, "*members width outputs"]
+    rates: LayerRates
+
+    @classmethod
+    def checked(cls, first: Any, second: Any, first_rate: Any, second_rate: Any) -> TwoLayers:
+        """Two layers that can be multiplied, by the names of the arguments."""
+        first, second = (
+            real_value(name, layer, last=(None, None)) for name, layer in (("first", first), ("second", second))
+        )
+        require(
+            first.shape[-1] == second.shape[-2],
+            f"the layers have shapes {first.shape} and {second.shape}",
+            argument="second",
+            value=second.shape,
+            remedy="give it as many rows as the first layer has columns",
+        )
+        rates = LayerRates.checked(first_rate=first_rate, second_rate=second_rate)
+        require_broadcast(
+            first=first.shape[:-2],
+            second=second.shape[:-2],
+            first_rate=np.shape(rates.first),
+            second_rate=np.shape(rates.second),
+        )
+        return cls(first, second, rates)
+
+    @property
+    def valid(self) -> Bool[Array, "*members"]:
+        """Whether the layers are finite and the rates positive."""
+        finite = (jnp.all(jnp.isfinite(layer), axis=(-2, -1)) for layer in (self.first, self.second))
+        return next(finite) & next(finite) & self.rates.valid
 
 
 class Balance(NamedTuple):
@@ -47,7 +94,8 @@ def layer_balance(
         second_rate: η₂ > 0.
 
     Raises:
-        InputError: Layers that do not fit together, values that are not finite, or a rate that is not positive.
+        InputError: Layers that do not fit together, values that are not finite, or a rate that is not positive. Where
+            JAX traces them, such values give NaN.
 
     References:
         Dominé et al., arXiv:2409.14623.
@@ -57,38 +105,47 @@ def layer_balance(
         >>> print(f"{balance.value:.3f} {balance.error:.3f}")
         4.000 0.079
     """
-    first, second = layers(first, second)
-    first_rate, second_rate = (
-        real_array("first_rate", first_rate, above=0),
-        real_array("second_rate", second_rate, above=0),
-    )
-    ratio = jnp.sqrt(first_rate / second_rate)[..., None, None]
-    inner = jnp.swapaxes(first, -1, -2) @ first / ratio
-    outer = second @ jnp.swapaxes(second, -1, -2) * ratio
+    return _balance(TwoLayers.checked(first, second, first_rate, second_rate))
+
+
+@jax.jit
+def _balance(network: TwoLayers) -> Balance:
+    return nan_unless(network.valid, balance_of(network))
+
+
+def balance_of(network: TwoLayers, numbers: Any = jnp) -> Balance:
+    """The balance of checked layers, in the arrays of jax.numpy or of NumPy."""
+    first, second, rates = network
+    ratio = numbers.sqrt(rates.first / rates.second)[..., None, None]
+    inner = numbers.swapaxes(first, -1, -2) @ first / ratio
+    outer = second @ numbers.swapaxes(second, -1, -2) * ratio
     width = first.shape[-1]
-    value = jnp.trace(outer - inner, axis1=-2, axis2=-1) / width
-    rest = outer - inner - value[..., None, None] * jnp.eye(width, dtype=first.dtype)
-    size = jnp.trace(outer + inner, axis1=-2, axis2=-1)
-    return Balance(value, jnp.linalg.norm(rest, axis=(-2, -1)) / jnp.where(size > 0, size, 1))
+    value = numbers.trace(outer - inner, axis1=-2, axis2=-1) / width
+    rest = outer - inner - value[..., None, None] * numbers.eye(width, dtype=first.dtype)
+    size = numbers.trace(outer + inner, axis1=-2, axis2=-1)
+    return Balance(value, numbers.linalg.norm(rest, axis=(-2, -1)) / numbers.where(size > 0, size, 1))
 
 
-def layers(first: ArrayLike, second: ArrayLike) -> tuple[Array, Array]:
-    """Both layers as arrays of matrices that can be multiplied."""
-    first, second = real_array("first", first), real_array("second", second)
-    for name, layer in (("first", first), ("second", second)):
-        require(
-            layer.ndim >= 2,
-            f"{name} has shape {layer.shape}",
-            argument=name,
-            value=layer.shape,
-            remedy="give a matrix (width in, width out)",
-        )
+def require_balanced(network: TwoLayers, approximate: bool) -> Balance:
+    """The balance of known layers, in NumPy; not λ-balanced ones are refused, or warned of."""
+    known = jax.tree.map(np.asarray, network)
+    with np.errstate(over="ignore", invalid="ignore"):
+        balance = balance_of(known, np)
+    worst = float(np.max(balance.error, initial=0.0))
+    balanced = worst <= balance_rounding(np.result_type(known.first, known.second))
+    problem = f"W₂ W₂ᵀ − W₁ᵀ W₁ differs from λ I by {worst:.3g} of the size of the layers"
     require(
-        first.shape[-1] == second.shape[-2],
-        f"the layers have shapes {first.shape} and {second.shape}",
+        balanced or approximate,
+        problem,
         argument="second",
-        value=second.shape,
-        remedy="give it as many rows as the first layer has columns",
+        value=worst,
+        remedy="start λ-balanced (networks.balanced_linear), or pass approximate=True",
     )
-    dtype = jnp.result_type(first, second)
-    return first.astype(dtype), second.astype(dtype)
+    if not balanced:
+        warnings.warn(f"{problem}; the solution is that of a λ-balanced start", stacklevel=3)
+    return balance
+
+
+def balance_rounding(dtype: Any) -> float:
+    """The error of balance that is rounding."""
+    return max(_BALANCED, 100 * float(jnp.finfo(dtype).eps))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.theory.balanced.balance import Balance, layer_balance
-from dynascope.theory.balanced.solution import drift_matrix, gram, unit_rate_layers
+from dynascope.arguments import require_array, require_positive
+from dynascope.theory.balanced.balance import Balance, TwoLayers, require_balanced
+from dynascope.theory.balanced.rates import LayerRates
+from dynascope.theory.balanced.solution import drift_matrix
 from dynascope.theory.domain import covers
 
 __all__ = ["BalancedLimit", "balanced_limit"]
@@ -95,27 +95,25 @@ def balanced_limit(
         >>> balanced_limit([[0.1]], [[-0.1]], [[2.0]]).status
         'saddle'
     """
-    with jax.enable_x64(True):
-        options: dict[str, Any] = {"first_rate": first_rate, "second_rate": second_rate}
-        arrays = [np.asarray(each, np.float64) for each in (first, second, target_map)]
-        weights = arrays[0], arrays[1]
-        start = jax.device_get(gram(*weights, arrays[2], np.zeros(1), approximate=approximate, **options))
-        balance = layer_balance(*weights, **options)
-        drift = np.asarray(drift_matrix(jnp.asarray(arrays[2]), balance.value))
-        rates = jnp.asarray(first_rate, float), jnp.asarray(second_rate, float)
-        inner, outer = (
-            np.asarray(each) for each in unit_rate_layers(jnp.asarray(arrays[0]), jnp.asarray(arrays[1]), *rates)
-        )
+    first = require_array("first", first, (None, None))
+    second = require_array("second", second, (first.shape[1], None))
+    target = require_array("target_map", target_map, (first.shape[0], second.shape[1]))
+    require_positive(first_rate=first_rate, second_rate=second_rate)
+    rates: Any = np.asarray((first_rate, second_rate), np.float64)
+    layers: tuple[Any, Any] = (first, second)
+    balance = require_balanced(TwoLayers(*layers, LayerRates(*rates)), approximate)
+    drift = drift_matrix(target, balance.value, np)
+    ratio = float(np.sqrt(first_rate / second_rate))
+    inner, outer = first / np.sqrt(ratio), second * np.sqrt(ratio)
     factor, reachability, marginal = _last_factor(drift, np.concatenate([inner, outer.T]))
-    target, inputs = arrays[2], len(arrays[0])
-    inner, outer = factor[:inputs], factor[inputs:].T
+    inner, outer = factor[: len(first)], factor[len(first) :].T
     found = inner @ outer
     excess = float(np.sum((found - target) ** 2)) / 2
-    width = arrays[0].shape[1]
+    width = first.shape[1]
     best = float(np.sum(np.linalg.svd(target, compute_uv=False)[width:] ** 2)) / 2
     power = max(float(np.sum(target**2)), float(np.sum(factor**2)) ** 2, 1e-300)
-    moved = np.abs(inner @ inner.T * np.sqrt(first_rate / second_rate) - start.first[0]).max()
-    moved = max(moved, np.abs(found - start.product[0]).max())
+    moved = np.abs(inner @ inner.T * ratio - first @ first.T).max()
+    moved = max(moved, np.abs(found - first @ second).max())
     if moved < _ABSENT * np.sqrt(power):
         status = "static"
     elif excess > best + _ABSENT * power:
@@ -123,7 +121,6 @@ def balanced_limit(
     else:
         status = "power law" if marginal else "converges"
     clock = float(np.sqrt(first_rate * second_rate))
-    ratio = float(np.sqrt(first_rate / second_rate))
     kernel = clock * np.add.outer(np.linalg.eigvalsh(inner @ inner.T), np.linalg.eigvalsh(outer.T @ outer)).ravel()
     sharpness = clock * _sharpness(inner, outer, target)
     return BalancedLimit(
@@ -136,7 +133,7 @@ def balanced_limit(
         np.sort(kernel),
         sharpness,
         2 / sharpness if sharpness > 0 else np.inf,
-        jax.device_get(balance),
+        balance,
     )
 
 

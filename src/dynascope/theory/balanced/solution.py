@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require
-from dynascope.theory.balanced.balance import Balance, layer_balance, layers
+from dynascope.arguments import is_traced, nan_unless, real_value, require, require_broadcast, require_count
+from dynascope.theory.balanced.balance import Balance, TwoLayers, balance_of, balance_rounding, require_balanced
 from dynascope.theory.balanced.propagation import plan_steps, propagate
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
 
 __all__ = ["BalancedGram", "drift_matrix", "gram", "loss", "ntk", "product", "unit_rate_layers"]
 
-_BALANCED = 1e-8  # error of balance that is rounding
+_SHARE = 1e-6  # of the power that the map explains, by which the power of the targets may be rounded
 _covers = functools.partial(
     covers,
     network="two-layer linear, any widths",
@@ -81,12 +78,13 @@ def gram(
         approximate: Whether to take weights that are not λ-balanced as if they were, with the mean λ; `balance.error`
             of the result says how far they are, and so does a warning.
         steps: Number of steps from each time to the next, in each of which max|f|·√(η₁η₂)·Δ should stay below 4, f
-            being the eigenvalues of F. Found from the values if not given; needed where they are traced by JAX (then
-            times must increase).
+            being the eigenvalues of F; times must then increase. Found from the values if not given, as a power of two
+            in all, for each of which one program is compiled; needed where values are traced by JAX.
 
     Raises:
         InputError: Shapes that do not fit, values that are not finite, t < 0, a rate that is not positive, weights that
-            are not λ-balanced, or times that would need more than a million steps.
+            are not λ-balanced, or times that do not increase or would need more than a million steps. Where JAX traces
+            them, such values give NaN.
 
     References:
         Dominé, Anguita, Proca, Braun, Kunin, Mediano, Saxe, From Lazy to Rich, arXiv:2409.14623; derived anew without
@@ -100,47 +98,26 @@ def gram(
          [2.005 0.879]
          [2.    1.   ]]
     """
-    first, second = layers(first, second)
-    target_map = _map(target_map, first, second)
-    times = real_array("times", times, minimum=0)
-    require(
-        times.ndim == 1 and times.size > 0,
-        f"times has shape {times.shape}",
-        argument="times",
-        value=times.shape,
-        remedy="give a list of one time or more",
-    )
-    rates = real_array("first_rate", first_rate, above=0), real_array("second_rate", second_rate, above=0)
-    balance = layer_balance(first, second, first_rate=rates[0], second_rate=rates[1])
-    if not isinstance(balance.error, Tracer):
-        worst = float(jnp.max(balance.error))
-        balanced = worst <= max(_BALANCED, 100 * float(jnp.finfo(first.dtype).eps))
-        problem = f"W₂ W₂ᵀ − W₁ᵀ W₁ differs from λ I by {worst:.3g} of the size of the layers"
-        require(
-            balanced or approximate,
-            problem,
-            argument="second",
-            value=worst,
-            remedy="start λ-balanced (networks.balanced_linear), or pass approximate=True",
-        )
-        if not balanced:
-            warnings.warn(f"{problem}; the solution is that of a λ-balanced start", stacklevel=2)
-    known = not any(isinstance(each, Tracer) for each in (first, second, target_map, times, *rates))
+    network = TwoLayers.checked(first, second, first_rate, second_rate)
+    target_map = _map(target_map, network)
+    times = real_value("times", times, minimum=0, dimensions=1, last=(None,))
+    known = not any(map(is_traced, jax.tree.leaves(network)))
+    balance = require_balanced(network, approximate) if known else None
     if steps is None:
         require(
-            known,
+            known and not is_traced(target_map) and not is_traced(times),
             "the number of steps cannot be found from values that are traced",
             argument="steps",
             remedy="give the number of steps from each time to the next",
         )
-        drift = np.asarray(drift_matrix(target_map, balance.value))
-        speed = np.abs(np.linalg.eigvalsh(drift)).max(axis=-1) * np.sqrt(np.asarray(rates[0] * rates[1]))
+        assert balance is not None
+        rates = network.rates
+        drift = drift_matrix(np.asarray(target_map), balance.value, np)
+        speed = np.abs(np.linalg.eigvalsh(drift)).max(axis=-1) * np.sqrt(np.asarray(rates.first) * rates.second)
         durations, places = plan_steps(float(np.max(speed)), np.asarray(times))
     else:
-        gaps = jnp.diff(times, prepend=0.0)
-        durations, places = jnp.repeat(gaps / steps, steps), steps * np.arange(1, len(times) + 1)
-    found = _solve(first, second, target_map, *rates, balance.value, durations, places)
-    return BalancedGram(found[0], found[1], found[2], balance)
+        durations, places = _given_steps(times, steps)
+    return _solve(network, target_map, times, durations, places, approximate)
 
 
 @_covers(gives="the function at any time")
@@ -182,30 +159,25 @@ def loss(
         options: Further arguments of `gram`.
 
     Raises:
-        InputError: E‖y‖² below ‖Σ‖², or as `gram`.
+        InputError: E‖y‖² below ‖Σ‖², or as `gram`. Where JAX traces them, such values give NaN.
 
     Example:
         >>> with jax.enable_x64(True):
         ...     print(loss([[0.1]], [[0.1]], [[2.0]], np.array([0.0, 3.0]), target_power=4.5).round(4))
         [2.2301 0.25  ]
     """
-    found = product(first, second, target_map, times, **options)
-    target = real_array("target_map", target_map)
-    excess = jnp.sum((found - target[..., None, :, :]) ** 2, axis=(-2, -1)) / 2
-    if target_power is None:
-        return excess
-    explained = jnp.sum(target**2, axis=(-2, -1))
-    power = real_array("target_power", target_power)
-    if not isinstance(explained, Tracer) and not isinstance(power, Tracer):
-        least = float(jnp.max(explained))
+    target = real_value("target_map", target_map, last=(None, None))
+    power = None if target_power is None else real_value("target_power", target_power)
+    if not is_traced(target) and power is not None and not is_traced(power):
+        least = float(np.max(np.sum(np.asarray(target) ** 2, axis=(-2, -1))))
         require(
-            float(jnp.min(power)) >= least * (1 - 1e-6),
-            f"target_power is {float(jnp.min(power)):g}, and the map alone explains {least:g}",
+            float(np.min(power)) >= least * (1 - _SHARE),
+            f"target_power is {float(np.min(power)):g}, and the map alone explains {least:g}",
             argument="target_power",
-            value=float(jnp.min(power)),
+            value=float(np.min(power)),
             remedy="give the mean of ‖y‖² of targets whose whitened inputs have that map",
         )
-    return excess + (jnp.maximum(power - explained, 0) / 2)[..., None]
+    return _losses(product(first, second, target, times, **options), target, power)
 
 
 @_covers(gives="the neural tangent kernel at any time")
@@ -240,82 +212,115 @@ def ntk(
         ...     print(ntk([[0.1]], [[0.1]], [[2.0]], np.array([0.0, 9.0]), [[1.0]]).ravel().round(4))
         [0.02 4.  ]
     """
-    rates = {"first_rate": first_rate, "second_rate": second_rate}
-    found = gram(first, second, target_map, times, **rates, **options)
-    x = real_array("inputs", inputs)
-    require(
-        x.ndim == 2 and x.shape[1] == found.first.shape[-1],
-        f"inputs has shape {x.shape}",
-        argument="inputs",
-        value=x.shape,
-        remedy=f"give points of {found.first.shape[-1]} coordinates, one a row",
-    )
-    members = (..., None, None, None)
-    inner = jnp.asarray(second_rate)[members] * (x @ found.first @ x.T)
-    outer = jnp.asarray(first_rate)[members] * found.second
-    points, outputs = len(x), outer.shape[-1]
-    kernel = jnp.einsum("ab,...ij->...aibj", jnp.eye(outputs, dtype=x.dtype), inner)
-    kernel += jnp.einsum("...ab,ij->...aibj", outer, x @ x.T)
-    return kernel.reshape(*kernel.shape[:-4], points * outputs, points * outputs)
+    network = TwoLayers.checked(first, second, first_rate, second_rate)
+    x = real_value("inputs", inputs, dimensions=2, last=(None, network.first.shape[-2]))
+    found = gram(first, second, target_map, times, first_rate=first_rate, second_rate=second_rate, **options)
+    return _kernel(found, network, x)
 
 
-def unit_rate_layers(first: Array, second: Array, first_rate: Array, second_rate: Array) -> tuple[Array, Array]:
+def unit_rate_layers(network: TwoLayers) -> tuple[Array, Array]:
     """U₁ = (η₂/η₁)^¼ W₁ and U₂ = (η₁/η₂)^¼ W₂, which follow the flow of unit rates in the time √(η₁η₂) t."""
-    ratio = ((second_rate / first_rate) ** 0.25)[..., None, None]
-    return ratio * first, second / ratio
+    rates = network.rates
+    ratio = ((rates.second / rates.first) ** 0.25)[..., None, None]
+    return ratio * network.first, network.second / ratio
 
 
-def drift_matrix(target_map: Array, balance: Array) -> Array:
-    """F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]]."""
+def drift_matrix(target_map: Any, balance: Any, numbers: Any = jnp) -> Any:
+    """F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]], in the arrays of jax.numpy or of NumPy."""
     inputs, outputs = target_map.shape[-2:]
-    diagonal = jnp.concatenate([-jnp.ones(inputs), jnp.ones(outputs)]).astype(target_map.dtype) / 2
-    size = inputs + outputs
-    leading = jnp.broadcast_shapes(target_map.shape[:-2], jnp.shape(balance))
-    target_map = jnp.broadcast_to(target_map, (*leading, inputs, outputs))
-    drift = jnp.zeros((*leading, size, size), target_map.dtype)
-    drift = drift.at[..., :inputs, inputs:].set(target_map)
-    drift = drift.at[..., inputs:, :inputs].set(jnp.swapaxes(target_map, -1, -2))
-    return drift + jnp.asarray(balance)[..., None, None] * jnp.diag(diagonal)
+    leading = np.broadcast_shapes(target_map.shape[:-2], balance.shape)
+    target_map = numbers.broadcast_to(target_map, (*leading, inputs, outputs))
+    half = numbers.broadcast_to(balance[..., None, None] / 2, (*leading, 1, 1))
+    rows = (
+        numbers.concatenate([-half * numbers.eye(inputs, dtype=target_map.dtype), target_map], axis=-1),
+        numbers.concatenate(
+            [numbers.swapaxes(target_map, -1, -2), half * numbers.eye(outputs, dtype=target_map.dtype)], axis=-1
+        ),
+    )
+    return numbers.concatenate(rows, axis=-2)
 
 
-@jax.jit
+def _given_steps(times: Any, steps: int) -> tuple[Any, np.ndarray]:
+    """As `plan_steps`, for a number of steps from each time to the next; steps of no length where times decrease."""
+    require_count(steps=steps)
+    numbers = jnp if is_traced(times) else np
+    gaps = numbers.diff(times, prepend=0.0)
+    require(
+        is_traced(times) or bool(np.all(gaps >= 0)),
+        "times do not increase, as they must where the number of steps is given",
+        argument="times",
+        value=times.shape,
+        remedy="sort them, or leave steps out",
+    )
+    return numbers.repeat(gaps / steps, steps), steps * np.arange(1, len(times) + 1)
+
+
+@functools.partial(jax.jit, static_argnames="approximate")
 def _solve(
-    first: Array,
-    second: Array,
-    target_map: Array,
-    first_rate: Array,
-    second_rate: Array,
-    balance: Array,
-    durations: Array,
-    places: Array,
-) -> tuple[Array, Array, Array]:
-    def solve(first, second, target_map, first_rate, second_rate, balance, durations, places):
-        inner, outer = unit_rate_layers(first, second, first_rate, second_rate)
+    network: TwoLayers, target_map: Array, times: Array, durations: Array, places: Array, approximate: bool
+) -> BalancedGram:
+    def solve(inner, outer, clock, ratio, target_map, balance, durations, places):
         start = jnp.concatenate([inner, outer.T])
-        clock = jnp.sqrt(first_rate * second_rate)
         factors = propagate(start, drift_matrix(target_map, balance), clock * durations)[places]
-        inner, outer = factors[:, : len(first)], factors[:, len(first) :]
-        ratio = jnp.sqrt(first_rate / second_rate)
+        inner, outer = factors[:, : len(inner)], factors[:, len(inner) :]
 
         def products(one, other):
             return jnp.einsum("tih,tjh->tij", one, other)
 
         return products(inner, inner) * ratio, products(inner, outer), products(outer, outer) / ratio
 
-    signature = "(d,h),(h,c),(d,c),(),(),(),(s),(t)->(t,d,d),(t,d,c),(t,c,c)"
-    return jnp.vectorize(solve, signature=signature)(
-        first, second, target_map, first_rate, second_rate, balance, durations, places
+    dtype = jnp.result_type(network.first, network.second)
+    network = network._replace(first=network.first.astype(dtype), second=network.second.astype(dtype))
+    balance, rates = balance_of(network), network.rates
+    signature = "(d,h),(h,c),(),(),(d,c),(),(s),(t)->(t,d,d),(t,d,c),(t,c,c)"
+    found = jnp.vectorize(solve, signature=signature)(
+        *unit_rate_layers(network),
+        jnp.sqrt(rates.first * rates.second),
+        jnp.sqrt(rates.first / rates.second),
+        target_map.astype(dtype),
+        balance.value,
+        durations,
+        places,
     )
+    valid = network.valid & jnp.all(jnp.isfinite(target_map), axis=(-2, -1))
+    if not approximate:
+        valid = valid & (balance.error <= balance_rounding(dtype))
+    ordered = jnp.cumsum(~(durations >= 0))[places - 1] == 0
+    first, product, second = nan_unless(valid[..., None] & jnp.isfinite(times) & (times >= 0) & ordered, found)
+    return BalancedGram(first, product, second, balance)
 
 
-def _map(target_map: ArrayLike, first: Array, second: Array) -> Array:
-    target_map = real_array("target_map", target_map)
-    shape = (first.shape[-2], second.shape[-1])
-    require(
-        target_map.ndim >= 2 and target_map.shape[-2:] == shape,
-        f"target_map has shape {target_map.shape}",
-        argument="target_map",
-        value=target_map.shape,
-        remedy=f"give E[x yᵀ] of shape {shape}",
+@jax.jit
+def _losses(found: Array, target: Array, power: Array | None) -> Array:
+    excess = jnp.sum((found - target[..., None, :, :]) ** 2, axis=(-2, -1)) / 2
+    if power is None:
+        return excess
+    explained = jnp.sum(target**2, axis=(-2, -1))
+    rest = nan_unless(power >= explained * (1 - _SHARE), jnp.maximum(power - explained, 0) / 2)
+    return excess + rest[..., None]
+
+
+@jax.jit
+def _kernel(found: BalancedGram, network: TwoLayers, x: Array) -> Array:
+    first_rate, second_rate = (jnp.asarray(rate)[..., None, None, None] for rate in network.rates)
+    inner = second_rate * (x @ found.first @ x.T)
+    outer = first_rate * found.second
+    points, outputs = len(x), outer.shape[-1]
+    kernel = jnp.einsum("ab,...ij->...aibj", jnp.eye(outputs, dtype=x.dtype), inner)
+    kernel += jnp.einsum("...ab,ij->...aibj", outer, x @ x.T)
+    kernel = kernel.reshape(*kernel.shape[:-4], points * outputs, points * outputs)
+    return nan_unless(jnp.all(jnp.isfinite(x)), kernel)
+
+
+def _map(target_map: ArrayLike, network: TwoLayers) -> Any:
+    """Σ, checked against the layers."""
+    first, second, rates = network
+    known = real_value("target_map", target_map, last=(first.shape[-2], second.shape[-1]))
+    require_broadcast(
+        first=first.shape[:-2],
+        second=second.shape[:-2],
+        first_rate=np.shape(rates.first),
+        second_rate=np.shape(rates.second),
+        target_map=known.shape[:-2],
     )
-    return target_map.astype(first.dtype)
+    return known

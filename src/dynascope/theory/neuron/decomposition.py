@@ -7,12 +7,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
-from dynascope.errors import InputError
-from dynascope.theory.modes.growth import real_array
-from dynascope.theory.neuron.function_space import polar, require_vector
+from dynascope.theory.neuron.chart import polar
+from dynascope.theory.neuron.state import TargetedNeuron
 
 __all__ = ["Decomposition", "decompose"]
 
@@ -57,49 +55,15 @@ class Decomposition(NamedTuple):
     shrinking: Float[Array, ...]
 
 
-def decompose(
-    initial_output: Real[ArrayLike, ...],
-    initial_weights: Real[ArrayLike, "... d"],
-    target: Real[ArrayLike, "... d"],
-    output_rate: Real[ArrayLike, ...],
-    weight_rate: Real[ArrayLike, ...],
-) -> Decomposition:
-    """Check the start and take it apart; the leading dimensions of all arguments broadcast."""
-    a, w = real_array("initial_output", initial_output), require_vector("initial_weights", initial_weights)
-    beta = require_vector("target", target, w.shape[-1])
-    eta_a, eta_w = real_array("output_rate", output_rate, above=0), real_array("weight_rate", weight_rate, above=0)
-    dtype = jnp.result_type(a, w, beta, eta_a, eta_w)
-    shapes = {
-        "initial_weights": w.shape[:-1],
-        "initial_output": a.shape,
-        "target": beta.shape[:-1],
-        "output_rate": eta_a.shape,
-        "weight_rate": eta_w.shape,
-    }
-    batch = broadcast(**shapes)
-    scalars = (jnp.broadcast_to(value.astype(dtype), batch) for value in (a, eta_a, eta_w))
-    vectors = (jnp.broadcast_to(value.astype(dtype), (*batch, w.shape[-1])) for value in (w, beta))
-    return _decompose(*scalars, *vectors)
-
-
-def broadcast(**shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The common shape, or `InputError` with the name of the first argument that does not fit those before it."""
-    common = ()
-    for name, shape in shapes.items():
-        try:
-            common = jnp.broadcast_shapes(common, shape)
-        except ValueError:
-            raise InputError(
-                f"{name} is for a batch of shape {shape} and what stands before it for one of {common}",
-                argument=name,
-                value=shape,
-                remedy="give batch dimensions that broadcast",
-            ) from None
-    return common
-
-
-@jax.jit
-def _decompose(a: Array, eta_a: Array, eta_w: Array, w: Array, beta: Array) -> Decomposition:
+def decompose(start: TargetedNeuron) -> Decomposition:
+    """Take a checked start apart, in one precision and of the common shape."""
+    neuron = start.neuron
+    (eta_w, eta_a), batch = neuron.rates, start.valid.shape
+    dtype = jnp.result_type(*jax.tree.leaves(start))
+    a, eta_a, eta_w = (jnp.broadcast_to(value.astype(dtype), batch) for value in (neuron.output, eta_a, eta_w))
+    w, beta = (
+        jnp.broadcast_to(value.astype(dtype), (*batch, value.shape[-1])) for value in (neuron.weights, start.target)
+    )
     rounding = jnp.finfo(a.dtype).eps
     ratio = (eta_w / eta_a) ** 0.25
     output, weights = a * ratio, w / ratio[..., None]

@@ -13,19 +13,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import require
-from dynascope.errors import InputError
+from dynascope.arguments import is_traced, nan_unless, real_times, real_value, require, require_broadcast
+from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
+from dynascope.theory.neuron.chart import MOST_STEPS, chart_at, integrate, parts, polar
 
-__all__ = ["FunctionSpacePath", "function_space_flow", "preconditioner"]
+__all__ = ["FunctionSpacePath", "MapStart", "function_space_flow", "preconditioner", "preconditioner_of", "samples"]
 
 _REFERENCE = "arXiv:2406.06158"
-_MOST_STEPS = 2**16
 
 
 class FunctionSpacePath(NamedTuple):
@@ -40,40 +38,6 @@ class FunctionSpacePath(NamedTuple):
     coefficients: Float[Array, "... d"]
     loss: Float[Array, ...]
     reversed: Bool[Array, ...]
-
-
-class Chart(NamedTuple):
-    """Constants of the coordinates (q, ξ) in which the flow has no singular point: β = (C g − D/g) ε q, g = exp ξ.
-
-    Attributes:
-        start: C − D.
-        growing: C.
-        shrinking: D, zero unless the imbalance is negative.
-        unit: ε, the size of the direction at the start, so that q is of order one.
-        rate: κ.
-    """
-
-    start: Array
-    growing: Array
-    shrinking: Array
-    unit: Array
-    rate: Array
-
-    def coefficients(self, state: tuple[Array, Array]) -> Array:
-        """β at a state (q, ξ)."""
-        direction, log_growth = state
-        return self.radius(log_growth)[..., None] * self.unit * direction
-
-    def radius(self, log_growth: Array) -> Array:
-        """C g − D/g, which has the sign of a(t)/a(0), without cancellation at small starts."""
-        rest = jnp.where(log_growth >= 0, self.growing, self.shrinking)
-        return self.start * jnp.exp(-jnp.abs(log_growth)) + 2 * rest * jnp.sinh(log_growth)
-
-    def turning(self, log_growth: Array) -> Array:
-        """τ = (√(C g) − √(D/g)) / (√(C g) + √(D/g))."""
-        grown = jnp.sqrt(self.growing) * jnp.exp(log_growth / 2)
-        shrunk = jnp.sqrt(self.shrinking) * jnp.exp(-log_growth / 2)
-        return self.radius(log_growth) / (grown + shrunk) ** 2
 
 
 @covers(
@@ -109,7 +73,7 @@ def preconditioner(
 
     Raises:
         InputError: A value that is not finite, a rate that is not positive, or β = 0 with δ ≤ 0, where M depends on
-            the direction of w, which β does not tell. For values traced by JAX, which are not known, M is then NaN.
+            the direction of w, which β does not tell. Where JAX traces them, such values give NaN.
 
     References:
         Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 3.
@@ -120,16 +84,7 @@ def preconditioner(
         >>> preconditioner(np.array([1.0, 0.0]), -1.5).round(3).tolist()
         [[2.5, 0.0], [0.0, 0.5]]
     """
-    beta, delta = require_vector("coefficients", coefficients), real_array("imbalance", imbalance)
-    kappa = rate_of(output_rate, weight_rate)
-    require_direction("coefficients", beta, delta)
-    size, direction = polar(beta)
-    output_part, weight_part = parts(size, delta, kappa)
-    matrix = (
-        output_part[..., None, None] * jnp.eye(beta.shape[-1], dtype=beta.dtype)
-        + weight_part[..., None, None] * direction[..., :, None] * direction[..., None, :]
-    )
-    return jnp.where(((size == 0) & (delta <= 0))[..., None, None], jnp.nan, matrix)
+    return _preconditioner(MapStart.checked("coefficients", coefficients, imbalance, output_rate, weight_rate))
 
 
 @covers(
@@ -173,7 +128,8 @@ def function_space_flow(
 
     Raises:
         InputError: A value that is not finite, shapes that do not fit, t < 0, a rate that is not positive, β(0) = 0
-            with δ ≤ 0, or times so long that they need more than 65536 steps (not checked on values traced by JAX).
+            with δ ≤ 0, or times so long that they need more than 65536 steps. Where JAX traces them, such values give
+            NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 3; the regular form is ours.
@@ -186,32 +142,107 @@ def function_space_flow(
         >>> path.coefficients[1].round(6).tolist(), bool(path.loss[1] < 1e-12)
         ([-0.179373, 0.102393, -0.92302, 0.974587], True)
     """
-    t = real_array("times", times, minimum=0)
-    require(t.ndim <= 1, f"times has shape {t.shape}", argument="times", value=t.shape, remedy="give a row of times")
     x, y = samples(inputs, targets)
-    beta, delta = require_vector("coefficients", coefficients, x.shape[1]), real_array("imbalance", imbalance)
-    kappa = rate_of(output_rate, weight_rate)
-    require_direction("coefficients", beta, delta)
-    dtype = jnp.result_type(t, x, y, beta, delta, kappa)
-    t, x, y, beta, delta, kappa = (value.astype(dtype) for value in (t, x, y, beta, delta, kappa))
-    path = _flow(jnp.atleast_1d(t), x, y, beta, delta, kappa)
-    if not isinstance(path.loss, Tracer) and not np.isfinite(path.loss).all():
-        raise InputError(
-            f"the flow until time {float(np.max(np.asarray(t))):.6g} needs more than {_MOST_STEPS} steps",
+    start = MapStart.checked("coefficients", coefficients, imbalance, output_rate, weight_rate, length=x.shape[1])
+    path = _flow(real_times(times), x, y, start)
+    if not is_traced(path.loss):
+        last = float(np.max(times, initial=0.0))
+        require(
+            np.isfinite(path.loss).all(),
+            f"the flow until time {last:.6g} needs more than {MOST_STEPS} steps",
             argument="times",
-            value=float(np.max(np.asarray(t))),
+            value=last,
             remedy="ask for earlier times, or for the limit that interpolator gives",
         )
-    return path if t.ndim else FunctionSpacePath(path.coefficients[..., 0, :], path.loss[..., 0], path.reversed[..., 0])
+    return path
+
+
+class MapStart(NamedTuple):
+    """A map and the imbalance of the weights behind it, or a batch; still in NumPy where they are known.
+
+    Attributes:
+        coefficients: β, shape (..., d).
+        imbalance: δ, which with the rates broadcasts with the leading dimensions of β.
+        rates: η_w of the first layer and η_a of the second.
+    """
+
+    coefficients: Float[Array, "... d"]
+    imbalance: Float[Array, ...]
+    rates: LayerRates
+
+    @classmethod
+    def checked(
+        cls, name: str, coefficients: Any, imbalance: Any, output_rate: Any, weight_rate: Any, *, length: Any = None
+    ) -> MapStart:
+        """A map of which the direction of the weights is known, by the name of its argument."""
+        beta, delta = real_value(name, coefficients, last=(length,)), real_value("imbalance", imbalance)
+        rates = LayerRates.checked(weight_rate=weight_rate, output_rate=output_rate)
+        require_broadcast(
+            **{name: beta.shape[:-1]},
+            imbalance=np.shape(delta),
+            weight_rate=np.shape(rates.first),
+            output_rate=np.shape(rates.second),
+        )
+        if not is_traced(beta) and not is_traced(delta):
+            require(
+                not np.any((np.asarray(beta) == 0).all(axis=-1) & (np.asarray(delta) <= 0)),
+                f"{name} is zero and imbalance is not positive",
+                argument=name,
+                value=0.0,
+                remedy="give a nonzero map, whose direction is that of the weights",
+            )
+        return cls(beta, delta, rates)
+
+    @property
+    def valid(self) -> Bool[Array, ...]:
+        """Whether all is finite, the rates positive and the direction of the weights known."""
+        finite = jnp.all(jnp.isfinite(self.coefficients), axis=-1) & jnp.isfinite(self.imbalance)
+        return finite & self.rates.valid & (jnp.any(self.coefficients != 0, axis=-1) | (self.imbalance > 0))
+
+
+def samples(inputs: Any, targets: Any) -> tuple[Any, Any]:
+    """X of shape (n, d) and y of shape (n,) or (n, 1), checked."""
+    x, y = real_value("inputs", inputs, dimensions=2, last=(None, None)), real_value("targets", targets)
+    require(
+        np.shape(y) in ((len(x),), (len(x), 1)),
+        f"targets has shape {np.shape(y)} for {len(x)} samples",
+        argument="targets",
+        value=np.shape(y),
+        remedy="give one number for each sample",
+    )
+    return x, y
+
+
+def preconditioner_of(beta: Array, delta: Array, kappa: Array) -> Array:
+    """M of a nonzero map."""
+    size, direction = polar(beta)
+    output_part, weight_part = parts(size, delta, kappa)
+    return (
+        output_part[..., None, None] * jnp.eye(beta.shape[-1], dtype=beta.dtype)
+        + weight_part[..., None, None] * direction[..., :, None] * direction[..., None, :]
+    )
 
 
 @jax.jit
-def _flow(times: Array, x: Array, y: Array, beta: Array, delta: Array, kappa: Array) -> FunctionSpacePath:
-    batch = jnp.broadcast_shapes(beta.shape[:-1], delta.shape, kappa.shape)
-    order = jnp.argsort(times)
-    ordered = times[order]
+def _preconditioner(start: MapStart) -> Array:
+    matrix = preconditioner_of(start.coefficients, start.imbalance, start.rates.clock)
+    return nan_unless(start.valid, matrix)
 
-    def one(beta: Array, delta: Array, kappa: Array) -> FunctionSpacePath:
+
+@jax.jit
+def _flow(times: Array, x: Array, y: Array, start: MapStart) -> FunctionSpacePath:
+    y, timely = y.reshape(-1), jnp.isfinite(times) & (times >= 0)
+    valid = start.valid & jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(y))
+    dtype = jnp.result_type(times, x, y, *jax.tree.leaves(start))
+    t = jnp.where(timely, times, 0).astype(dtype).reshape(-1)
+    x, y, beta, delta, kappa = (
+        value.astype(dtype) for value in (x, y, start.coefficients, start.imbalance, start.rates.clock)
+    )
+    batch = valid.shape
+    order = jnp.argsort(t)
+
+    def one(beta: Array, delta: Array, kappa: Array, valid: Array) -> FunctionSpacePath:
+        ordered = jnp.where(valid, t[order], 0)
         chart, start = chart_at(x, y, *polar(beta), delta, kappa)
         solution = integrate(x, y, chart, start, ordered[-1], saveat=diffrax.SaveAt(ts=ordered))
         assert solution.ys is not None
@@ -222,125 +253,9 @@ def _flow(times: Array, x: Array, y: Array, beta: Array, delta: Array, kappa: Ar
 
     flat = (
         jnp.broadcast_to(beta, (*batch, beta.shape[-1])).reshape(-1, beta.shape[-1]),
-        *(jnp.broadcast_to(value, batch).ravel() for value in (delta, kappa)),
+        *(jnp.broadcast_to(value, batch).ravel() for value in (delta, kappa, valid)),
     )
-    path = jax.vmap(one)(*flat)
-    return FunctionSpacePath(*(values.reshape(*batch, *values.shape[1:]) for values in path))
-
-
-def chart_at(
-    x: Array, y: Array, size: Array, direction: Array, delta: Array, kappa: Array
-) -> tuple[Chart, tuple[Array, Array]]:
-    """The coordinates that suit a start at β = size · direction, and the start in them."""
-    beta = size * direction
-    output_part, weight_part = parts(size, delta, kappa)
-    upstream = delta >= 0
-    growing = jnp.where(upstream, output_part, (output_part + weight_part) / 2 + kappa * size) / kappa
-    growing = jnp.where(upstream, growing, growing / 2)
-    shrinking = jnp.where(upstream, 0, (delta / (4 * kappa)) ** 2 / growing)
-    # In the lazy regime e = κβ/P is small; its unit is the largest that the map or its change can be.
-    power = jnp.mean(jnp.sum(x**2, axis=1))
-    reach = jnp.linalg.norm(x.T @ (x @ beta - y)) / (len(x) * jnp.where(power == 0, 1, power))
-    unit = jnp.where(upstream, jnp.clip(jnp.maximum(size, reach) / growing, 1e-30, 1), 1.0)
-    start = jnp.where(upstream, beta / growing, direction) / unit
-    chart = Chart(jnp.where(upstream, growing, size), growing, shrinking, unit, kappa)
-    return chart, (start, jnp.zeros_like(size))
-
-
-def integrate(
-    x: Array, y: Array, chart: Chart, start: tuple[Array, Array], duration: Array, **options: Any
-) -> diffrax.Solution:
-    """Follow the flow in the coordinates of a chart until the duration."""
-
-    def velocity(t: Any, state: tuple[Array, Array], arguments: Any) -> tuple[Array, Array]:
-        direction, log_growth = state
-        gradient = x.T @ (x @ chart.coefficients(state) - y) / len(x)
-        along = chart.unit * (direction @ gradient)
-        turned = gradient / chart.unit - along * direction
-        return -chart.rate * chart.turning(log_growth) * turned, -2 * chart.rate * along
-
-    rounding = 1e2 * float(jnp.finfo(x.dtype).eps)
-    return diffrax.diffeqsolve(
-        diffrax.ODETerm(velocity),
-        diffrax.Dopri8(),
-        jnp.zeros_like(duration),
-        duration,
-        None,
-        start,
-        stepsize_controller=diffrax.PIDController(rtol=max(1e-11, rounding), atol=max(1e-12, rounding / 10)),
-        max_steps=_MOST_STEPS,
-        throw=False,
-        **options,
-    )
-
-
-def parts(size: Array, delta: Array, kappa: Array) -> tuple[Array, Array]:
-    """η_w a² = (R + δ)/2 and η_a ‖w‖² = (R − δ)/2 for ‖β‖ = size, without cancellation."""
-    large = (jnp.hypot(delta, 2 * kappa * size) + jnp.abs(delta)) / 2
-    known = large > 0
-    small = kappa * size * (kappa * size / jnp.where(known, large, 1))
-    upstream = delta >= 0
-    return jnp.where(upstream, large, small), jnp.where(upstream, small, large)
-
-
-def polar(vector: Array) -> tuple[Array, Array]:
-    """‖v‖ and v/‖v‖ along the last axis, without underflow; the direction of zero is zero."""
-    largest = jax.lax.stop_gradient(jnp.max(jnp.abs(vector), axis=-1))
-    nonzero = largest > 0
-    scaled = vector / jnp.where(nonzero, largest, 1)[..., None]
-    norm = jnp.sqrt(jnp.where(nonzero, jnp.sum(scaled**2, axis=-1), 1))
-    return jnp.where(nonzero, norm, 0) * largest, scaled / norm[..., None]
-
-
-def rate_of(output_rate: Real[ArrayLike, ...], weight_rate: Real[ArrayLike, ...]) -> Array:
-    """κ = √(η_a η_w)."""
-    return jnp.sqrt(real_array("output_rate", output_rate, above=0)) * jnp.sqrt(
-        real_array("weight_rate", weight_rate, above=0)
-    )
-
-
-def samples(inputs: Real[ArrayLike, "n d"], targets: Real[ArrayLike, ...]) -> tuple[Array, Array]:
-    """X of shape (n, d) and y of shape (n,), checked."""
-    x, y = real_array("inputs", inputs), real_array("targets", targets)
-    require(
-        x.ndim == 2 and min(x.shape) > 0,
-        f"inputs has shape {x.shape}",
-        argument="inputs",
-        value=x.shape,
-        remedy="give one sample a row",
-    )
-    require(
-        y.shape in ((len(x),), (len(x), 1)),
-        f"targets has shape {y.shape} for {len(x)} samples",
-        argument="targets",
-        value=y.shape,
-        remedy="give one number for each sample",
-    )
-    return x, y.reshape(-1)
-
-
-def require_direction(name: str, beta: Array, delta: Array) -> None:
-    """Raise `InputError` where the map is zero and the imbalance does not make up for its missing direction."""
-    if isinstance(beta, Tracer) or isinstance(delta, Tracer):
-        return
-    lost = (np.asarray(beta) == 0).all(axis=-1) & (np.asarray(delta) <= 0)
-    require(
-        not lost.any(),
-        f"{name} is zero and imbalance is not positive",
-        argument=name,
-        value=0.0,
-        remedy="give a nonzero map, whose direction is that of the weights",
-    )
-
-
-def require_vector(name: str, value: Real[ArrayLike, "... d"], length: int | None = None) -> Array:
-    """The value as an array of vectors, of that length if one is given, checked."""
-    vector = real_array(name, value)
-    require(
-        vector.ndim >= 1 and vector.shape[-1] > 0 and length in (None, vector.shape[-1]),
-        f"{name} has shape {vector.shape}",
-        argument=name,
-        value=vector.shape,
-        remedy="give one number for each input" if length is None else f"give {length} numbers, one for each input",
-    )
-    return vector
+    path = jax.tree.map(lambda values: values.reshape(*batch, *values.shape[1:]), jax.vmap(one)(*flat))
+    path = nan_unless(valid[..., None] & timely.reshape(-1) & jnp.isfinite(path.loss), path)
+    single = times.ndim == 0
+    return jax.tree.map(lambda values: jnp.squeeze(values, axis=len(batch)), path) if single else path

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
+from dynascope.arguments import nan_unless, real_value, require_broadcast
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
-from dynascope.theory.neuron.function_space import (
-    chart_at,
-    integrate,
-    parts,
-    polar,
-    rate_of,
-    require_direction,
-    require_vector,
-    samples,
-)
+from dynascope.theory.neuron.chart import parts, polar
+from dynascope.theory.neuron.final_sign import ROUNDING, followed_sign, whitened_sign
+from dynascope.theory.neuron.function_space import MapStart, samples
+from dynascope.theory.neuron.state import Neuron
 
 __all__ = ["Interpolator", "implicit_bias_objective", "interpolator"]
 
 _ISOTROPIC = 1e-8  # relative deviation of XᵀX from a multiple of a projection below which the closed form decides
-_ROUNDING = 1e-12  # relative size below which a force, or the component c₊ that leaves the saddle, counts as zero
 _UNSEEN = 1e-6  # share of the targets' power outside the range of the inputs that is worth a warning
-_LONGEST = 1e6  # time after which a start counts as caught by the saddle, in units of the slowest time scale
 
 
 class Interpolator(NamedTuple):
@@ -127,7 +117,8 @@ def interpolator(
         respect to all but the rank of X.
 
     Raises:
-        InputError: A value that is not finite, shapes that do not fit, or a rate that is not positive.
+        InputError: A value that is not finite, shapes that do not fit, or a rate that is not positive. Where JAX traces
+            them, such values give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, theorem 3.1, which extends Azulay et al., arXiv:2102.09769, theorem 2. The
@@ -141,20 +132,8 @@ def interpolator(
         ([-0.179373, 0.102393, -0.92302, 0.974587], 1.154701, 'converges')
     """
     x, y = samples(inputs, targets)
-    a, w = real_array("initial_output", initial_output), require_vector("initial_weights", initial_weights, x.shape[1])
-    eta_a, eta_w = real_array("output_rate", output_rate, above=0), real_array("weight_rate", weight_rate, above=0)
-    dtype = jnp.result_type(x, y, a, w, eta_a, eta_w)
-    x, y, a, w, eta_a, eta_w = (value.astype(dtype) for value in (x, y, a, w, eta_a, eta_w))
-    batch = jnp.broadcast_shapes(a.shape, w.shape[:-1], eta_a.shape, eta_w.shape)
-    a, eta_a, eta_w = (jnp.broadcast_to(value, batch) for value in (a, eta_a, eta_w))
-    w = jnp.broadcast_to(w, (*batch, w.shape[-1]))
-
-    outset = _outset(x, y, a, w, eta_a, eta_w)
-    sign = outset.sign
-    if isinstance(outset.certain, Tracer) or not np.all(outset.certain):
-        start = (x, outset.output, outset.seen, outset.imbalance, outset.least, outset.certain)
-        sign = jnp.where(outset.certain, sign, _followed_sign(*map(jax.lax.stop_gradient, start)))
-    return _ending(x, y, eta_a, eta_w, outset, sign)
+    state = {"initial_output": initial_output, "initial_weights": initial_weights}
+    return _interpolator(x, y, Neuron.checked(output_rate, weight_rate, inputs=x.shape[1], **state))
 
 
 @covers(
@@ -193,7 +172,7 @@ def implicit_bias_objective(
 
     Raises:
         InputError: A value that is not finite, shapes that do not fit, a rate that is not positive, or β₀ = 0 with
-            δ ≤ 0. For values traced by JAX the last is not known, and the objective is then NaN.
+            δ ≤ 0. Where JAX traces them, such values give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, theorem 3.1, with learning rates.
@@ -203,16 +182,29 @@ def implicit_bias_objective(
         >>> print(f"{implicit_bias_objective(start, start, -0.05):.6f}")
         -0.058926
     """
-    beta = require_vector("coefficients", coefficients)
-    first = require_vector("initial_coefficients", initial_coefficients, beta.shape[-1])
-    delta, kappa = real_array("imbalance", imbalance), rate_of(output_rate, weight_rate)
-    require_direction("initial_coefficients", first, delta)
-    (size, _), (first_size, direction) = polar(beta), polar(first)
+    beta = real_value("coefficients", coefficients, last=(None,))
+    start = MapStart.checked(
+        "initial_coefficients", initial_coefficients, imbalance, output_rate, weight_rate, length=beta.shape[-1]
+    )
+    require_broadcast(
+        coefficients=beta.shape[:-1],
+        initial_coefficients=start.coefficients.shape[:-1],
+        imbalance=np.shape(start.imbalance),
+        output_rate=np.shape(start.rates.second),
+        weight_rate=np.shape(start.rates.first),
+    )
+    return _objective(beta, start)
+
+
+@jax.jit
+def _objective(beta: Array, start: MapStart) -> Array:
+    delta, kappa = start.imbalance, start.rates.clock
+    (size, _), (first_size, direction) = polar(beta), polar(start.coefficients)
     root, _ = _root_parts(size, delta, kappa)
     _, weight_root = _root_parts(first_size, delta, kappa)
     potential = (jnp.hypot(delta, 2 * kappa * size) - 2 * delta) * root / 3
     objective = potential - kappa * weight_root * jnp.sum(direction * beta, axis=-1)
-    return jnp.where((first_size == 0) & (delta <= 0), jnp.nan, objective)
+    return nan_unless(start.valid & jnp.all(jnp.isfinite(beta), axis=-1), objective)
 
 
 def _root_parts(size: Array, delta: Array, kappa: Array) -> tuple[Array, Array]:
@@ -248,12 +240,33 @@ class _Outset(NamedTuple):
 
 
 @jax.jit
+def _interpolator(x: Array, y: Array, neuron: Neuron) -> Interpolator:
+    (a, w, rates), known = neuron, jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(y))
+    valid = known & neuron.valid
+    dtype, batch = jnp.result_type(x, y, a, w, *rates), valid.shape
+    x, y = x.astype(dtype), y.astype(dtype).reshape(-1)
+    a, eta_w, eta_a = (jnp.broadcast_to(value.astype(dtype), batch) for value in (a, *rates))
+    w = jnp.broadcast_to(w.astype(dtype), (*batch, w.shape[-1]))
+
+    outset = _outset(x, y, a, w, eta_a, eta_w)
+    # What is no number is not followed.
+    outset = outset._replace(certain=outset.certain | ~valid)
+    start = (x, outset.output, outset.seen, outset.imbalance, outset.least, outset.certain)
+    followed = jax.lax.cond(
+        jnp.all(outset.certain), lambda *_: outset.sign, followed_sign, *map(jax.lax.stop_gradient, start)
+    )
+    end = _ending(x, y, eta_a, eta_w, outset, jnp.where(outset.certain, outset.sign, followed))
+    kinds = nan_unless(known, end._asdict())
+    batched = ("coefficients", "output_weight", "imbalance")
+    return Interpolator(**kinds | nan_unless(valid, {name: kinds[name] for name in batched}))
+
+
 def _outset(x: Array, y: Array, a: Array, w: Array, eta_a: Array, eta_w: Array) -> _Outset:
     ratio = (eta_w / eta_a) ** 0.25
     a, w = a * ratio, w / ratio[..., None]
     inverse = jnp.linalg.pinv(x)
     least = inverse @ y
-    no_target = jnp.linalg.norm(x @ least) <= _ROUNDING * jnp.linalg.norm(y)
+    no_target = jnp.linalg.norm(x @ least) <= ROUNDING * jnp.linalg.norm(y)
     least = jnp.where(no_target, 0, least)
     seen = (w @ x.T) @ inverse.T
     seen_size, _ = polar(seen)
@@ -266,13 +279,13 @@ def _outset(x: Array, y: Array, a: Array, w: Array, eta_a: Array, eta_w: Array) 
     isotropic = jnp.sum((x.T - inverse * power / jnp.sum(x * inverse.T)) ** 2) <= _ISOTROPIC**2 * power
     closed = isotropic & ~no_target
     keeps = no_target | below | (imbalance > 0) | ((imbalance == 0) & (a != 0))
-    sign = jnp.where(closed, _whitened_sign(least, a, seen, imbalance), jnp.sign(a))
+    sign = jnp.where(closed, whitened_sign(least, a, seen, imbalance), jnp.sign(a))
 
     # ȧ ∝ w·γ and ẇ ∝ a γ.
     pull, push = y @ x, function @ x
     forces = jnp.linalg.norm(push, axis=-1) + jnp.linalg.norm(pull)
-    turns = jnp.linalg.norm(push - pull, axis=-1) > _ROUNDING * forces
-    lifts = jnp.abs(w @ pull) > _ROUNDING * jnp.linalg.norm(w, axis=-1) * jnp.linalg.norm(pull)
+    turns = jnp.linalg.norm(push - pull, axis=-1) > ROUNDING * forces
+    lifts = jnp.abs(w @ pull) > ROUNDING * jnp.linalg.norm(w, axis=-1) * jnp.linalg.norm(pull)
     moves = jnp.where(a == 0, lifts, turns)
     return _Outset(
         output=a,
@@ -286,7 +299,6 @@ def _outset(x: Array, y: Array, a: Array, w: Array, eta_a: Array, eta_w: Array) 
     )
 
 
-@jax.jit
 def _ending(x: Array, y: Array, eta_a: Array, eta_w: Array, outset: _Outset, sign: Array) -> Interpolator:
     (reach, _), fitted = polar(outset.least), x @ outset.least
     output = sign * jnp.sqrt(parts(reach, outset.imbalance, jnp.ones_like(outset.imbalance))[0])
@@ -300,49 +312,3 @@ def _ending(x: Array, y: Array, eta_a: Array, eta_w: Array, outset: _Outset, sig
         fitted_power=jnp.mean(fitted**2),
         unexplained=jnp.mean((y - fitted) ** 2),
     )
-
-
-def _whitened_sign(least: Array, a: Array, seen: Array, imbalance: Array) -> Array:
-    """The sign of c₊ in the exact solution for whitened inputs."""
-    reach, target = polar(least)
-    omega = jnp.hypot(imbalance / 2, reach)
-    upstream = imbalance >= 0
-    along = jnp.where(upstream, reach, omega - imbalance / 2)
-    out = jnp.where(upstream, omega + imbalance / 2, reach)
-    aligned = seen @ target
-    component = along * aligned + out * a
-    edge = _ROUNDING * jnp.hypot(along, out) * jnp.hypot(aligned, a)
-    return jnp.where(jnp.abs(component) <= edge, 0, jnp.sign(component))
-
-
-@jax.jit
-def _followed_sign(x: Array, a: Array, seen: Array, imbalance: Array, least: Array, certain: Array) -> Array:
-    """The sign of a once the loss is below that of the zero map, after which it is final."""
-    y = x @ least
-    power = jnp.mean(jnp.sum(x**2, axis=1))
-    reach = jnp.linalg.norm(x.T @ y) / (len(x) * power)
-
-    def one(a: Array, seen: Array, imbalance: Array, certain: Array) -> Array:
-        size, direction = polar(seen)
-        forward = jnp.where(a < 0, -1.0, 1.0).astype(a.dtype)
-        chart, start = chart_at(x, y, jnp.abs(a) * size, forward * direction, imbalance, jnp.ones_like(a))
-
-        def below(state: Any) -> Array:
-            function = x @ chart.coefficients(state)
-            return function @ (y - function / 2) > 0
-
-        solution = integrate(
-            x,
-            y,
-            chart,
-            start,
-            _LONGEST * (reach + jnp.abs(imbalance)) / (power * reach**2),
-            event=diffrax.Event(lambda t, state, arguments, **_: certain | below(state)),
-        )
-        assert solution.ys is not None
-        direction, log_growth = (values[-1] for values in solution.ys)
-        settled = below((direction, log_growth))
-        return jnp.where(settled, forward * jnp.sign(chart.radius(log_growth)), 0)
-
-    flat = (value.reshape(-1, *value.shape[a.ndim :]) for value in (a, seen, imbalance, certain))
-    return jax.vmap(one)(*flat).reshape(a.shape)

@@ -8,15 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require
+from dynascope.arguments import is_traced, nan_unless, require, require_broadcast
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
-from dynascope.theory.neuron.decomposition import broadcast
-from dynascope.theory.neuron.function_space import polar, require_vector
+from dynascope.theory.neuron.chart import polar
+from dynascope.theory.neuron.state import Neuron
 
 __all__ = ["KernelChange", "kernel_change"]
 
@@ -70,7 +68,7 @@ def kernel_change(
 
     Raises:
         InputError: A value that is not finite, shapes that do not fit, a rate that is not positive, or a state with
-            a = 0 and w = 0, which has no kernel (not checked on values traced by JAX).
+            a = 0 and w = 0, which has no kernel. Where JAX traces them, such values give NaN.
 
     References:
         Fort et al., arXiv:2010.15110, for S, as used by Kunin et al., arXiv:2406.06158; the closed form is ours.
@@ -81,33 +79,25 @@ def kernel_change(
         ...     print(f"{change.distance:.6f} {change.relative_change:.6f}")
         0.200000 3.255764
     """
-    states = {
-        "initial_output": real_array("initial_output", initial_output),
-        "initial_weights": require_vector("initial_weights", initial_weights),
-        "output": real_array("output", output),
-    }
-    states["weights"] = require_vector("weights", weights, states["initial_weights"].shape[-1])
-    rates = {
-        "output_rate": real_array("output_rate", output_rate, above=0),
-        "weight_rate": real_array("weight_rate", weight_rate, above=0),
-    }
-    vectors = ("initial_weights", "weights")
-    broadcast(**{name: value.shape[: value.ndim - (name in vectors)] for name, value in (states | rates).items()})
-    for one, other in (("initial_output", "initial_weights"), ("output", "weights")):
-        a, w = states[one], states[other]
-        if not (isinstance(a, Tracer) or isinstance(w, Tracer)):
+    first = Neuron.checked(output_rate, weight_rate, initial_output=initial_output, initial_weights=initial_weights)
+    inputs = first.weights.shape[-1]
+    second = Neuron.checked(output_rate, weight_rate, inputs=inputs, output=output, weights=weights)
+    require_broadcast(initial_weights=first.batch, weights=second.batch)
+    for state, names in ((first, ("initial_output", "initial_weights")), (second, ("output", "weights"))):
+        if not (is_traced(state.output) or is_traced(state.weights)):
             require(
-                not np.any((np.asarray(a) == 0) & (np.asarray(w) == 0).all(axis=-1)),
-                f"{one} and {other} are both zero",
-                argument=one,
+                not np.any((np.asarray(state.output) == 0) & (np.asarray(state.weights) == 0).all(axis=-1)),
+                f"{names[0]} and {names[1]} are both zero",
+                argument=names[0],
                 value=0.0,
                 remedy="give a state with a tangent kernel",
             )
-    return _change(*states.values(), *rates.values())
+    return _change(first, second)
 
 
 @jax.jit
-def _change(first_a: Array, first_w: Array, second_a: Array, second_w: Array, eta_a: Array, eta_w: Array):
+def _change(first: Neuron, second: Neuron) -> KernelChange:
+    (first_a, first_w, (eta_w, eta_a)), (second_a, second_w, _) = first, second
     dimension = first_w.shape[-1]
     (first_size, first_direction), (second_size, second_direction) = polar(first_w), polar(second_w)
     sum_square = jnp.sum((first_direction + second_direction) ** 2, axis=-1)
@@ -129,7 +119,11 @@ def _change(first_a: Array, first_w: Array, second_a: Array, second_w: Array, et
     shrunk, grown = jnp.minimum(1, unit2 / unit1) ** 2, jnp.minimum(1, unit1 / unit2) ** 2
     moved = difference(grown * p1, grown * q1, shrunk * p2, shrunk * q2)
     still = moved == 0
-    return KernelChange(
+    change = KernelChange(
         distance=difference(p1 / norm1, q1 / norm1, p2 / norm2, q2 / norm2) / 2,
         relative_change=jnp.where(still, 0, jnp.sqrt(jnp.where(still, 1, moved))) / (norm1 * grown),
     )
+    valid = first.valid & second.valid
+    for a, w, _ in (first, second):
+        valid = valid & ((a != 0) | jnp.any(w != 0, axis=-1))
+    return nan_unless(valid, change)

@@ -8,16 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require, require_positive
-from dynascope.errors import InputError
+from dynascope.arguments import is_traced, nan_unless, require, require_positive
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.kernel import kernel_change
-from dynascope.theory.neuron.whitened import trajectory_limit
+from dynascope.theory.neuron.state import TargetedNeuron
+from dynascope.theory.neuron.whitened import limit_of
 
 __all__ = ["Regime", "escape_time", "regime"]
 
@@ -81,7 +80,7 @@ def escape_time(
         that never leaves the saddle.
 
     Raises:
-        InputError: A target of zero, or as `trajectory`.
+        InputError: A target of zero, or as `trajectory`. Where JAX traces them, such values give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, describe the delay; the time is ours.
@@ -93,15 +92,8 @@ def escape_time(
         ...     print(f"{time:.6f}")
         3.594258
     """
-    start = decompose(initial_output, initial_weights, target, output_rate, weight_rate)
-    if not isinstance(start.strength, Tracer):
-        require(
-            bool(np.all(np.asarray(start.strength) > 0)),
-            "a target is zero",
-            argument="target",
-            value=0.0,
-            remedy="give a direction to learn",
-        )
+    start = TargetedNeuron.checked(initial_output, initial_weights, target, output_rate, weight_rate)
+    _require_target(start)
     return _escape_time(start)
 
 
@@ -158,22 +150,23 @@ def regime(
     require_positive(
         change_threshold=change_threshold, delay_threshold=delay_threshold, imbalance_threshold=imbalance_threshold
     )
-    rates = {"output_rate": output_rate, "weight_rate": weight_rate}
-    escape = np.asarray(escape_time(initial_output, initial_weights, target, **rates))
-    start: Decomposition = jax.device_get(decompose(initial_output, initial_weights, target, output_rate, weight_rate))
-    limit = trajectory_limit(initial_output, initial_weights, target, **rates)
+    given = TargetedNeuron.checked(initial_output, initial_weights, target, output_rate, weight_rate)
+    _require_target(given)
+    start, escape = jax.device_get(_outlook(given))
+    limit = limit_of(start)
     # A kernel that vanishes in the saddle at zero has changed by one, but has no direction to compare.
     vanished = (limit.output_weight == 0) & (limit.weights == 0).all(axis=-1)
-    if np.any(vanished & (limit.status == "static")):
-        raise InputError(
-            "the neuron is at zero, where it stays",
-            argument="initial_output",
-            value=0.0,
-            remedy="give it a nonzero output or input weight",
-        )
+    require(
+        not np.any(vanished & (limit.status == "static")),
+        "the neuron is at zero, where it stays",
+        argument="initial_output",
+        value=0.0,
+        remedy="give it a nonzero output or input weight",
+    )
     output = np.where(vanished, 1, limit.output_weight)
-    change = kernel_change(initial_output, initial_weights, output, limit.weights, **rates).relative_change
-    change = np.where(vanished, 1, change)
+    first, rates = (given.neuron.output, given.neuron.weights), {"output_rate": output_rate, "weight_rate": weight_rate}
+    change = kernel_change(*first, output, limit.weights, **rates)
+    change = np.where(vanished, 1, change.relative_change)
 
     delta = start.rate * start.imbalance
     fit = np.where(delta == 0, np.inf, 1 / np.abs(np.where(delta == 0, 1, delta)))
@@ -183,8 +176,29 @@ def regime(
     return Regime(name, change, relative, fit, escape, limit.status)
 
 
+def _require_target(start: TargetedNeuron) -> None:
+    if not is_traced(start.target):
+        require(
+            (np.asarray(start.target) != 0).any(axis=-1).all(),
+            "a target is zero",
+            argument="target",
+            value=0.0,
+            remedy="give a direction to learn",
+        )
+
+
 @jax.jit
-def _escape_time(start: Decomposition) -> Array:
+def _escape_time(start: TargetedNeuron) -> Array:
+    return nan_unless(start.valid & jnp.any(start.target != 0, axis=-1), _escape(decompose(start)))
+
+
+@jax.jit
+def _outlook(start: TargetedNeuron) -> tuple[Decomposition, Array]:
+    apart = decompose(start)
+    return apart, _escape(apart)
+
+
+def _escape(start: Decomposition) -> Array:
     trapped = start.growing == 0
     at_once = (start.imbalance >= 0) | (start.across_square == 0)
     late = ~(trapped | at_once)

@@ -11,13 +11,13 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require
+from dynascope.arguments import nan_unless, real_times
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
-from dynascope.theory.neuron.decomposition import Decomposition, broadcast, decompose
-from dynascope.theory.neuron.function_space import polar, require_vector
+from dynascope.theory.neuron.chart import polar
+from dynascope.theory.neuron.decomposition import Decomposition, decompose
+from dynascope.theory.neuron.state import Neuron, TargetedNeuron
 
-__all__ = ["Trajectory", "TrajectoryLimit", "imbalance", "trajectory", "trajectory_limit"]
+__all__ = ["Trajectory", "TrajectoryLimit", "imbalance", "limit_of", "trajectory", "trajectory_limit"]
 
 _NETWORK = "single linear neuron f(x) = a wᵀx, rates by layer"
 _DATA = "whitened inputs, any targets"
@@ -93,7 +93,8 @@ def imbalance(
         δ of the broadcast shape, accurate to the rounding of the weights also where it is small.
 
     Raises:
-        InputError: A value that is not finite, shapes that do not fit, or a rate that is not positive.
+        InputError: A value that is not finite, shapes that do not fit, or a rate that is not positive. Where JAX traces
+            them, such values give NaN.
 
     References:
         Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 3, with learning rates.
@@ -102,11 +103,7 @@ def imbalance(
         >>> print(f"{imbalance(0.3, np.array([0.2, -0.1, 0.4])):.2f}")
         -0.12
     """
-    a, w = real_array("output", output), require_vector("weights", weights)
-    eta_a, eta_w = real_array("output_rate", output_rate, above=0), real_array("weight_rate", weight_rate, above=0)
-    broadcast(weights=w.shape[:-1], output=a.shape, output_rate=eta_a.shape, weight_rate=eta_w.shape)
-    above, below = jnp.sqrt(eta_w) * a, jnp.sqrt(eta_a) * polar(w)[0]
-    return (above - below) * (above + below)
+    return _imbalance(Neuron.checked(output_rate, weight_rate, output=output, weights=weights))
 
 
 @covers(
@@ -157,8 +154,8 @@ def trajectory(
         zero, only in the others).
 
     Raises:
-        InputError: A value that is not finite, shapes that do not fit, t < 0, or a rate that is not positive (values
-            are not checked where JAX traces them).
+        InputError: A value that is not finite, shapes that do not fit, t < 0, or a rate that is not positive. Where JAX
+            traces them, such values give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 3 and appendix A; the form for every imbalance is ours.
@@ -172,12 +169,8 @@ def trajectory(
         >>> run.coefficients[1].round(6).tolist()
         [0.973817, -0.486909, 0.292105]
     """
-    t = real_array("times", times, minimum=0)
-    require(t.ndim <= 1, f"times has shape {t.shape}", argument="times", value=t.shape, remedy="give a row of times")
-    start = decompose(initial_output, initial_weights, target, output_rate, weight_rate)
-    dtype = jnp.result_type(t, start.output)
-    path = _follow(jax.tree.map(lambda value: value.astype(dtype), start), jnp.atleast_1d(t).astype(dtype))
-    return path if t.ndim else Trajectory(path.output_weight[..., 0], path.weights[..., 0, :], path.excess_loss[..., 0])
+    start = TargetedNeuron.checked(initial_output, initial_weights, target, output_rate, weight_rate)
+    return _trajectory(start, real_times(times))
 
 
 @covers(
@@ -219,7 +212,12 @@ def trajectory_limit(
         >>> limit.status.tolist(), limit.excess_loss.round(3).tolist()
         (['converges', 'static'], [0.0, 0.125])
     """
-    start: Decomposition = jax.device_get(decompose(initial_output, initial_weights, target, output_rate, weight_rate))
+    start = TargetedNeuron.checked(initial_output, initial_weights, target, output_rate, weight_rate)
+    return limit_of(jax.device_get(_decomposed(start)))
+
+
+def limit_of(start: Decomposition) -> TrajectoryLimit:
+    """The limit from a start that is known and in NumPy."""
     half, sign = start.imbalance / 2, np.sign(start.growing)
     no_target, size = start.strength == 0, np.sqrt(start.across_square)
     learned = (start.growing != 0) & ~no_target
@@ -256,7 +254,27 @@ def trajectory_limit(
     )
 
 
+_decomposed = jax.jit(decompose)
+
+
 @jax.jit
+def _imbalance(neuron: Neuron) -> Array:
+    a, w, rates = neuron
+    above, below = jnp.sqrt(rates.first) * a, jnp.sqrt(rates.second) * polar(w)[0]
+    return nan_unless(neuron.valid, (above - below) * (above + below))
+
+
+@jax.jit
+def _trajectory(start: TargetedNeuron, times: Array) -> Trajectory:
+    apart = decompose(start)
+    dtype = jnp.result_type(times, apart.output)
+    path = _follow(jax.tree.map(lambda value: value.astype(dtype), apart), jnp.atleast_1d(times).astype(dtype))
+    path = nan_unless(start.valid[..., None] & jnp.isfinite(times) & (times >= 0), path)
+    if times.ndim:
+        return path
+    return Trajectory(path.output_weight[..., 0], path.weights[..., 0, :], path.excess_loss[..., 0])
+
+
 def _follow(start: Decomposition, times: Array) -> Trajectory:
     batch = start.output.shape
     flat = jax.tree.map(lambda value: value.reshape(-1, *value.shape[len(batch) :]), start)

@@ -9,15 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import is_traced, nan_unless, real_times, real_value, require, require_count
 from dynascope.theory.balanced import product
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
-from dynascope.theory.transfer.readout import transfer_speed
+from dynascope.theory.transfer.readout import speed_along
 
 __all__ = ["Forgetting", "converged_layers", "forgetting", "lazy_forgetting"]
 
@@ -69,7 +67,7 @@ def forgetting(
         options: Further arguments of `balanced.gram`: rates of the layers, `approximate`, `steps`.
 
     Raises:
-        InputError: Maps of different shapes, or as `balanced.product`.
+        InputError: Maps of different shapes, or as `balanced.product`. Where JAX traces them, such values give NaN.
 
     References:
         Dominé, Anguita, Proca, Braun, Kunin, Mediano & Saxe, arXiv:2409.14623.
@@ -82,10 +80,8 @@ def forgetting(
         ...     print(solution.old_error.round(6), solution.end)
         [0. 1.] 1.0
     """
-    old_map, new_map = real_array("old_map", old_map), real_array("new_map", new_map)
-    _require_alike(old_map, new_map)
-    path = product(first, second, new_map, times, **options)
-    return Forgetting(_half_square(path - old_map), _half_square(path - new_map), _half_square(new_map - old_map))
+    old, new = _alike(old_map, new_map)
+    return _errors(product(first, second, new, times, **options), old, new)
 
 
 @covers(
@@ -111,7 +107,8 @@ def lazy_forgetting(
         balance: λ, of a network as wide as it has outputs for λ > 0, or inputs for λ < 0.
 
     Raises:
-        InputError: Maps of different shapes, values that are not finite, or t < 0.
+        InputError: Maps of different shapes, values that are not finite, or t < 0. Where JAX traces them, such values
+            give NaN.
 
     References:
         Dominé et al., arXiv:2409.14623.
@@ -121,10 +118,8 @@ def lazy_forgetting(
         >>> lazy_forgetting(np.eye(2), -np.eye(2), np.array([0.0, 9.0]), balance=-40.0).tolist()
         [0.0, 4.0]
     """
-    old_map, new_map = real_array("old_map", old_map), real_array("new_map", new_map)
-    _require_alike(old_map, new_map)
-    learned = -jnp.expm1(-jnp.abs(real_array("balance", balance)) * real_array("times", times, minimum=0))
-    return _half_square(new_map - old_map) * learned**2
+    old, new = _alike(old_map, new_map)
+    return _lazy(old, new, real_times(times), real_value("balance", balance, dimensions=0))
 
 
 @covers(
@@ -154,7 +149,8 @@ def converged_layers(
 
     Raises:
         InputError: A width that the balance does not allow, or at which the limit depends on the start, because the
-            last direction kept is as strong as the first one left out (not checked on values traced by JAX).
+            last direction kept is as strong as the first one left out. Where JAX traces them, values that are not
+            finite and widths that the balance does not allow give NaN.
 
     References:
         Limit t → ∞ of the solution in Dominé et al., arXiv:2409.14623.
@@ -165,28 +161,37 @@ def converged_layers(
         >>> (first.T @ first).tolist(), (first @ second).tolist()
         ([[4.0, 0.0], [0.0, 3.0]], [[2.0, 0.0], [0.0, 0.0]])
     """
-    target_map, balance = real_array("target_map", target_map), real_array("balance", balance)
-    require_positive(width=width)
-    require(
-        target_map.ndim == 2,
-        f"target_map has shape {target_map.shape}",
-        argument="target_map",
-        value=target_map.shape,
-        remedy="give a matrix with a row for each input and a column for each output",
-    )
-    first, second, strengths = _layers(target_map, balance, width)
-    if not any(isinstance(value, Tracer) for value in (strengths, balance)):
-        _require_unique(np.asarray(strengths), float(balance), width, target_map.shape)
-    return first, second
+    wanted = real_value("target_map", target_map, dimensions=2, last=(None, None))
+    imbalance = real_value("balance", balance, dimensions=0)
+    require_count(width=width)
+    if not is_traced(wanted) and not is_traced(imbalance):
+        strengths = np.linalg.svd(np.asarray(wanted), compute_uv=False)
+        _require_unique(strengths, float(imbalance), width, wanted.shape)
+    return _layers(wanted, imbalance, int(width))
+
+
+@jax.jit
+def _errors(path: Array, old: Array, new: Array) -> Forgetting:
+    end = nan_unless(jnp.all(jnp.isfinite(old)) & jnp.all(jnp.isfinite(new)), _half_square(new - old))
+    return Forgetting(_half_square(path - old), _half_square(path - new), end)
+
+
+@jax.jit
+def _lazy(old: Array, new: Array, times: Array, balance: Array) -> Array:
+    learned = -jnp.expm1(-jnp.abs(balance) * times)
+    valid = jnp.all(jnp.isfinite(old)) & jnp.all(jnp.isfinite(new)) & jnp.isfinite(balance)
+    return nan_unless(valid & jnp.isfinite(times) & (times >= 0), _half_square(new - old) * learned**2)
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _layers(target_map: Array, balance: Array, width: int) -> tuple[Array, Array, Array]:
+def _layers(target_map: Array, balance: Array, width: int) -> tuple[Array, Array]:
     left, strengths, right = jnp.linalg.svd(target_map, full_matrices=True)
     kept = _resized(strengths, width, axis=0)
-    first = _resized(left, width, axis=1) * jnp.sqrt(transfer_speed(kept, balance))
-    second = jnp.sqrt(transfer_speed(kept, -balance))[:, None] * _resized(right, width, axis=0)
-    return first, second, strengths
+    first = _resized(left, width, axis=1) * jnp.sqrt(speed_along(kept, balance))
+    second = jnp.sqrt(speed_along(kept, -balance))[:, None] * _resized(right, width, axis=0)
+    inputs, outputs = target_map.shape
+    allowed = (balance == 0) | (width <= jnp.where(balance > 0, outputs, inputs))
+    return nan_unless(jnp.all(jnp.isfinite(target_map)) & jnp.isfinite(balance) & allowed, (first, second))
 
 
 def _resized(values: Array, length: int, *, axis: int) -> Array:
@@ -219,14 +224,20 @@ def _require_unique(strengths: np.ndarray, balance: float, width: int, shape: tu
     )
 
 
-def _require_alike(old_map: Array, new_map: Array) -> None:
+def _alike(old_map: Any, new_map: Any) -> tuple[Any, Any]:
+    """Two maps of one shape."""
+    old, new = (
+        real_value(name, each, dimensions=2, last=(None, None))
+        for name, each in (("old_map", old_map), ("new_map", new_map))
+    )
     require(
-        old_map.ndim == 2 and old_map.shape == new_map.shape,
-        f"new_map has shape {new_map.shape} and old_map {old_map.shape}",
+        old.shape == new.shape,
+        f"new_map has shape {new.shape} and old_map {old.shape}",
         argument="new_map",
-        value=new_map.shape,
+        value=new.shape,
         remedy="give two matrices of the same shape",
     )
+    return old, new
 
 
 def _half_square(matrices: Array) -> Array:

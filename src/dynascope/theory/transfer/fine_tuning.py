@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require
+from dynascope.arguments import is_traced, real_value, require
 from dynascope.theory.balanced import product
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
 
 __all__ = ["JointTransfer", "joint_transfer"]
 
@@ -60,7 +61,7 @@ def joint_transfer(
         options: Further arguments of `balanced.gram`: rates of the layers, `approximate`, `steps`.
 
     Raises:
-        InputError: Shapes that do not fit, or as `balanced.product`.
+        InputError: Shapes that do not fit, or as `balanced.product`. Where JAX traces them, such values give NaN.
 
     References:
         The exact solution is that of Dominé et al., arXiv:2409.14623; its use for new outputs is ours.
@@ -74,26 +75,37 @@ def joint_transfer(
         ...     print(abs(solution.new_error).round(6))
         [1. 0.]
     """
-    second, old_map, new_map = (
-        real_array(name, value) for name, value in (("second", second), ("old_map", old_map), ("new_map", new_map))
-    )
+    readout = real_value("second", second, last=(None, None))
+    old = real_value("old_map", old_map, dimensions=2, last=(None, None))
+    new = real_value("new_map", new_map, dimensions=2, last=(None, None))
     require(
-        old_map.ndim == 2 and new_map.ndim == 2 and len(old_map) == len(new_map),
-        f"new_map has shape {new_map.shape} and old_map {old_map.shape}",
+        len(old) == len(new),
+        f"new_map has shape {new.shape} and old_map {old.shape}",
         argument="new_map",
-        value=new_map.shape,
+        value=new.shape,
         remedy="give both a row for each input",
     )
     require(
-        second.ndim >= 2 and second.shape[-1] == old_map.shape[1],
-        f"second has shape {second.shape} and old_map {old_map.shape}",
+        readout.shape[-1] == old.shape[1],
+        f"second has shape {readout.shape} and old_map {old.shape}",
         argument="second",
-        value=second.shape,
+        value=readout.shape,
         remedy="give both a column for each old output",
     )
-    enlarged = jnp.concatenate([second, jnp.zeros((*second.shape[:-1], new_map.shape[1]), second.dtype)], axis=-1)
-    target_map = jnp.concatenate([old_map, new_map], axis=1)
+    enlarged = _joined(readout, np.zeros((*readout.shape[:-1], new.shape[1]), readout.dtype))
+    target_map = _joined(old, new)
     path = product(first, enlarged, target_map, times, **options)
+    return JointTransfer(path, *_errors(path, target_map, old))
+
+
+def _joined(left: Any, right: Any) -> Any:
+    """Both side by side, in NumPy unless one is traced."""
+    numbers = jnp if is_traced(left) or is_traced(right) else np
+    return numbers.concatenate([left, right], axis=-1)
+
+
+@jax.jit
+def _errors(path: Array, target_map: Array, old: Array) -> tuple[Array, Array]:
     errors = jnp.sum((path - target_map) ** 2, axis=-2) / 2
-    old = old_map.shape[1]
-    return JointTransfer(path, jnp.sum(errors[..., :old], axis=-1), jnp.sum(errors[..., old:], axis=-1))
+    outputs = old.shape[1]
+    return jnp.sum(errors[..., :outputs], axis=-1), jnp.sum(errors[..., outputs:], axis=-1)

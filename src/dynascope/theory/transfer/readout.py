@@ -6,15 +6,16 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require
+from dynascope.arguments import nan_unless, real_times, real_value, require, require_broadcast
+from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
 
-__all__ = ["TransferError", "transfer_error", "transfer_speed"]
+__all__ = ["TransferError", "speed_along", "transfer_error", "transfer_speed"]
 
 
 class TransferError(NamedTuple):
@@ -52,7 +53,7 @@ def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]
         balance: λ in W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
 
     Raises:
-        InputError: A value that is not finite (not checked on values traced by JAX).
+        InputError: A value that is not finite. Where JAX traces them, such values give NaN.
 
     References:
         Dominé et al., arXiv:2409.14623, for the features; the protocol of a frozen first layer is ours.
@@ -62,7 +63,9 @@ def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]
         >>> transfer_speed(np.array([2.0, 0.0]), -3.0).tolist(), transfer_speed(np.array([2.0, 0.0]), 3.0).tolist()
         ([4.0, 3.0], [1.0, 0.0])
     """
-    return _speed(real_array("strength", strength), real_array("balance", balance))
+    strength, balance = real_value("strength", strength), real_value("balance", balance)
+    require_broadcast(strength=np.shape(strength), balance=np.shape(balance))
+    return _speed(strength, balance)
 
 
 @covers(
@@ -94,7 +97,8 @@ def transfer_error(
         `TransferError`; singular values up to rounding count as zero in its floor.
 
     Raises:
-        InputError: A value that is not finite, t < 0, shapes that do not fit, or a rate that is not positive.
+        InputError: A value that is not finite, t < 0, shapes that do not fit, or a rate that is not positive. Where JAX
+            traces them, such values give NaN.
 
     References:
         The setting is that of Dominé et al., arXiv:2409.14623; the protocol and the solution are ours.
@@ -105,21 +109,26 @@ def transfer_error(
         >>> solution.error.tolist(), float(solution.floor)
         ([1.5, 0.5], 0.5)
     """
-    first, new_map = real_array("first", first), real_array("new_map", new_map)
+    features = real_value("first", first, dimensions=2, last=(None, None))
+    targets = real_value("new_map", new_map, dimensions=2, last=(None, None))
     require(
-        first.ndim == 2 and new_map.ndim == 2 and len(first) == len(new_map),
-        f"new_map has shape {new_map.shape} and first {first.shape}",
+        len(features) == len(targets),
+        f"new_map has shape {targets.shape} and first {features.shape}",
         argument="new_map",
-        value=new_map.shape,
+        value=targets.shape,
         remedy="give both a row for each input",
     )
-    times = jnp.ravel(real_array("times", times, minimum=0))
-    rate = real_array("second_rate", second_rate, above=0)
-    return _readout_error(first, new_map, rate * times)
+    rate = real_value("second_rate", second_rate, above=0, dimensions=0)
+    return _readout_error(features, targets, real_times(times), rate)
 
 
 @jax.jit
 def _speed(strength: Array, balance: Array) -> Array:
+    return nan_unless(jnp.isfinite(strength) & jnp.isfinite(balance), speed_along(strength, balance))
+
+
+def speed_along(strength: Array, balance: Array) -> Array:
+    """√(s² + λ²/4) − λ/2."""
     half = balance / 2
     # The square root has no derivative where both vanish, and its subtraction would cancel where λ is positive.
     nothing = (strength == 0) & (half == 0)
@@ -130,11 +139,15 @@ def _speed(strength: Array, balance: Array) -> Array:
 
 
 @jax.jit
-def _readout_error(first: Array, new_map: Array, times: Array) -> TransferError:
+def _readout_error(first: Array, new_map: Array, times: Array, rate: Array) -> TransferError:
+    known = jnp.all(jnp.isfinite(first)) & jnp.all(jnp.isfinite(new_map)) & positive(rate)
+    timely = jnp.isfinite(times) & (times >= 0)
+    times, timely = jnp.ravel(rate * times), jnp.ravel(timely)
     directions, sizes, _ = jnp.linalg.svd(first, full_matrices=False)
     used = sizes > max(first.shape) * jnp.finfo(sizes.dtype).eps * jnp.max(sizes, initial=0)
     along = directions.T @ new_map
     floor = jnp.sum((new_map - directions @ (used[:, None] * along)) ** 2) / 2
     remaining = jnp.exp(-times[:, None] * jnp.where(used, sizes, 0) ** 2)
     learnable = jnp.sum(jnp.where(used[:, None], along, 0) ** 2, axis=1)
-    return TransferError(floor + remaining**2 @ learnable / 2, floor)
+    error = floor + remaining**2 @ learnable / 2
+    return TransferError(nan_unless(known & timely, error), nan_unless(known, floor))

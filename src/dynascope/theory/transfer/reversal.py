@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
-from jaxtyping import Float, Real
+from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import require
+from dynascope.arguments import is_traced, nan_unless, real_value, require, require_broadcast
+from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
 
 __all__ = ["Reversal", "reversal_time", "reversal_trajectory"]
 
@@ -70,8 +70,8 @@ def reversal_trajectory(
         second_rate: η₂ > 0, learning rate of the second layer; both together make everything √(η₁ η₂) times as fast.
 
     Raises:
-        InputError: A value that is not finite, t < 0, or a rate that is not positive (not checked on values traced by
-            JAX).
+        InputError: A value that is not finite, t < 0, or a rate that is not positive. Where JAX traces them, such
+            values give NaN.
 
     References:
         Dominé, Anguita, Proca, Braun, Kunin, Mediano & Saxe, arXiv:2409.14623; the closed form of a mode is ours.
@@ -82,12 +82,8 @@ def reversal_trajectory(
         ...     print(f"{reversal_trajectory(1.0, 1.5, 0.2).strength:.8f}")
         -0.02317182
     """
-    return _reversed(
-        real_array("times", times, minimum=0),
-        real_array("strength", strength),
-        real_array("balance", balance),
-        _rate(first_rate, second_rate),
-    )
+    t = real_value("times", times, minimum=0)
+    return _reversed(t, _Mode.checked(strength, balance, first_rate, second_rate, times=np.shape(t)))
 
 
 @covers(**_DOMAIN, gives="the time at which each mode changes sign")
@@ -116,7 +112,7 @@ def reversal_time(
         Gradient-flow times since the reversal, ∞ for λ = 0.
 
     Raises:
-        InputError: s = 0, or as `reversal_trajectory`.
+        InputError: s = 0, or as `reversal_trajectory`. Where JAX traces them, such values give NaN.
 
     References:
         Dominé et al., arXiv:2409.14623, for the setting; the closed form is ours.
@@ -127,20 +123,50 @@ def reversal_time(
         ...     print(f"{reversal_time(1.5, 0.2):.9f} {reversal_time(1.5, 0.0)}")
         0.922840711 inf
     """
-    strength, balance = real_array("strength", strength), real_array("balance", balance)
-    if not isinstance(strength, Tracer):
-        require(
-            bool(jnp.all(strength != 0)),
-            "a strength is zero",
-            argument="strength",
-            value=0.0,
-            remedy="leave out modes that have nothing to reverse",
-        )
-    return _crossing(strength, balance, _rate(first_rate, second_rate))
+    mode = _Mode.checked(strength, balance, first_rate, second_rate)
+    require(
+        is_traced(mode.strength) or bool(np.all(np.asarray(mode.strength) != 0)),
+        "a strength is zero",
+        argument="strength",
+        value=0.0,
+        remedy="leave out modes that have nothing to reverse",
+    )
+    return _crossing(mode)
+
+
+class _Mode(NamedTuple):
+    """Modes that are to be reversed; still in NumPy where they are known.
+
+    Attributes:
+        strength: s.
+        balance: λ.
+        rates: η₁ and η₂; all broadcast.
+    """
+
+    strength: Float[Array, ...]
+    balance: Float[Array, ...]
+    rates: LayerRates
+
+    @classmethod
+    def checked(
+        cls, strength: Any, balance: Any, first_rate: Any, second_rate: Any, **shapes: tuple[int, ...]
+    ) -> _Mode:
+        """Modes that broadcast, also with arguments of the given shapes."""
+        strength, balance = real_value("strength", strength), real_value("balance", balance)
+        rates = LayerRates.checked(first_rate=first_rate, second_rate=second_rate)
+        shapes |= {"strength": np.shape(strength), "balance": np.shape(balance)}
+        require_broadcast(**shapes, first_rate=np.shape(rates.first), second_rate=np.shape(rates.second))
+        return cls(strength, balance, rates)
+
+    @property
+    def valid(self) -> Bool[Array, ...]:
+        """Whether all is finite and the rates positive."""
+        return jnp.isfinite(self.strength) & jnp.isfinite(self.balance) & self.rates.valid
 
 
 @jax.jit
-def _reversed(times: Array, target: Array, balance: Array, rate: Array) -> Reversal:
+def _reversed(times: Array, mode: _Mode) -> Reversal:
+    target, balance, rate = mode.strength, mode.balance, mode.rates.clock
     # Zeros are replaced where their logarithms and roots are not used, or the derivatives would not be finite.
     empty, balanced = target == 0, balance == 0
     size, half = jnp.abs(jnp.where(empty, 1, target)), jnp.abs(jnp.where(balanced, 1, balance)) / 2
@@ -151,23 +177,18 @@ def _reversed(times: Array, target: Array, balance: Array, rate: Array) -> Rever
     odds = 2 * (jnp.log(half) - jnp.log(size)) + phase - jnp.log(2 - decayed)
     lazy = jnp.where(balanced, 0, jnp.where(empty, 1, jax.nn.sigmoid(odds)))
     rich = jnp.where(balanced, 1, jnp.where(empty, 0, jax.nn.sigmoid(-odds)))
-    return Reversal(
+    path = Reversal(
         strength=target * (rich * decayed / (2 - decayed) + lazy * (2 * decayed - 1)),
         residual=-2 * target * (rich / (2 - decayed) + lazy * decayed),
     )
+    return nan_unless(mode.valid & jnp.isfinite(times) & (times >= 0), path)
 
 
 @jax.jit
-def _crossing(target: Array, balance: Array, rate: Array) -> Array:
+def _crossing(mode: _Mode) -> Array:
+    target, balance, rate = mode.strength, mode.balance, mode.rates.clock
     trapped, size, gap = balance == 0, jnp.abs(target), jnp.abs(balance)
     twice_omega = 2 * jnp.hypot(jnp.where(trapped, 1, size), gap / 2)
     share = jnp.where(trapped, 1, gap) / twice_omega
     time = (jnp.log1p(share) - jnp.log(share)) / (twice_omega * rate)
-    return jnp.where(trapped, jnp.inf, time)
-
-
-def _rate(first_rate: ArrayLike, second_rate: ArrayLike) -> Array:
-    """√(η₁ η₂), without leaving the floating-point range on the way."""
-    return jnp.sqrt(real_array("first_rate", first_rate, above=0)) * jnp.sqrt(
-        real_array("second_rate", second_rate, above=0)
-    )
+    return nan_unless(mode.valid & (target != 0), jnp.where(trapped, jnp.inf, time))

@@ -5,6 +5,6 @@ from .conserved import single_output_preconditioner as single_output_preconditio
 from .deep import deep_isotropic_flow as deep_isotropic_flow
 from .deep import deep_isotropic_rate as deep_isotropic_rate
 from .deep import layer_spectra as layer_spectra
-from .isotropic import MapPath as MapPath
 from .isotropic import isotropic_flow as isotropic_flow
 from .isotropic import isotropic_preconditioner as isotropic_preconditioner
+from .map_flow import MapPath as MapPath

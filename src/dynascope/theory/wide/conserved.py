@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require
-from dynascope.theory.balanced.balance import layers
+from dynascope.arguments import is_traced, nan_unless, real_value, require, require_broadcast
+from dynascope.theory.balanced.balance import TwoLayers
+from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
-from dynascope.theory.neuron import preconditioner
+from dynascope.theory.neuron.function_space import MapStart, preconditioner_of
 
 __all__ = ["conserved_matrices", "conserved_matrix", "preconditioner_matrix", "single_output_preconditioner"]
 
@@ -42,7 +44,8 @@ def conserved_matrix(
         second_rate: η₂ > 0.
 
     Raises:
-        InputError: Layers that do not fit together, values that are not finite, or a rate that is not positive.
+        InputError: Layers that do not fit together, values that are not finite, or a rate that is not positive. Where
+            JAX traces them, such values give NaN.
 
     References:
         Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 4.
@@ -51,10 +54,7 @@ def conserved_matrix(
         >>> conserved_matrix([[1.0, 0.0]], [[2.0], [1.0]]).tolist()
         [[3.0, 2.0], [2.0, 1.0]]
     """
-    first, second = layers(first, second)
-    rates = (real_array("first_rate", first_rate, above=0), real_array("second_rate", second_rate, above=0))
-    one, other = (rate[..., None, None] for rate in rates)
-    return one * second @ jnp.swapaxes(second, -1, -2) - other * jnp.swapaxes(first, -1, -2) @ first
+    return _conserved([TwoLayers.checked(first, second, first_rate, second_rate)])[0]
 
 
 @covers(
@@ -96,10 +96,19 @@ def conserved_matrices(weights: Sequence[ArrayLike], rates: Sequence[float] | No
         value=len(chosen),
         remedy="give one for each layer",
     )
-    return [
-        conserved_matrix(weights[i], weights[i + 1], first_rate=chosen[i], second_rate=chosen[i + 1])
-        for i in range(len(weights) - 1)
-    ]
+    layers = [real_value("weights", layer, dimensions=2, last=(None, None)) for layer in weights]
+    steps = [real_value("rates", rate, above=0) for rate in chosen]
+    pairs = []
+    for first, second, *rates in zip(layers, layers[1:], steps, steps[1:], strict=False):
+        require(
+            first.shape[1] == second.shape[0],
+            f"neighbouring weights have shapes {first.shape} and {second.shape}",
+            argument="weights",
+            value=second.shape,
+            remedy="give each as many rows as the one before has columns",
+        )
+        pairs.append(TwoLayers(first, second, LayerRates(*rates)))
+    return _conserved(pairs)
 
 
 @covers(
@@ -135,12 +144,7 @@ def preconditioner_matrix(
         >>> preconditioner_matrix([[1.0], [2.0]], [[3.0]]).tolist()
         [[10.0, 2.0], [2.0, 13.0]]
     """
-    first, second = layers(first, second)
-    rates = (real_array("first_rate", first_rate, above=0), real_array("second_rate", second_rate, above=0))
-    one, other = (rate[..., None, None] for rate in rates)
-    outer = one * jnp.swapaxes(second, -1, -2) @ second
-    inner = other * first @ jnp.swapaxes(first, -1, -2)
-    return kronecker_sum(outer, inner)
+    return _preconditioner(TwoLayers.checked(first, second, first_rate, second_rate))
 
 
 @covers(
@@ -165,7 +169,7 @@ def single_output_preconditioner(
         second_rate: η₂ > 0, of the output weights a_i.
 
     Raises:
-        InputError: As `neuron.preconditioner`.
+        InputError: As `neuron.preconditioner`. Where JAX traces them, such values give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.
@@ -174,17 +178,56 @@ def single_output_preconditioner(
         >>> single_output_preconditioner([[1.0, 0.0], [0.0, 1.0]], [1.5, -1.5]).round().tolist()
         [[3.0, 0.0], [0.0, 4.0]]
     """
-    beta, delta = real_array("coefficients", coefficients), real_array("imbalances", imbalances)
+    beta, delta = real_value("coefficients", coefficients, last=(None, None)), real_value("imbalances", imbalances)
     require(
-        beta.ndim >= 2 and delta.shape == beta.shape[:-1],
-        f"coefficients has shape {beta.shape} and imbalances {delta.shape}",
+        np.shape(delta) == beta.shape[:-1],
+        f"coefficients has shape {beta.shape} and imbalances {np.shape(delta)}",
         argument="imbalances",
-        value=delta.shape,
+        value=np.shape(delta),
         remedy="give one imbalance for each row of coefficients",
     )
+    if not is_traced(beta) and not is_traced(delta):
+        require(
+            not np.any((np.asarray(beta) == 0).all(axis=-1) & (np.asarray(delta) < 0)),
+            "coefficients has a neuron at zero with a negative imbalance",
+            argument="coefficients",
+            value=0.0,
+            remedy="give it a nonzero map, whose direction is that of the weights",
+        )
+    rates = LayerRates.checked(first_rate=first_rate, second_rate=second_rate)
+    leading = {"first_rate": np.shape(rates.first), "second_rate": np.shape(rates.second)}
+    require_broadcast(coefficients=beta.shape[:-1], **leading)
+    return _single_output(MapStart(beta, delta, rates))
+
+
+@jax.jit
+def _conserved(pairs: list[TwoLayers]) -> list[Array]:
+    def matrix(pair: TwoLayers) -> Array:
+        first, second, rates = pair
+        one, other = (jnp.asarray(rate)[..., None, None] for rate in rates)
+        difference = one * second @ jnp.swapaxes(second, -1, -2) - other * jnp.swapaxes(first, -1, -2) @ first
+        return nan_unless(pair.valid, difference)
+
+    return [matrix(pair) for pair in pairs]
+
+
+@jax.jit
+def _preconditioner(network: TwoLayers) -> Array:
+    first, second, rates = network
+    one, other = (jnp.asarray(rate)[..., None, None] for rate in rates)
+    outer = one * jnp.swapaxes(second, -1, -2) @ second
+    inner = other * first @ jnp.swapaxes(first, -1, -2)
+    return nan_unless(network.valid, kronecker_sum(outer, inner))
+
+
+@jax.jit
+def _single_output(neurons: MapStart) -> Array:
+    beta, delta, rates = neurons
     dead = jnp.all(beta == 0, axis=-1) & (delta == 0)
-    each = preconditioner(beta, jnp.where(dead, 1, delta), output_rate=second_rate, weight_rate=first_rate)
-    return jnp.sum(jnp.where(dead[..., None, None], 0, each), axis=-3)
+    alive = MapStart(beta, jnp.where(dead, 1, delta), rates)
+    each = preconditioner_of(beta, alive.imbalance, rates.clock)
+    total = jnp.sum(jnp.where(dead[..., None, None], 0, each), axis=-3)
+    return nan_unless(jnp.all(alive.valid, axis=-1), total)
 
 
 def kronecker_sum(outer: Array, inner: Array) -> Array:

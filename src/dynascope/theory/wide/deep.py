@@ -7,14 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require
+from dynascope.arguments import nan_unless, real_value, require
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
-from dynascope.theory.wide.isotropic import MapPath, integrated, rank, sampled
+from dynascope.theory.wide.map_flow import MapPath, Samples, finished, integrate, rank
 
 __all__ = ["deep_isotropic_flow", "deep_isotropic_rate", "layer_spectra"]
 
@@ -38,7 +36,8 @@ def layer_spectra(singular_value: ArrayLike, gaps: ArrayLike) -> Float[Array, "*
         gaps: γ₁, …, γ_{L−1}, shape (L − 1,).
 
     Raises:
-        InputError: s < 0, values that are not finite, or gaps that are no list.
+        InputError: s < 0, values that are not finite, or gaps that are no list. Where JAX traces them, such values give
+            NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.
@@ -47,8 +46,7 @@ def layer_spectra(singular_value: ArrayLike, gaps: ArrayLike) -> Float[Array, "*
         >>> [f"{x:.3f}" for x in layer_spectra(0.8, [0.5, -0.2])]
         ['0.621', '1.121', '0.921']
     """
-    sizes, gaps = real_array("singular_value", singular_value, minimum=0), _gaps(gaps)
-    return _spectra(sizes, gaps.astype(sizes.dtype))
+    return _layer_spectra(real_value("singular_value", singular_value, minimum=0), _gaps(gaps))
 
 
 @covers(data="any", gives="how fast one aligned mode moves", **_COVERED)
@@ -69,9 +67,7 @@ def deep_isotropic_rate(singular_value: ArrayLike, gaps: ArrayLike) -> Float[Arr
         >>> f"{deep_isotropic_rate(0.8, [0.5, -0.2]):.4f}"
         '2.2979'
     """
-    spectra = layer_spectra(singular_value, gaps)
-    before, after = _products(spectra)
-    return jnp.sum(before * after, axis=-1)
+    return _rate(real_value("singular_value", singular_value, minimum=0), _gaps(gaps))
 
 
 @covers(data="any inputs and targets", gives="the function over time", **_COVERED)
@@ -93,7 +89,7 @@ def deep_isotropic_flow(
 
     Raises:
         InputError: A map that is not square, shapes that do not fit, values that are not finite, times that do not
-            increase, or an equation too stiff to be integrated.
+            increase, or an equation too stiff to be integrated. Where JAX traces them, such values give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4; without gaps Arora, Cohen, Hazan, arXiv:1802.06509.
@@ -105,22 +101,41 @@ def deep_isotropic_flow(
         ...     print(path.coefficients.ravel().round(4))
         [0.5 1. ]
     """
-    start, gaps = real_array("coefficients", coefficients), _gaps(gaps)
+    start = real_value("coefficients", coefficients, dimensions=2, last=(None, None))
     require(
-        start.ndim == 2 and start.shape[0] == start.shape[1],
+        start.shape[0] == start.shape[1],
         f"coefficients has shape {start.shape}",
         argument="coefficients",
         value=start.shape,
         remedy="give a square matrix: all widths must be equal",
     )
-    moments, times = sampled(inputs, targets, times, start.shape)
-    gaps = gaps.astype(start.dtype)
+    gaps = _gaps(gaps)
+    samples, t = Samples.checked(inputs, targets, times, start.shape)
+    return finished(_flow(start, gaps, samples, t), t)
+
+
+@jax.jit
+def _layer_spectra(sizes: Array, gaps: Array) -> Array:
+    valid = jnp.isfinite(sizes) & (sizes >= 0) & jnp.all(jnp.isfinite(gaps))
+    return nan_unless(valid, _spectra(sizes, gaps.astype(sizes.dtype)))
+
+
+@jax.jit
+def _rate(sizes: Array, gaps: Array) -> Array:
+    before, after = _products(_layer_spectra(sizes, gaps))
+    return jnp.sum(before * after, axis=-1)
+
+
+@jax.jit
+def _flow(start: Array, gaps: Array, samples: Samples, times: Array) -> MapPath:
+    gaps, moments = gaps.astype(start.dtype), samples.moments()
     offsets = _offsets(gaps)
     # Where two layers or more would vanish with a singular value, it stays zero, and rounding must not let it grow.
     kept = jnp.where(jnp.sum(offsets == 0) > 1, rank(start), len(start))
     size = jnp.sqrt(jnp.mean(start**2))
     size = jnp.where(size > 0, size, jnp.sqrt(jnp.mean(moments[1] ** 2)))
-    return integrated(_velocity, start, times, (*moments, gaps, kept), size)
+    valid = samples.valid & jnp.all(jnp.isfinite(start)) & jnp.all(jnp.isfinite(gaps))
+    return integrate(_velocity, start, times, (*moments, gaps, kept), size, valid)
 
 
 def _velocity(t: Any, w: Array, arguments: tuple[Array, ...]) -> Array:
@@ -140,7 +155,6 @@ def _products(spectra: Array) -> tuple[Array, Array]:
     return before, after
 
 
-@jax.jit
 def _spectra(sizes: Array, gaps: Array) -> Array:
     """By bisection in the logarithm of the smallest x, from bounds that hold for any gaps."""
     offsets = _offsets(gaps)
@@ -167,13 +181,6 @@ def _offsets(gaps: Array) -> Array:
     return offsets - jnp.min(offsets)
 
 
-def _gaps(gaps: ArrayLike) -> Array:
-    array = real_array("gaps", gaps)
-    require(
-        array.ndim == 1 and (isinstance(array, Tracer) or array.size > 0),
-        f"gaps has shape {array.shape}",
-        argument="gaps",
-        value=array.shape,
-        remedy="give one gap for each pair of neighbouring layers",
-    )
-    return array
+def _gaps(gaps: ArrayLike) -> Any:
+    """One gap for each pair of neighbouring layers."""
+    return real_value("gaps", gaps, dimensions=1, last=(None,))

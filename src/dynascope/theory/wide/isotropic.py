@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import diffrax
-import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require
+from dynascope.arguments import is_traced, nan_unless, real_value, require, require_count
+from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import real_array
 from dynascope.theory.wide.conserved import kronecker_sum
+from dynascope.theory.wide.map_flow import MapPath, Samples, finished, integrate, rank
 
-__all__ = ["MapPath", "integrated", "isotropic_flow", "isotropic_preconditioner", "rank", "sampled"]
+__all__ = ["isotropic_flow", "isotropic_preconditioner"]
 
-_MOST_STEPS = 2**16
 _COVERED: dict[str, Any] = {
     "network": "two-layer linear",
     "start": "isotropic: Δ = δ I with δ = 0, or δ > 0 and as many neurons as outputs, or δ < 0 and as many as inputs",
@@ -28,16 +26,67 @@ _COVERED: dict[str, Any] = {
 }
 
 
-class MapPath(NamedTuple):
-    """A linear map over time.
+class _IsotropicMap(NamedTuple):
+    """A map and the start behind it; still in NumPy where they are known.
 
     Attributes:
-        coefficients: The map, shape (times, inputs, outputs).
-        loss: L = ½ E‖xβ − y‖², shape (times,).
+        coefficients: β, shape (..., d, c).
+        imbalance: δ.
+        rate: κ.
+        width: h.
     """
 
-    coefficients: Float[Array, "times inputs outputs"]
-    loss: Float[Array, " times"]
+    coefficients: Float[Array, "*members inputs outputs"]
+    imbalance: Float[Array, ""]
+    rate: Float[Array, ""]
+    width: int
+
+    @classmethod
+    def checked(cls, coefficients: Any, imbalance: Any, width: int, rate: Any, **limits: Any) -> _IsotropicMap:
+        """A map whose function tells its own motion."""
+        beta = real_value("coefficients", coefficients, last=(None, None), **limits)
+        delta: Any = real_value("imbalance", imbalance, dimensions=0)
+        kappa = real_value("rate", rate, above=0, dimensions=0)
+        require_count(width=width)
+        if not is_traced(delta) and delta != 0:
+            wanted = beta.shape[-1] if delta > 0 else beta.shape[-2]
+            require(
+                width == wanted,
+                f"with an imbalance of {float(delta):g} the function tells its own motion for {wanted} hidden neurons "
+                "only",
+                argument="width",
+                value=width,
+                remedy="use balanced.product where inputs are whitened, or integrate the weights",
+            )
+        elif not is_traced(delta) and not is_traced(beta):
+            require(
+                rank(np.asarray(beta), np).max(initial=0) <= width,
+                f"the map has a rank above {width}, the number of hidden neurons",
+                argument="coefficients",
+                value=width,
+                remedy="give a map that layers of that width can have",
+            )
+        values: tuple[Any, ...] = (beta, delta, kappa, width)
+        return cls(*values)
+
+    @property
+    def kept(self) -> Array:
+        """How many singular values of β there are: rounding must not let others grow in balance."""
+        return jnp.where(self.imbalance == 0, rank(self.coefficients), min(self.coefficients.shape[-2:]))
+
+    @property
+    def valid(self) -> Bool[Array, "*members"]:
+        """Whether all is finite, the rate positive, and the width one at which the function tells its own motion."""
+        inputs, outputs = self.coefficients.shape[-2:]
+        fits = jnp.where(self.imbalance > 0, self.width == outputs, self.width == inputs)
+        fits = jnp.where(self.imbalance == 0, self.kept <= self.width, fits)
+        finite = jnp.all(jnp.isfinite(self.coefficients), axis=(-2, -1)) & jnp.isfinite(self.imbalance)
+        return finite & positive(self.rate) & fits
+
+    def in_one_precision(self) -> tuple[Array, Array, Array, Array]:
+        """β, δ, κ and the number of singular values kept, in the precision of β."""
+        beta = self.coefficients
+        return beta, self.imbalance.astype(beta.dtype), self.rate.astype(beta.dtype), self.kept
 
 
 @covers(data="any", gives="the matrix of the flow in function space, from the map alone", **_COVERED)
@@ -61,8 +110,7 @@ def isotropic_preconditioner(
 
     Raises:
         InputError: A δ and a width for which the function does not tell M: δ > 0 and h ≠ c, or δ < 0 and h ≠ d; or
-            a map of a rank above h; or values that are not
-            finite.
+            a map of a rank above h; or values that are not finite. Where JAX traces them, such values give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4; the domain is derived anew.
@@ -71,8 +119,7 @@ def isotropic_preconditioner(
         >>> isotropic_preconditioner([[3.0], [0.0]], 8.0, 1).tolist()
         [[10.0, 0.0], [0.0, 9.0]]
     """
-    beta, delta, kappa, kept = _checked(coefficients, imbalance, width, rate)
-    return kronecker_sum(*_roots(beta, delta, kappa, kept))
+    return _preconditioner(_IsotropicMap.checked(coefficients, imbalance, width, rate))
 
 
 @covers(data="any inputs and targets", gives="the function over time", **_COVERED)
@@ -113,26 +160,33 @@ def isotropic_flow(
         ...     print(path.coefficients.ravel().round(4))
         [0.5    0.9624 1.    ]
     """
-    beta, delta, kappa, kept = _checked(coefficients, imbalance, width, rate)
+    start = _IsotropicMap.checked(coefficients, imbalance, width, rate, dimensions=2)
+    samples, t = Samples.checked(inputs, targets, times, start.coefficients.shape)
+    moves = [start.coefficients, start.imbalance]
     require(
-        beta.ndim == 2,
-        f"coefficients has shape {beta.shape}",
-        argument="coefficients",
-        value=beta.shape,
-        remedy="give one map",
-    )
-    moments, times = sampled(inputs, targets, times, beta.shape)
-    require(
-        isinstance(beta, Tracer) or bool(jnp.any(beta != 0)) or bool(delta != 0),
+        any(map(is_traced, moves)) or any(np.any(np.asarray(each) != 0) for each in moves),
         "the map is zero and the layers are balanced, where nothing moves",
         argument="coefficients",
         value=0.0,
         remedy="start from another map, or with an imbalance",
     )
+    return finished(_flow(start, samples, t), t)
+
+
+@jax.jit
+def _preconditioner(start: _IsotropicMap) -> Array:
+    return nan_unless(start.valid, kronecker_sum(*_roots(*start.in_one_precision())))
+
+
+@jax.jit
+def _flow(start: _IsotropicMap, samples: Samples, times: Array) -> MapPath:
+    beta, delta, kappa, kept = start.in_one_precision()
+    moments = samples.moments()
     # Below |δ|/2κ a map moves as in linear regression, and needs no more digits than that.
     reach = jnp.minimum(jnp.abs(delta) / (2 * kappa), jnp.sqrt(jnp.mean(moments[1] ** 2)))
     size = jnp.maximum(jnp.sqrt(jnp.mean(beta**2)), reach)
-    return integrated(_velocity, beta, times, (*moments, delta, kappa, kept), size)
+    valid = start.valid & samples.valid & (jnp.any(beta != 0) | (delta != 0))
+    return integrate(_velocity, beta, times, (*moments, delta, kappa, kept), size, valid)
 
 
 def _velocity(t: Any, beta: Array, arguments: tuple[Array, ...]) -> Array:
@@ -154,114 +208,3 @@ def _roots(beta: Array, delta: Array, kappa: Array, kept: Array) -> tuple[Array,
         return (vectors * values[..., None, :]) @ jnp.swapaxes(vectors, -1, -2)
 
     return root(jnp.swapaxes(right, -1, -2)), root(left)
-
-
-def _checked(coefficients: ArrayLike, imbalance: float, width: int, rate: float) -> tuple[Array, Array, Array, Array]:
-    """β, δ, κ, and how many singular values of β there are: rounding must not let others grow in balance."""
-    beta, delta = real_array("coefficients", coefficients), real_array("imbalance", imbalance)
-    kappa = real_array("rate", rate, above=0)
-    require(
-        beta.ndim >= 2,
-        f"coefficients has shape {beta.shape}",
-        argument="coefficients",
-        value=beta.shape,
-        remedy="give a matrix (inputs, outputs)",
-    )
-    require(
-        width == int(width) and width >= 1,
-        f"width is {width}",
-        argument="width",
-        value=width,
-        remedy="choose one or more",
-    )
-    inputs, outputs = beta.shape[-2:]
-    kept = jnp.full(beta.shape[:-2], min(inputs, outputs))
-    if not isinstance(delta, Tracer) and delta != 0:
-        wanted = outputs if delta > 0 else inputs
-        require(
-            width == wanted,
-            f"with an imbalance of {float(delta):g} the function tells its own motion for {wanted} hidden neurons only",
-            argument="width",
-            value=width,
-            remedy="use balanced.product where inputs are whitened, or integrate the weights",
-        )
-    elif not isinstance(delta, Tracer):
-        kept = rank(beta)
-        require(
-            isinstance(kept, Tracer) or int(jnp.max(kept, initial=0)) <= width,
-            f"the map has a rank above {width}, the number of hidden neurons",
-            argument="coefficients",
-            value=width,
-            remedy="give a map that layers of that width can have",
-        )
-    return beta, delta.astype(beta.dtype), kappa.astype(beta.dtype), kept
-
-
-def rank(matrix: Array) -> Array:
-    """The number of singular values above rounding."""
-    sizes = jnp.linalg.svd(matrix, compute_uv=False)
-    rounding = max(matrix.shape[-2:]) * jnp.finfo(matrix.dtype).eps
-    return jnp.sum(sizes > rounding * sizes[..., :1], axis=-1)
-
-
-def sampled(
-    inputs: ArrayLike, targets: ArrayLike, times: ArrayLike, shape: tuple[int, ...]
-) -> tuple[tuple[Array, Array, Array], Array]:
-    """E[x xᵀ], E[x yᵀ] and E‖y‖² of samples, and the times, checked."""
-    x, y, t = real_array("inputs", inputs), real_array("targets", targets), real_array("times", times, minimum=0)
-    for name, array, columns in (("inputs", x, shape[0]), ("targets", y, shape[1])):
-        require(
-            array.ndim == 2 and len(array) == len(x) and array.shape[1] == columns,
-            f"{name} has shape {array.shape}",
-            argument=name,
-            value=array.shape,
-            remedy=f"give as many rows as samples and {columns} columns",
-        )
-    increasing = t.ndim == 1 and t.size > 0 and (isinstance(t, Tracer) or bool(jnp.all(jnp.diff(t) > 0)))
-    require(increasing, "times do not increase", argument="times", value=jnp.shape(t), remedy="give an increasing list")
-    return (x.T @ x / len(x), x.T @ y / len(x), jnp.sum(y**2) / len(x)), t
-
-
-def integrated(velocity: Any, start: Array, times: Array, arguments: tuple[Array, ...], size: Array) -> MapPath:
-    """The solution at the times, and its loss.
-
-    Args:
-        velocity: Function of the time, the map and the arguments.
-        start: The map at time zero.
-        times: Increasing.
-        arguments: E[x xᵀ], E[x yᵀ], E‖y‖², and what else the velocity needs.
-        size: Entries of the map below it may have a larger relative error.
-    """
-    path, finished = _integrate(velocity, start, times, arguments, size)
-    require(
-        isinstance(finished, Tracer) or bool(finished),
-        f"the equation is too stiff to be integrated to time {np.asarray(times)[-1]:g}",
-        argument="times",
-        value=float(np.asarray(times)[-1]),
-        remedy="choose earlier times",
-    )
-    inner, cross, power, *_ = arguments
-    explained = jnp.einsum("tic,tic->t", path, inner @ path - 2 * cross)
-    return MapPath(path, jnp.maximum(explained + power, 0) / 2)
-
-
-@eqx.filter_jit
-def _integrate(
-    velocity: Any, start: Array, times: Array, arguments: tuple[Array, ...], size: Array
-) -> tuple[Array, Array]:
-    tolerance = 1e-10 if start.dtype == jnp.float64 else 1e-5
-    solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(velocity),
-        diffrax.Tsit5(),
-        0.0,
-        times[-1],
-        None,
-        start,
-        arguments,
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance * size),
-        max_steps=_MOST_STEPS,
-        throw=False,
-    )
-    assert solution.ys is not None
-    return solution.ys, solution.result == diffrax.RESULTS.successful

@@ -1,0 +1,115 @@
+"""Coordinates in which the flow of a neuron in function space has no singular point."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import diffrax
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+__all__ = ["MOST_STEPS", "Chart", "chart_at", "integrate", "parts", "polar"]
+
+MOST_STEPS = 2**16
+
+
+class Chart(NamedTuple):
+    """Constants of the coordinates (q, ξ) in which the flow has no singular point: β = (C g − D/g) ε q, g = exp ξ.
+
+    Attributes:
+        start: C − D.
+        growing: C.
+        shrinking: D, zero unless the imbalance is negative.
+        unit: ε, the size of the direction at the start, so that q is of order one.
+        rate: κ.
+    """
+
+    start: Array
+    growing: Array
+    shrinking: Array
+    unit: Array
+    rate: Array
+
+    def coefficients(self, state: tuple[Array, Array]) -> Array:
+        """β at a state (q, ξ)."""
+        direction, log_growth = state
+        return self.radius(log_growth)[..., None] * self.unit * direction
+
+    def radius(self, log_growth: Array) -> Array:
+        """C g − D/g, which has the sign of a(t)/a(0), without cancellation at small starts."""
+        rest = jnp.where(log_growth >= 0, self.growing, self.shrinking)
+        return self.start * jnp.exp(-jnp.abs(log_growth)) + 2 * rest * jnp.sinh(log_growth)
+
+    def turning(self, log_growth: Array) -> Array:
+        """τ = (√(C g) − √(D/g)) / (√(C g) + √(D/g))."""
+        grown = jnp.sqrt(self.growing) * jnp.exp(log_growth / 2)
+        shrunk = jnp.sqrt(self.shrinking) * jnp.exp(-log_growth / 2)
+        return self.radius(log_growth) / (grown + shrunk) ** 2
+
+
+def chart_at(
+    x: Array, y: Array, size: Array, direction: Array, delta: Array, kappa: Array
+) -> tuple[Chart, tuple[Array, Array]]:
+    """The coordinates that suit a start at β = size · direction, and the start in them."""
+    beta = size * direction
+    output_part, weight_part = parts(size, delta, kappa)
+    upstream = delta >= 0
+    growing = jnp.where(upstream, output_part, (output_part + weight_part) / 2 + kappa * size) / kappa
+    growing = jnp.where(upstream, growing, growing / 2)
+    shrinking = jnp.where(upstream, 0, (delta / (4 * kappa)) ** 2 / growing)
+    # In the lazy regime e = κβ/P is small; its unit is the largest that the map or its change can be.
+    power = jnp.mean(jnp.sum(x**2, axis=1))
+    reach = jnp.linalg.norm(x.T @ (x @ beta - y)) / (len(x) * jnp.where(power == 0, 1, power))
+    unit = jnp.where(upstream, jnp.clip(jnp.maximum(size, reach) / growing, 1e-30, 1), 1.0)
+    start = jnp.where(upstream, beta / growing, direction) / unit
+    chart = Chart(jnp.where(upstream, growing, size), growing, shrinking, unit, kappa)
+    return chart, (start, jnp.zeros_like(size))
+
+
+def integrate(
+    x: Array, y: Array, chart: Chart, start: tuple[Array, Array], duration: Array, **options: Any
+) -> diffrax.Solution:
+    """Follow the flow in the coordinates of a chart until the duration.
+
+    The integrator compiles two small programs of its own at its first use in a process, whatever the data.
+    """
+
+    def velocity(t: Any, state: tuple[Array, Array], arguments: Any) -> tuple[Array, Array]:
+        direction, log_growth = state
+        gradient = x.T @ (x @ chart.coefficients(state) - y) / len(x)
+        along = chart.unit * (direction @ gradient)
+        turned = gradient / chart.unit - along * direction
+        return -chart.rate * chart.turning(log_growth) * turned, -2 * chart.rate * along
+
+    rounding = 1e2 * float(jnp.finfo(x.dtype).eps)
+    return diffrax.diffeqsolve(
+        diffrax.ODETerm(velocity),
+        diffrax.Dopri8(),
+        jnp.zeros_like(duration),
+        duration,
+        None,
+        start,
+        stepsize_controller=diffrax.PIDController(rtol=max(1e-11, rounding), atol=max(1e-12, rounding / 10)),
+        max_steps=MOST_STEPS,
+        throw=False,
+        **options,
+    )
+
+
+def parts(size: Array, delta: Array, kappa: Array) -> tuple[Array, Array]:
+    """η_w a² = (R + δ)/2 and η_a ‖w‖² = (R − δ)/2 for ‖β‖ = size, without cancellation."""
+    large = (jnp.hypot(delta, 2 * kappa * size) + jnp.abs(delta)) / 2
+    known = large > 0
+    small = kappa * size * (kappa * size / jnp.where(known, large, 1))
+    upstream = delta >= 0
+    return jnp.where(upstream, large, small), jnp.where(upstream, small, large)
+
+
+def polar(vector: Array) -> tuple[Array, Array]:
+    """‖v‖ and v/‖v‖ along the last axis, without underflow; the direction of zero is zero."""
+    largest = jax.lax.stop_gradient(jnp.max(jnp.abs(vector), axis=-1))
+    nonzero = largest > 0
+    scaled = vector / jnp.where(nonzero, largest, 1)[..., None]
+    norm = jnp.sqrt(jnp.where(nonzero, jnp.sum(scaled**2, axis=-1), 1))
+    return jnp.where(nonzero, norm, 0) * largest, scaled / norm[..., None]

@@ -1,0 +1,80 @@
+"""A neuron and what it is to learn, checked where they are known."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Bool, Float
+
+from dynascope.arguments import real_value, require_broadcast
+from dynascope.theory.balanced.rates import LayerRates
+
+__all__ = ["Neuron", "TargetedNeuron"]
+
+
+class Neuron(NamedTuple):
+    """A neuron f(x) = a wᵀx, or a batch; still in NumPy where it is known.
+
+    Attributes:
+        output: a, shape (...); the leading dimensions of all broadcast.
+        weights: w, shape (..., d).
+        rates: η_w of the first layer and η_a of the second.
+    """
+
+    output: Float[Array, ...]
+    weights: Float[Array, "... d"]
+    rates: LayerRates
+
+    @classmethod
+    def checked(cls, output_rate: Any, weight_rate: Any, *, inputs: int | None = None, **state: Any) -> Neuron:
+        """The output weight and the weights, by the names of the arguments, for so many inputs if they are given."""
+        (output, a), (weights, w) = state.items()
+        a, w = real_value(output, a), real_value(weights, w, last=(inputs,))
+        rates = LayerRates.checked(weight_rate=weight_rate, output_rate=output_rate)
+        require_broadcast(
+            **{weights: w.shape[:-1], output: np.shape(a)},
+            output_rate=np.shape(rates.second),
+            weight_rate=np.shape(rates.first),
+        )
+        return cls(a, w, rates)
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The common shape of the leading dimensions."""
+        return np.broadcast_shapes(np.shape(self.output), self.weights.shape[:-1], *map(np.shape, self.rates))
+
+    @property
+    def valid(self) -> Bool[Array, ...]:
+        """Whether all is finite and the rates positive."""
+        return jnp.isfinite(self.output) & jnp.all(jnp.isfinite(self.weights), axis=-1) & self.rates.valid
+
+
+class TargetedNeuron(NamedTuple):
+    """A neuron before training, and its target.
+
+    Attributes:
+        neuron: a(0), w(0) and the rates.
+        target: β*, shape (..., d); its leading dimensions broadcast with those of the neuron.
+    """
+
+    neuron: Neuron
+    target: Float[Array, "... d"]
+
+    @classmethod
+    def checked(
+        cls, initial_output: Any, initial_weights: Any, target: Any, output_rate: Any, weight_rate: Any
+    ) -> TargetedNeuron:
+        """The start, by the names of the arguments."""
+        state = {"initial_output": initial_output, "initial_weights": initial_weights}
+        neuron = Neuron.checked(output_rate, weight_rate, **state)
+        beta = real_value("target", target, last=neuron.weights.shape[-1:])
+        require_broadcast(initial_output=neuron.batch, target=beta.shape[:-1])
+        return cls(neuron, beta)
+
+    @property
+    def valid(self) -> Bool[Array, ...]:
+        """Whether all is finite and the rates positive."""
+        return self.neuron.valid & jnp.all(jnp.isfinite(self.target), axis=-1)
