@@ -12,7 +12,7 @@ from jax import Array
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import nan_unless, real_value, require, require_broadcast
+from dynascope.arguments import nan_outside, real_value, require, require_broadcast
 from dynascope.theory.balanced.rates import LayerRates
 
 __all__ = ["Balance", "TwoLayers", "balance_of", "balance_rounding", "layer_balance", "require_balanced"]
@@ -110,7 +110,7 @@ def layer_balance(
 
 @jax.jit
 def _balance(network: TwoLayers) -> Balance:
-    return nan_unless(network.valid, balance_of(network))
+    return nan_outside(network.valid, balance_of(network), leading=True)
 
 
 def balance_of(network: TwoLayers, numbers: Any = jnp) -> Balance:

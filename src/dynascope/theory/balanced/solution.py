@@ -12,7 +12,7 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import is_traced, nan_unless, real_value, require, require_broadcast, require_count
+from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast, require_count
 from dynascope.theory.balanced.balance import Balance, TwoLayers, balance_of, balance_rounding, require_balanced
 from dynascope.theory.balanced.propagation import plan_steps, propagate
 from dynascope.theory.domain import covers
@@ -286,7 +286,9 @@ def _solve(
     if not approximate:
         valid = valid & (balance.error <= balance_rounding(dtype))
     ordered = jnp.cumsum(~(durations >= 0))[places - 1] == 0
-    first, product, second = nan_unless(valid[..., None] & jnp.isfinite(times) & (times >= 0) & ordered, found)
+    first, product, second = nan_outside(
+        valid[..., None] & jnp.isfinite(times) & (times >= 0) & ordered, found, leading=True
+    )
     return BalancedGram(first, product, second, balance)
 
 
@@ -296,7 +298,7 @@ def _losses(found: Array, target: Array, power: Array | None) -> Array:
     if power is None:
         return excess
     explained = jnp.sum(target**2, axis=(-2, -1))
-    rest = nan_unless(power >= explained * (1 - _SHARE), jnp.maximum(power - explained, 0) / 2)
+    rest = nan_outside(power >= explained * (1 - _SHARE), jnp.maximum(power - explained, 0) / 2, leading=True)
     return excess + rest[..., None]
 
 
@@ -309,7 +311,7 @@ def _kernel(found: BalancedGram, network: TwoLayers, x: Array) -> Array:
     kernel = jnp.einsum("ab,...ij->...aibj", jnp.eye(outputs, dtype=x.dtype), inner)
     kernel += jnp.einsum("...ab,ij->...aibj", outer, x @ x.T)
     kernel = kernel.reshape(*kernel.shape[:-4], points * outputs, points * outputs)
-    return nan_unless(jnp.all(jnp.isfinite(x)), kernel)
+    return nan_outside(jnp.all(jnp.isfinite(x)), kernel, leading=True)
 
 
 def _map(target_map: ArrayLike, network: TwoLayers) -> Any:

@@ -16,7 +16,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import is_traced, nan_unless, real_times, real_value, require, require_broadcast
+from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_broadcast
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import MOST_STEPS, chart_at, integrate, parts, polar
@@ -226,7 +226,7 @@ def preconditioner_of(beta: Array, delta: Array, kappa: Array) -> Array:
 @jax.jit
 def _preconditioner(start: MapStart) -> Array:
     matrix = preconditioner_of(start.coefficients, start.imbalance, start.rates.clock)
-    return nan_unless(start.valid, matrix)
+    return nan_outside(start.valid, matrix, leading=True)
 
 
 @jax.jit
@@ -256,6 +256,6 @@ def _flow(times: Array, x: Array, y: Array, start: MapStart) -> FunctionSpacePat
         *(jnp.broadcast_to(value, batch).ravel() for value in (delta, kappa, valid)),
     )
     path = jax.tree.map(lambda values: values.reshape(*batch, *values.shape[1:]), jax.vmap(one)(*flat))
-    path = nan_unless(valid[..., None] & timely.reshape(-1) & jnp.isfinite(path.loss), path)
+    path = nan_outside(valid[..., None] & timely.reshape(-1) & jnp.isfinite(path.loss), path, leading=True)
     single = times.ndim == 0
     return jax.tree.map(lambda values: jnp.squeeze(values, axis=len(batch)), path) if single else path

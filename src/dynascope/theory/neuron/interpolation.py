@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import nan_unless, real_value, require_broadcast
+from dynascope.arguments import nan_outside, real_value, require_broadcast
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import parts, polar
 from dynascope.theory.neuron.final_sign import ROUNDING, followed_sign, whitened_sign
@@ -204,7 +204,7 @@ def _objective(beta: Array, start: MapStart) -> Array:
     _, weight_root = _root_parts(first_size, delta, kappa)
     potential = (jnp.hypot(delta, 2 * kappa * size) - 2 * delta) * root / 3
     objective = potential - kappa * weight_root * jnp.sum(direction * beta, axis=-1)
-    return nan_unless(start.valid & jnp.all(jnp.isfinite(beta), axis=-1), objective)
+    return nan_outside(start.valid & jnp.all(jnp.isfinite(beta), axis=-1), objective, leading=True)
 
 
 def _root_parts(size: Array, delta: Array, kappa: Array) -> tuple[Array, Array]:
@@ -256,9 +256,9 @@ def _interpolator(x: Array, y: Array, neuron: Neuron) -> Interpolator:
         jnp.all(outset.certain), lambda *_: outset.sign, followed_sign, *map(jax.lax.stop_gradient, start)
     )
     end = _ending(x, y, eta_a, eta_w, outset, jnp.where(outset.certain, outset.sign, followed))
-    kinds = nan_unless(known, end._asdict())
+    kinds = nan_outside(known, end._asdict(), leading=True)
     batched = ("coefficients", "output_weight", "imbalance")
-    return Interpolator(**kinds | nan_unless(valid, {name: kinds[name] for name in batched}))
+    return Interpolator(**kinds | nan_outside(valid, {name: kinds[name] for name in batched}, leading=True))
 
 
 def _outset(x: Array, y: Array, a: Array, w: Array, eta_a: Array, eta_w: Array) -> _Outset:

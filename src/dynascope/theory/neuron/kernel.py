@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import is_traced, nan_unless, require, require_broadcast
+from dynascope.arguments import is_traced, nan_outside, require, require_broadcast
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import polar
 from dynascope.theory.neuron.state import Neuron
@@ -126,4 +126,4 @@ def _change(first: Neuron, second: Neuron) -> KernelChange:
     valid = first.valid & second.valid
     for a, w, _ in (first, second):
         valid = valid & ((a != 0) | jnp.any(w != 0, axis=-1))
-    return nan_unless(valid, change)
+    return nan_outside(valid, change, leading=True)

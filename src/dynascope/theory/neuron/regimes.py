@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import is_traced, nan_unless, require, require_positive
+from dynascope.arguments import is_traced, nan_outside, require, require_positive
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.kernel import kernel_change
@@ -189,7 +189,7 @@ def _require_target(start: TargetedNeuron) -> None:
 
 @jax.jit
 def _escape_time(start: TargetedNeuron) -> Array:
-    return nan_unless(start.valid & jnp.any(start.target != 0, axis=-1), _escape(decompose(start)))
+    return nan_outside(start.valid & jnp.any(start.target != 0, axis=-1), _escape(decompose(start)), leading=True)
 
 
 @jax.jit

@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import nan_unless, real_times
+from dynascope.arguments import nan_outside, real_times
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import polar
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
@@ -261,7 +261,7 @@ _decomposed = jax.jit(decompose)
 def _imbalance(neuron: Neuron) -> Array:
     a, w, rates = neuron
     above, below = jnp.sqrt(rates.first) * a, jnp.sqrt(rates.second) * polar(w)[0]
-    return nan_unless(neuron.valid, (above - below) * (above + below))
+    return nan_outside(neuron.valid, (above - below) * (above + below), leading=True)
 
 
 @jax.jit
@@ -269,7 +269,7 @@ def _trajectory(start: TargetedNeuron, times: Array) -> Trajectory:
     apart = decompose(start)
     dtype = jnp.result_type(times, apart.output)
     path = _follow(jax.tree.map(lambda value: value.astype(dtype), apart), jnp.atleast_1d(times).astype(dtype))
-    path = nan_unless(start.valid[..., None] & jnp.isfinite(times) & (times >= 0), path)
+    path = nan_outside(start.valid[..., None] & jnp.isfinite(times) & (times >= 0), path, leading=True)
     if times.ndim:
         return path
     return Trajectory(path.output_weight[..., 0], path.weights[..., 0, :], path.excess_loss[..., 0])

@@ -12,7 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import is_traced, nan_unless, real_times, real_value, require, require_count
+from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_count
 from dynascope.theory.balanced import product
 from dynascope.theory.domain import covers
 from dynascope.theory.transfer.readout import speed_along
@@ -172,7 +172,7 @@ def converged_layers(
 
 @jax.jit
 def _errors(path: Array, old: Array, new: Array) -> Forgetting:
-    end = nan_unless(jnp.all(jnp.isfinite(old)) & jnp.all(jnp.isfinite(new)), _half_square(new - old))
+    end = nan_outside(jnp.all(jnp.isfinite(old)) & jnp.all(jnp.isfinite(new)), _half_square(new - old), leading=True)
     return Forgetting(_half_square(path - old), _half_square(path - new), end)
 
 
@@ -180,7 +180,7 @@ def _errors(path: Array, old: Array, new: Array) -> Forgetting:
 def _lazy(old: Array, new: Array, times: Array, balance: Array) -> Array:
     learned = -jnp.expm1(-jnp.abs(balance) * times)
     valid = jnp.all(jnp.isfinite(old)) & jnp.all(jnp.isfinite(new)) & jnp.isfinite(balance)
-    return nan_unless(valid & jnp.isfinite(times) & (times >= 0), _half_square(new - old) * learned**2)
+    return nan_outside(valid & jnp.isfinite(times) & (times >= 0), _half_square(new - old) * learned**2, leading=True)
 
 
 @functools.partial(jax.jit, static_argnums=2)
@@ -191,7 +191,9 @@ def _layers(target_map: Array, balance: Array, width: int) -> tuple[Array, Array
     second = jnp.sqrt(speed_along(kept, -balance))[:, None] * _resized(right, width, axis=0)
     inputs, outputs = target_map.shape
     allowed = (balance == 0) | (width <= jnp.where(balance > 0, outputs, inputs))
-    return nan_unless(jnp.all(jnp.isfinite(target_map)) & jnp.isfinite(balance) & allowed, (first, second))
+    return nan_outside(
+        jnp.all(jnp.isfinite(target_map)) & jnp.isfinite(balance) & allowed, (first, second), leading=True
+    )
 
 
 def _resized(values: Array, length: int, *, axis: int) -> Array:

@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import nan_unless, real_times, real_value, require, require_broadcast
+from dynascope.arguments import nan_outside, real_times, real_value, require, require_broadcast
 from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
 
@@ -124,7 +124,7 @@ def transfer_error(
 
 @jax.jit
 def _speed(strength: Array, balance: Array) -> Array:
-    return nan_unless(jnp.isfinite(strength) & jnp.isfinite(balance), speed_along(strength, balance))
+    return nan_outside(jnp.isfinite(strength) & jnp.isfinite(balance), speed_along(strength, balance), leading=True)
 
 
 def speed_along(strength: Array, balance: Array) -> Array:
@@ -150,4 +150,4 @@ def _readout_error(first: Array, new_map: Array, times: Array, rate: Array) -> T
     remaining = jnp.exp(-times[:, None] * jnp.where(used, sizes, 0) ** 2)
     learnable = jnp.sum(jnp.where(used[:, None], along, 0) ** 2, axis=1)
     error = floor + remaining**2 @ learnable / 2
-    return TransferError(nan_unless(known & timely, error), nan_unless(known, floor))
+    return TransferError(nan_outside(known & timely, error, leading=True), nan_outside(known, floor, leading=True))

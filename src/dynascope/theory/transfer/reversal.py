@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import is_traced, nan_unless, real_value, require, require_broadcast
+from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
 
@@ -181,7 +181,7 @@ def _reversed(times: Array, mode: _Mode) -> Reversal:
         strength=target * (rich * decayed / (2 - decayed) + lazy * (2 * decayed - 1)),
         residual=-2 * target * (rich / (2 - decayed) + lazy * decayed),
     )
-    return nan_unless(mode.valid & jnp.isfinite(times) & (times >= 0), path)
+    return nan_outside(mode.valid & jnp.isfinite(times) & (times >= 0), path, leading=True)
 
 
 @jax.jit
@@ -191,4 +191,4 @@ def _crossing(mode: _Mode) -> Array:
     twice_omega = 2 * jnp.hypot(jnp.where(trapped, 1, size), gap / 2)
     share = jnp.where(trapped, 1, gap) / twice_omega
     time = (jnp.log1p(share) - jnp.log(share)) / (twice_omega * rate)
-    return nan_unless(mode.valid & (target != 0), jnp.where(trapped, jnp.inf, time))
+    return nan_outside(mode.valid & (target != 0), jnp.where(trapped, jnp.inf, time), leading=True)

@@ -11,7 +11,7 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import is_traced, nan_unless, real_value, require, require_broadcast
+from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast
 from dynascope.theory.balanced.balance import TwoLayers
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
@@ -206,7 +206,7 @@ def _conserved(pairs: list[TwoLayers]) -> list[Array]:
         first, second, rates = pair
         one, other = (jnp.asarray(rate)[..., None, None] for rate in rates)
         difference = one * second @ jnp.swapaxes(second, -1, -2) - other * jnp.swapaxes(first, -1, -2) @ first
-        return nan_unless(pair.valid, difference)
+        return nan_outside(pair.valid, difference, leading=True)
 
     return [matrix(pair) for pair in pairs]
 
@@ -217,7 +217,7 @@ def _preconditioner(network: TwoLayers) -> Array:
     one, other = (jnp.asarray(rate)[..., None, None] for rate in rates)
     outer = one * jnp.swapaxes(second, -1, -2) @ second
     inner = other * first @ jnp.swapaxes(first, -1, -2)
-    return nan_unless(network.valid, kronecker_sum(outer, inner))
+    return nan_outside(network.valid, kronecker_sum(outer, inner), leading=True)
 
 
 @jax.jit
@@ -227,7 +227,7 @@ def _single_output(neurons: MapStart) -> Array:
     alive = MapStart(beta, jnp.where(dead, 1, delta), rates)
     each = preconditioner_of(beta, alive.imbalance, rates.clock)
     total = jnp.sum(jnp.where(dead[..., None, None], 0, each), axis=-3)
-    return nan_unless(jnp.all(alive.valid, axis=-1), total)
+    return nan_outside(jnp.all(alive.valid, axis=-1), total, leading=True)
 
 
 def kronecker_sum(outer: Array, inner: Array) -> Array:

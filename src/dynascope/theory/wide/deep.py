@@ -10,7 +10,7 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import nan_unless, real_value, require
+from dynascope.arguments import nan_outside, real_value, require
 from dynascope.theory.domain import covers
 from dynascope.theory.wide.map_flow import MapPath, Samples, finished, integrate, rank
 
@@ -117,7 +117,7 @@ def deep_isotropic_flow(
 @jax.jit
 def _layer_spectra(sizes: Array, gaps: Array) -> Array:
     valid = jnp.isfinite(sizes) & (sizes >= 0) & jnp.all(jnp.isfinite(gaps))
-    return nan_unless(valid, _spectra(sizes, gaps.astype(sizes.dtype)))
+    return nan_outside(valid, _spectra(sizes, gaps.astype(sizes.dtype)), leading=True)
 
 
 @jax.jit

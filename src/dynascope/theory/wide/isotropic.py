@@ -11,7 +11,7 @@ from jax import Array
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import is_traced, nan_unless, real_value, require, require_count
+from dynascope.arguments import is_traced, nan_outside, real_value, require, require_count
 from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
 from dynascope.theory.wide.conserved import kronecker_sum
@@ -175,7 +175,7 @@ def isotropic_flow(
 
 @jax.jit
 def _preconditioner(start: _IsotropicMap) -> Array:
-    return nan_unless(start.valid, kronecker_sum(*_roots(*start.in_one_precision())))
+    return nan_outside(start.valid, kronecker_sum(*_roots(*start.in_one_precision())), leading=True)
 
 
 @jax.jit

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
-from dynascope.arguments import is_traced, nan_unless, real_value, require, require_times
+from dynascope.arguments import is_traced, nan_outside, real_value, require, require_times
 
 __all__ = ["MapPath", "Samples", "finished", "integrate", "rank"]
 
@@ -102,7 +102,7 @@ def integrate(
     inner, cross, power, *_ = arguments
     explained = jnp.einsum("tic,tic->t", path, inner @ path - 2 * cross)
     reached = valid & (solution.result == diffrax.RESULTS.successful)
-    return nan_unless(reached, MapPath(path, jnp.maximum(explained + power, 0) / 2))
+    return nan_outside(reached, MapPath(path, jnp.maximum(explained + power, 0) / 2), leading=True)
 
 
 def finished(path: MapPath, times: Any) -> MapPath:
