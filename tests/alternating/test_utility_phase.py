@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dynascope.alternating.utility_phase import Dormant, Residual, grow, slopes_of, steepest
+from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
 from dynascope.flows.objective import Samples
 from dynascope.networks import NeuronSum, TwoLayer
 
@@ -80,7 +80,7 @@ def test_slopes_of_samples_are_those_of_the_loss():
             return average.loss(network)
 
     with jax.enable_x64(True):
-        by_error = slopes_of(Residual(network, average, active), rows, dormant)
+        by_error = Residual(network, average, active).slopes(rows, dormant)
         # The same utility as the slope of the loss in the coefficients of the dormant neurons.
         by_slope = Residual(network, Formula(), active).slopes(rows, dormant)
         np.testing.assert_allclose(by_error, by_slope, rtol=1e-5, atol=1e-6)

@@ -267,5 +267,5 @@ def test_bad_input_names_the_argument(options, argument):
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_an_unknown_solver_is_refused():
-    with pytest.raises(InputError, match="choose explicit, stabilised, stiff"):
+    with pytest.raises(InputError, match="choose 'explicit', 'stabilised' or 'stiff'"):
         gradient_flow(TwoLayer(2, 4, 1), TASK, duration=1.0, solver="magic")

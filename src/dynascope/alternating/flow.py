@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import xarray as xr
 from dynascope.alternating.events import Event, listed
 from dynascope.alternating.lockstep import run_together
 from dynascope.alternating.phases import Alternation
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import require, require_between, require_count, require_positive
 from dynascope.flows.objective import Objective
 from dynascope.protocols import Average, Learnable, SumOfNeurons
 from dynascope.record import Staircase, make_record, staircase_record
@@ -94,14 +95,11 @@ def alternating_flow(
         >>> staircase["loss_after"].to_numpy().round(3), staircase["accelerated_time"].to_numpy().round(2)
         (array([0.125, 0.   ]), array([0.53, 2.1 ]))
     """
-    require_positive(
-        threshold=threshold,
-        least_growth=least_growth,
-        level_tolerance=level_tolerance,
-        max_steps=max_steps,
-        **{name: value for name, value in {"jumps": jumps, "duration": duration}.items() if value is not None},
-    )
-    require(tie >= 0, f"tie is {tie}", argument="tie", value=tie, remedy="choose zero or more e-folds")
+    require_positive(threshold=threshold, least_growth=least_growth, level_tolerance=level_tolerance)
+    if duration is not None:
+        require_positive(duration=duration)
+    require_count(max_steps=max_steps, **({} if jumps is None else {"jumps": jumps}))
+    require_between(0, math.inf, tie=tie)
     networks, scales, dimensions = _members(network, scale)
     settings = (normalised, threshold, tie, least_growth, level_tolerance, int(max_steps))
     with jax.enable_x64(True):

@@ -29,7 +29,7 @@ class Call(NamedTuple):
 
 
 def run_together(runs: Sequence[Generator[Call, Any, _Result]], common: Any, *, together: int = 1) -> list[_Result]:
-    """Let generators run to their end, each of which yields a `Call` and is sent its result.
+    """Let generators run to their end, each of which yields a `Call` and is sent its result, as NumPy arrays.
 
     Of all calls that are waited for, those of one program with arrays of the same shapes are computed as one batch.
 
@@ -80,7 +80,7 @@ def _kind(call: Call) -> Any:
 def _computed(calls: list[Call], common: Any, together: int) -> list[Any]:
     program, _, static = calls[0]
     if together == 1:
-        return [_alone(program, common, calls[0].own, static)]
+        return [jax.device_get(_alone(program, common, calls[0].own, static))]
     filled = calls + [calls[-1]] * (together - len(calls))
     own = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *(call.own for call in filled))
     leaves, structure = jax.tree.flatten(jax.device_get(_batch(program, common, own, static)))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dynascope.alternating.neurons import require_neurons
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import require, require_count, require_positive
 from dynascope.flows.objective import Samples
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.tasks.task import Task
@@ -81,24 +83,18 @@ def predict_next_activation(
         >>> coming.neuron, round(coming.time, 4), round(float(np.log(0.1 / (1e-6 * 2**0.5)) / 2), 4)
         (0, 5.5832, 5.5832)
     """
-    require_positive(threshold=threshold, max_steps=max_steps)
+    require_positive(threshold=threshold)
+    require_count(max_steps=max_steps)
     require(
         duration > 0, f"duration is {duration}", argument="duration", value=duration, remedy="choose more than zero"
     )
-    name = type(network).__name__
-    require(
-        isinstance(network, SumOfNeurons) and network.degree >= 2,
-        f"the network is a {name}" + (f" of degree {network.degree}" if hasattr(network, "degree") else ""),
-        argument="network",
-        value=name,
-        remedy="give a sum of neurons of degree two or more: TwoLayer, DiagonalLinear, LinearAttention or NeuronSum",
-    )
+    require_neurons(network)
     rows = np.asarray(network.neurons, np.float64)
     require(
         bool(np.isfinite(rows).all()),
         "the network has weights that are not finite",
         argument="network",
-        value=name,
+        value=type(network).__name__,
         remedy="take a checkpoint from before the run diverged",
     )
     norms = np.linalg.norm(rows, axis=1)
@@ -106,24 +102,20 @@ def predict_next_activation(
     if not moving.any():
         return _none(rows, dormant, "no neuron is dormant" if not dormant.any() else "the dormant neurons are zero")
     with jax.enable_x64(True):
-        average = Samples(jnp.asarray(task.inputs), jnp.asarray(task.targets)) if isinstance(task, Task) else task
-        residual = Residual(network, average, jnp.asarray(np.where(dormant[:, None], 0.0, rows)))
+        average = Samples(task.inputs, task.targets) if isinstance(task, Task) else task
+        active = np.where(dormant[:, None], 0.0, rows)
         # A neuron that is zero has no direction, and takes no part; any unit vector stands for it.
         units = np.where(moving[:, None], rows, 1.0) / np.where(moving, norms, np.sqrt(rows.shape[1]))[:, None]
         logs = np.log(np.where(moving, norms, 1.0))
-        start, waiting = jnp.asarray(units), jnp.asarray(moving)
-        least = _LEAST_GROWTH * float(jnp.max(steepest(residual, start, waiting)))
-        numbers = {"threshold": np.log(threshold), "longest": duration, "least": least, "sense": 1.0}
-        end, summary = grow(
-            residual,
-            Dormant(start, jnp.asarray(logs), jnp.zeros(rows.shape)),
-            waiting,
-            start,
-            {
-                **{name: jnp.asarray(value, float) for name, value in numbers.items()},
-                "max_steps": jnp.asarray(max_steps),
-            },
-            jnp.asarray(0.0 if normalised else float(network.degree - 2)),
+        numbers = {"threshold": np.log(threshold), "longest": duration, "sense": 1.0}
+        end, summary = _grown(
+            network,
+            average,
+            active,
+            Dormant(units, logs, np.zeros(rows.shape)),
+            moving,
+            {name: np.asarray(value, float) for name, value in numbers.items()} | {"max_steps": np.asarray(max_steps)},
+            np.asarray(0.0 if normalised else network.degree - 2, float),
         )
         end, summary = jax.device_get((end, summary))
     time = float(summary["elapsed"])
@@ -135,6 +127,15 @@ def predict_next_activation(
     first = int(np.argmax(np.where(moving, end.log_norms, -np.inf)))
     pace = 1.0 if normalised else threshold ** (network.degree - 2)
     return NextActivation(first, time, pace * float(summary["growth"][first]), end.directions[first], dormant, "")
+
+
+@eqx.filter_jit
+def _grown(
+    network: Any, average: Any, active: Any, dormant: Dormant, waiting: Any, numbers: dict[str, Any], power: Any
+) -> tuple[Dormant, dict[str, Any]]:
+    residual = Residual(network, average, active)
+    least = _LEAST_GROWTH * jnp.max(steepest(residual, dormant.directions, waiting))
+    return grow(residual, dormant, waiting, dormant.directions, {**numbers, "least": least}, power)
 
 
 def _none(rows: np.ndarray, dormant: np.ndarray, reason: str) -> NextActivation:

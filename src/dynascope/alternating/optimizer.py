@@ -16,8 +16,9 @@ from jax import Array
 from jaxtyping import Float
 from scipy.optimize import minimize
 
+from dynascope.alternating.neurons import require_neurons
 from dynascope.alternating.utility_phase import Residual
-from dynascope.arguments import require, require_positive, require_seed
+from dynascope.arguments import require, require_count, require_positive, require_seed
 from dynascope.flows.objective import Samples
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.record import make_record
@@ -98,23 +99,10 @@ def active_set_descent(
         >>> record["loss"].to_numpy().round(6), record["growth_rate"].to_numpy().round(4), record.attrs["stopped"]
         (array([2.5, 0.5, 0. ]), array([2., 1., 0.]), 'no neuron can grow')
     """
-    require_positive(
-        max_neurons=max_neurons,
-        starts=starts,
-        ascent_steps=ascent_steps,
-        descent_steps=descent_steps,
-        least_growth=least_growth,
-        gradient_tolerance=gradient_tolerance,
-    )
+    require_count(max_neurons=max_neurons, starts=starts, ascent_steps=ascent_steps, descent_steps=descent_steps)
+    require_positive(least_growth=least_growth, gradient_tolerance=gradient_tolerance)
     require_seed(seed)
-    name = type(network).__name__
-    require(
-        isinstance(network, SumOfNeurons) and network.degree >= 2 and getattr(network, "exchangeable", True),
-        f"the network is a {name}" + (f" of degree {network.degree}" if hasattr(network, "degree") else ""),
-        argument="network",
-        value=name,
-        remedy="give a sum of exchangeable neurons of degree two or more: TwoLayer, LinearAttention or NeuronSum",
-    )
+    require_neurons(network, exchangeable=True)
     with jax.enable_x64(True):
         run = _Run(network, task, int(max_neurons), gradient_tolerance, int(descent_steps))
         search = functools.partial(run.best_direction, np.random.default_rng(seed), int(starts), int(ascent_steps))
@@ -129,7 +117,7 @@ class _Run:
         self, network: SumOfNeurons, task: Learnable, capacity: int, gradient_tolerance: float, descent_steps: int
     ):
         self.network, self.task, self.capacity = network, task, capacity
-        self.average = Samples(jnp.asarray(task.inputs), jnp.asarray(task.targets)) if isinstance(task, Task) else task
+        self.average = Samples(*jax.device_put((task.inputs, task.targets))) if isinstance(task, Task) else task
         self.gradient_tolerance, self.steps = gradient_tolerance, descent_steps
         self.rows = np.zeros((0, np.shape(network.neurons)[1]))
         self.history: list[dict[str, float]] = []
@@ -174,10 +162,8 @@ class _Run:
 
     def best_direction(self, draw: np.random.Generator, starts: int, steps: int) -> tuple[np.ndarray, float]:
         """The unit weights of the largest utility found, and this utility."""
-        rows = jnp.asarray(draw.normal(size=(starts, self.rows.shape[1])))
-        units, utilities = jax.device_get(
-            _ascend(self.network, self.average, jnp.asarray(self._filled()), rows, jnp.asarray(steps))
-        )
+        rows = draw.normal(size=(starts, self.rows.shape[1]))
+        units, utilities = jax.device_get(_ascend(self.network, self.average, self._filled(), rows, np.asarray(steps)))
         best = int(np.argmax(utilities))
         return units[best], float(utilities[best])
 
@@ -201,7 +187,7 @@ class _Run:
         return (-slope / power, slope**2 / (2 * power)) if slope < 0 < power else (0.0, 0.0)
 
     def _along(self, rows: np.ndarray, coefficients: np.ndarray, change: np.ndarray) -> tuple[float, float]:
-        slope, curvature = _along(self.network, self.average, *map(jnp.asarray, (rows, coefficients, change)))
+        slope, curvature = _along(self.network, self.average, rows, coefficients, change)
         return float(slope), float(curvature)
 
     def _power(self, rows: np.ndarray) -> float:
@@ -209,7 +195,7 @@ class _Run:
         return self._along(rows, np.zeros(len(rows)), np.ones(len(rows)))[1]
 
     def _loss(self, rows: np.ndarray) -> tuple[float, np.ndarray]:
-        loss, slope = _loss_and_slope(self.network, self.average, jnp.asarray(rows))
+        loss, slope = _loss_and_slope(self.network, self.average, rows)
         return float(loss), np.asarray(slope)
 
     def _minimise(self) -> None:
@@ -260,12 +246,12 @@ class _Run:
 
 
 @eqx.filter_jit
-def _loss_and_slope(network: Any, average: Any, rows: Array) -> tuple[Array, Array]:
+def _loss_and_slope(network: Any, average: Any, rows: Any) -> tuple[Array, Array]:
     return jax.value_and_grad(lambda rows: average.loss(network.with_neurons(rows)))(rows)
 
 
 @eqx.filter_jit
-def _along(network: Any, average: Any, rows: Array, coefficients: Array, change: Array) -> tuple[Array, Array]:
+def _along(network: Any, average: Any, rows: Any, coefficients: Any, change: Any) -> tuple[Array, Array]:
     """First and second derivative of the loss of Σ c_i f_i as the coefficients c change."""
 
     def loss(step: Array) -> Array:
@@ -276,11 +262,7 @@ def _along(network: Any, average: Any, rows: Array, coefficients: Array, change:
 
 @eqx.filter_jit
 def _ascend(
-    network: Any,
-    average: Any,
-    active: Float[Array, "neurons weights"],
-    starts: Float[Array, "starts weights"],
-    steps: Array,
+    network: Any, average: Any, active: Any, starts: Any, steps: Any
 ) -> tuple[Float[Array, "starts weights"], Float[Array, " starts"]]:
     """Unit weights of the largest utility met from each start, and this utility; the last active row is free.
 

@@ -13,11 +13,11 @@ import numpy as np
 from dynascope.alternating.cost_phase import settle
 from dynascope.alternating.events import Event, Jumps, listed
 from dynascope.alternating.lockstep import Call
+from dynascope.alternating.neurons import require_neurons
 from dynascope.alternating.saddle import Departure, rest
-from dynascope.alternating.utility_phase import Dormant, Residual, grow, slopes_of, steepest
+from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
 from dynascope.arguments import require
 from dynascope.flows.objective import Samples
-from dynascope.protocols import SumOfNeurons
 from dynascope.record.clock import time_unit
 from dynascope.tasks.task import Task
 
@@ -37,19 +37,12 @@ class Alternation:
     """The state of one run: dormant neurons in polar coordinates, active ones with their weights, and the clock."""
 
     def __init__(self, network, task, scale, normalised, threshold, tie, least_growth, level_tolerance, max_steps):
-        name = type(network).__name__
-        require(
-            isinstance(network, SumOfNeurons) and network.degree >= 2,
-            f"the network is a {name}" + (f" of degree {network.degree}" if hasattr(network, "degree") else ""),
-            argument="network",
-            value=name,
-            remedy="give a sum of neurons of degree two or more, such as TwoLayer, DiagonalLinear or NeuronSum",
-        )
+        require_neurons(network)
         self.task, self.scale, self.normalised = task, scale, normalised
         self.unit = time_unit(scale, degree=network.degree, normalised=normalised)
         self.tie, self.threshold, self.max_steps = tie, threshold, max_steps
         self.network = network
-        self.average = Samples(jnp.asarray(task.inputs), jnp.asarray(task.targets)) if isinstance(task, Task) else task
+        self.average = Samples(*jax.device_put((task.inputs, task.targets))) if isinstance(task, Task) else task
         self.power = 0.0 if normalised else float(network.degree - 2)
         rows = np.asarray(network.neurons, np.float64)
         norms = np.linalg.norm(rows, axis=1)
@@ -68,21 +61,20 @@ class Alternation:
         self.departure = Departure(np.zeros(0), np.zeros((0, *rows.shape)))
         self.time = 0.0
         self.warnings: list[str] = []
-        residual = self._residual()
-        self.initial_loss = float(self.average.loss(network.with_neurons(jnp.zeros_like(self.start))))
-        everyone = jnp.ones(len(rows), bool)
-        slopes = np.asarray(slopes_of(residual, jnp.asarray(self.start), everyone))
-        self._check_start(residual, slopes, scale * norms.max())
-        self.least = least_growth * float(np.max(steepest(residual, jnp.asarray(self.start), everyone)))
+        loss, slopes, doubled, most = jax.device_get(_first_look(network, self.average, self.start))
+        self.initial_loss = float(loss)
+        self._check_start(slopes, doubled, scale * norms.max())
+        self.least = least_growth * float(most)
         self.level_tolerance = level_tolerance
         smallest_drop = _LEAST_DROP * level_tolerance * self.initial_loss
         self.jumps = Jumps(tie, smallest_drop, self.least, None if self.power else self.unit)
 
-    def _check_start(self, residual: Residual, slopes: np.ndarray, largest: float) -> None:
-        degree, everyone = self.network.degree, jnp.ones(len(slopes), bool)
-        doubled = np.asarray(slopes_of(residual, jnp.asarray(2 * self.start), everyone)) / 2 ** (degree - 1)
+    def _check_start(self, slopes: np.ndarray, doubled: np.ndarray, largest: float) -> None:
+        degree = self.network.degree
         require(
-            bool(np.allclose(doubled, slopes, rtol=1e-6, atol=1e-6 * np.abs(slopes).max(initial=0))),
+            bool(
+                np.allclose(doubled / 2 ** (degree - 1), slopes, rtol=1e-6, atol=1e-6 * np.abs(slopes).max(initial=0))
+            ),
             f"the neurons are not homogeneous of degree {degree}",
             argument="network",
             value=type(self.network).__name__,
@@ -102,9 +94,6 @@ class Alternation:
                 f"The largest neuron starts at norm {largest:.2g}, not below the threshold {self.threshold:g}: "
                 "nothing is small, and the prediction is rough."
             )
-
-    def _residual(self) -> Residual:
-        return Residual(self.network, self.average, jnp.asarray(self.active))
 
     def alternate(self, jumps: int | None, duration: float | None) -> Generator[Call, Any, str]:
         """Run until there is nothing left to learn, and say what ended it."""
@@ -144,7 +133,7 @@ class Alternation:
         self.active += departure.growth(elapsed)
         growth, directions = np.asarray(end["growth"]), np.asarray(self.dormant.directions)
         fresh = np.asarray(self.dormant.fresh())
-        chosen = self._chosen(growth) if end["reached"] else []
+        chosen = self._chosen(growth, end["log_sizes"]) if end["reached"] else []
         log_norms = np.asarray(self.dormant.log_norms)
         self.active[chosen] = np.exp(log_norms[chosen, None]) * directions[chosen]
         self.waiting[chosen] = False
@@ -155,9 +144,9 @@ class Alternation:
         most = moved[int(np.argmax(np.linalg.norm(moved, axis=1)))]
         return Event(self.time, np.nan, float(departure.rates.max()), [], [], most / np.linalg.norm(most))
 
-    def _chosen(self, growth: np.ndarray) -> list[int]:
+    def _chosen(self, growth: np.ndarray, log_sizes: np.ndarray) -> list[int]:
         """The neurons to activate: the largest, and those that arrive with it and compute something else."""
-        log_sizes = np.where(self.waiting, np.asarray(self.dormant.log_sizes()), -np.inf)
+        log_sizes = np.where(self.waiting, log_sizes, -np.inf)
         order = np.argsort(-log_sizes, kind="stable")
         chosen = [int(order[0])]
         alike = np.asarray(_correlations(self.network, self.average, self.dormant.fresh())) > _ALIKE
@@ -303,6 +292,16 @@ class Alternation:
         deviations[:, members] = motions[:, places]
         self.departure = Departure(rates, deviations)
         event.unstable_rate = float(rates.max(initial=0.0))
+
+
+@eqx.filter_jit
+def _first_look(network: Any, average: Any, start: Any) -> tuple[Any, Any, Any, Any]:
+    """The loss without neurons, the slopes of the utility at the start and at twice that, and the steepest of all."""
+    nobody, everyone = jnp.zeros_like(start), jnp.ones(len(start), bool)
+    residual = Residual(network, average, nobody)
+    slopes, doubled = residual.slopes(start, everyone), residual.slopes(2 * start, everyone)
+    loss = average.loss(network.with_neurons(nobody))
+    return loss, slopes, doubled, jnp.max(steepest(residual, start, everyone))
 
 
 def _grown(common: tuple[Any, Any], active: Any, *state: Any) -> Any:

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from scipy.optimize import root_scalar
@@ -99,7 +98,7 @@ def _floor(values: np.ndarray, slope: np.ndarray, size: float) -> float:
 
 def _spectrum(network: Any, average: Any, rows: np.ndarray, normalised: bool) -> tuple[Any, ...]:
     """Loss, gradient, and the eigenvalues and eigenvectors of R H R, where R² are the rates of the weights."""
-    loss, slope, curvature = (np.asarray(each) for each in _derivatives(network, average, jnp.asarray(rows)))
+    loss, slope, curvature = (np.asarray(each) for each in _derivatives(network, average, rows))
     norms = np.linalg.norm(rows, axis=1)
     pace = np.where(norms > 0, np.where(norms > 0, norms, 1) ** (2 - network.degree if normalised else 0), 0)
     root = np.repeat(np.sqrt(pace), rows.shape[1])
@@ -108,7 +107,7 @@ def _spectrum(network: Any, average: Any, rows: np.ndarray, normalised: bool) ->
 
 
 @eqx.filter_jit
-def _derivatives(network: Any, average: Any, rows: Array) -> tuple[Array, Array, Array]:
+def _derivatives(network: Any, average: Any, rows: Any) -> tuple[Array, Array, Array]:
     def loss(vector: Array) -> Array:
         return average.loss(network.with_neurons(vector.reshape(rows.shape)))
 

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from dynascope.flows.objective import Samples
 from dynascope.protocols import Average, SumOfNeurons
 
-__all__ = ["Dormant", "Residual", "grow", "slopes_of", "steepest"]
+__all__ = ["Dormant", "Residual", "grow", "steepest"]
 
 # A step turns no direction by more than this angle, unless that asks for less than the shortest step: a neuron that
 # slides along a kink of its activation turns to and fro for ever.
@@ -44,9 +44,9 @@ class Dormant(NamedTuple):
     log_norms: Any
     spent: Any
 
-    def fresh(self) -> Array:
+    def fresh(self) -> Any:
         """U without its part along the spent direction."""
-        return self.directions - jnp.sum(self.directions * self.spent, axis=1, keepdims=True) * self.spent
+        return self.directions - (self.directions * self.spent).sum(axis=1, keepdims=True) * self.spent
 
     def log_sizes(self) -> Array:
         """Log ‖θ‖ without the part along the spent direction."""
@@ -95,12 +95,6 @@ class Residual(eqx.Module):
 
 
 @eqx.filter_jit
-def slopes_of(residual: Residual, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Array:
-    """`Residual.slopes`, compiled."""
-    return residual.slopes(rows, counted)
-
-
-@eqx.filter_jit
 def steepest(residual: Residual, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Array:
     """For each counted neuron the largest ‖∇U‖ that it meets as it follows the utility up the sphere."""
 
@@ -141,7 +135,7 @@ def grow(
 
     Returns:
         The neurons when the first reaches the threshold or none can; and `elapsed` time, `reached` (whether one did),
-        `growth` (rate of `log_sizes` at the end, in the clock of the largest), `steps`.
+        `log_sizes` at the end, `growth` (their rate, in the clock of the largest), `steps`.
     """
     best = jnp.maximum(
         jnp.max(steepest(residual, start, waiting), initial=0.0),
@@ -193,6 +187,7 @@ def grow(
     end = {
         "elapsed": elapsed,
         "reached": reached(state),
+        "log_sizes": state.log_sizes(),
         "growth": growth + _spread(state, turning),
         "steps": count,
     }

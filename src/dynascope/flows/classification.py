@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jax import Array
 from jaxtyping import Float, Int
 
-from dynascope.arguments import require, require_choice, require_positive, require_seed
+from dynascope.arguments import require, require_between, require_choice, require_count, require_positive, require_seed
 from dynascope.errors import DivergenceError
-from dynascope.flows.classification_epochs import LOSSES, ClassificationLoss, Epoch, evaluate, optimizer, train_epoch
-from dynascope.networks.batch_normalisation import trained_weights
+from dynascope.flows.classification_epochs import LOSSES, ClassificationLoss, Epoch, at_rest, evaluate, train_epoch
+from dynascope.flows.recorded import recorded_steps
 from dynascope.protocols import Network
 from dynascope.record import make_record
 
@@ -104,15 +104,18 @@ def train_classifier(
         >>> record.step.to_numpy(), float(record.accuracy[-1])
         (array([ 0, 80]), 1.0)
     """
-    require_positive(epochs=epochs, learning_rate=learning_rate, rate_factor=rate_factor)
+    require_count(epochs=epochs, **({} if rate_period is None else {"rate_period": rate_period}))
+    require_positive(learning_rate=learning_rate, rate_factor=rate_factor)
+    require_between(0, 1, open_above=True, momentum=momentum)
+    require_between(0, math.inf, weight_decay=weight_decay)
     require_seed(seed)
     data = _checked("images", images, "labels", labels)
     held_out = None
     if test_images is not None or test_labels is not None:
         held_out = _checked("test_images", test_images, "test_labels", test_labels)
     settings = _epoch(loss, batch_size, crop_padding, flip, data[0])
-    _check_constants(momentum, weight_decay, rate_period)
-    recorded = _recorded(record_epochs, epochs)
+    every = range(epochs + 1) if record_epochs is None else record_epochs
+    recorded = recorded_steps("record_epochs", every, epochs)
     rates = learning_rate * rate_factor ** (np.arange(epochs) // (rate_period or epochs))
     steps = len(data[0]) // batch_size
     times = steps * np.concatenate([[0.0], np.cumsum(rates)])
@@ -120,20 +123,19 @@ def train_classifier(
     # In an x64 mode of the caller, random numbers, and then all else, would be of float64.
     with jax.enable_x64(False):
         network = jax.tree.map(
-            lambda leaf: jnp.asarray(leaf, jnp.float32) if eqx.is_inexact_array(leaf) else leaf, network
+            lambda leaf: np.asarray(leaf, np.float32) if eqx.is_inexact_array(leaf) else leaf, network
         )
         _check_outputs(network, data, "labels")
         if held_out is not None:
             _check_outputs(network, held_out, "test_labels")
         data, held_out = jax.device_put((data, held_out))
-        constants = jnp.float32(momentum), jnp.float32(weight_decay)
-        state = optimizer(jnp.float32(0), *constants).init(trained_weights(network))
-        key = jax.random.key(seed)
+        constants = np.float32(momentum), np.float32(weight_decay)
+        state = at_rest(network, constants)
         found = []
         for epoch in range(epochs + 1):
             if epoch > 0:
-                rate, own = jnp.float32(rates[epoch - 1]), jax.random.fold_in(key, epoch)
-                network, state, mean = train_epoch(network, state, data, rate, constants, own, settings)
+                rate, place = np.float32(rates[epoch - 1]), (np.asarray(seed), np.asarray(epoch))
+                network, state, mean = train_epoch(network, state, data, rate, constants, place, settings)
                 _raise_if_diverged(mean, epoch, times)
             if epoch in recorded:
                 found.append(_measured(network, data, held_out, settings, probe))
@@ -257,13 +259,7 @@ def _check_outputs(network: Network, data: tuple[np.ndarray, np.ndarray], name: 
 
 def _epoch(loss: ClassificationLoss, batch_size: int, crop_padding: int, flip: bool, images: np.ndarray) -> Epoch:
     require_choice("loss", loss, LOSSES)
-    require(
-        1 <= batch_size <= len(images),
-        f"batch_size is {batch_size}",
-        argument="batch_size",
-        value=batch_size,
-        remedy=f"choose between 1 and the {len(images)} images",
-    )
+    require_count(most=len(images), batch_size=batch_size)
     require(
         crop_padding >= 0 and (images.ndim == 4 or not (crop_padding or flip)),
         f"crop_padding is {crop_padding} and flip is {flip} for images of shape {images.shape[1:]}",
@@ -272,26 +268,3 @@ def _epoch(loss: ClassificationLoss, batch_size: int, crop_padding: int, flip: b
         remedy="choose a number from zero, and give images that are not flat to crop or mirror them",
     )
     return Epoch(loss, int(batch_size), int(crop_padding), bool(flip))
-
-
-def _check_constants(momentum: float, weight_decay: float, rate_period: int | None) -> None:
-    for name, value, valid, remedy in (
-        ("momentum", momentum, 0 <= momentum < 1, "choose a number from 0 to below 1"),
-        ("weight_decay", weight_decay, 0 <= weight_decay < np.inf, "choose a number from 0"),
-        ("rate_period", rate_period, rate_period is None or rate_period >= 1, "choose a number of epochs, or None"),
-    ):
-        require(valid, f"{name} is {value}", argument=name, value=value, remedy=remedy)
-
-
-def _recorded(record_epochs: Any, epochs: int) -> Int[np.ndarray, " step"]:
-    recorded = np.arange(epochs + 1) if record_epochs is None else np.asarray(record_epochs)
-    require(
-        recorded.ndim == 1
-        and recorded.size > 0
-        and recorded.dtype.kind in "iu"
-        and bool(np.all(np.diff(recorded) > 0) and recorded[0] >= 0 and recorded[-1] <= epochs),
-        "record_epochs are not increasing whole numbers from 0 to epochs",
-        argument="record_epochs",
-        remedy="sort them, drop repeats, and keep them within 0 and epochs",
-    )
-    return recorded.astype(np.int64)

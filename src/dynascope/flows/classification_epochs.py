@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from dynascope.networks.batch_normalisation import trained_weights
 from dynascope.protocols import Network
 
-__all__ = ["LOSSES", "ClassificationLoss", "Epoch", "augmented", "evaluate", "optimizer", "train_epoch"]
+__all__ = ["LOSSES", "ClassificationLoss", "Epoch", "at_rest", "augmented", "evaluate", "optimizer", "train_epoch"]
 
 ClassificationLoss = Literal["cross_entropy", "squared"]
 LOSSES: dict[ClassificationLoss, str] = {
@@ -48,17 +48,24 @@ def optimizer(rate: Any, momentum: Any, weight_decay: Any) -> optax.GradientTran
 
 
 @eqx.filter_jit
+def at_rest(network: Network, constants: tuple[Any, Any]) -> Any:
+    """The optimiser's state before the first step."""
+    return optimizer(0.0, *constants).init(trained_weights(network))
+
+
+@eqx.filter_jit
 def train_epoch(
     network: Network,
     state: Any,
     data: tuple[Array, Array],
-    rate: Array,
-    constants: tuple[Array, Array],
-    key: Array,
+    rate: Any,
+    constants: tuple[Any, Any],
+    place: tuple[Any, Any],
     settings: Epoch,
 ) -> tuple[Any, Any, Array]:
-    """The network and the optimiser's state after an epoch, and the mean loss of its batches."""
+    """The network and the optimiser's state after an epoch, which is that of (seed, epoch), and the mean loss."""
     images, labels = data
+    key = jax.random.fold_in(jax.random.key(place[0]), place[1])
     size = settings.batch_size
     order_key, augment_key = jax.random.split(key)
     count = len(images) // size

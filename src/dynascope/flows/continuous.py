@@ -12,13 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Float
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import require, require_choice, require_count, require_positive
 from dynascope.compilation import without_callbacks
 from dynascope.errors import DivergenceError
 from dynascope.flows.ensemble import Ensemble, each_member, gather
 from dynascope.flows.objective import Objective, Statistics, check_statistics
+from dynascope.flows.recorded import recorded_times
 from dynascope.flows.solvers.path_error import PathErrorController
 from dynascope.flows.solvers.stabilised import RungeKuttaLegendre
 from dynascope.protocols import Learnable, Network, SumOfNeurons
@@ -119,22 +119,17 @@ def gradient_flow(
         >>> dict(record.sizes), [round(float(loss), 3) for loss in record.loss[1]]
         ({'scale': 2, 'time': 4}, [1.25, 0.099, 0.0, 0.0])
     """
-    require_positive(duration=duration, max_steps=max_steps)
+    require_positive(duration=duration)
+    require_count(max_steps=max_steps)
     chosen = {"loss_target": loss_target, "stationarity": stationarity, "absolute_tolerance": absolute_tolerance}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     require_positive(**chosen)
-    require(
-        solver in _SOLVERS,
-        f"solver is {solver!r}",
-        argument="solver",
-        value=solver,
-        remedy=f"choose {', '.join(_SOLVERS)}",
-    )
+    require_choice("solver", solver, _SOLVERS)
     checked = check_statistics(statistics)
     if normalised:
         _require_neurons(network if isinstance(network, list | tuple) else [network])
     ensemble = gather(network, task, scale, learning_rate)
-    times = _times(save, duration)
+    times = recorded_times(save, duration)
     relative = _relative_tolerance(solver, ensemble.dtype, relative_tolerance)
     numbers = {"duration": duration, "relative_tolerance": relative, **chosen}
     # As arrays, so that other values do not need another program.
@@ -297,22 +292,6 @@ def _raise_if_failed(ensemble: Ensemble, failure: np.ndarray, stop_time: np.ndar
     raise DivergenceError(
         f"{problem}{count} at time {time:.6g}{ensemble.named(failed)}", time=time, remedy=_REMEDIES[problem]
     )
-
-
-def _times(save: int | Sequence[float] | np.ndarray, duration: float) -> Float[np.ndarray, " time"]:
-    times = np.asarray(save, dtype=np.float64)
-    if times.ndim == 0:
-        require(bool(times >= 2), f"save is {save}", argument="save", value=save, remedy="ask for at least two times")
-        return np.linspace(0.0, duration, int(times))
-    require(
-        times.ndim == 1
-        and times.size > 0
-        and bool(np.all(np.diff(times) > 0) and times[0] >= 0 and times[-1] <= duration),
-        "the times in save do not increase from 0 to the duration",
-        argument="save",
-        remedy="sort them, drop repeats, and keep them within 0 and the duration",
-    )
-    return times
 
 
 def _relative_tolerance(solver: str, dtype: Any, chosen: float | None) -> float:

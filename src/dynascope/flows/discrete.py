@@ -12,10 +12,11 @@ import numpy as np
 import optax
 from jaxtyping import Int
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import require, require_count, require_seed
 from dynascope.errors import DivergenceError, InputError
 from dynascope.flows.ensemble import Ensemble, each_member, gather
 from dynascope.flows.objective import Objective, Samples, Statistics, check_statistics
+from dynascope.flows.recorded import recorded_steps
 from dynascope.protocols import Average, Learnable, Network
 from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task
@@ -94,7 +95,9 @@ def descend(
         >>> record["time"].to_numpy(), record["loss"].to_numpy().round(4)
         (array([ 0., 30.]), array([1.2545, 0.    ]))
     """
-    require_positive(steps=steps)
+    require_count(steps=steps)
+    steps = int(steps)
+    require_seed(seed)
     require(
         optimizer == "sgd" or callable(optimizer),
         f"optimizer is {optimizer!r}",
@@ -289,22 +292,6 @@ def _raise_if_diverged(ensemble: Ensemble, result: dict[str, Any], recorded: np.
 def _recorded(record_steps: int | Sequence[int] | np.ndarray | None, steps: int) -> Int[np.ndarray, " step"]:
     if record_steps is None or isinstance(record_steps, int | np.integer):
         count = 100 if record_steps is None else int(record_steps)
-        require(
-            count >= 2,
-            f"record_steps is {record_steps}",
-            argument="record_steps",
-            value=record_steps,
-            remedy="ask for at least two steps",
-        )
+        require_count(least=2, record_steps=count)
         return np.unique(np.concatenate([[0], np.geomspace(1, steps, count - 1).round().astype(np.int64)]))
-    recorded = np.asarray(record_steps)
-    require(
-        recorded.ndim == 1
-        and recorded.size > 0
-        and recorded.dtype.kind in "iu"
-        and bool(np.all(np.diff(recorded) > 0) and recorded[0] >= 0 and recorded[-1] <= steps),
-        "record_steps are not increasing whole numbers from 0 to steps",
-        argument="record_steps",
-        remedy="sort them, drop repeats, and keep them within 0 and steps",
-    )
-    return recorded.astype(np.int64)
+    return recorded_steps("record_steps", record_steps, steps)

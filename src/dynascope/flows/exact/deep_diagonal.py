@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from scipy.integrate import solve_ivp
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import require, require_count, require_positive
 from dynascope.errors import DivergenceError
 from dynascope.flows.solvers.stepping import require_correlation, resolving
 from dynascope.record import make_record
@@ -60,14 +60,9 @@ def deep_diagonal_flow(
         value=task.output_dimension,
         remedy="a diagonal network has one output, so choose one target",
     )
-    require_positive(scale=scale, duration=duration, points=points, tolerance=tolerance)
-    require(
-        isinstance(depth, int | np.integer) and depth >= 2,
-        f"depth is {depth}",
-        argument="depth",
-        value=depth,
-        remedy="choose a whole number of at least two",
-    )
+    require_positive(scale=scale, duration=duration, tolerance=tolerance)
+    require_count(points=points)
+    require_count(least=2, depth=depth)
     require_correlation(task)
     # A clock in which a coordinate leaves zero after a time of order one.
     unit = time_unit(scale, degree=int(depth)) if scale < 1 else 1.0

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int
 
-from dynascope.arguments import require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_count, require_positive
 from dynascope.flows.solvers.stepping import follow, require_correlation, resolving
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
@@ -62,7 +62,8 @@ def linear_flow(
     """
     first = require_array("first", first, (task.input_dimension, None))
     second = require_array("second", second, (first.shape[1], task.output_dimension))
-    require_positive(scale=scale, duration=duration, points=points, tolerance=tolerance)
+    require_positive(scale=scale, duration=duration, tolerance=tolerance)
+    require_count(points=points)
     require_correlation(task)
     # On its range Σxx becomes diagonal; weights outside see no data and never move.
     power, basis = np.linalg.eigh(task.input_moment)
@@ -84,13 +85,13 @@ def linear_flow(
     alive = norms > 0
     with jax.enable_x64(True):
         arguments = {
-            "cross": jnp.asarray(cross),
-            "power": jnp.asarray(power[kept]),
-            "target_power": jnp.asarray(task.target_power),
-            "left": jnp.asarray(left),
-            "right": jnp.asarray(rows.T),
+            "cross": cross,
+            "power": power[kept],
+            "target_power": np.asarray(task.target_power),
+            "left": left,
+            "right": rows.T,
         }
-        start = (jnp.asarray(neurons[:, alive] / norms[alive]), jnp.asarray(np.log(norms[alive]) + np.log(scale)))
+        start = (neurons[:, alive] / norms[alive], np.log(norms[alive]) + np.log(scale))
         record = follow(
             _growth,
             _statistics,

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import require, require_count, require_positive
 from dynascope.flows.solvers.stepping import follow, require_correlation, resolving
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
@@ -52,21 +52,22 @@ def diagonal_flow(
         value=task.output_dimension,
         remedy="a diagonal linear network has one output, so choose one target",
     )
-    require_positive(scale=scale, duration=duration, points=points, tolerance=tolerance)
+    require_positive(scale=scale, duration=duration, tolerance=tolerance)
+    require_count(points=points)
     require_correlation(task)
     cross = task.cross_moment[0]
     with jax.enable_x64(True):
         arguments = {
-            "gram": jnp.asarray(task.input_moment),
-            "cross": jnp.asarray(cross),
-            "power": jnp.asarray(task.target_power),
-            "log_scale": jnp.asarray(np.log(scale)),
+            "gram": task.input_moment,
+            "cross": cross,
+            "power": np.asarray(task.target_power),
+            "log_scale": np.asarray(np.log(scale)),
         }
         record = follow(
             _phase_velocity,
             _statistics,
             _unchanged,
-            jnp.zeros(len(cross)),
+            np.zeros(len(cross)),
             arguments,
             duration=duration,
             # Within one step the exponent of a growing coefficient may change by two at the start and less later.

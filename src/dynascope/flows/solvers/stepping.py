@@ -8,7 +8,6 @@ from typing import Any
 import diffrax
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
@@ -53,7 +52,7 @@ def follow(
     pieces: list[dict[str, np.ndarray]] = []
     now = 0.0
     # As arrays: a Python number would be part of the compiled program.
-    end, longest = jnp.asarray(duration, float), jnp.asarray(longest_step, float)
+    end, longest = np.asarray(duration, float), np.asarray(longest_step, float)
     while now < duration:
         state, record = _advance(
             vector_field,
@@ -61,7 +60,7 @@ def follow(
             renewed,
             state,
             arguments,
-            jnp.asarray(now),
+            np.asarray(now),
             end,
             longest,
             tolerance,
