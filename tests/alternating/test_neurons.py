@@ -11,7 +11,7 @@ def test_a_sum_of_neurons_of_degree_two_is_taken():
 
 
 def test_a_network_without_neurons_is_refused_by_its_name():
-    with pytest.raises(InputError, match="the network is a DeepLinear.*: give a sum of neurons") as caught:
+    with pytest.raises(InputError, match=r"the network is a DeepLinear.*: give a sum of neurons") as caught:
         require_neurons(DeepLinear((3, 2, 1)))
     assert caught.value.argument == "network"
 
