@@ -18,7 +18,8 @@ def without_callbacks(function: Callable[..., Any]) -> Callable[..., Any]:
     A check of `equinox.error_if`, as diffrax makes one of the times to save at, is a branch that calls Python to raise
     and else hands its values on. A program with such a branch can never be kept on disk. Here the branch is taken
     out, so that what is checked has to be known to hold, and what a solver finds wrong comes back as the code in its
-    result. All else is computed as before, to the last bit.
+    result. All else is computed as before, to the last bit. (The derivative with respect to what is checked has the
+    right value, but checks again.)
 
     Args:
         function: Traceable function of arrays, and of trees of them, whose result is such a tree.
