@@ -12,7 +12,7 @@ import tyro
 import dynascope
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
-from dynascope import comparison, networks, record, tasks
+from dynascope import comparison, networks, prediction, record, tasks
 from dynascope.arguments import require
 from dynascope.cli.answers import prediction_answer
 from dynascope.cli.exit_codes import AGREED, DISAGREED
@@ -79,7 +79,7 @@ class Predict:
         usual = None if self.network in ("linear", "diagonal") else 5
         with step(f"Predicting a {self.network} network from scale {scale:g}"):
             jumps = usual if self.jumps is None else self.jumps
-            predicted = dynascope.predict(task, network, scale=scale, normalised=self.normalised, jumps=jumps)
+            predicted = prediction.predict(task, network, scale=scale, normalised=self.normalised, jumps=jumps)
         if self.check or self.slope:
             tree = self._checked(task, network, predicted, other_scale(scale, **clock))
         else:
@@ -135,4 +135,4 @@ class Predict:
 
         observed = trained(float(predicted.attrs["scale"]))
         other = trained(second_scale) if self.slope else None
-        return dynascope.compare(observed, predicted, at_other_scale=other)
+        return comparison.compare(observed, predicted, at_other_scale=other)
