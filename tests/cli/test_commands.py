@@ -313,7 +313,7 @@ def test_a_run_that_fails_says_so_by_exit_code_three(monkeypatch, data, tmp_path
     def diverge(*_, **__):
         raise trouble
 
-    monkeypatch.setattr("dynascope.observation.observe", diverge)
+    monkeypatch.setattr("dynascope.observe", diverge)
     said = dynascope("predict", data, "--check", "--out", tmp_path)
     assert said.code == 3
     assert said.err.splitlines()[-1].startswith(f"dynascope: {message}")
