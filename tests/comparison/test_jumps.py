@@ -208,3 +208,14 @@ def test_ensembles_are_refused():
         compare_staircases(ensemble, prediction(), None)
     assert caught.value.argument == "observed"
     assert errors(ensemble.isel(seed=0), prediction())["missing_jumps"] == 0
+
+
+def test_where_no_jump_is_predicted_a_flat_loss_is_no_error_and_a_fall_is_extra():
+    none = prediction().isel(jump=slice(0)).assign_attrs(initial_loss=2.0)
+    time = np.linspace(0.0, 10.0, 50)
+    flat = make_record({"loss": (["time"], np.full(50, 2.0))}, {"time": time}, attributes={"scale": 1e-20})
+    residual, found = compare_staircases(flat, none, None)
+    assert residual.sizes["jump"] == 0
+    assert (found["missing_jumps"], found["extra_jumps"]) == (0, 0)
+    assert np.isnan(found["jump_time"])
+    assert errors(observation(), none)["extra_jumps"] > 0

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from dynascope.errors import InputError
 from dynascope.record import Staircase, StaircaseView, staircase_record, training_time
 from dynascope.record.staircase import slopes_between, with_slow_jumps, with_tolerances
 
@@ -91,3 +92,9 @@ def test_training_for_a_staircase_that_was_cut_short_stops_before_what_follows()
     # Unless the last jump is slow, which may come much later.
     late = record().assign_attrs(complete=0)
     assert training_time(late, SCALE) == pytest.approx(30 * (1.5 + 2 / 10), rel=1e-12)
+
+
+def test_a_staircase_without_jumps_does_not_say_how_long_to_train():
+    with pytest.raises(InputError, match="no jumps") as caught:
+        training_time(record().isel(jump=slice(0)), SCALE)
+    assert caught.value.argument == "staircase"

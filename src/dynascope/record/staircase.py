@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from dynascope.arguments import require
 from dynascope.record import staircase_names as names
 from dynascope.record.schema import make_record
 from dynascope.record.staircase_view import StaircaseView
@@ -167,6 +168,9 @@ def training_time(staircase: xr.Dataset, scale: float) -> float:
     Returns:
         Gradient-flow time, longer where the scale is large and the prediction is rough.
 
+    Raises:
+        InputError: The staircase has no jumps.
+
     Example:
         >>> from types import SimpleNamespace
         >>> task = SimpleNamespace(attributes=dict)
@@ -177,6 +181,13 @@ def training_time(staircase: xr.Dataset, scale: float) -> float:
         (12.5, 18.26)
     """
     view = StaircaseView(staircase)
+    require(
+        view.times.size > 0,
+        "the staircase has no jumps, so nothing says how long to train",
+        argument="staircase",
+        value=0,
+        remedy="give a duration",
+    )
     last = float(np.nanmax(view.times + view.accelerated_times * (view.unit(scale) - view.unit())))
     # Where the last jump is slow it may come much later, and has to be seen all the same.
     beyond = 1.25 if view.complete else 1.5 if bool(view.slow[-1]) else 1.1
