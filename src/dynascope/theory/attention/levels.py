@@ -49,7 +49,10 @@ class AttentionModes:
 
 
 def attention_modes(covariance: ArrayLike, context_length: float) -> AttentionModes:
-    """The modes of in-context regression.
+    """The modes of in-context regression, the eigenvectors of Σ with a variance.
+
+    A context of N samples has E[Σ̂²] = Σ (Σ + (Σ + tr Σ I)/N), so that a mode of variance λ has the gain
+    λ + (λ + tr Σ)/N; the loss and the levels of `attention_levels` follow from both.
 
     Args:
         covariance: Σ, shape (d, d), or the d variances of independent inputs.

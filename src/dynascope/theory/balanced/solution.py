@@ -128,7 +128,17 @@ def product(
     times: ArrayLike,
     **options: Any,
 ) -> Float[Array, "*members times inputs outputs"]:
-    """W₁ W₂ over time: `gram(...).product`, with its arguments.
+    """W₁ W₂(t) = `gram(...).product`, with its arguments.
+
+    Args:
+        first: As in `gram`.
+        second: As in `gram`.
+        target_map: As in `gram`.
+        times: As in `gram`.
+        options: Further arguments of `gram`.
+
+    Raises:
+        InputError: As `gram`.
 
     Example:
         >>> with jax.enable_x64(True):
@@ -206,6 +216,9 @@ def ntk(
 
     Returns:
         K between all outputs at all points; row o·n + i is output o at point i.
+
+    Raises:
+        InputError: As `gram`, or inputs that do not fit the map.
 
     Example:
         >>> with jax.enable_x64(True):

@@ -44,6 +44,9 @@ def escape_time(
         InputError: A start that is not between zero and its target, shapes that do not fit, or a depth that is no
             whole number from two.
 
+    References:
+        The first term of `time_to_strength` for s₀ ≪ σ.
+
     Example:
         >>> import jax
         >>> with jax.enable_x64(True):

@@ -173,6 +173,8 @@ def strength_at(
 def limit(target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int) -> DeepModeLimit:
     """Where a mode goes: to σ, unless zero is between, where it is trapped for L ≥ 2.
 
+    These are the resting points of the flow that `time_to_strength` integrates.
+
     Args:
         target: σ.
         initial_strength: s₀.

@@ -137,6 +137,9 @@ def benign_setup(*, tail_intensity: float | None = None) -> OverfittingSetup:
     Args:
         tail_intensity: r, for a comparison with the printed one; 1/(p − d) if not given.
 
+    Raises:
+        InputError: r is negative or not finite.
+
     References:
         Nam, DPhil thesis (2024), figure 1.3.
 
@@ -153,6 +156,9 @@ def malignant_setup(*, tail_intensity: float | None = None) -> OverfittingSetup:
 
     Args:
         tail_intensity: r; 1/(p − d) if not given.
+
+    Raises:
+        InputError: As `benign_setup`.
 
     References:
         Nam, DPhil thesis (2024), figure 1.5.

@@ -156,6 +156,9 @@ def mode_flow(
         unreachable_power: ‖f⊥‖² ≥ 0 of the target outside the modes.
         learning_rate: η > 0.
 
+    Returns:
+        `ModeFlow`, over times and modes.
+
     Raises:
         InputError: A value that is not finite or out of range, or shapes that do not fit.
 

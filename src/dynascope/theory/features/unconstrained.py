@@ -69,7 +69,7 @@ class Collapse(NamedTuple):
 
 
 def class_modes(class_sizes: npt.ArrayLike, *, bias: bool = False) -> ClassModes:
-    """The modes of one-hot targets.
+    """The modes of one-hot targets, from which `collapse_trajectory` starts.
 
     A start is aligned if H = U diag(a) Rᵀ and W = R diag(b) Vᵀ for some R (p, m) with orthonormal columns, p ≥ m, and,
     with a bias, if this is the mean of the targets; it then stays so.

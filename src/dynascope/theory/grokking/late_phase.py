@@ -160,6 +160,7 @@ def fitting_time(inputs: ArrayLike, *, scale: float, weight_decay: float, remain
 
     The errors on the samples fall at the rates of (4/n) X D Xᵀ with D ≥ 2b(t), so that they are below a fraction ε of
     the first when 8 α² s² (1 − exp(−2λt))/(2λn) = ln(1/ε), with s the smallest singular value of X other than zero.
+    From then on the network is on the path of `late_curve`.
 
     Args:
         inputs: X, training samples in rows.

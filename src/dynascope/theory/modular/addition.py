@@ -107,9 +107,8 @@ def maximiser(
         Alternating Gradient Flows, arXiv:2506.06489.
 
     Example:
-        >>> maximiser(np.cos(2 * np.pi * np.arange(3) / 3), 1).round(4)
-        array([ 0.4714, -0.2357, -0.2357,  0.4714, -0.2357, -0.2357,  0.4714,
-               -0.2357, -0.2357])
+        >>> maximiser([2.0, -1.0, -1.0], 1).round(4)[:3]
+        array([ 0.4714, -0.2357, -0.2357])
     """
     spectrum = Spectrum(encoding)
     p = spectrum.p
@@ -135,6 +134,7 @@ def unexplained_fraction(neurons: int) -> float:
     0: 1, 1: 8/9, 2: 5/9, 3: 0.325635, 4: 1/6, 5 and more: 0. For two to five neurons the value is an infimum that is
     approached with growing weights and never attained, so that gradient flow creeps towards it; six attain zero, as
     three real products (one complex product) of two squares each. For odd p ≥ 5 and ξ ≠ p/2.
+    What it leaves is on the last plateaus of `modular_addition_staircase`.
 
     Args:
         neurons: Number of neurons with that frequency.

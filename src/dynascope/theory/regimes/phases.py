@@ -181,6 +181,9 @@ def stable_rates(parametrisation: Parametrisation) -> Parametrisation:
 
     c_η = −max(c_γ, 2c_γ + c_d + max(c_u, c_w)).
 
+    Args:
+        parametrisation: The exponents, of whose learning rates nothing is kept.
+
     References:
         arXiv:2401.07085, corollary 1.
 
@@ -197,6 +200,9 @@ def learning_exponents(parametrisation: Parametrisation) -> Parametrisation:
     """The parametrisation with a multiplier and learning rates that make it learn features.
 
     c_γ = −(c_d + max(c_u, c_w)), c_η = −c_γ for both layers.
+
+    Args:
+        parametrisation: The exponents, of which those of widths and variances are kept.
 
     References:
         arXiv:2401.07085, corollary 2.
@@ -257,6 +263,9 @@ def standard_parametrisations() -> dict[str, Parametrisation]:
 
     Lazy training scales the output of a network of fixed width that starts as the zero function; the others scale the
     width.
+
+    References:
+        arXiv:2401.07085, table 1.
 
     Example:
         >>> {name: phase(each).name for name, each in standard_parametrisations().items()}

@@ -139,6 +139,9 @@ def plan(
         cost: Compute of one step and one parameter, such as 6 times the batch size in FLOPs.
         floor: Loss that no resource removes, such as the `floor` of a fit, which is not taken from there.
 
+    Returns:
+        `Plan`, each of its arrays of the shape of the compute.
+
     Raises:
         InputError: A number out of range, such as t ≥ 1 with a contrast.
 

@@ -66,6 +66,9 @@ def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
     Raises:
         InputError: A, B or G is negative, or a number is not finite.
 
+    References:
+        Nam, DPhil thesis (2024), C.4, corrected.
+
     Example:
         >>> print(network_outputs(fixed_point(5.0)))
         [ 5. -5. -5.  5. -5.  5.  5. -5.]
@@ -83,6 +86,9 @@ def loss(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch
 
     Raises:
         InputError: As `network_outputs`, or S is not positive.
+
+    References:
+        Nam, DPhil thesis (2024), C.4, corrected.
 
     Example:
         >>> print(loss(TiedWeights(0.0, 0.0, 0.0, 0.0), 5.0), loss(fixed_point(5.0), 5.0))
@@ -139,6 +145,9 @@ def fixed_point(target_scale: float) -> TiedWeights:
 
     Raises:
         InputError: S is not positive.
+
+    References:
+        Nam, DPhil thesis (2024), C.4, corrected.
 
     Example:
         >>> fixed_point(5.0)
@@ -218,7 +227,7 @@ def integrated_path(
 def half_saturation_times(
     start: TiedWeights, *, target_scale: float, learning_rate: float = 1.0
 ) -> Float[np.ndarray, " neurons"]:
-    """The times at which A, B and G first reach S, half of where they end.
+    """The times at which A, B and G first reach S, half of where they end, on the `integrated_path`.
 
     Args:
         start: The parameters at t = 0, with A, B and G positive and below S.

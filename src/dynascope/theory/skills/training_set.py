@@ -83,7 +83,7 @@ def finite_size_fraction(counts: ArrayLike, needed: float) -> Float[np.ndarray, 
 
         φ = z e^z E_ν(z) = z/(z + ν − 1ν/(z + ν + 2 − 2(ν + 1)/(z + ν + 4 − …))).
 
-    It tends to d/D_c for many features, and is one from d = D_c.
+    It tends to d/D_c for many features, and is one from d = D_c; `skill_strength` has both.
 
     Args:
         counts: d ≥ 0, of any shape.

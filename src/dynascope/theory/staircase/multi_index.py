@@ -48,7 +48,10 @@ def utility_polynomial(activation: ArrayLike, link: ArrayLike) -> Float[np.ndarr
 
 
 def information_exponent(coefficients: ArrayLike) -> int:
-    """k*, the first order k ≥ 1 whose coefficient is not zero, of a link or of a utility polynomial.
+    """k*, the first order k ≥ 1 whose coefficient is not zero, of a link or of a `utility_polynomial`.
+
+    Args:
+        coefficients: Of the orders 0, 1, …, shape (orders,).
 
     Raises:
         InputError: There is none.

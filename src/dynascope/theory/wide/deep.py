@@ -87,6 +87,9 @@ def deep_isotropic_flow(
         coefficients: W(0), square, shape (h, h).
         gaps: γ₁, …, γ_{L−1}.
 
+    Returns:
+        `MapPath`, over the times.
+
     Raises:
         InputError: A map that is not square, shapes that do not fit, values that are not finite, times that do not
             increase, or an equation too stiff to be integrated. Where JAX traces them, such values give NaN.

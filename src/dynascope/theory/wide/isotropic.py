@@ -146,6 +146,9 @@ def isotropic_flow(
         width: h, the number of hidden neurons.
         rate: κ = √(η₁ η₂) > 0.
 
+    Returns:
+        `MapPath`, over the times.
+
     Raises:
         InputError: As `isotropic_preconditioner`; shapes that do not fit; times that do not increase; β(0) = 0 = δ; or
             an equation too stiff to be integrated.

@@ -1,0 +1,239 @@
+"""The public functions of a room, each with what its docstring says and the calls that its example makes.
+
+A conformance suite asks the same of every member of a family. The example in the docstring is run with the function
+wrapped; the calls that it makes are the valid input of all further questions, so that nobody keeps a second table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+import functools
+import inspect
+import io
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+# Seconds of the processor after which a call is taken to hang; the slowest example takes three.
+_SECONDS = 15
+
+_compiled = 0
+
+
+def _count(event: str, _: float, **__: Any) -> None:
+    global _compiled
+    _compiled += event == "/jax/core/compile/backend_compile_duration"
+
+
+jax.monitoring.register_event_duration_secs_listener(_count)
+
+
+class Call(NamedTuple):
+    """One call of a function.
+
+    Attributes:
+        arguments: Value by name of the parameter; those of `**options` under their own names.
+        wide: Whether JAX had 64 bits.
+    """
+
+    arguments: dict[str, Any]
+    wide: bool
+
+
+class Member:
+    """A public function, with its docstring and its example.
+
+    Args:
+        name: Name under which it is called, below the room.
+        function: The function as its users get it.
+        holders: The faces that re-export it.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], holders: list[ModuleType]):
+        self.name, self.function, self.holders = name, function, holders
+        self.doc = inspect.getdoc(function) or ""
+        self.module = sys.modules[function.__module__]
+        self.signature = inspect.signature(function)
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """The parts of the docstring under their titles; what comes before them under none."""
+        title = r"^(Args|Returns|Raises|Warns|References|Note|Example):\n"
+        parts = re.split(title, self.doc, flags=re.MULTILINE)
+        return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
+
+    @property
+    def explained(self) -> dict[str, str]:
+        """What the docstring says of each parameter."""
+        entries = re.split(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*):", self.sections.get("Args", ""), flags=re.MULTILINE)
+        return {
+            name.strip("* "): " ".join(text.split())
+            for names, text in zip(entries[1::2], entries[2::2], strict=True)
+            for name in names.split(",")
+        }
+
+    @functools.cached_property
+    def calls(self) -> list[Call]:
+        """The calls that the example makes, without those in which JAX traces."""
+        return self._run[0]
+
+    @functools.cached_property
+    def programs(self) -> int:
+        """How many programs the first call of the example compiles in a process that has none yet."""
+        return self._run[1]
+
+    @functools.cached_property
+    def _run(self) -> tuple[list[Call], int]:
+        calls: list[Call] = []
+        programs = 0
+
+        @functools.wraps(self.function)
+        def witness(*positional: Any, **named: Any) -> Any:
+            nonlocal programs
+            if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((positional, named))):
+                return self.function(*positional, **named)
+            bound = self.signature.bind(*positional, **named).arguments
+            for parameter in self.signature.parameters.values():
+                if parameter.kind is parameter.VAR_KEYWORD:
+                    bound.update(bound.pop(parameter.name, {}))
+            calls.append(Call(dict(bound), bool(jax.config.jax_enable_x64)))
+            if len(calls) > 1:
+                return self.function(*positional, **named)
+            jax.clear_caches()
+            before = _compiled
+            result = self.function(*positional, **named)
+            programs = _compiled - before
+            return result
+
+        short = self.name.rpartition(".")[2]
+        places = [place for place in (self.module, *self.holders) if getattr(place, short, None) is self.function]
+        example = doctest.DocTestParser().get_doctest(
+            inspect.cleandoc(self.function.__doc__ or ""), vars(self.module) | {short: witness}, self.name, None, 0
+        )
+        said = io.StringIO()
+        for place in places:
+            setattr(place, short, witness)
+        try:
+            doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS, verbose=False).run(
+                example, out=said.write
+            )
+        finally:
+            for place in places:
+                setattr(place, short, self.function)
+        return calls, programs
+
+    def arguments(self, call: Call) -> dict[str, Any]:
+        """What the function gets in a call, with the defaults of what is not given."""
+        defaults = {
+            name: parameter.default
+            for name, parameter in self.signature.parameters.items()
+            if parameter.default is not parameter.empty
+        }
+        return defaults | call.arguments
+
+    def __call__(self, call: Call, **changes: Any) -> Any:
+        """The function at a call with some arguments changed."""
+        arguments = call.arguments | changes
+        positional = [
+            arguments.pop(name)
+            for name, parameter in self.signature.parameters.items()
+            if parameter.kind is parameter.POSITIONAL_ONLY and name in arguments
+        ]
+        with jax.enable_x64(call.wide), _no_longer_than(_SECONDS):
+            return self.function(*positional, **arguments)
+
+    def programs_of(self, call: Call) -> int:
+        """How many programs the call compiles now."""
+        before = _compiled
+        self(call)
+        return _compiled - before
+
+
+def members(room: ModuleType) -> dict[str, Member]:
+    """Every public function of a room and of its subjects, by the name under which it is called."""
+    found: dict[str, Member] = {}
+
+    def walk(face: ModuleType, prefix: str, above: list[ModuleType]) -> None:
+        for name in face.__all__:
+            value = getattr(face, name)
+            if inspect.ismodule(value) and value.__name__.startswith(room.__name__) and hasattr(value, "__all__"):
+                walk(value, f"{prefix}{name}.", [*above, face])
+            elif callable(value) and not inspect.isclass(value) and hasattr(value, "__module__"):
+                known = next((member for member in found.values() if member.function is value), None)
+                if known is None or known.name.count(".") < prefix.count("."):
+                    if known is not None:
+                        del found[known.name]
+                    found[f"{prefix}{name}"] = Member(f"{prefix}{name}", value, [*above, face])
+
+    walk(room, "", [])
+    return found
+
+
+def is_numeric(value: Any) -> bool:
+    """Whether an argument is a real number or an array of them, and no choice or count of things by name."""
+    if isinstance(value, bool | str | bytes | None) or callable(value):
+        return False
+    if not isinstance(value, int | float | list | tuple | np.ndarray | np.generic | jax.Array) or is_record(value):
+        return False
+    try:
+        return np.asarray(value).dtype.kind in "iuf" and np.size(value) > 0
+    except (TypeError, ValueError):
+        return False
+
+
+def is_row(value: Any) -> bool:
+    """Whether an argument is a row of numeric ones of different shapes, as the weights of several layers are."""
+    row = isinstance(value, list | tuple) and not is_record(value) and not is_numeric(value)
+    return row and len(value) > 0 and all(map(is_numeric, value))
+
+
+def is_floating(value: Any) -> bool:
+    """Whether an argument is numeric, and not of whole numbers only."""
+    return is_numeric(value) and np.asarray(value).dtype.kind == "f"
+
+
+def is_record(value: Any) -> bool:
+    """Whether a value has named parts: a named tuple or a dataclass."""
+    return hasattr(value, "_fields") or (dataclasses.is_dataclass(value) and not isinstance(value, type))
+
+
+def numbers(result: Any) -> Iterator[np.ndarray]:
+    """Every array of floating-point numbers in what a function returns."""
+    if hasattr(result, "data_vars"):
+        for values in {**result.data_vars, **result.coords}.values():
+            yield from numbers(values.to_numpy())
+    elif isinstance(result, Mapping):
+        for value in result.values():
+            yield from numbers(value)
+    elif dataclasses.is_dataclass(result) and not isinstance(result, type):
+        for field in dataclasses.fields(result):
+            yield from numbers(getattr(result, field.name))
+    elif isinstance(result, list | tuple):
+        for value in result:
+            yield from numbers(value)
+    elif isinstance(result, float | np.ndarray | np.generic | jax.Array) and np.asarray(result).dtype.kind == "f":
+        yield np.asarray(result)
+    elif hasattr(result, "detach"):  # PyTorch
+        yield from numbers(result.detach().numpy())
+
+
+@contextmanager
+def _no_longer_than(seconds: int) -> Iterator[None]:
+    def give_up(*_: Any) -> None:
+        raise TimeoutError(f"more than {seconds} seconds")
+
+    before = signal.signal(signal.SIGPROF, give_up)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

@@ -1,0 +1,414 @@
+"""What every public theory function must be; a function that a face re-exports takes part without further words."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from documented import Call, Member, is_floating, is_numeric, is_record, is_row, members, numbers
+
+from dynascope import theory
+from dynascope.errors import InputError
+
+# What states domains computes nothing.
+MEMBERS = {name: member for name, member in members(theory).items() if not name.startswith("domain.")}
+
+# What is wrong today, one list for each reason. Nothing is added to them, and what is mended is taken off.
+
+REFUSALS = """
+    attention.attention_levels attention.attention_modes attention.linear_attention_staircase
+    attention.merged_attention_staircase balanced.balanced_limit deep_modes.escape_time
+    deep_modes.initialisation_exponents deep_modes.limit deep_modes.strength_at deep_modes.time_to_strength
+    grokking.grokking_time groups.neurons_near_irreps line.line_data modular.unexplained_fraction
+    relu_alignment.alignment_path relu_alignment.angle_within_arc relu_alignment.extremal_directions
+    relu_alignment.orthogonal_staircase scaling_laws.compute_optimum scaling_laws.data_law scaling_laws.fit
+    scaling_laws.missing_loss scaling_laws.parameter_law scaling_laws.plan scaling_laws.time_law skills.calibrate
+    skills.calibrate_data skills.calibrate_parameters skills.finite_size_fraction skills.multilinear.expected_loss
+    skills.multilinear.skill_strengths skills.multilinear.training_loss skills.parity_relu.integrated_path
+    skills.skill_strength skills.time_emergence staircase.overlap_time wide.conserved_matrices wide.isotropic_flow
+    wide.isotropic_preconditioner wide.single_output_preconditioner
+"""
+
+SHAPES = """
+    features.mode_flow neuron.function_space_flow skills.calibrate wide.conserved_matrices
+"""
+
+SCALES = """
+    attention.attention_utility attention.merged_attention_staircase balanced.balanced_limit balanced.gram
+    balanced.layer_balance balanced.loss balanced.ntk balanced.product deep_modes.time_to_strength
+    features.collapse_trajectory features.kernel_regression_error features.training_flow grokking.late_curve
+    grokking.weight_product groups.composition_staircase groups.maximal_utility groups.utility line.alignment
+    line.layer_norms line.line_data line.rescaling line.tangent_kernel line.time_scale line.trajectory
+    modes.emergence_time modes.growth_factor modes.mode_strength modes.saturation_time
+    modes.scalar.equivalent_scalings modes.time_to_reach modular.maximal_utilities
+    modular.modular_addition_staircase modular.utility neuron.escape_time neuron.imbalance neuron.kernel_change
+    neuron.regime neuron.trajectory neuron.trajectory_limit relu_alignment.angle_within_arc
+    relu_alignment.orthogonal_staircase scaling_laws.compute_optimum scaling_laws.missing_loss
+    scaling_laws.parameter_law scaling_laws.plan scaling_laws.power_laws scaling_laws.time_law skills.calibrate
+    skills.multilinear.training_loss skills.parity_relu.half_saturation_times skills.parity_relu.integrated_path
+    skills.parity_relu.loss staircase.quadratic_index_staircase transfer.forgetting transfer.joint_transfer
+    transfer.lazy_forgetting transfer.transfer_error wide.conserved_matrices wide.conserved_matrix
+    wide.deep_isotropic_rate wide.preconditioner_matrix
+"""
+
+PROGRAMS = """
+    balanced.balanced_limit balanced.gram balanced.layer_balance balanced.loss balanced.ntk balanced.product
+    deep_modes.escape_time deep_modes.strength_at deep_modes.time_to_strength features.collapse_end
+    features.collapse_trajectory features.effective_ridge features.kernel_regression_error features.learnability
+    features.mode_flow features.overfitting_error line.alignment line.alignment_change line.layer_norms line.limit
+    line.rescaling line.tangent_kernel line.time_scale line.trajectory modes.clean_stages modes.emergence_time
+    modes.is_stage_like modes.linear_mode_strength modes.mode_strength modes.saturation_time
+    modes.scalar.equivalent_scalings modes.scalar.limit modes.scalar.trajectory modes.stage_threshold
+    modes.time_to_reach neuron.escape_time neuron.function_space_flow neuron.imbalance
+    neuron.implicit_bias_objective neuron.interpolator neuron.kernel_change neuron.preconditioner neuron.regime
+    neuron.trajectory neuron.trajectory_limit scaling_laws.compute_optimum scaling_laws.plan scaling_laws.power_laws
+    scaling_laws.skill_integral scaling_laws.time_law transfer.converged_layers transfer.forgetting
+    transfer.joint_transfer transfer.lazy_forgetting transfer.reversal_time transfer.reversal_trajectory
+    transfer.transfer_error transfer.transfer_speed wide.conserved_matrices wide.conserved_matrix
+    wide.deep_isotropic_flow wide.deep_isotropic_rate wide.isotropic_flow wide.isotropic_preconditioner
+    wide.layer_spectra wide.preconditioner_matrix wide.single_output_preconditioner
+"""
+
+TRACING = """
+    balanced.gram
+"""
+
+DERIVATIVES = """
+    balanced.gram features.collapse_trajectory
+"""
+
+DOMAINS = """
+    balanced.gram deep_modes.strength_at features.collapse_trajectory features.effective_ridge
+    features.kernel_regression_error line.trajectory modes.growth_factor modes.mode_strength modes.scalar.trajectory
+    neuron.trajectory
+"""
+
+# The reason and the functions that fail, by test.
+WRONG = {
+    "test_bad_input_of_each_argument_is_refused_by_its_name": (
+        "text, rows of unequal length or an infinite number reach the computation, or the error names another argument",
+        REFUSALS,
+    ),
+    "test_an_array_of_another_shape_is_refused_or_fits": ("the shape is not checked", SHAPES),
+    "test_scaled_input_gives_a_finite_answer_or_an_error": (
+        "numbers of extreme size overflow, underflow or are integrated without end",
+        SCALES,
+    ),
+    "test_its_first_call_compiles_at_most_two_programs": ("it is not yet one compiled program", PROGRAMS),
+    "test_compiled_it_gives_the_same": ("it asks for the number of steps where times are traced", TRACING),
+    "test_mapped_over_many_it_gives_the_same_as_one_by_one": (
+        "it asks for the number of steps where times are traced",
+        TRACING,
+    ),
+    "test_its_derivative_is_the_slope_between_neighbours": (
+        "a derivative is not finite, or the number of steps is asked for",
+        DERIVATIVES,
+    ),
+    "test_outside_its_domain_it_gives_nan_where_it_is_traced": (
+        "under tracing values outside the domain give numbers",
+        DOMAINS,
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=[pytest.param(member, id=name) for name, member in MEMBERS.items()])
+def member(request) -> Member:
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def _expected_to_fail(request):
+    """What is known to be wrong fails, or the list of it is out of date."""
+    reason, functions = WRONG.get(request.function.__name__, ("", ""))
+    if any(
+        isinstance(each, Member) and each.name in functions.split() for each in request.node.callspec.params.values()
+    ):
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+
+
+@pytest.fixture
+def call(member) -> Call:
+    assert member.calls, "the example does not call it"
+    return member.calls[0]
+
+
+# What it says.
+
+FORMULA = re.compile(r"[=∝≤≥<>→·√½²Σ⟨^′']")
+
+
+def names_a_source(member: Member, seen: tuple[str, ...] = ()) -> bool:
+    """Whether it cites a paper itself, or is made of a public function that does."""
+    domain = theory.domain.find_domains().get(member.name)
+    if re.search(r"arXiv|thesis|^References:", member.doc, re.MULTILINE) or (domain and domain.reference):
+        return True
+    mentioned = {name.rpartition(".")[2] for name in re.findall(r"`([\w.]+)", member.doc)}
+    others = [other for other in MEMBERS.values() if other.name.rpartition(".")[2] in mentioned]
+    return any(names_a_source(other, (*seen, member.name)) for other in others if other.name not in seen)
+
+
+def test_its_summary_is_one_sentence(member):
+    summary = member.doc.partition("\n\n")[0]
+    assert "\n" not in summary
+    assert summary.endswith(".")
+    assert len(summary.split()) >= 4
+
+
+def test_its_docstring_has_a_formula_or_says_how_it_computes(member):
+    said = member.sections[""] + member.sections.get("Returns", "")
+    assert FORMULA.search(said) or len(member.sections[""].split()) >= 12
+
+
+def test_its_docstring_explains_every_parameter_and_no_other(member):
+    parameters = [name for name in member.signature.parameters if not name.startswith("_")]
+    assert list(member.explained) == parameters
+
+
+def test_its_docstring_says_what_it_returns(member):
+    first = member.doc.split()[0]
+    # A summary that is a noun phrase or a formula says what comes back; one that is an order does not.
+    order = first.isalpha() and first.isascii() and first.istitle() and len(first) > 1
+    assert "Returns" in member.sections or not order or first in NOUN_PHRASE
+
+
+NOUN_PHRASE = {"A", "An", "The", "Each", "Exponents", "How", "Neurons", "Rate", "What", "When", "Where", "Whether"}
+
+
+def test_its_docstring_says_what_it_refuses(member, call):
+    # The exponents of a parametrisation, say, were checked when they were made.
+    checked = member.signature.parameters.keys() - {name for name, value in call.arguments.items() if is_record(value)}
+    assert "Raises" in member.sections or not checked
+
+
+def test_its_docstring_names_a_source(member):
+    assert names_a_source(member)
+
+
+def test_its_example_calls_it(member):
+    assert member.calls
+
+
+# What it refuses.
+
+
+def spoiled(value: Any, bad: Any) -> Any:
+    """The argument with its first number replaced."""
+    if is_row(value):
+        return [spoiled(value[0], bad), *value[1:]]
+    if np.ndim(value) == 0:
+        return bad
+    array = np.array(value, dtype=float if isinstance(bad, float) else object)
+    array.flat[0] = bad
+    return array if isinstance(bad, float) else array.tolist()
+
+
+RAGGED = [[1.0], [1.0, 2.0]]
+
+
+def bad_inputs(member: Member, name: str, value: Any) -> dict[str, Any]:
+    said = member.explained.get(name, "")
+    bad = {"NaN": spoiled(value, float("nan")), "text": spoiled(value, "frob"), "ragged": RAGGED}
+    if "∞" not in said.split(";")[-1]:
+        bad["∞"] = spoiled(value, float("inf"))
+    bad["−∞"] = spoiled(value, float("-inf"))
+    if re.match(r"[^.;,]*? [>≥] 0\b", said):
+        bad["negative"] = spoiled(value, -1.0)
+    if re.match(r"[^.;,]*? > 0\b", said):
+        bad["zero"] = spoiled(value, 0.0)
+    return bad
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_bad_input_of_each_argument_is_refused_by_its_name(member, call):
+    accepted = []
+    for name, value in member.arguments(call).items():
+        if not (is_numeric(value) or is_row(value)):
+            continue
+        for kind, bad in bad_inputs(member, name, value).items():
+            try:
+                answer = member(call, **{name: bad})
+            except InputError as error:
+                if not str(error.argument).startswith(name):
+                    accepted.append(f"{name} {kind}: named {error.argument}")
+            except Exception as error:
+                accepted.append(f"{name} {kind}: {type(error).__name__} {str(error)[:80]}")
+            else:
+                accepted.append(f"{name} {kind}: answered {str(answer)[:80]}")
+    assert not accepted, "\n".join(accepted)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_choices_that_there_are_not_are_refused_by_the_name_of_the_argument(member, call):
+    for name, value in member.arguments(call).items():
+        if isinstance(value, str) and '"' in member.explained[name]:
+            with pytest.raises(InputError) as caught:
+                member(call, **{name: "frob"})
+            assert caught.value.argument == name
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_an_array_of_another_shape_is_refused_or_fits(member, call):
+    wrong = []
+    for name, value in member.arguments(call).items():
+        if is_numeric(value) and np.ndim(value):
+            for kind, shaped in {"scalar": 1.0, "nested": np.full((2, 3, 5, 7), 0.5), "empty": []}.items():
+                try:
+                    result = list(numbers(member(call, **{name: shaped})))
+                except InputError:
+                    continue
+                except Exception as error:
+                    wrong.append(f"{name} {kind}: {type(error).__name__} {str(error)[:80]}")
+                else:
+                    if any(np.isnan(part).any() for part in result):
+                        wrong.append(f"{name} {kind}: NaN")
+    assert not wrong, "\n".join(wrong)
+
+
+# What it costs.
+
+PROGRAMS = 2
+
+
+def test_its_first_call_compiles_at_most_two_programs(member):
+    assert member.programs <= PROGRAMS
+
+
+def test_its_second_call_compiles_nothing(member, call):
+    member(call)
+    assert member.programs_of(call) == 0
+
+
+# What it may be put into.
+
+
+def is_traceable(value: Any) -> bool:
+    if is_record(value):
+        return hasattr(value, "_fields") and all(map(is_traceable, value))
+    return is_floating(value) or (is_row(value) and all(map(is_floating, value)))
+
+
+def traced(call: Call, *, records: bool = False) -> dict[str, Any]:
+    """The arguments that are numbers, as arrays of 64 bits, with or without records, whose parts belong together."""
+    found = {
+        name: value
+        for name, value in call.arguments.items()
+        if is_traceable(value) and (records or not is_record(value))
+    }
+    return jax.tree.map(lambda value: np.asarray(value, float), found, is_leaf=is_numeric)
+
+
+def values(result: Any) -> list[jax.Array]:
+    """The parts of a result that are floating-point numbers."""
+    return [part for part in jax.tree.leaves(result) if jax.numpy.issubdtype(jax.numpy.result_type(part), np.floating)]
+
+
+def is_compilable(member: Member) -> bool:
+    return bool(re.search(r"\bcompile[ds]|differentia", member.doc)) and "Compiled;" not in member.doc
+
+
+def is_differentiable(member: Member) -> bool:
+    return bool(re.search(r"differentia(ble|ted)", member.doc))
+
+
+COMPILABLE = pytest.mark.parametrize(
+    "function", [pytest.param(each, id=name) for name, each in MEMBERS.items() if is_compilable(each)]
+)
+DIFFERENTIABLE = pytest.mark.parametrize(
+    "function", [pytest.param(each, id=name) for name, each in MEMBERS.items() if is_differentiable(each)]
+)
+
+
+@COMPILABLE
+def test_compiled_it_gives_the_same(function):
+    call = function.calls[0]._replace(wide=True)
+    with jax.enable_x64(True):
+        arguments = traced(call, records=True)
+        alone = values(function(call, **arguments))
+        compiled = jax.jit(lambda arguments: values(function(call, **arguments)))(arguments)
+    assert len(alone) == len(compiled) > 0
+    for one, other in zip(alone, compiled, strict=True):
+        # The compiler may order sums otherwise.
+        np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12 * np.abs(one).max(initial=0.0))
+
+
+@pytest.mark.slow
+@COMPILABLE
+def test_mapped_over_many_it_gives_the_same_as_one_by_one(function):
+    call = function.calls[0]._replace(wide=True)
+    with jax.enable_x64(True):
+        arguments = traced(call)
+        many = jax.tree.map(lambda value: np.stack([value, 1.01 * value]), arguments)
+        mapped = jax.vmap(lambda arguments: values(function(call, **arguments)))(many)
+        for member in (0, 1):
+            alone = values(function(call, **jax.tree.map(lambda value, member=member: value[member], many)))
+            for one, other in zip(alone, mapped, strict=True):
+                np.testing.assert_allclose(other[member], one, rtol=1e-9, atol=1e-12 * np.abs(one).max(initial=0.0))
+
+
+@pytest.mark.slow
+@DIFFERENTIABLE
+def test_its_derivative_is_the_slope_between_neighbours(function):
+    call = function.calls[0]._replace(wide=True)
+    step = 1e-5
+    with jax.enable_x64(True):
+        arguments = traced(call)
+        random = np.random.default_rng(0)
+        # Each number moves by a share of itself, so that none leaves its domain.
+        moved = jax.tree.map(lambda value: value * random.uniform(0.5, 1.0, value.shape), arguments)
+
+        def total(arguments: dict[str, Any]) -> jax.Array:
+            return sum(part.sum() for part in values(function(call, **arguments)))
+
+        def at(distance: float) -> float:
+            return float(total(jax.tree.map(lambda value, way: value + distance * way, arguments, moved)))
+
+        slope = (8 * (at(step) - at(-step)) - (at(2 * step) - at(-2 * step))) / (12 * step)
+        gradient = jax.grad(total)(arguments)
+        derivative = sum(jax.tree.leaves(jax.tree.map(lambda part, way: float((part * way).sum()), gradient, moved)))
+        size = abs(float(total(arguments)))
+    assert all(np.isfinite(part).all() for part in jax.tree.leaves(gradient))
+    # The difference has the rounding of the total over the step; solvers of their own keep 1e-10 of it.
+    assert derivative == pytest.approx(slope, rel=1e-5, abs=1e-4 * size)
+
+
+@COMPILABLE
+def test_outside_its_domain_it_gives_nan_where_it_is_traced(function):
+    call = function.calls[0]._replace(wide=True)
+    plausible = []
+    with jax.enable_x64(True):
+        arguments = traced(call)
+        for name, value in arguments.items():
+            if not isinstance(value, np.ndarray) or not re.match(r"[^.;,]*? [>≥] 0\b", function.explained[name]):
+                continue
+            outside = values(jax.jit(lambda value, name=name: function(call, **{name: value}))(-1 - np.abs(value)))
+            if not all(np.isnan(part).all() for part in outside):
+                plausible.append(name)
+    assert plausible == []
+
+
+# What it does with numbers of any size.
+
+
+@pytest.mark.slow
+def test_scaled_input_gives_a_finite_answer_or_an_error(member, call):
+    lost = []
+    may_be_infinite = "∞" in member.doc or "infinite" in member.doc
+    floating = {name: value for name, value in member.arguments(call).items() if is_floating(value) and np.any(value)}
+    for name, exponent in itertools.product(floating, (-160, -20, 20, 160)):
+        try:
+            with np.errstate(all="ignore"):
+                result = list(numbers(member(call, **{name: np.asarray(floating[name]) * 10.0**exponent})))
+        except InputError:
+            continue
+        except Exception as error:
+            lost.append(f"{name}·1e{exponent}: {type(error).__name__} {str(error)[:80]}")
+        else:
+            if any(np.isnan(part).any() for part in result):
+                lost.append(f"{name}·1e{exponent}: NaN")
+            elif not may_be_infinite and any(np.isinf(part).any() for part in result):
+                lost.append(f"{name}·1e{exponent}: infinite")
+    assert not lost, "\n".join(lost)
