@@ -123,7 +123,7 @@ class Member:
             setattr(place, short, witness)
         try:
             doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS, verbose=False).run(
-                example, out=said.write
+                example, out=said.write, clear_globs=False
             )
         finally:
             for place in places:

@@ -112,7 +112,8 @@ def quality(values: Any, functions: Any) -> Any:
 def effective_dimension(weights: Any, *, exclude_first: bool = False) -> Any:
     """The number of weights that matter, D = exp(−Σ q ln q) with q = w/Σw and 0 ln 0 = 0.
 
-    It lies between one and the number of weights that are not zero.
+    It lies between one and the number of weights that are not zero. Cost: about 5 operations and two copies for each
+    of the numbers.
 
     Args:
         weights: Intensities or qualities, shape (..., p), of NumPy, JAX or PyTorch.

@@ -47,7 +47,7 @@ def neural_tangent_kernel(
 ) -> NeuralTangentKernel:
     """The empirical neural tangent kernel Θ_{ia,jb} = Σ_θ η_θ ∂f_a(x_i)/∂θ ∂f_b(x'_j)/∂θ, that is J diag(η) J'ᵀ.
 
-    Algorithms that give the kernel itself, to rounding (costs: `estimate_cost`):
+    Algorithms that give the kernel itself, to rounding (cost in operations and bytes: `estimate_cost`):
 
     - "jacobian": the whole Jacobians, contracted.
     - "layerwise": the same for one parameter array at a time, which holds fewer numbers.

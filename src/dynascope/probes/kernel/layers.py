@@ -90,6 +90,8 @@ def structured_kernel(
 def rate_weighted_kernel(layer_kernels: Sequence[Any], rates: Sequence[float]) -> Any:
     """The kernel Σ_l η_l Θ_l = J diag(η) Jᵀ of training with one learning rate for each layer.
 
+    Cost: 2 operations for each entry of each kernel, and memory for two more kernels.
+
     Args:
         layer_kernels: Θ_l, the kernel of the parameters of each layer alone, all of one shape.
         rates: η_l, from zero.

@@ -1,0 +1,150 @@
+"""What every public probe must be; a probe that a face re-exports takes part without further words."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from documented import Member, is_numeric, is_record, is_row, members, numbers
+
+from dynascope import probes
+from dynascope.errors import InputError
+
+MEMBERS = members(probes)
+# Those take a function of JAX, or say what such a one costs.
+OF_A_FUNCTION = {"kernel.estimate_cost", "kernel.neural_tangent_kernel"}
+
+
+# What is wrong today: the error names an argument of the probe below, or the numbers are not checked. Nothing is added.
+WRONG = """
+    features.quality kernel.centred_alignment kernel.dense_stack_kernel kernel.estimate_cost kernel.kernel_velocity
+    kernel.neural_tangent_kernel kernel.rate_weighted_kernel kernel.structured_kernel utility.output_utility
+    utility.two_layer_utility
+"""
+
+
+@pytest.fixture(scope="module", params=[pytest.param(member, id=name) for name, member in MEMBERS.items()])
+def member(request) -> Member:
+    return request.param
+
+
+def converted(value: Any, convert: Callable[[np.ndarray], Any]) -> Any:
+    """The value with every NumPy array in it converted."""
+    if isinstance(value, np.ndarray):
+        return convert(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(value, **{name: converted(part, convert) for name, part in vars(value).items()})
+    if hasattr(value, "_fields"):
+        return type(value)(*(converted(part, convert) for part in value))
+    if isinstance(value, list | tuple):
+        return type(value)(converted(part, convert) for part in value)
+    return value
+
+
+# What it says.
+
+
+def test_its_summary_is_one_sentence(member):
+    summary = member.doc.partition("\n\n")[0]
+    assert "\n" not in summary
+    assert summary.endswith(".")
+
+
+def test_its_docstring_explains_every_parameter_and_no_other(member):
+    assert list(member.explained) == list(member.signature.parameters)
+
+
+def test_its_docstring_says_what_it_refuses(member):
+    assert "Raises" in member.sections
+
+
+def test_its_docstring_states_its_cost(member):
+    said = " ".join(member.doc.split())
+    stated = re.search(r"\b(Cost|costs?)\b[^.]*\b(operations?|numbers|bytes|n²|entries)\b", said)
+    assert stated or said.startswith("Operations and bytes")
+
+
+def test_its_example_calls_it(member):
+    assert member.calls
+
+
+# What it takes.
+
+
+@pytest.mark.parametrize("library", ["jax", "torch"])
+def test_arrays_of_every_library_give_the_same_numbers(member, library):
+    if library == "torch" and importlib.util.find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed")
+    if member.name in OF_A_FUNCTION:
+        return
+    call = member.calls[0]._replace(wide=True)
+    expected = list(numbers(member(call)))
+    with jax.enable_x64(True):
+        convert = jax.numpy.asarray if library == "jax" else importlib.import_module("torch").asarray
+        arguments = {name: converted(value, convert) for name, value in call.arguments.items()}
+    found = list(numbers(member(call, **arguments)))
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        # Sums in another order; half of the digits of numbers that are zero but for rounding.
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-8 * np.abs(other).max(initial=1.0))
+
+
+# What collects numbers from batches, by the arguments that have one row for each sample.
+STREAMED = {
+    "activation_patterns.count_active": ("preactivations",),
+    "features.feature_moments": ("features", "outputs"),
+    "neural_collapse.class_moments": ("features", "labels"),
+    "utility.output_utility": ("outputs", "residuals"),
+    "utility.two_layer_utility": ("inputs", "residuals"),
+}
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_what_is_collected_from_batches_is_what_the_whole_gives(name):
+    probe = MEMBERS[name]
+    call = probe.calls[0]
+    whole = probe(call)
+    half = len(call.arguments[STREAMED[name][0]]) // 2
+    first, second = (
+        probe(call, **{each: call.arguments[each][rows] for each in STREAMED[name]})
+        for rows in (slice(0, half), slice(half, None))
+    )
+    found, expected = list(numbers(first + second)), list(numbers(whole))
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+# What it refuses.
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_bad_input_of_each_argument_is_refused_by_its_name(member, request):
+    if member.name in WRONG.split():
+        request.applymarker(pytest.mark.xfail(strict=True, reason="it is not checked, or named as in the probe below"))
+    call = member.calls[0]
+    accepted = []
+    for name, value in call.arguments.items():
+        if not (is_numeric(value) or is_row(value)) or is_record(value):
+            continue
+        for kind, bad in {"NaN": np.nan, "∞": np.inf}.items():
+            first = np.array(value[0] if is_row(value) else value, dtype=float)
+            if np.asarray(value[0] if is_row(value) else value).dtype.kind != "f":
+                continue
+            first.flat[0] = bad
+            try:
+                answer = member(call, **{name: [first, *value[1:]] if is_row(value) else first})
+            except InputError as error:
+                if not str(error.argument).startswith(name):
+                    accepted.append(f"{name} {kind}: named {error.argument}")
+            except Exception as error:
+                accepted.append(f"{name} {kind}: {type(error).__name__} {str(error)[:80]}")
+            else:
+                accepted.append(f"{name} {kind}: answered {str(answer)[:80]}")
+    assert not accepted, "\n".join(accepted)
