@@ -5,6 +5,9 @@ import sys
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # One thread each, since the tests run in as many processes as there are cores.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import beartype
 import hypothesis
@@ -17,6 +20,14 @@ jaxtyping.install_import_hook("dynascope", "beartype.tolerant")
 
 hypothesis.settings.register_profile("dynascope", max_examples=12, deadline=None, database=None)
 hypothesis.settings.load_profile("dynascope")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Keep the tests of a module in one process, unless it groups them itself: each program is compiled once."""
+    for item in items:
+        if not any(item.iter_markers("xdist_group")):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 @pytest.fixture

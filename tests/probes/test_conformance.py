@@ -29,7 +29,10 @@ WRONG = """
 """
 
 
-@pytest.fixture(scope="module", params=[pytest.param(member, id=name) for name, member in MEMBERS.items()])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(each, id=name, marks=pytest.mark.xdist_group(name)) for name, each in MEMBERS.items()],
+)
 def member(request) -> Member:
     return request.param
 

@@ -33,7 +33,12 @@ class Run(NamedTuple):
     seconds: float
 
 
-@pytest.fixture(scope="module", params=find_studies().values(), ids=find_studies())
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(study, id=name, marks=pytest.mark.xdist_group(name)) for name, study in find_studies().items()
+    ],
+)
 def run(request) -> Run:
     """One run of the study at its tiny fields, for all that is asked of it."""
     # What a process pays once is not the study's.
@@ -45,6 +50,21 @@ def run(request) -> Run:
     observed = study.observe()
     tree = study.compare(observed, predicted)
     return Run(study, predicted, observed, tree, time.process_time() - start)
+
+
+@pytest.fixture(scope="module")
+def again(run) -> Study:
+    """The study once more."""
+    return type(run.study)(**run.study.tiny)
+
+
+@pytest.fixture(scope="module")
+def predicted_again(again) -> xr.Dataset:
+    """What it predicts where nothing can be trained."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("dynascope", "dynascope.observation"):
+            patch.setattr(f"{module}.observe", lambda *_, **__: pytest.fail("it was trained"))
+        return again.predict()
 
 
 def agreement(tree: xr.DataTree) -> dict[str, dict]:
@@ -148,16 +168,13 @@ def test_its_tree_carries_the_claim_the_parameters_and_all_four_groups(run):
     assert attributes["verdict_sentence"].startswith("Theory and experiment agree: ")
 
 
-def test_it_predicts_without_training(run, monkeypatch):
-    for module in ("dynascope", "dynascope.observation"):
-        monkeypatch.setattr(f"{module}.observe", lambda *_, **__: pytest.fail("it was trained"))
-    assert type(run.study)(**run.study.tiny).predict().sizes == run.predicted.sizes
+def test_it_predicts_without_training(run, predicted_again):
+    assert predicted_again.sizes == run.predicted.sizes
 
 
-def test_the_same_fields_give_the_same_numbers(run):
-    again = type(run.study)(**run.study.tiny)
+def test_the_same_fields_give_the_same_numbers(run, again, predicted_again):
     assert again == run.study
-    assert again.judged(again.predict()).identical(run.predicted)
+    assert again.judged(predicted_again).identical(run.predicted)
 
 
 def test_its_tree_comes_back_from_the_store_identical(run, tmp_path):

@@ -115,7 +115,12 @@ WRONG = {
 }
 
 
-@pytest.fixture(scope="module", params=[pytest.param(member, id=name) for name, member in MEMBERS.items()])
+def in_its_group(member: Member) -> Any:
+    """The function as a parameter of tests that run in one process, where its example runs once."""
+    return pytest.param(member, id=member.name, marks=pytest.mark.xdist_group(member.name))
+
+
+@pytest.fixture(scope="module", params=map(in_its_group, MEMBERS.values()))
 def member(request) -> Member:
     return request.param
 
@@ -315,10 +320,10 @@ def is_differentiable(member: Member) -> bool:
 
 
 COMPILABLE = pytest.mark.parametrize(
-    "function", [pytest.param(each, id=name) for name, each in MEMBERS.items() if is_compilable(each)]
+    "function", [in_its_group(each) for each in MEMBERS.values() if is_compilable(each)]
 )
 DIFFERENTIABLE = pytest.mark.parametrize(
-    "function", [pytest.param(each, id=name) for name, each in MEMBERS.items() if is_differentiable(each)]
+    "function", [in_its_group(each) for each in MEMBERS.values() if is_differentiable(each)]
 )
 
 

@@ -1,0 +1,24 @@
+"""Lint, format and types, as the settings in `pyproject.toml` ask for them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(["ruff", "check", "--no-cache", "."], id="lint"),
+        pytest.param(["ruff", "format", "--no-cache", "--check", "."], id="format"),
+        pytest.param(["pyright", "--pythonpath", sys.executable], id="types", marks=pytest.mark.slow),
+    ],
+)
+def test_the_sources_keep_the_rules(command):
+    done = subprocess.run([sys.executable, "-m", *command], cwd=PROJECT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
