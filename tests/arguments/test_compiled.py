@@ -5,7 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dynascope.arguments import nan_outside, real_times, real_value
+from dynascope.arguments import (
+    all_finite,
+    nan_outside,
+    real_arrays,
+    real_times,
+    real_value,
+    require_known,
+    require_numbers,
+)
 from dynascope.errors import InputError
 
 
@@ -43,3 +51,64 @@ def test_truth_values_stay_where_numbers_become_nan():
 def test_derivatives_are_those_of_the_result_where_it_is_valid():
     slope = jax.grad(lambda x: nan_outside(x > 0, jnp.sqrt(x)))
     assert slope(4.0) == 0.25
+
+
+@pytest.fixture(autouse=True)
+def _float64():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.mark.parametrize("number", [2, 2.0])
+def test_python_numbers_take_the_precision_of_the_arrays_beside_them(number):
+    single = jnp.ones(3, jnp.float32)
+    assert [each.dtype for each in real_arrays(times=single, rate=number)] == [np.float32] * 2
+    assert [each.dtype for each in real_arrays(times=single, rate=np.float64(2))] == [np.float64] * 2
+    assert [each.dtype for each in real_arrays(times=3, rate=number)] == [np.float64] * 2
+
+
+def test_what_is_known_stays_in_numpy_and_what_jax_holds_stays_there():
+    times, rate, scale = real_arrays(times=[0, 1], rate=2.0, scale=jnp.ones(2))
+    assert isinstance(times, np.ndarray)
+    assert isinstance(rate, np.ndarray)
+    assert isinstance(scale, jax.Array)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "argument"),
+    [
+        ({"times": [0.0, -1.0], "rate": 1.0}, "times"),
+        ({"times": 1.0, "rate": 0.0}, "rate"),
+        ({"times": 1.0, "rate": 1.0, "fraction": 1.0}, "fraction"),
+        ({"times": np.ones(2), "rate": np.ones(3)}, "rate"),
+    ],
+)
+def test_bounds_and_shapes_are_those_of_the_argument_that_is_named(arguments, argument):
+    with pytest.raises(InputError) as refusal:
+        real_arrays(**arguments, minimum={"times": 0}, above={"rate": 0}, below={"fraction": 1})
+    assert refusal.value.argument == argument
+
+
+def test_shapes_need_not_fit_where_that_is_said():
+    shapes = [each.shape for each in real_arrays(times=np.ones(2), rate=np.ones(3), broadcast=False)]
+    assert shapes == [(2,), (3,)]
+
+
+def test_outside_the_domain_the_value_and_its_derivative_are_nan_and_inside_they_are_not_touched():
+    def root(x):
+        return nan_outside(all_finite(x) & (x > 0), jnp.sqrt(jnp.abs(x) + 1))
+
+    values, slopes = jax.vmap(jax.value_and_grad(root))(jnp.array([3.0, -3.0, jnp.inf]))
+    np.testing.assert_array_equal(values, [2.0, np.nan, np.nan])
+    np.testing.assert_array_equal(slopes, [0.25, np.nan, np.nan])
+
+
+def test_values_that_jax_traces_are_refused_where_they_must_be_known():
+    for check in (lambda x: require_known(first=1.0, second=x), lambda x: require_numbers("second", x)):
+        with pytest.raises(InputError, match="second is traced by JAX"):
+            jax.jit(check)(1.0)
+
+
+def test_numbers_are_double_precision_whatever_the_precision_of_jax():
+    with jax.enable_x64(False):
+        assert require_numbers("compute", 1 + 1e-12, above=1) == 1 + 1e-12

@@ -218,7 +218,7 @@ def require_numbers(
         >>> require_numbers("compute", [1, 10], above=0).tolist()
         [1.0, 10.0]
     """
-    import numpy as np
+    import numpy as np  # not at the top, as above
 
     require(
         not is_traced(values),
