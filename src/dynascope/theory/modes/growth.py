@@ -7,21 +7,18 @@ scalar network with many neurons all reduce to this equation.
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, nan_outside, real_arrays, require_known
-from dynascope.errors import InputError
 
-__all__ = ["GrowthFactor", "GrowthLimit", "growth_factor", "growth_limit", "mirrored", "real_array"]
+__all__ = ["GrowthFactor", "GrowthLimit", "growth_factor", "growth_limit", "mirrored"]
 
 # Below this phase ρt the solution is summed as a power series in (ρt)², which has no singularity at ρ = 0.
 _SERIES_BELOW = 0.2
@@ -188,48 +185,6 @@ def growth_limit(
         strength=np.where(static, square * (c - d), np.where(trapped, 0.0, s)),
         status=np.select([static, trapped, power_law], ["static", "saddle", "power law"], "converges"),
     )
-
-
-def real_array(
-    name: str,
-    value: Any,
-    *,
-    minimum: float = -math.inf,
-    above: float = -math.inf,
-    below: float = math.inf,
-) -> Array:
-    """The value as a floating-point JAX array, checked where it is known.
-
-    Args:
-        name: Name of the argument, for the message.
-        value: Real numbers in any form; those traced by JAX are passed on unchecked.
-        minimum: Smallest value allowed.
-        above: Number that every value must exceed.
-        below: Number that every value must stay under.
-
-    Raises:
-        InputError: Values that are not real numbers, not finite, or out of range.
-    """
-    try:
-        array = jnp.asarray(value)
-    except (TypeError, ValueError, OverflowError):
-        array = None
-    if array is None or not jnp.issubdtype(array.dtype, np.number) or jnp.iscomplexobj(array):
-        raise InputError(f"{name} is not real", argument=name, value=type(value).__name__, remedy="pass real numbers")
-    if not isinstance(array, Tracer):
-        known = np.asarray(array)
-        wrong = known[~(np.isfinite(known) & (known >= minimum) & (known > above) & (known < below))]
-        if wrong.size:
-            worst = float(wrong[0])
-            bounds = (("not below", minimum), ("above", above), ("below", below))
-            limits = " and ".join(f"{words} {bound:g}" for words, bound in bounds if math.isfinite(bound))
-            raise InputError(
-                f"{name} has the value {worst:.6g}",
-                argument=name,
-                value=worst,
-                remedy=f"choose finite numbers {limits}".rstrip(),
-            )
-    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(jnp.result_type(float))
 
 
 def mirrored(target: Array, growing: Array, shrinking: Array) -> tuple[Array, Array, Array, Array]:
