@@ -21,16 +21,11 @@ MEMBERS = {name: member for name, member in members(theory).items() if not name.
 
 REFUSALS = """
     attention.attention_levels attention.attention_modes attention.linear_attention_staircase
-    attention.merged_attention_staircase balanced.balanced_limit deep_modes.escape_time
-    deep_modes.initialisation_exponents deep_modes.limit deep_modes.strength_at deep_modes.time_to_strength
-    grokking.grokking_time groups.neurons_near_irreps line.line_data modular.unexplained_fraction
-    relu_alignment.alignment_path relu_alignment.angle_within_arc relu_alignment.extremal_directions
-    relu_alignment.orthogonal_staircase scaling_laws.compute_optimum scaling_laws.data_law scaling_laws.fit
-    scaling_laws.missing_loss scaling_laws.parameter_law scaling_laws.plan scaling_laws.time_law skills.calibrate
-    skills.calibrate_data skills.calibrate_parameters skills.finite_size_fraction skills.multilinear.expected_loss
-    skills.multilinear.skill_strengths skills.multilinear.training_loss skills.parity_relu.integrated_path
-    skills.skill_strength skills.time_emergence staircase.overlap_time wide.conserved_matrices wide.isotropic_flow
-    wide.isotropic_preconditioner wide.single_output_preconditioner
+    attention.merged_attention_staircase line.line_data relu_alignment.alignment_path
+    relu_alignment.extremal_directions relu_alignment.orthogonal_staircase scaling_laws.data_law scaling_laws.fit
+    scaling_laws.missing_loss scaling_laws.parameter_law skills.calibrate skills.calibrate_data
+    skills.calibrate_parameters skills.multilinear.expected_loss skills.multilinear.skill_strengths
+    skills.multilinear.training_loss skills.parity_relu.integrated_path staircase.overlap_time
 """
 
 SHAPES = """
@@ -39,11 +34,11 @@ SHAPES = """
 
 SCALES = """
     attention.attention_utility attention.merged_attention_staircase balanced.balanced_limit balanced.gram
-    balanced.layer_balance balanced.loss balanced.ntk balanced.product deep_modes.time_to_strength
+    balanced.layer_balance balanced.loss balanced.ntk balanced.product deep_modes.limit deep_modes.time_to_strength
     features.collapse_trajectory features.kernel_regression_error features.training_flow grokking.late_curve
     grokking.weight_product groups.composition_staircase groups.maximal_utility groups.utility line.alignment
-    line.layer_norms line.line_data line.rescaling line.tangent_kernel line.time_scale line.trajectory
-    modes.emergence_time modes.growth_factor modes.mode_strength modes.saturation_time
+    line.layer_norms line.limit line.line_data line.rescaling line.tangent_kernel line.time_scale line.trajectory
+    modes.emergence_time modes.growth_factor modes.linear_mode_strength modes.mode_strength modes.saturation_time
     modes.scalar.equivalent_scalings modes.time_to_reach modular.maximal_utilities
     modular.modular_addition_staircase modular.utility neuron.escape_time neuron.imbalance neuron.kernel_change
     neuron.regime neuron.trajectory neuron.trajectory_limit relu_alignment.angle_within_arc
@@ -56,21 +51,7 @@ SCALES = """
 """
 
 PROGRAMS = """
-    balanced.balanced_limit balanced.gram balanced.layer_balance balanced.loss balanced.ntk balanced.product
-    deep_modes.escape_time deep_modes.strength_at deep_modes.time_to_strength features.collapse_end
-    features.collapse_trajectory features.effective_ridge features.kernel_regression_error features.learnability
-    features.mode_flow features.overfitting_error line.alignment line.alignment_change line.layer_norms line.limit
-    line.rescaling line.tangent_kernel line.time_scale line.trajectory modes.clean_stages modes.emergence_time
-    modes.is_stage_like modes.linear_mode_strength modes.mode_strength modes.saturation_time
-    modes.scalar.equivalent_scalings modes.scalar.limit modes.scalar.trajectory modes.stage_threshold
-    modes.time_to_reach neuron.escape_time neuron.function_space_flow neuron.imbalance
-    neuron.implicit_bias_objective neuron.interpolator neuron.kernel_change neuron.preconditioner neuron.regime
-    neuron.trajectory neuron.trajectory_limit scaling_laws.compute_optimum scaling_laws.plan scaling_laws.power_laws
-    scaling_laws.skill_integral scaling_laws.time_law transfer.converged_layers transfer.forgetting
-    transfer.joint_transfer transfer.lazy_forgetting transfer.reversal_time transfer.reversal_trajectory
-    transfer.transfer_error transfer.transfer_speed wide.conserved_matrices wide.conserved_matrix
-    wide.deep_isotropic_flow wide.deep_isotropic_rate wide.isotropic_flow wide.isotropic_preconditioner
-    wide.layer_spectra wide.preconditioner_matrix wide.single_output_preconditioner
+    neuron.function_space_flow neuron.interpolator wide.deep_isotropic_flow wide.isotropic_flow
 """
 
 TRACING = """
@@ -82,9 +63,7 @@ DERIVATIVES = """
 """
 
 DOMAINS = """
-    balanced.gram deep_modes.strength_at features.collapse_trajectory features.effective_ridge
-    features.kernel_regression_error line.trajectory modes.growth_factor modes.mode_strength modes.scalar.trajectory
-    neuron.trajectory
+    balanced.gram features.kernel_regression_error
 """
 
 # The reason and the functions that fail, by test.
