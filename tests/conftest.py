@@ -1,6 +1,8 @@
 """Tests run with dynascope's annotations checked: beartype the types, jaxtyping the shapes."""
 
+import gc
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -17,6 +19,8 @@ import pytest
 # The hook takes the checker by its name. This one lets an int stand for a float, as the typing standard does.
 beartype.tolerant = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
 jaxtyping.install_import_hook("dynascope", "beartype.tolerant")
+
+_MOST_MEMORY = 1.5e9  # bytes of a process that has many programs
 
 hypothesis.settings.register_profile("dynascope", max_examples=12, deadline=None, database=None)
 hypothesis.settings.load_profile("dynascope")
@@ -40,8 +44,16 @@ def unchecked_types():
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_programs():
-    """Forget compiled programs in time: Linux grants a process 65 530 memory maps, and each program takes some."""
+    """Forget compiled programs in time.
+
+    Linux grants a process 65 530 memory maps, of which each program takes some; and what thousands of traced programs
+    leave behind is gigabytes, which Python's garbage collector goes through again and again.
+    """
     yield
-    maps = Path("/proc/self/maps")
-    if "jax" in sys.modules and maps.exists() and maps.read_bytes().count(b"\n") > 40_000:
-        sys.modules["jax"].clear_caches()
+    process = Path("/proc/self")
+    if "jax" in sys.modules and process.exists():
+        pages = int((process / "statm").read_text().split()[1])
+        crowded = (process / "maps").read_bytes().count(b"\n") > 40_000
+        if crowded or pages * resource.getpagesize() > _MOST_MEMORY:
+            sys.modules["jax"].clear_caches()
+            gc.collect()
