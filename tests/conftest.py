@@ -2,7 +2,6 @@
 
 import gc
 import os
-import resource
 import sys
 from pathlib import Path
 
@@ -54,6 +53,6 @@ def _few_programs():
     if "jax" in sys.modules and process.exists():
         pages = int((process / "statm").read_text().split()[1])
         crowded = (process / "maps").read_bytes().count(b"\n") > 40_000
-        if crowded or pages * resource.getpagesize() > _MOST_MEMORY:
+        if crowded or pages * os.sysconf("SC_PAGE_SIZE") > _MOST_MEMORY:
             sys.modules["jax"].clear_caches()
             gc.collect()

@@ -13,6 +13,7 @@ from dynascope.arguments.array_libraries import (
     require_real_values,
 )
 from dynascope.arguments.arrays import (
+    count_axes,
     is_traced,
     real_array,
     require_array,
@@ -39,6 +40,7 @@ from dynascope.arguments.numbers import (
 __all__ = [
     "all_finite",
     "array_namespace",
+    "count_axes",
     "given",
     "holds",
     "is_traced",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from jax import Array
 
 __all__ = [
+    "count_axes",
     "is_traced",
     "real_array",
     "require_array",
@@ -80,6 +81,18 @@ def require_array(name: str, values: Any, shape: tuple[int | None, ...]) -> np.n
     return array
 
 
+def count_axes(values: Any) -> int:
+    """The number of axes of an array that is not checked yet; rows of unequal length count as one axis of lists.
+
+    Example:
+        >>> count_axes([[1, 2], [3, 4]]), count_axes([[1, 2], [3]]), count_axes("frob")
+        (2, 1, 0)
+    """
+    import numpy as np  # not at the top, as above
+
+    return np.asarray(values, dtype=object).ndim
+
+
 def require_covariance(name: str, values: Any) -> np.ndarray:
     """Return Σ as a symmetric float64 matrix after checking that it is positive semi-definite and not zero.
 
@@ -97,9 +110,7 @@ def require_covariance(name: str, values: Any) -> np.ndarray:
     """
     import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
-    # As objects, rows of unequal length are one axis of lists, which require_array then refuses by name.
-    nesting = np.asarray(values, dtype=object).ndim
-    matrix = require_array(name, values, (None, None) if nesting == 2 else (None,))
+    matrix = require_array(name, values, (None, None) if count_axes(values) == 2 else (None,))
     matrix = require_array(name, np.diag(matrix) if matrix.ndim == 1 else matrix, (len(matrix),) * 2)
     largest = np.abs(matrix).max(initial=0.0)
     asymmetry = np.abs(matrix - matrix.T).max(initial=0.0)

@@ -194,8 +194,12 @@ def require_context(context_length: Any) -> float:
         >>> require_context(20)
         20.0
     """
+    try:
+        valid = context_length >= 1
+    except (TypeError, ValueError):
+        valid = False
     require(
-        context_length >= 1,
+        valid,
         f"context_length is {context_length}",
         argument="context_length",
         value=context_length,

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_between, require_covariance, require_seed
+from dynascope.arguments import count_axes, require, require_array, require_between, require_covariance, require_seed
 from dynascope.tasks.task import Task
 
 __all__ = ["regression"]
@@ -52,7 +52,7 @@ def regression(
     """
     root = _square_root(input_covariance)
     dimension = len(root)
-    shape = (dimension, None) if np.asarray(target_map, dtype=object).ndim == 2 else (dimension,)
+    shape = (dimension, None) if count_axes(target_map) == 2 else (dimension,)
     linear_map = require_array("target_map", target_map, shape).reshape(dimension, -1)
     require_between(0, math.inf, noise=noise)
     noise_dimension = linear_map.shape[1] if noise else 0

@@ -56,7 +56,7 @@ def attention_modes(covariance: ArrayLike, context_length: float) -> AttentionMo
 
     Args:
         covariance: Σ, shape (d, d), or the d variances of independent inputs.
-        context_length: N ≥ 1, which may be infinite.
+        context_length: N ≥ 1; ∞ is allowed.
 
     Raises:
         InputError: N is below one, or Σ is not symmetric, positive semi-definite and non-zero.
@@ -84,7 +84,7 @@ def attention_levels(covariance: ArrayLike, context_length: float, heads: int | 
 
     Args:
         covariance: Σ, shape (d, d), or the d variances of independent inputs.
-        context_length: N ≥ 1, which may be infinite.
+        context_length: N ≥ 1; ∞ is allowed.
         heads: Number of heads, each of which learns one mode; None for enough.
 
     Returns:
@@ -112,7 +112,7 @@ def context_correlation(
 
     Args:
         covariance: Σ, shape (d, d), or the d variances of independent inputs.
-        context_length: N ≥ 1, which may be infinite.
+        context_length: N ≥ 1; ∞ is allowed.
         matrix: P, shape (d, d); zero if absent.
 
     Raises:

@@ -59,7 +59,7 @@ def linear_attention_staircase(
 
     Args:
         covariance: Σ, shape (d, d), or the d variances of independent inputs.
-        context_length: N ≥ 1, which may be infinite.
+        context_length: N ≥ 1; ∞ is allowed.
         scale: α, factor on the initial weights, below one.
         neurons: The initial heads at unit scale, rows (v | k | q), shape (H, 2d + 1). Without them the time of a jump
             is that of a new head with v² = ‖k‖² = ‖q‖² = 1 that is aligned from the start, s = 1/λ_j²: for the first

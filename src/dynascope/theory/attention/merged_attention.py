@@ -47,7 +47,7 @@ def merged_attention_staircase(
 
     Args:
         covariance: Σ, shape (d, d), or the d variances of independent inputs.
-        context_length: N ≥ 1, which may be infinite.
+        context_length: N ≥ 1; ∞ is allowed.
         scale: α, factor on the initial weights, below one.
         neurons: The initial heads at unit scale, rows (v | K row by row), shape (H, d² + 1). Without them, one head
             with v = 1, K = Σ²/‖Σ²‖_F.

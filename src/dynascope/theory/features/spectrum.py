@@ -178,6 +178,13 @@ def mode_flow(
         above={"learning_rate": 0},
         broadcast=False,
     )
+    require(
+        known[1].ndim > 0,
+        "intensity is a single number",
+        argument="intensity",
+        value=(),
+        remedy="give one value for each mode",
+    )
     require_fitting("target_coefficients", known[2], known[1])
     require_fitting("initial_coefficients", known[3], known[1])
     require_broadcast(times=known[0].shape, learning_rate=known[5].shape, unreachable_power=known[4].shape)

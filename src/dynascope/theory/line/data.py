@@ -9,7 +9,7 @@ from jax import Array
 from jaxtyping import Real
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import count_axes, require, require_array
 
 __all__ = ["LineData", "line_data"]
 
@@ -62,7 +62,7 @@ def line_data(inputs: ArrayLike, targets: ArrayLike) -> LineData:
         value=x.shape,
         remedy="give samples of which at least one is not",
     )
-    y = require_array("targets", targets, (len(x), 1) if np.ndim(targets) == 2 else (len(x),)).reshape(-1)
+    y = require_array("targets", targets, (len(x), 1) if count_axes(targets) == 2 else (len(x),)).reshape(-1)
     # In the unit of the largest, squares neither overflow nor underflow.
     unit = np.abs(x).max()
     _, sizes, right = np.linalg.svd(x / unit, full_matrices=False)

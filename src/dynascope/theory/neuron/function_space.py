@@ -144,7 +144,9 @@ def function_space_flow(
     """
     x, y = samples(inputs, targets)
     start = MapStart.checked("coefficients", coefficients, imbalance, output_rate, weight_rate, length=x.shape[1])
-    path = _flow(real_times(times), x, y, start)
+    when = real_times(times)
+    require(np.size(when) > 0, "there are no times", argument="times", value=0, remedy="give at least one")
+    path = _flow(when, x, y, start)
     if not is_traced(path.loss):
         last = float(np.max(times, initial=0.0))
         require(

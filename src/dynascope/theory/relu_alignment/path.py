@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import lsq_linear
 
-from dynascope.arguments import require, require_array, require_choice, require_times
+from dynascope.arguments import count_axes, require, require_array, require_choice, require_times
 from dynascope.theory.domain import covers
 
 __all__ = ["AlignmentPath", "FrozenDrift", "alignment_path", "checked_data", "follow"]
@@ -131,15 +131,7 @@ def alignment_path(
 def checked_data(inputs: np.ndarray, values: np.ndarray, name: str = "residuals") -> tuple[np.ndarray, np.ndarray]:
     """Inputs (n, d) and residuals or targets (n,), after checks."""
     x = require_array("inputs", inputs, (None, None))
-    shape = np.shape(values)
-    require(
-        len(shape) == 1 or (len(shape) == 2 and shape[1] == 1),
-        f"{name} has shape {shape}",
-        argument=name,
-        value=shape,
-        remedy="pass those of one output, of shape (n,) or (n, 1)",
-    )
-    r = require_array(name, np.reshape(values, -1), (len(x),))
+    r = require_array(name, values, (len(x), 1) if count_axes(values) == 2 else (len(x),)).reshape(-1)
     require(
         bool(np.any(r[:, None] * x)),
         f"no datum has both an input and {name} other than zero",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dynascope.arguments import require
+from dynascope.arguments import require, require_positive
 from dynascope.theory.scaling_laws.skill_model import skill_model
 
 __all__ = ["missing_loss", "time_window"]
@@ -85,5 +85,6 @@ def missing_loss(exponent: float, skills: float, *, target_scale: float) -> floa
         >>> print(f"{missing_loss(0.6, 50_000, target_scale=1.0):.6f}")
         0.000553
     """
+    require_positive(target_scale=target_scale)
     model = skill_model(exponent, target_scale=target_scale, initial_strength=target_scale / 2, skills=skills)
     return model.weight / exponent * skills**-exponent

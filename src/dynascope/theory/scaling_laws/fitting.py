@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_positive, require_seed
+from dynascope.arguments import count_axes, require, require_array, require_between, require_positive, require_seed
 from dynascope.theory.scaling_laws.unknown_floor import STEEPEST, fit_above_floor, refit_above_floor
 
 __all__ = ["PowerLawFit", "fit"]
@@ -116,27 +116,14 @@ def fit(
         value=str(resource.tolist())[:80],
         remedy="sort it, and drop zero and repeats",
     )
-    shape = (len(resource),) if np.ndim(losses) <= 1 else (None, len(resource))
+    shape = (len(resource),) if count_axes(losses) <= 1 else (None, len(resource))
     runs = np.atleast_2d(require_array("losses", losses, shape))
     require(len(runs) > 0, "there are no runs", argument="losses", value=0, remedy="give at least one")
     known = 0.0 if floor is None else floor
-    for name, value in (("floor", known), ("missing", missing)):
-        require(
-            math.isfinite(value) and value >= 0,
-            f"{name} is {value}",
-            argument=name,
-            value=value,
-            remedy="choose a finite number from zero",
-        )
+    require_between(0, math.inf, floor=known, missing=missing)
     require_positive(resamples=resamples)
     require_seed(seed)
-    require(
-        0 < confidence < 1,
-        f"confidence is {confidence}",
-        argument="confidence",
-        value=confidence,
-        remedy="choose a number between 0 and 1",
-    )
+    require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
     runs = runs - known + missing
     low, high = _checked_window(window, resource)
     chosen = np.flatnonzero((resource >= low) & (resource <= high))

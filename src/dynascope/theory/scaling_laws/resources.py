@@ -132,6 +132,7 @@ def data_law(
     samples = require_numbers("samples", samples, above=0)
     start = float(require_array("initial_strength", initial_strength, ()))
     # Training is over, so that how long it took for a given start is of no account: any R₀ in the domain will do.
+    require_positive(target_scale=target_scale)
     model = skill_model(exponent, target_scale=target_scale, initial_strength=target_scale / 2)
     require(
         0 <= start < target_scale,
@@ -180,6 +181,7 @@ def parameter_law(
         [0.088903 0.022934]
     """
     neurons = require_numbers("neurons", neurons, above=0)
+    require_positive(target_scale=target_scale)
     model = skill_model(exponent, target_scale=target_scale, initial_strength=target_scale / 2, skills=skills)
     unknown = 0 if skills is None else zeta(exponent + 1, skills + 1)
     return model.weight * np.maximum(zeta(exponent + 1, neurons + 1) - unknown, 0)

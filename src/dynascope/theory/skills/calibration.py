@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_positive
+from dynascope.arguments import count_axes, require, require_array, require_positive
 from dynascope.errors import InputError
 from dynascope.theory.skills.training_set import Definition, to_fraction
 
@@ -96,7 +96,7 @@ def calibrate(
         (0.04, 7.0, 350.0)
     """
     require_positive(learning_rate=learning_rate, target_scale=target_scale)
-    low, high = window
+    low, high = require_array("window", window, (2,))
     require(
         0 < low < high < 1,
         f"window is {window}",
@@ -248,7 +248,7 @@ def _checked_curves(
         value=amounts.tolist(),
         remedy="give at least two numbers in increasing order, none negative",
     )
-    shape = (len(amounts),) if np.ndim(strength) <= 1 else (None, len(amounts))
+    shape = (len(amounts),) if count_axes(strength) <= 1 else (None, len(amounts))
     runs = np.atleast_2d(require_array("strength", strength, shape))
     require(len(runs) > 0, "there are no runs", argument="strength", value=0, remedy="give at least one")
     return amounts, runs

@@ -98,7 +98,7 @@ def training_loss(
     A skill without samples stays at R₀ and costs ½ P(k) (S − R₀)², one without a neuron ½ P(k) S².
 
     Args:
-        times: As in `skill_strengths`.
+        times: As in `skill_strengths`; ∞ is allowed.
         frequencies: P(k).
         target_scale: S.
         initial_strength: R₀.
@@ -277,7 +277,10 @@ def _checked(
 
 
 def _checked_times(times: ArrayLike) -> Float[np.ndarray, " times"]:
-    array = np.asarray(times)
+    try:
+        array = np.asarray(times)
+    except ValueError:
+        array = np.asarray(None)
     if array.dtype.kind not in "iuf" or array.ndim != 1 or not np.all(array >= 0):
         raise InputError(
             "times is not a list of numbers from zero",

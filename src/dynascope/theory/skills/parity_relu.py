@@ -210,6 +210,7 @@ def integrated_path(
         >>> print(np.round(path.third, 6), np.round(path.bias, 6))
         [1.e-04 1.e+01] [ 0. -5.]
     """
+    require_positive(target_scale=target_scale, learning_rate=learning_rate)
     times = require_array("times", times, (None,))
     require_times(times, increasing=True)
     path = _integrate(_logarithms(start), learning_rate * times[-1], times * learning_rate, target_scale, learning_rate)

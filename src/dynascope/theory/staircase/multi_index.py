@@ -10,7 +10,7 @@ from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 from scipy.integrate import quad
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import require, require_array, require_between
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
 from dynascope.theory.domain import covers
@@ -94,13 +94,8 @@ def overlap_time(utility: ArrayLike, initial: float, final: float) -> float:
         >>> bool(np.isclose(overlap_time([0.0, 0.0, 1.0], 0.1, 0.9), np.log(9 * np.sqrt(0.99 / 0.19)) / 2))
         True
     """
-    require(
-        0 < initial < final < 1,
-        f"the overlaps are {initial} and {final}",
-        argument="initial" if not 0 < initial < 1 else "final",
-        value=(initial, final),
-        remedy="choose 0 < initial < final < 1",
-    )
+    require_between(0, 1, open_below=True, open_above=True, initial=initial)
+    require_between(initial, 1, open_below=True, open_above=True, final=final)
     slope = Polynomial(_coefficients("utility", utility)).deriv()
     turns = slope.roots()
     between = turns[(np.abs(turns.imag) < 1e-12) & (turns.real >= initial) & (turns.real <= final)].real

@@ -81,11 +81,12 @@ def conserved_matrices(weights: Sequence[ArrayLike], rates: Sequence[float] | No
         >>> [matrix.tolist() for matrix in conserved_matrices([[[1.0]], [[2.0]], [[2.0]]])]
         [[[3.0]], [[0.0]]]
     """
+    count = len(weights) if hasattr(weights, "__len__") else 0
     require(
-        len(weights) >= 2,
-        f"there are {len(weights)} layers",
+        count >= 2,
+        f"there are {count} layers",
         argument="weights",
-        value=len(weights),
+        value=count,
         remedy="give two or more",
     )
     chosen = [1.0] * len(weights) if rates is None else list(rates)
