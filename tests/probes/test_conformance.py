@@ -24,7 +24,7 @@ OF_A_FUNCTION = {"kernel.estimate_cost", "kernel.neural_tangent_kernel"}
 # What is wrong today: the error names an argument of the probe below, or the numbers are not checked. Nothing is added.
 WRONG = """
     features.quality kernel.centred_alignment kernel.dense_stack_kernel kernel.estimate_cost kernel.kernel_velocity
-    kernel.neural_tangent_kernel kernel.rate_weighted_kernel kernel.structured_kernel utility.output_utility
+    kernel.neural_tangent_kernel kernel.structured_kernel utility.output_utility
     utility.two_layer_utility
 """
 

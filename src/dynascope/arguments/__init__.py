@@ -19,10 +19,11 @@ from dynascope.arguments.arrays import (
     require_array,
     require_broadcast,
     require_covariance,
+    require_known,
     require_numbers,
     require_times,
 )
-from dynascope.arguments.compiled import all_finite, nan_outside, real_arrays, real_times, real_value, require_known
+from dynascope.arguments.compiled import all_finite, nan_outside, real_arrays, real_times, real_value
 from dynascope.arguments.numbers import (
     given,
     require,

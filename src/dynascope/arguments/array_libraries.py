@@ -62,7 +62,7 @@ def require_axes(name: str, values: Any, axes: int) -> tuple[int, ...]:
         >>> require_axes("features", np.ones((3, 2)), 2)
         (3, 2)
     """
-    array_namespace(values)
+    _namespace(values, name)
     shape = tuple(values.shape)
     require(
         len(shape) == axes and min(shape, default=1) > 0,
@@ -84,7 +84,7 @@ def require_finite_values(name: str, values: Any, *, remedy: str = "drop or fill
         ...
         dynascope.errors.InputError: features has values that are not finite: drop or fill them first.
     """
-    xp = array_namespace(values)
+    xp = _namespace(values, name)
     require(
         holds(xp.all(xp.isfinite(values))),
         f"{name} has values that are not finite",
@@ -104,7 +104,7 @@ def require_real_values(name: str, values: Any) -> None:
         dynascope.errors.InputError: weights has values of type int64: pass floating-point numbers.
     """
     require(
-        array_namespace(values).isdtype(values.dtype, "real floating"),
+        _namespace(values, name).isdtype(values.dtype, "real floating"),
         f"{name} has values of type {values.dtype}",
         argument=name,
         value=str(values.dtype),
@@ -113,7 +113,7 @@ def require_real_values(name: str, values: Any) -> None:
     require_finite_values(name, values)
 
 
-def _namespace(array: Any) -> Any:
+def _namespace(array: Any, name: str = "array") -> Any:
     if hasattr(array, "__array_namespace__"):
         return array.__array_namespace__()
     try:
@@ -123,7 +123,7 @@ def _namespace(array: Any) -> Any:
     except (ImportError, TypeError):
         raise InputError(
             f"arrays of type {type(array).__name__} are not understood",
-            argument="array",
+            argument=name,
             value=type(array).__name__,
             remedy="pass arrays of NumPy, JAX, or PyTorch (with dynascope[torch] installed)",
         ) from None

@@ -20,6 +20,7 @@ __all__ = [
     "require_array",
     "require_broadcast",
     "require_covariance",
+    "require_known",
     "require_numbers",
     "require_times",
 ]
@@ -47,6 +48,7 @@ def require_array(name: str, values: Any, shape: tuple[int | None, ...]) -> np.n
     """
     import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
+    require_known(**{name: values})
     try:
         # Casting would silently drop imaginary parts, count dates in nanoseconds and parse text.
         if np.asarray(values).dtype.kind in "cmMSU":
@@ -90,7 +92,7 @@ def count_axes(values: Any) -> int:
     """
     import numpy as np  # not at the top, as above
 
-    return np.asarray(values, dtype=object).ndim
+    return values.ndim if hasattr(values, "ndim") else np.asarray(values, dtype=object).ndim
 
 
 def require_covariance(name: str, values: Any) -> np.ndarray:
@@ -166,7 +168,8 @@ def real_array(
         dimensions: Number of axes; any if not given.
 
     Raises:
-        InputError: Values that are not real numbers, not finite, out of range, or in another number of axes.
+        InputError: Values that are not real numbers, not finite, out of range, in another number of axes, or too large
+            or small for the precision that JAX has.
 
     Example:
         >>> real_array("times", [0, 1, 2], minimum=0).tolist()
@@ -208,7 +211,33 @@ def real_array(
     if isinstance(known, jax.Array):
         return known if jax.numpy.issubdtype(known.dtype, np.floating) else known.astype(jax.numpy.result_type(float))
     keeps = jax.numpy.issubdtype(known.dtype, np.floating)
-    return np.asarray(known, jax.dtypes.canonicalize_dtype(known.dtype if keeps else np.float64))
+    with np.errstate(over="ignore", under="ignore"):
+        array = np.asarray(known, jax.dtypes.canonicalize_dtype(known.dtype if keeps else np.float64))
+    lost = known[~np.isfinite(array) | ((array == 0) & (known != 0))]
+    require(
+        not lost.size,
+        f"{name} has a value of {lost.ravel()[:1]}, which single precision cannot hold",
+        argument=name,
+        value=lost.ravel()[:1].tolist(),
+        remedy="switch double precision on (jax.enable_x64), or choose other units",
+    )
+    return array
+
+
+def require_known(**arguments: Any) -> None:
+    """Raise `InputError` if JAX traces one of the arguments of a function that has to read their values.
+
+    Example:
+        >>> require_known(target=1.0)
+    """
+    for name, value in arguments.items():
+        require(
+            not is_traced(value),
+            f"{name} is traced by JAX",
+            argument=name,
+            value=type(value).__name__,
+            remedy="call this outside of jit, vmap and grad, with leading axes for many cases",
+        )
 
 
 def require_numbers(
@@ -231,13 +260,7 @@ def require_numbers(
     """
     import numpy as np  # not at the top, as above
 
-    require(
-        not is_traced(values),
-        f"{name} is traced by JAX",
-        argument=name,
-        value=type(values).__name__,
-        remedy="call this outside of jit, vmap and grad",
-    )
+    require_known(**{name: values})
     real_array(name, values, minimum=minimum, above=above, below=below, dimensions=dimensions)
     return np.asarray(values, np.float64)
 

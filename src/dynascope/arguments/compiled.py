@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dynascope.arguments.arrays import is_traced, real_array, require_broadcast, require_times
+from dynascope.arguments.arrays import real_array, require_broadcast, require_times
 from dynascope.arguments.numbers import require
 
 if TYPE_CHECKING:
     import numpy as np
     from jax import Array
 
-__all__ = ["all_finite", "nan_outside", "real_arrays", "real_times", "real_value", "require_known"]
+__all__ = ["all_finite", "nan_outside", "real_arrays", "real_times", "real_value"]
 
 _Values = TypeVar("_Values")
 _NONE: Mapping[str, float] = MappingProxyType({})
@@ -63,7 +63,7 @@ def real_arrays(
     }
     if broadcast:
         require_broadcast(**{name: array.shape for name, array in arrays.items()})
-    plain = [type(value) in (bool, int, float) for value in arguments.values()]
+    plain = [type(value) in (int, float) for value in arguments.values()]
     dtype = jax.numpy.result_type(*(0.0 if weak else each for weak, each in zip(plain, arrays.values(), strict=True)))
     return [
         each if each.dtype == dtype else each.astype(dtype) if isinstance(each, jax.Array) else np.asarray(each, dtype)
@@ -72,7 +72,7 @@ def real_arrays(
 
 
 def real_value(name: str, value: Any, *, last: tuple[int | None, ...] = (), **limits: Any) -> Any:
-    """The value as `real_array` gives it, but a Python float as it is: its precision is that of the arrays it meets.
+    """The value as `real_array` gives it, but a Python number as a float: its precision is that of the arrays it meets.
 
     Args:
         name: Name of the argument, for the message.
@@ -96,11 +96,11 @@ def real_value(name: str, value: Any, *, last: tuple[int | None, ...] = (), **li
     require(
         fits, f"{name} has shape {shape}", argument=name, value=shape, remedy=f"give numbers of the shape ({wanted})"
     )
-    return value if type(value) is float else array
+    return float(value) if type(value) in (int, float) else array
 
 
 def real_times(times: Any, **options: Any) -> Any:
-    """The times as `require_times` gives them, but a Python float as it is.
+    """The times as `require_times` gives them, but a Python number as a float.
 
     Args:
         times: A row of gradient-flow times t ≥ 0, or one of them.
@@ -114,23 +114,7 @@ def real_times(times: Any, **options: Any) -> Any:
         (2.0, [1.0, 2.0])
     """
     checked = require_times(times, **options)
-    return times if type(times) is float else checked
-
-
-def require_known(**arguments: Any) -> None:
-    """Raise `InputError` if JAX traces one of the arguments of a function that has to read their values.
-
-    Example:
-        >>> require_known(target=1.0)
-    """
-    for name, value in arguments.items():
-        require(
-            not is_traced(value),
-            f"{name} is traced by JAX",
-            argument=name,
-            value=type(value).__name__,
-            remedy="call this outside of jit, vmap and grad, with leading axes for many cases",
-        )
+    return float(times) if type(times) in (int, float) else checked
 
 
 def all_finite(*arrays: np.ndarray | Array) -> Array:

@@ -170,8 +170,8 @@ def require_choice(name: str, value: Any, choices: Collection[Any]) -> None:
         dynascope.errors.InputError: kind is 'rleu': choose 'relu' or 'linear'.
     """
     try:
-        valid = value in choices
-    except TypeError:
+        valid = bool(value in choices)
+    except (TypeError, ValueError):
         valid = False
     named = [repr(each) for each in choices]
     remedy = " or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
@@ -195,7 +195,7 @@ def require_context(context_length: Any) -> float:
         20.0
     """
     try:
-        valid = context_length >= 1
+        valid = bool(context_length >= 1)
     except (TypeError, ValueError):
         valid = False
     require(

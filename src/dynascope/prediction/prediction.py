@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import given, require, require_count, require_positive
 from dynascope.errors import InputError
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
@@ -69,7 +69,8 @@ def predict(
         >>> staircase["accelerated_time"].to_numpy(), staircase["loss_after"].to_numpy()
         (array([0.25, 1.  ]), array([0.5, 0. ]))
     """
-    require_positive(scale=scale, **({} if jumps is None else {"jumps": jumps}))
+    require_positive(scale=scale)
+    require_count(**given(jumps=jumps))
     require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
     if isinstance(network, str):
         network = network_for(network, task, seed=seed)
@@ -77,7 +78,7 @@ def predict(
         if theory.fits(task, network, normalised):
             staircase = _judged_by(theory, theory.solve(task, network, scale), task, scale)
             complete = jumps is None or staircase.sizes["jump"] <= jumps
-            return staircase.isel(jump=slice(jumps)).assign_attrs(complete=int(complete))
+            return staircase.isel(jump=slice(jumps and int(jumps))).assign_attrs(complete=int(complete))
     if isinstance(network, SumOfNeurons) and network.degree >= 2:
         return predict_by_alternation(task, network, scale=scale, normalised=normalised, jumps=jumps)
     domains = (*(theory.domain for theory in THEORIES), "any sum of neurons of degree two or more")

@@ -104,7 +104,7 @@ class StaircaseView:
     @property
     def slow(self) -> Bool[np.ndarray, "*members jump"]:
         """Whether each jump approaches its limit only slowly."""
-        return self.record[names.SLOW].to_numpy() if names.SLOW in self.record else np.zeros(len(self.times), bool)
+        return self.record[names.SLOW].to_numpy() if names.SLOW in self.record else np.zeros(self.times.shape, bool)
 
     @property
     def settling_times(self) -> Float[np.ndarray, " jump"] | None:

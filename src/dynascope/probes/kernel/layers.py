@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.arguments import array_namespace, holds, require, require_choice
+from dynascope.arguments import array_namespace, holds, require, require_choice, require_finite_values
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
 
 __all__ = ["check_rates", "contract_signals", "dense_layer_kernel", "rate_weighted_kernel", "structured_kernel"]
@@ -97,7 +97,7 @@ def rate_weighted_kernel(layer_kernels: Sequence[Any], rates: Sequence[float]) -
         rates: η_l, from zero.
 
     Raises:
-        InputError: Numbers or shapes that differ, or a rate that is negative.
+        InputError: Numbers or shapes that differ, a rate that is negative, or kernels that are not finite.
 
     Example:
         >>> import numpy as np
@@ -119,6 +119,7 @@ def rate_weighted_kernel(layer_kernels: Sequence[Any], rates: Sequence[float]) -
     total = eta[0] * kernels[0]
     for rate, each in zip(eta[1:], kernels[1:], strict=True):
         total = total + rate * each
+    require_finite_values("layer_kernels", total, remedy="check the activations and the signals for such values")
     return total
 
 
