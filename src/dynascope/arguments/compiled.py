@@ -139,10 +139,10 @@ def nan_outside(inside: Array, values: _Values, *, leading: bool = False) -> _Va
         leading: Whether the axes of `inside` are the first of each of the values, instead of the last.
 
     Example:
-        >>> import numpy as np
-        >>> nan_outside(np.array([True, False]), np.array([2.0, 3.0])).tolist()
+        >>> from jax import numpy as jnp
+        >>> nan_outside(jnp.array([True, False]), jnp.array([2.0, 3.0])).tolist()
         [2.0, nan]
-        >>> nan_outside(np.array([True, False]), np.ones((2, 2)), leading=True).tolist()
+        >>> nan_outside(jnp.array([True, False]), jnp.ones((2, 2)), leading=True).tolist()
         [[1.0, 1.0], [nan, nan]]
     """
     import jax  # not at the top, as above
