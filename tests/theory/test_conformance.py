@@ -22,19 +22,20 @@ MEMBERS = {name: member for name, member in members(theory).items() if not name.
 SCALES = """
     attention.attention_utility attention.merged_attention_staircase balanced.balanced_limit balanced.gram
     balanced.layer_balance balanced.loss balanced.ntk balanced.product deep_modes.time_to_strength
-    features.collapse_trajectory features.kernel_regression_error features.training_flow grokking.late_curve
-    grokking.weight_product groups.composition_staircase groups.maximal_utility groups.utility line.alignment
-    line.layer_norms line.line_data line.rescaling line.tangent_kernel line.time_scale line.trajectory
-    modes.emergence_time modes.growth_factor modes.mode_strength modes.saturation_time
-    modes.scalar.equivalent_scalings modes.time_to_reach modular.maximal_utilities
-    modular.modular_addition_staircase modular.utility neuron.escape_time neuron.imbalance neuron.kernel_change
+    features.collapse_end features.collapse_trajectory features.kernel_regression_error features.mode_flow
+    features.training_flow grokking.late_curve grokking.weight_product groups.composition_staircase
+    groups.maximal_utility groups.utility line.alignment line.layer_norms line.line_data line.rescaling
+    line.tangent_kernel line.time_scale line.trajectory modes.emergence_time modes.growth_factor
+    modes.linear_mode_strength modes.mode_strength modes.saturation_time modes.scalar.equivalent_scalings
+    modes.time_to_reach modular.maximal_utilities modular.modular_addition_staircase modular.utility
+    neuron.escape_time neuron.imbalance neuron.implicit_bias_objective neuron.kernel_change neuron.preconditioner
     neuron.regime neuron.trajectory neuron.trajectory_limit relu_alignment.angle_within_arc
     relu_alignment.orthogonal_staircase scaling_laws.compute_optimum scaling_laws.missing_loss
     scaling_laws.parameter_law scaling_laws.plan scaling_laws.power_laws scaling_laws.time_law skills.calibrate
     skills.parity_relu.half_saturation_times skills.parity_relu.integrated_path skills.parity_relu.loss
     staircase.quadratic_index_staircase transfer.forgetting transfer.joint_transfer transfer.lazy_forgetting
     transfer.transfer_error wide.conserved_matrices wide.conserved_matrix wide.deep_isotropic_rate
-    wide.preconditioner_matrix
+    wide.isotropic_preconditioner wide.preconditioner_matrix wide.single_output_preconditioner
 """
 
 PROGRAMS = """

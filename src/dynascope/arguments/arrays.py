@@ -169,7 +169,7 @@ def real_array(
 
     Raises:
         InputError: Values that are not real numbers, not finite, out of range, in another number of axes, or too large
-            or small for the precision that JAX has.
+            for the precision that JAX has.
 
     Example:
         >>> real_array("times", [0, 1, 2], minimum=0).tolist()
@@ -213,7 +213,7 @@ def real_array(
     keeps = jax.numpy.issubdtype(known.dtype, np.floating)
     with np.errstate(over="ignore", under="ignore"):
         array = np.asarray(known, jax.dtypes.canonicalize_dtype(known.dtype if keeps else np.float64))
-    lost = known[~np.isfinite(array) | ((array == 0) & (known != 0))]
+    lost = known[~np.isfinite(array)]
     require(
         not lost.size,
         f"{name} has a value of {lost.ravel()[:1]}, which single precision cannot hold",
