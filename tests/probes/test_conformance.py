@@ -19,14 +19,8 @@ from dynascope.errors import InputError
 MEMBERS = members(probes)
 # Those take a function of JAX, or say what such a one costs.
 OF_A_FUNCTION = {"kernel.estimate_cost", "kernel.neural_tangent_kernel"}
-
-
-# What is wrong today: the error names an argument of the probe below, or the numbers are not checked. Nothing is added.
-WRONG = """
-    features.quality kernel.centred_alignment kernel.dense_stack_kernel kernel.estimate_cost kernel.kernel_velocity
-    kernel.neural_tangent_kernel kernel.structured_kernel utility.output_utility
-    utility.two_layer_utility
-"""
+# Those look at shapes only, whatever the numbers.
+OF_SHAPES = {"kernel.estimate_cost"}
 
 
 @pytest.fixture(
@@ -128,9 +122,9 @@ def test_what_is_collected_from_batches_is_what_the_whole_gives(name):
 
 
 @pytest.mark.usefixtures("unchecked_types")
-def test_bad_input_of_each_argument_is_refused_by_its_name(member, request):
-    if member.name in WRONG.split():
-        request.applymarker(pytest.mark.xfail(strict=True, reason="it is not checked, or named as in the probe below"))
+def test_bad_input_of_each_argument_is_refused_by_its_name(member):
+    if member.name in OF_SHAPES:
+        return
     call = member.calls[0]
     accepted = []
     for name, value in call.arguments.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.metadata
 import itertools
 import os
 import platform
@@ -120,7 +119,10 @@ def _set(settings: dict[str, Any]) -> None:
 
 def _kind() -> str:
     """What compiled programs depend on besides what JAX's own key holds."""
-    versions = "-".join(f"{each}-{importlib.metadata.version(each)}" for each in ("jax", "jaxlib"))
+    import jax  # not at the top, as above
+    import jaxlib
+
+    versions = f"jax-{jax.__version__}-jaxlib-{jaxlib.__version__}"
     processor = hashlib.sha256(_processor().encode()).hexdigest()[:16]
     return f"dynascope-{__version__}-{versions}-{platform.machine()}-{processor}"
 

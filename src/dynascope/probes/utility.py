@@ -7,7 +7,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dynascope.arguments import array_namespace, holds, require, require_axes, require_integer, require_positive
+from dynascope.arguments import (
+    array_namespace,
+    holds,
+    require,
+    require_axes,
+    require_finite_values,
+    require_integer,
+    require_positive,
+)
 
 __all__ = ["NeuronUtility", "output_utility", "two_layer_utility", "utility_spectrum"]
 
@@ -86,6 +94,8 @@ def two_layer_utility(
         remedy="give shapes (n, d), (n, c), (d, h) and (h, c)",
     )
     require_integer(least=2, degree=degree)
+    for name, each in {"inputs": inputs, "residuals": residuals, "first": first, "second": second}.items():
+        require_finite_values(name, each)
     xp = array_namespace(first)
     one = xp.ones_like(first[:1, :1])
     for z in (one, -one):
@@ -132,6 +142,8 @@ def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: int) -> 
         remedy="give shapes (n, h, c), (n, c) and (h,)",
     )
     require_integer(least=2, degree=degree)
+    for name, each in {"outputs": outputs, "residuals": residuals, "norms": norms}.items():
+        require_finite_values(name, each)
     total = _sum(_sum(outputs * residuals[:, None, :], 2), 0)
     return _finite(NeuronUtility(total / _safe(norms) ** degree, n, norms, degree))
 
@@ -223,8 +235,8 @@ def _finite(utility: NeuronUtility) -> NeuronUtility:
     xp = array_namespace(utility.total)
     require(
         holds(xp.all(xp.isfinite(utility.total)) & xp.all(xp.isfinite(utility.norms))),
-        "the utilities are not finite",
+        "the utilities are too large for the number format",
         argument="residuals",
-        remedy="check the residuals and the weights for values that are not finite",
+        remedy="give residuals and weights in smaller units",
     )
     return utility

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dynascope.arguments import array_namespace, holds, require
+from dynascope.arguments import array_namespace, holds, require, require_axes, require_finite_values
 from dynascope.probes.features.rows import OutputFunction, Rows, centred, check_samples, finite_matrix, sample_rows
 
 __all__ = [
@@ -104,6 +104,9 @@ def quality(values: Any, functions: Any) -> Any:
         >>> quality(np.eye(3), np.array([[1.0, 2.0], [1.0, 2.0], [0.0, 0.0]])).round(3)
         array([0.5, 0.5, 0. ])
     """
+    for name, each in {"values": values, "functions": functions}.items():
+        require_axes(name, each, 2)
+        require_finite_values(name, each)
     rows = sample_rows(values, functions, None, "logits")
     basis, dimension = projection(rows.outputs, rows.resolution)
     return covered(_unit_columns(rows.features), basis, dimension)

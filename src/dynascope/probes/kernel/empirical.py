@@ -12,7 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.arguments import given, require_choice, require_integer, require_positive, require_seed
+from dynascope.arguments import (
+    given,
+    require_choice,
+    require_finite_values,
+    require_integer,
+    require_positive,
+    require_seed,
+)
 from dynascope.probes.kernel.contraction import contract_jacobians, contract_layers
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
 from dynascope.probes.kernel.cost import Algorithm, choose, measure
@@ -108,6 +115,8 @@ def neural_tangent_kernel(
     require_integer(**given(batch_size=batch_size, draws=draws))
     model, arrays = split(apply, params)
     eta = layer_rates(params, rates)
+    for each in arrays[0]:
+        require_finite_values("params", each)
     for name, inputs in (("x", x), ("other", other)):
         if inputs is not None:
             count_examples(name, inputs)

@@ -65,6 +65,9 @@ def structured_kernel(
     )
     for h, d, h_other, d_other in zip(*layers, *others, strict=True):
         _check_layer(h, d, h_other, d_other)
+        named = {"activations": h, "signals": d, "other_activations": h_other, "other_signals": d_other}
+        for name, each in named.items():
+            require_finite_values(name, each, remedy="check the network that they come from")
     eta = check_rates(rates, count)
     total = None
     for rate, h, d, h_other, d_other in zip(eta, *layers, *others, strict=True):
@@ -73,9 +76,9 @@ def structured_kernel(
     xp = array_namespace(total)
     require(
         holds(xp.all(xp.isfinite(total))),
-        "the kernel is not finite",
+        "the kernel is too large for the number format",
         argument="signals",
-        remedy="check the activations and the signals for values that are not finite",
+        remedy="give activations and signals in smaller units",
     )
     return NeuralTangentKernel(
         values=total,

@@ -9,8 +9,6 @@ from dynascope.arguments import array_namespace, holds, require, require_finite_
 
 __all__ = ["centred_alignment", "kernel_distance", "kernel_velocity", "relative_change", "target_alignment"]
 
-_ORIGIN = "check what it was computed from"
-
 
 def kernel_distance(kernel: Any, other: Any, *, centred: bool = False) -> Any:
     """The distance S(K, K') = 1 − ⟨K, K'⟩/(‖K‖‖K'‖), from 0 to 1 for positive semidefinite kernels, blind to scale.
@@ -38,11 +36,7 @@ def kernel_distance(kernel: Any, other: Any, *, centred: bool = False) -> Any:
         >>> float(kernel_distance(np.eye(2), np.ones((2, 2))).round(4))
         0.2929
     """
-    one, two = _pair(kernel, other, centred=centred)
-    xp = array_namespace(one)
-    if one.shape[0] == 1 and len(one.shape) == 2:
-        warnings.warn("the distance between kernels of one example is always zero", stacklevel=2)
-    return xp.sum((_unit(one, "kernel") - _unit(two, "other")) ** 2) / 2
+    return _distance(*_pair(kernel, other, centred=centred, name="other"), "other")
 
 
 def kernel_velocity(kernel: Any, later: Any, *, duration: float, centred: bool = False) -> Any:
@@ -65,7 +59,7 @@ def kernel_velocity(kernel: Any, later: Any, *, duration: float, centred: bool =
         0.5858
     """
     require_positive(duration=duration)
-    return kernel_distance(kernel, later, centred=centred) / duration
+    return _distance(*_pair(kernel, later, centred=centred, name="later"), "later") / duration
 
 
 def relative_change(kernel: Any, later: Any) -> Any:
@@ -85,10 +79,8 @@ def relative_change(kernel: Any, later: Any) -> Any:
         >>> float(relative_change(np.eye(2), 3 * np.eye(2)))
         2.0
     """
-    one, two = _pair(kernel, later, centred=False)
-    xp = array_namespace(one)
+    one, two = _pair(kernel, later, centred=False, name="later")
     size = _size(one, "kernel")
-    require_finite_values("later", xp.max(xp.abs(two)), remedy=_ORIGIN)
     return _norm((two - one) / size) / _norm(one / size)
 
 
@@ -112,7 +104,7 @@ def centred_alignment(kernel: Any, other: Any) -> Any:
         >>> float(centred_alignment(np.diag([1.0, 2.0, 3.0]), np.diag([1.0, 2.0, 3.0]) + 5).round(12))
         1.0
     """
-    one, two = _pair(kernel, other, centred=True)
+    one, two = _pair(kernel, other, centred=True, name="other")
     return array_namespace(one).sum(_unit(one, "kernel") * _unit(two, "other"))
 
 
@@ -146,6 +138,8 @@ def target_alignment(kernel: Any, targets: Any, *, centred: bool = False) -> Any
         remedy="give a kernel of shape (n, n) and targets of shape (n, c)",
     )
     k, y = _double(kernel), _double(y)
+    for name, values in (("kernel", k), ("targets", y)):
+        require_finite_values(name, values, remedy="check what it was computed from")
     if centred:
         original = _norm(y)
         k, y = _centred(k), y - xp.mean(y, axis=0, keepdims=True)
@@ -155,7 +149,13 @@ def target_alignment(kernel: Any, targets: Any, *, centred: bool = False) -> Any
     return xp.sum(y * (k @ y)) / _norm(y.T @ y)
 
 
-def _pair(kernel: Any, other: Any, *, centred: bool) -> tuple[Any, Any]:
+def _distance(one: Any, two: Any, name: str) -> Any:
+    if one.shape[0] == 1 and len(one.shape) == 2:
+        warnings.warn("the distance between kernels of one example is always zero", stacklevel=3)
+    return array_namespace(one).sum((_unit(one, "kernel") - _unit(two, name)) ** 2) / 2
+
+
+def _pair(kernel: Any, other: Any, *, centred: bool, name: str) -> tuple[Any, Any]:
     array_namespace(kernel, other)
     shape = tuple(kernel.shape)
     half = len(shape) // 2
@@ -163,11 +163,13 @@ def _pair(kernel: Any, other: Any, *, centred: bool) -> tuple[Any, Any]:
     require(
         tuple(other.shape) == shape and square and not (centred and len(shape) == 4),
         f"the kernels have shapes {shape} and {tuple(other.shape)}",
-        argument="other",
+        argument=name,
         value=tuple(other.shape),
         remedy="give two of shape (n, n), or (n, c, n, c) where nothing is centred",
     )
     one, two = _double(kernel), _double(other)
+    for each, values in (("kernel", one), (name, two)):
+        require_finite_values(each, values, remedy="check what it was computed from")
     return (_centred(one), _centred(two)) if centred else (one, two)
 
 
@@ -177,7 +179,6 @@ def _centred(kernel: Any) -> Any:
     rows = kernel - xp.mean(kernel, axis=0, keepdims=True)
     found = rows - xp.mean(rows, axis=1, keepdims=True)
     floor = 8 * xp.finfo(kernel.dtype).eps * xp.max(xp.abs(kernel))
-    # A comparison with nan is false, so that values that are not finite stay to be refused.
     return xp.where(xp.max(xp.abs(found)) <= floor, xp.zeros_like(found), found)
 
 
@@ -188,10 +189,9 @@ def _unit(values: Any, argument: str) -> Any:
 
 
 def _size(values: Any, argument: str) -> Any:
-    """The largest entry, finite and not zero."""
+    """The largest entry, not zero."""
     xp = array_namespace(values)
     size = xp.max(xp.abs(values))
-    require_finite_values(argument, size, remedy=_ORIGIN)
     require(
         holds(size > 0),
         f"{argument} is zero, or constant where it is centred",

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import scipy.special
 
-from dynascope.arguments import array_namespace, require, require_choice
+from dynascope.arguments import array_namespace, require, require_choice, require_finite_values
 from dynascope.probes.kernel.conventions import Contraction, NeuralTangentKernel
 from dynascope.probes.kernel.layers import check_rates, dense_layer_kernel, structured_kernel
 
@@ -156,3 +156,6 @@ def _check_stack(inputs: Any, weights: list[Any], biases: list[Any], activation:
         value=[tuple(each.shape) for each in biases],
         remedy="give one (output width,) for each weight, or none",
     )
+    for name, arrays in {"inputs": [inputs], "weights": weights, "biases": biases}.items():
+        for each in arrays:
+            require_finite_values(name, each)

@@ -311,9 +311,16 @@ def _collapse(modes: ClassModes, a: Array, b: Array, strength: Array, loss: Arra
         a_unit**2 * means @ means.mT,
         b_unit**2 * columns @ columns.mT,
         jnp.max(jnp.abs(units @ units.mT - simplex), (-2, -1)),
-        jnp.std(norms, -1) / jnp.mean(norms, -1),
+        _deviation(norms) / jnp.mean(norms, -1),
         *distances,
     )
+
+
+def _deviation(values: Array) -> Array:
+    """The standard deviation, with a slope of zero where it has its corner, at equal values."""
+    variance = jnp.var(values, -1)
+    positive = variance > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, variance, 1)), 0)
 
 
 def _size(rows: Array) -> Array:
