@@ -1,5 +1,7 @@
 """Tests run with dynascope's annotations checked: beartype the types, jaxtyping the shapes."""
 
+import collections
+import contextlib
 import gc
 import os
 import sys
@@ -23,6 +25,39 @@ _MOST_MEMORY = 1.5e9  # bytes of a process that has many programs
 
 hypothesis.settings.register_profile("dynascope", max_examples=12, deadline=None, database=None)
 hypothesis.settings.load_profile("dynascope")
+
+_programs = collections.Counter()  # found in the cache, and asked for
+
+
+def pytest_sessionstart(session):
+    """Keep compiled programs where the command line keeps its own, for both processes and for the next run."""
+    if not session.config.getoption("numprocesses", None):
+        import jax
+
+        from dynascope.compilation import compile_cache
+
+        jax.monitoring.register_event_listener(lambda name, **_: _programs.update([name.rpartition("/")[2]]))
+        kept = contextlib.ExitStack()
+        kept.enter_context(compile_cache())
+        session.config.add_cleanup(kept.close)
+
+
+def pytest_sessionfinish(session):
+    """Tell the process that reports how many programs there were."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["programs"] = dict(_programs)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Add up what the processes tell."""
+    _programs.update(getattr(node, "workeroutput", {}).get("programs", {}))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Tell what the cache gained: a run with `DYNASCOPE_CACHE` at an empty folder finds only its own programs."""
+    found, asked = _programs["cache_hits"], _programs["compile_requests_use_cache"]
+    terminalreporter.write_line(f"compiled programs: {asked - found} made, {found} found in the cache")
 
 
 @pytest.hookimpl(tryfirst=True)

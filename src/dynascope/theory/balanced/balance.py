@@ -123,7 +123,10 @@ def balance_of(network: TwoLayers, numbers: Any = jnp) -> Balance:
     value = numbers.trace(outer - inner, axis1=-2, axis2=-1) / width
     rest = outer - inner - value[..., None, None] * numbers.eye(width, dtype=first.dtype)
     size = numbers.trace(outer + inner, axis1=-2, axis2=-1)
-    return Balance(value, numbers.linalg.norm(rest, axis=(-2, -1)) / numbers.where(size > 0, size, 1))
+    # In units of the size, and with a slope of zero where the norm has its corner, at exact balance.
+    squares = numbers.sum((rest / numbers.where(size > 0, size, 1)[..., None, None]) ** 2, axis=(-2, -1))
+    some = squares > 0
+    return Balance(value, numbers.where(some, numbers.sqrt(numbers.where(some, squares, 1)), 0))
 
 
 def require_balanced(network: TwoLayers, approximate: bool) -> Balance:
