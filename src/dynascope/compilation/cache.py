@@ -120,9 +120,9 @@ def _set(settings: dict[str, Any]) -> None:
 def _kind() -> str:
     """What compiled programs depend on besides what JAX's own key holds."""
     import jax  # not at the top, as above
-    import jaxlib
+    import jaxlib.version
 
-    versions = f"jax-{jax.__version__}-jaxlib-{jaxlib.__version__}"
+    versions = f"jax-{jax.__version__}-jaxlib-{jaxlib.version.__version__}"
     processor = hashlib.sha256(_processor().encode()).hexdigest()[:16]
     return f"dynascope-{__version__}-{versions}-{platform.machine()}-{processor}"
 

@@ -184,28 +184,26 @@ class NeuralCollapse(Study):
 
     @functools.cached_property
     def _modes(self) -> ClassModes:
+        from dynascope.arguments import require_between, require_integer
         from dynascope.theory.features.unconstrained import class_modes
 
         self._check()
         modes = class_modes(self.class_sizes)
-        _require_between(self, "features", len(modes.strength), float("inf"))
-        _require_positive_up_to(self, "initial_strength", float(modes.strength[-1]))
+        require_integer(least=len(modes.strength), features=self.features)
+        require_between(0, float(modes.strength[-1]), open_below=True, initial_strength=self.initial_strength)
         return modes
 
     def _check(self) -> None:
-        from dynascope.arguments import require, require_positive, require_seed
+        from dynascope.arguments import require, require_between, require_integer, require_positive, require_seed
 
         require_seed(self.seed)
         positive = ("feature_rate", "classifier_rate", "learning_rate", "weight_decay", "width", "steps")
         require_positive(**{name: getattr(self, name) for name in positive})
-        _require_positive_up_to(self, "random_scale", 0.02)
-        for field, least, most in (
-            ("starts", 1, float("inf")),
-            ("times", 2, float("inf")),
-            ("samples", 50, 898),
-            ("batch_size", 1, self.samples),
-        ):
-            _require_between(self, field, least, most)
+        require_between(0, 0.02, open_below=True, random_scale=self.random_scale)
+        require_integer(starts=self.starts)
+        require_integer(least=2, times=self.times)
+        require_integer(least=50, most=898, samples=self.samples)
+        require_integer(most=self.samples, batch_size=self.batch_size)
         for field, known in (("networks", NETWORKS), ("labels", LABELS)):
             unknown = [each for each in getattr(self, field) if each not in known]
             require(
@@ -289,27 +287,6 @@ class NeuralCollapse(Study):
             "network": "unconstrained features",
             "scale": 1.0,
         }
-
-
-def _require_between(study: NeuralCollapse, field: str, least: float, most: float) -> None:
-    from dynascope.arguments import require
-
-    value = getattr(study, field)
-    limits = f"{least:g} or more" if most == float("inf") else f"{least:g} to {most:g}"
-    require(least <= value <= most, f"{field} is {value}", argument=field, value=value, remedy=f"choose {limits}")
-
-
-def _require_positive_up_to(study: NeuralCollapse, field: str, most: float) -> None:
-    from dynascope.arguments import require
-
-    value = getattr(study, field)
-    require(
-        0 < value <= most,
-        f"{field} is {value}",
-        argument=field,
-        value=value,
-        remedy=f"choose a positive number of at most {most:g}",
-    )
 
 
 def _features(network: Any) -> Any:

@@ -302,11 +302,21 @@ class EmergenceData(SkillNeeds):
     def _check(self, parity: SparseParity) -> None:
         import numpy as np
 
-        from dynascope.arguments import require, require_array, require_positive, require_seed
+        from dynascope.arguments import (
+            require,
+            require_array,
+            require_integer,
+            require_positive,
+            require_seed,
+        )
 
         require_seed(self.seed)
         require_positive(width=self.width, learning_rate=self.learning_rate)
-        self._require_least(steps=1, batch_size=1, runs=2, halving_steps=0, features=6, draws=4000)
+        require_integer(steps=self.steps, batch_size=self.batch_size)
+        require_integer(least=2, runs=self.runs)
+        require_integer(least=0, halving_steps=self.halving_steps)
+        require_integer(least=6, features=self.features)
+        require_integer(least=4000, draws=self.draws)
         sizes = require_array("samples", self.samples, (None,))
         require(
             bool(

@@ -276,11 +276,21 @@ class EmergenceParameters(SkillNeeds):
     def _check(self, parity: SparseParity) -> None:
         import numpy as np
 
-        from dynascope.arguments import require, require_array, require_positive, require_seed
+        from dynascope.arguments import (
+            require,
+            require_array,
+            require_between,
+            require_integer,
+            require_positive,
+            require_seed,
+        )
 
         require_seed(self.seed)
         require_positive(learning_rate=self.learning_rate)
-        self._require_least(steps=1, batch_size=0, runs=2, features=1, weight_decay=0)
+        require_integer(steps=self.steps, features=self.features)
+        require_integer(least=2, runs=self.runs)
+        require_integer(least=0, batch_size=self.batch_size)
+        require_between(0, float("inf"), weight_decay=self.weight_decay)
         widths = require_array("neurons", self.neurons, (None,))
         require(
             bool(

@@ -257,11 +257,13 @@ class EmergenceTime(EmergenceStudy):
         return run["step"].to_numpy(), *(run[name].to_numpy().astype(np.float64) for name in ("strength", "loss"))
 
     def _check(self, parity: SparseParity) -> None:
-        from dynascope.arguments import require_positive, require_seed
+        from dynascope.arguments import require_integer, require_positive, require_seed
 
         require_seed(self.seed)
         require_positive(width=self.width, deviation=self.deviation, learning_rate=self.learning_rate)
-        self._require_least(batch_size=0, steps=0, calibration_steps=20, times=20, calibration_seeds=2, seeds=2)
+        require_integer(least=0, batch_size=self.batch_size, steps=self.steps)
+        require_integer(least=20, calibration_steps=self.calibration_steps, times=self.times)
+        require_integer(least=2, calibration_seeds=self.calibration_seeds, seeds=self.seeds)
 
     @functools.cached_property
     def _published(self) -> EmergenceTime:

@@ -75,15 +75,6 @@ class EmergenceStudy(Study):
         self._check(parity)
         return parity
 
-    def _require_least(self, **least: float) -> None:
-        from dynascope.arguments import require
-
-        for field, number in least.items():
-            value = getattr(self, field)
-            require(
-                value >= number, f"{field} is {value}", argument=field, value=value, remedy=f"choose {number} or more"
-            )
-
     @property
     def _labels(self) -> list[int]:
         return list(range(1, self.skills + 1))
