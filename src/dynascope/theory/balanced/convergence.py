@@ -120,7 +120,7 @@ def balanced_limit(
         status = "saddle"
     else:
         status = "power law" if marginal else "converges"
-    clock = float(np.sqrt(first_rate * second_rate))
+    clock = float(np.sqrt(first_rate) * np.sqrt(second_rate))
     kernel = clock * np.add.outer(np.linalg.eigvalsh(inner @ inner.T), np.linalg.eigvalsh(outer.T @ outer)).ravel()
     sharpness = clock * _sharpness(inner, outer, target)
     return BalancedLimit(

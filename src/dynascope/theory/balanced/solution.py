@@ -117,7 +117,7 @@ def gram(
         assert balance is not None
         rates = network.rates
         drift = drift_matrix(np.asarray(target_map), balance.value, np)
-        speed = np.abs(np.linalg.eigvalsh(drift)).max(axis=-1) * np.sqrt(np.asarray(rates.first) * rates.second)
+        speed = np.abs(np.linalg.eigvalsh(drift)).max(axis=-1) * np.sqrt(rates.first) * np.sqrt(rates.second)
         durations, places = plan_steps(float(np.max(speed)), np.asarray(times))
     else:
         durations, places = _given_steps(times, steps)
@@ -159,7 +159,7 @@ def loss(
     target_map: ArrayLike,
     times: ArrayLike,
     *,
-    target_power: float | None = None,
+    target_power: ArrayLike | None = None,
     **options: Any,
 ) -> Float[Array, "*members times"]:
     """L = ½‖W₁W₂ − Σ‖² + ½(E‖y‖² − ‖Σ‖²) over time.
@@ -169,7 +169,8 @@ def loss(
         second: As in `gram`.
         target_map: As in `gram`.
         times: As in `gram`.
-        target_power: E‖y‖²; without it the second term, the loss that no linear map avoids, is left out.
+        target_power: E‖y‖², or one for each member; without it the second term, the loss that no linear map avoids, is
+            left out.
         options: Further arguments of `gram`.
 
     Raises:
@@ -183,12 +184,15 @@ def loss(
     target = real_value("target_map", target_map, last=(None, None))
     power = None if target_power is None else real_value("target_power", target_power)
     if not is_traced(target) and power is not None and not is_traced(power):
-        least = float(np.max(np.sum(np.asarray(target) ** 2, axis=(-2, -1))))
+        explained = np.sum(np.asarray(target) ** 2, axis=(-2, -1))
+        require_broadcast(target_map=explained.shape, target_power=np.shape(power))
+        given, least = (np.ravel(each) for each in np.broadcast_arrays(power, explained))
+        worst = np.argmin(given - least)
         require(
-            float(np.min(power)) >= least * (1 - _SHARE),
-            f"target_power is {float(np.min(power)):g}, and the map alone explains {least:g}",
+            bool(np.all(given >= least * (1 - _SHARE))),
+            f"target_power is {given[worst]:g}, and the map alone explains {least[worst]:g}",
             argument="target_power",
-            value=float(np.min(power)),
+            value=float(given[worst]),
             remedy="give the mean of ‖y‖² of targets whose whitened inputs have that map",
         )
     return _losses(product(first, second, target, times, **options), target, power)
@@ -286,22 +290,24 @@ def _solve(
 
         return products(inner, inner) * ratio, products(inner, outer), products(outer, outer) / ratio
 
-    dtype = jnp.result_type(network.first, network.second)
-    network = network._replace(first=network.first.astype(dtype), second=network.second.astype(dtype))
+    rounding = balance_rounding(jnp.result_type(network.first, network.second))
+    # In the widest of all, since weights of a training in 32 bits may come with times of 64.
+    dtype = jnp.result_type(*jax.tree.leaves(network), target_map, durations)
+    network = jax.tree.map(lambda each: jnp.asarray(each, dtype), network)
     balance, rates = balance_of(network), network.rates
     signature = "(d,h),(h,c),(),(),(d,c),(),(s),(t)->(t,d,d),(t,d,c),(t,c,c)"
     found = jnp.vectorize(solve, signature=signature)(
         *unit_rate_layers(network),
-        jnp.sqrt(rates.first * rates.second),
+        rates.clock,
         jnp.sqrt(rates.first / rates.second),
         target_map.astype(dtype),
         balance.value,
-        durations,
+        durations.astype(dtype),
         places,
     )
     valid = network.valid & jnp.all(jnp.isfinite(target_map), axis=(-2, -1))
     if not approximate:
-        valid = valid & (balance.error <= balance_rounding(dtype))
+        valid = valid & (balance.error <= rounding)
     ordered = jnp.cumsum(~(durations >= 0))[places - 1] == 0
     first, product, second = nan_outside(
         valid[..., None] & jnp.isfinite(times) & (times >= 0) & ordered, found, leading=True

@@ -191,7 +191,7 @@ def decompose(start: LineStart) -> Decomposition:
     largest = jax.lax.stop_gradient(jnp.maximum(jnp.abs(growing), jnp.abs(shrinking)).max(axis=-1))
     unit = jnp.where(largest == 0, 1, largest)
     p, q = growing / unit[..., None], shrinking / unit[..., None]
-    rate = 4 * prefactor * jnp.sqrt(first_rate * second_rate) * multiplier * power
+    rate = 4 * prefactor * jnp.sqrt(first_rate) * jnp.sqrt(second_rate) * multiplier * power
     inside = all_finite(first).all((-2, -1)) & all_finite(second).all(-1) & all_finite(target, rate)
     for positive in (power, multiplier, first_rate, second_rate, prefactor):
         inside &= positive > 0
