@@ -35,9 +35,7 @@ class Run(NamedTuple):
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(study, id=name, marks=pytest.mark.xdist_group(name)) for name, study in find_studies().items()
-    ],
+    params=[pytest.param(study, id=name) for name, study in find_studies().items()],
 )
 def run(request) -> Run:
     """One run of the study at its tiny fields, for all that is asked of it."""
