@@ -12,15 +12,11 @@ ContinualLearning = find_study("continual-learning")
 def drawn(seed: int):
     draw = np.random.default_rng(seed)
     weakest = float(draw.uniform(0.7, 1.2))
-    inputs, outputs = ((3, 3), (3, 2), (2, 3))[seed % 3]
     return ContinualLearning(
-        inputs=inputs,
-        outputs=outputs,
+        **ContinualLearning.tiny,
         weakest=weakest,
         strongest=weakest * float(draw.uniform(1.2, 2)),
         largest_balance=float(draw.uniform(0.3, 2)),
-        balances=3,
-        times=40,
         seed=seed,
     )
 
@@ -36,14 +32,14 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
 
 
 def test_as_much_is_forgotten_in_the_end_whatever_the_balance():
-    predicted = ContinualLearning(inputs=3, outputs=3, times=10).predict()
+    predicted = ContinualLearning(**ContinualLearning.tiny).predict()
     # At the last time e⁻⁴ of the slowest network's error is left.
     end = float(predicted["old_loss_at_the_end"])
     np.testing.assert_allclose(predicted["old_loss"][:, -1], end, rtol=0.1)
 
 
 def test_a_large_first_layer_forgets_late_where_there_are_more_inputs():
-    loss = ContinualLearning(balances=2, largest_balance=2.0, times=40).predict()["loss"].to_numpy()
+    loss = ContinualLearning(**ContinualLearning.tiny | {"largest_balance": 2.0}).predict()["loss"].to_numpy()
     negative, positive = loss
     assert np.all(negative[1:] > positive[1:])
 

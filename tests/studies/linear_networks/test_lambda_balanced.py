@@ -6,14 +6,13 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.studies.linear_networks.lambda_balanced import LambdaBalanced
 
-SMALL = {"inputs": 3, "outputs": 2, "balances": 2, "times": 30}
+SMALL = LambdaBalanced.tiny
 
 
 @pytest.mark.parametrize("draw", [0])
 def test_it_agrees_with_fields_drawn_at_random(draw):
     rng = np.random.default_rng(draw)
     fields = {
-        "width": int(rng.integers(1, 3)),
         "initial_size": float(rng.uniform(0.1, 1)),
         "largest_balance": float(rng.uniform(0.2, 6)),
         "first_rate": float(rng.uniform(0.4, 2)),

@@ -9,24 +9,26 @@ from dynascope.errors import InputError
 from dynascope.studies.linear_networks.line_alignment import LineAlignment
 
 
+# Sizes for which programs are compiled once.
+SIZES = {name: LineAlignment.tiny[name] for name in ("width", "input_dimension", "samples", "times")}
+
+
 def drawn(seed: int) -> LineAlignment:
     draw = np.random.default_rng(seed)
     return LineAlignment(
-        width=5,
-        input_dimension=3,
+        **SIZES,
         target=float(draw.choice([-1, 1]) * draw.uniform(0.3, 3)),
         noise=float(draw.uniform(0, 0.5)),
         disturbance=float(draw.uniform(0.05, 0.8)),
         first_rate=float(np.exp(draw.normal())),
         second_rate=float(np.exp(draw.normal())),
         descent=False,
-        samples=40,
-        times=30,
         seed=seed,
     )
 
 
-@pytest.mark.parametrize("seed", [1])
+# The direction of the line is that of the seed, and part of the programs.
+@pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
@@ -38,7 +40,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
 
 @pytest.mark.parametrize("target", [1.0, -2.0])
 def test_starts_are_what_they_are_called(target):
-    predicted = LineAlignment(target=target, second_rate=2.0).predict()
+    predicted = LineAlignment(**SIZES, target=target, second_rate=2.0).predict()
     signs = predicted["alignment_sign"].to_numpy() * np.sign(target)
     np.testing.assert_array_equal(signs, [1, 1, -1, 0, 1])
     # A small random start may have an output of either sign.
@@ -50,8 +52,9 @@ def test_starts_are_what_they_are_called(target):
     np.testing.assert_allclose(alignment[:, 3], 1, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_descent_is_reported_beside_and_sgd_of_a_linear_network_follows_the_theory():
-    study = LineAlignment(width=5, samples=40, times=30)
+    study = LineAlignment(**SIZES)
     tree = study.run()
     observed, predicted = tree["observed"], tree["predicted"]
     followed = observed["linear_sgd_alignment"].transpose("start", "step").to_numpy()

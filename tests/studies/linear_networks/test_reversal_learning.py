@@ -11,20 +11,20 @@ from dynascope.studies import find_study
 ReversalLearning = find_study("reversal-learning")
 
 
+# Sizes for which programs are compiled once.
+SIZES = {name: ReversalLearning.tiny[name] for name in ("inputs", "balances", "times")}
+
+
 def drawn(seed: int):
     draw = np.random.default_rng(seed)
     weakest = float(draw.uniform(0.7, 1.2))
-    inputs, outputs = ((3, 3), (3, 2), (2, 3))[seed % 3]
     return ReversalLearning(
-        inputs=inputs,
-        outputs=outputs,
+        **SIZES,
         weakest=weakest,
         strongest=weakest * float(draw.uniform(1.0, 2)),
         smallest_balance=10 ** float(draw.uniform(-2, -1)),
         largest_balance=float(draw.uniform(0.3, 2)),
-        balances=2,
         sign=int(draw.choice([-1, 1])),
-        times=300,
         seed=seed,
     )
 

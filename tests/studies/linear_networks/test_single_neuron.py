@@ -9,6 +9,10 @@ from dynascope.studies import find_study
 SingleNeuron = find_study("single-neuron")
 
 
+# Sizes for which programs are compiled once.
+LOW_RANK = {"inputs": "low-rank", "dimension": 3, "samples": 6, "times": 40}
+
+
 def drawn(seed: int):
     draw = np.random.default_rng(seed)
     return SingleNeuron(
@@ -17,10 +21,7 @@ def drawn(seed: int):
         alignment=float(draw.uniform(-0.5, 1)),
         output_rate=float(np.exp(0.5 * draw.normal())),
         weight_rate=float(np.exp(0.5 * draw.normal())),
-        inputs="whitened" if seed % 2 else "low-rank",
-        dimension=int(draw.integers(2, 6)),
-        samples=int(draw.integers(6, 30)),
-        times=50,
+        **LOW_RANK,
         seed=seed,
     )
 
@@ -35,7 +36,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
 
 
 def test_the_direction_that_is_never_seen_is_left_alone_upstream_and_rescaled_downstream():
-    study = SingleNeuron(imbalance=20.0, inputs="low-rank", dimension=3, samples=6, times=40)
+    study = SingleNeuron(imbalance=20.0, **LOW_RANK)
     _, _, right = np.linalg.svd(study._task.inputs)
     unseen = study.predict()["coefficients"].to_numpy() @ right[-1]
     # In the kernel limit the map moves along the data only; the others grow as their output weight does.
@@ -45,7 +46,7 @@ def test_the_direction_that_is_never_seen_is_left_alone_upstream_and_rescaled_do
 
 
 def test_the_regime_of_each_imbalance_is_recorded_and_that_of_the_asked_one_first():
-    predicted = SingleNeuron(imbalance=-20.0, alignment=0.02, times=40).predict()
+    predicted = SingleNeuron(**SingleNeuron.tiny | {"imbalance": -20.0, "alignment": 0.02}).predict()
     assert predicted["imbalance"].to_numpy().tolist() == [-20.0, 0.0, 20.0]
     assert predicted["regime"].to_numpy().tolist() == ["delayed rich", "rich", "lazy"]
     assert predicted.attrs["regime"] == "delayed rich"
@@ -61,8 +62,9 @@ def test_all_three_start_from_the_same_function_with_the_imbalance_that_is_asked
     np.testing.assert_allclose(a[:, None] * w, np.broadcast_to(a[0] * w[0], w.shape), atol=1e-15)
 
 
+@pytest.mark.slow
 def test_an_imbalance_of_zero_is_shown_alone():
-    assert SingleNeuron(imbalance=-0.0).predict()["imbalance"].to_numpy().tolist() == [0.0]
+    assert SingleNeuron(**SingleNeuron.tiny | {"imbalance": -0.0}).predict()["imbalance"].to_numpy().tolist() == [0.0]
 
 
 def test_a_wrong_limit_refutes_it():

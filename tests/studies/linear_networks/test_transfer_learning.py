@@ -44,7 +44,7 @@ def test_unused_directions_are_learned_from_a_large_first_layer_only():
 
 
 def test_the_loss_of_the_readout_is_what_its_modes_leave():
-    predicted = TransferLearning(times=20).predict()
+    predicted = TransferLearning(dimension=3, rank=1, times=10).predict()
     left = np.sum((1 - predicted["mode_strength"].to_numpy()) ** 2, axis=-1) / 2
     np.testing.assert_allclose(predicted["loss"], left, atol=1e-12)
 

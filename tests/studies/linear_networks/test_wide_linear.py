@@ -6,7 +6,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.studies.linear_networks.wide_linear import WideLinear
 
-SMALL = {"samples": 6, "times": 30}
+SMALL = WideLinear.tiny
 
 
 @pytest.mark.parametrize("draw", [0, pytest.param(1, marks=pytest.mark.slow)])

@@ -9,17 +9,20 @@ from dynascope.studies import find_study
 ScalarNetwork = find_study("scalar-network")
 
 
+FACTORS = [0.01, 0.1, 1.0, 10.0, 1000.0]
+
+
 def drawn(seed: int):
     draw = np.random.default_rng(seed)
     return ScalarNetwork(
-        factors=[10 ** float(draw.uniform(-1, 1.5))],
-        neurons=int(draw.integers(1, 12)),
+        factors=[10 ** float(power) for power in np.sort(draw.uniform(-1, 1.5, 2))],
+        neurons=ScalarNetwork.tiny["neurons"],
         target=float(draw.choice([-1, 1]) * draw.uniform(0.3, 3)),
         weight_scale=float(draw.uniform(0.1, 2)),
         input_power=float(draw.uniform(0.2, 3)),
         divisor=float(draw.choice([-1, 1]) * draw.uniform(0.5, 3)),
-        samples=int(draw.integers(2, 12)),
-        times=int(draw.integers(10, 60)),
+        samples=ScalarNetwork.tiny["samples"],
+        times=ScalarNetwork.tiny["times"],
         seed=seed,
     )
 
@@ -33,14 +36,14 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
 
 
 def test_the_four_knobs_are_one_dial():
-    predicted = ScalarNetwork().predict()
+    predicted = ScalarNetwork(factors=FACTORS).predict()
     for name in ("relative_loss", "learned_fraction", "log_growth", "final_log_growth"):
         # Double precision, and the rounding of the scaled settings.
         np.testing.assert_allclose(predicted[name].std("knob"), 0, atol=1e-11)
 
 
 def test_larger_factors_are_richer():
-    end = ScalarNetwork(factors=[0.01, 0.1, 1.0, 10.0, 1000.0]).predict()["final_log_growth"][0].to_numpy()
+    end = ScalarNetwork(factors=FACTORS).predict()["final_log_growth"][0].to_numpy()
     assert np.all(np.diff(end) > 0)
     # Lazy: the weights hardly move. Rich: γ₊ = S/C, a decade for a decade.
     assert abs(end[0]) < 1

@@ -25,7 +25,6 @@ def drawn(seed: int):
     return dataclasses.replace(
         tiny,
         target=float(draw.choice([-1, 1]) * draw.uniform(1.0, 2.0)),
-        fixed_width=int(draw.integers(8, 64)),
         seed=int(draw.integers(1000)),
     )
 

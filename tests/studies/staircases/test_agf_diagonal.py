@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import json
 
 import numpy as np
@@ -13,9 +14,16 @@ SCALES = {2: 1e-12, 3: 1e-3, 4: 1e-2, 5: 3e-2}
 LIMITS = np.array([0.90152357484148, 2.26711189270040, 4.70381533762842, 12.71530677967437])
 
 
+@functools.cache
+def ran(depth, scale):
+    """The study, and what it found."""
+    study = AgfDiagonal(depth=depth, scale=scale)
+    return study, study.run()
+
+
 @pytest.mark.parametrize("depth", SCALES)
 def test_theory_and_experiment_agree_at_every_depth(depth):
-    tree = AgfDiagonal(depth=depth, scale=SCALES[depth]).run()
+    _, tree = ran(depth, SCALES[depth])
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
     assert not tree["predicted"]["slow"].any()
     # Slopes are free of the offset of the times.
@@ -40,30 +48,30 @@ def test_the_depth_changes_the_clock_and_not_the_path():
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-100])
 def test_times_are_off_by_an_offset_that_does_not_grow_as_the_scale_falls(scale):
-    tree = AgfDiagonal(scale=scale).run()
+    _, tree = ran(2, scale)
     predicted, seen = tree["predicted"]["jump_time"], tree["residual"]["observed_jump_time"]
     np.testing.assert_allclose(seen - predicted, [0.009, -1.28, 2.53, -9.83], atol=0.005)
 
 
 def test_a_prediction_with_another_clock_is_refuted():
-    study = AgfDiagonal(depth=3, scale=1e-3)
+    study, tree = ran(3, SCALES[3])
     predicted = study.predict()
     wrong = predicted.assign(accelerated_time=predicted["accelerated_time"] * 3 / 2.9)
-    tree = study.compare(study.observe(), wrong)
+    tree = study.compare(tree["observed"].to_dataset(), wrong)
     assert tree.attrs["verdict"] == "disagree"
     judged = json.loads(tree.attrs["agreement"])
     assert [name for name, each in judged.items() if not each["agrees"]] == ["slope"]
 
 
 def test_a_prediction_that_keeps_the_input_that_is_dropped_is_refuted():
-    study = AgfDiagonal(depth=3, scale=1e-3)
+    study, tree = ran(3, SCALES[3])
     predicted = study.predict()
     # The level that least squares of all three inputs learned so far would have.
     x, y = study._task.inputs, study._task.targets[:, 0]
     kept = np.sum((y - x[:, :3] @ np.linalg.lstsq(x[:, :3], y, rcond=None)[0]) ** 2) / 6
     after, before = predicted["loss_after"].copy(), predicted["loss_before"].copy()
     after[2], before[3] = kept, kept
-    tree = study.compare(study.observe(), predicted.assign(loss_after=after, loss_before=before))
+    tree = study.compare(tree["observed"].to_dataset(), predicted.assign(loss_after=after, loss_before=before))
     assert tree.attrs["verdict"] == "disagree"
 
 

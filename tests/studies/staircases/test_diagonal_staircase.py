@@ -12,7 +12,7 @@ DiagonalStaircase = find_study("diagonal-staircase")
 
 def drawn(seed: int):
     draw = np.random.default_rng(seed)
-    inputs = int(draw.integers(2, 8))
+    inputs = DiagonalStaircase.tiny["inputs"]
     return DiagonalStaircase(
         samples=int(draw.integers(20, 100)),
         inputs=inputs,

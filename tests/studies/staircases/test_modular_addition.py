@@ -11,13 +11,11 @@ ModularAddition = find_study("modular-addition")
 
 def drawn(seed: int):
     draw = np.random.default_rng(seed)
-    p = int(draw.integers(9, 20))
-    # Modulo 10, 4 is minus three times 2: there the theory marks the time of the last jump as uncertain.
     return ModularAddition(
-        p=p,
+        p=9,
         frequencies=[1, 2, 4],
-        amplitudes=[0.8, 0.55, 0.38],
-        width=int(draw.integers(30, 60)),
+        amplitudes=[0.8, float(draw.uniform(0.5, 0.6)), float(draw.uniform(0.33, 0.4))],
+        width=30,
         scale=10.0 ** -int(draw.integers(4, 12)),
         seed=seed,
     )

@@ -23,16 +23,22 @@ def assert_learned_in_the_predicted_order(tree):
     np.testing.assert_allclose(final[np.argsort(half)], predicted, atol=1e-3)
 
 
+@pytest.fixture(scope="module")
+def tiny():
+    study = MultiIndexStaircase(**TINY)
+    return study, study.observe(), study.predict()
+
+
 @pytest.mark.parametrize("seed", [0])
 def test_the_closed_form_and_the_flow_agree_at_random_fields(seed):
     draw = np.random.default_rng(seed)
     study = MultiIndexStaircase(
-        dimension=int(draw.integers(3, 12)),
-        strengths=[float(draw.uniform(0.8, 2)), float(draw.uniform(0.2, 0.5))],
-        width=int(draw.integers(10, 16)),
-        theory="closed-form",
-        scale=10.0 ** -int(draw.integers(6, 11)),
-        seed=seed,
+        **TINY
+        | {
+            "strengths": [float(draw.uniform(0.8, 2)), float(draw.uniform(0.2, 0.5))],
+            "scale": 10.0 ** -int(draw.integers(6, 11)),
+            "seed": seed,
+        }
     )
     tree = study.run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
@@ -61,20 +67,20 @@ def test_the_general_prediction_holds_where_there_is_no_closed_form():
     assert_learned_in_the_predicted_order(tree)
 
 
-def test_the_theory_of_other_strengths_is_refuted():
-    study = MultiIndexStaircase(**TINY)
+def test_the_theory_of_other_strengths_is_refuted(tiny):
+    study, observed, _ = tiny
     other = MultiIndexStaircase(**OTHER)
-    tree = study.compare(study.observe(), other.judged(other.predict()))
+    tree = study.compare(observed, other.judged(other.predict()))
     assert tree.attrs["verdict"] == "disagree"
 
 
-def test_the_exchanged_order_is_refuted():
-    study = MultiIndexStaircase(**TINY)
-    predicted = study.predict()
+def test_the_exchanged_order_is_refuted(tiny):
+    study, observed, predicted = tiny
+    predicted = predicted.copy(deep=True)
     # The weaker direction first: the level between is that of the stronger one alone.
     level = 1.0**2 + 1.0**2 / 3
     predicted["loss_after"][0], predicted["loss_before"][1] = level, level
-    assert study.compare(study.observe(), predicted).attrs["verdict"] == "disagree"
+    assert study.compare(observed, predicted).attrs["verdict"] == "disagree"
 
 
 @pytest.mark.parametrize(
@@ -88,11 +94,11 @@ def test_the_exchanged_order_is_refuted():
         ("seed", -1),
     ],
 )
-@pytest.mark.parametrize("tiny", [TINY, GENERAL], ids=["closed-form", "alternating-flow"])
-def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, tiny, field, value):
+@pytest.mark.parametrize("fields", [TINY, GENERAL], ids=["closed-form", "alternating-flow"])
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, fields, field, value):
     monkeypatch.setattr("dynascope.flows.gradient_flow", lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
-        MultiIndexStaircase(**tiny | {field: value}).run()
+        MultiIndexStaircase(**fields | {field: value}).run()
     # In one dimension or none there are too many strengths.
     assert refusal.value.argument in (field, "strengths" if field == "dimension" else field)
 

@@ -129,10 +129,14 @@ class AgfDiagonal(Study):
             slope_tolerance=(0.01, "where no plateau is slow, the offset is nearly the same at both scales"),
         )
 
+    @functools.cached_property
+    def _at_other_scale(self) -> xr.Dataset:
+        """Trained once, however often it is compared."""
+        # Beyond depth two times grow as a power of the scale, and half of it is another scale by far.
+        return self._observe(other_scale(self.scale, degree=self.depth, divisor=2.0))
+
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Levels and times at one scale, slopes between two."""
         from dynascope.comparison import compare
 
-        # Beyond depth two times grow as a power of the scale, and half of it is another scale by far.
-        other = self._observe(other_scale(self.scale, degree=self.depth, divisor=2.0))
-        return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())
+        return compare(observed, predicted, at_other_scale=self._at_other_scale, attributes=self.attributes())

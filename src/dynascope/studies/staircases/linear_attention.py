@@ -122,11 +122,15 @@ class LinearAttentionStaircase(Study):
             slope_tolerance=(0.02, "what the times leave out changes little between the two scales"),
         )
 
+    @functools.cached_property
+    def _at_other_scale(self) -> xr.Dataset:
+        """Trained once, however often it is compared."""
+        return self._observe(
+            other_scale(self.scale, degree=self._staircase(self.scale).degree, factor=0.1, divisor=10.0)
+        )
+
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Levels and times at one scale, slopes between two."""
         from dynascope.comparison import compare
 
-        other = self._observe(
-            other_scale(self.scale, degree=self._staircase(self.scale).degree, factor=0.1, divisor=10.0)
-        )
-        return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())
+        return compare(observed, predicted, at_other_scale=self._at_other_scale, attributes=self.attributes())

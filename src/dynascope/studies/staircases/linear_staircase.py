@@ -98,9 +98,13 @@ class LinearStaircase(Study):
         network = network_for("linear", self._task, width=self.width, seed=self.seed)
         return predict(self._task, network, scale=self.scale)
 
+    @functools.cached_property
+    def _at_other_scale(self) -> xr.Dataset:
+        """Trained once, however often it is compared."""
+        return self._observe(other_scale(self.scale))
+
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Levels and times at one scale, slopes between two."""
         from dynascope.comparison import compare
 
-        other = self._observe(other_scale(self.scale))
-        return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())
+        return compare(observed, predicted, at_other_scale=self._at_other_scale, attributes=self.attributes())

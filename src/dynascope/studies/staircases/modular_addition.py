@@ -181,9 +181,13 @@ class ModularAddition(Study):
             slope_tolerance=slopes,
         )
 
+    @functools.cached_property
+    def _at_other_scale(self) -> xr.Dataset:
+        """Trained once, however often it is compared."""
+        return self._observe(other_scale(self.scale, degree=3, normalised=self.clock == "normalised", divisor=2.0))
+
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Levels and times at one scale, slopes between two."""
         from dynascope.comparison import compare
 
-        other = self._observe(other_scale(self.scale, degree=3, normalised=self.clock == "normalised", divisor=2.0))
-        return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())
+        return compare(observed, predicted, at_other_scale=self._at_other_scale, attributes=self.attributes())

@@ -225,10 +225,13 @@ class MultiIndexStaircase(Study):
         beside = {"closed_form_time": steps.accelerated_times, "closed_form_level": steps.levels[1:]}
         return predicted.assign({name: (("jump",), values) for name, values in beside.items()})
 
+    @functools.cached_property
+    def _at_other_scale(self) -> xr.Dataset:
+        """Trained once, however often it is compared."""
+        return self._observe(self._staircases[1])
+
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Levels and times at one scale, slopes between two."""
         from dynascope.comparison import compare
 
-        return compare(
-            observed, predicted, at_other_scale=self._observe(self._staircases[1]), attributes=self.attributes()
-        )
+        return compare(observed, predicted, at_other_scale=self._at_other_scale, attributes=self.attributes())

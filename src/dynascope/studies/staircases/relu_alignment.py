@@ -82,11 +82,16 @@ class ReluAlignment(Study):
             return self._alternation
         return self._staircase_predicted() if self.data == "orthogonal" else self._paths_predicted()
 
+    @functools.cached_property
+    def _at_other_scale(self) -> xr.Dataset:
+        """Trained once, however often it is compared."""
+        return self._staircase_observed(other_scale(self.scale))
+
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Directions, growth and loss over time, or levels and times at one scale and slopes between two."""
         from dynascope.comparison import compare
 
-        other = None if self.data == "plane" else self._staircase_observed(other_scale(self.scale))
+        other = None if self.data == "plane" else self._at_other_scale
         return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())
 
     def _staircase_observed(self, scale: float) -> xr.Dataset:
