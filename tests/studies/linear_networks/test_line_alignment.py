@@ -8,7 +8,6 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.studies.linear_networks.line_alignment import LineAlignment
 
-
 # Sizes for which programs are compiled once.
 SIZES = {name: LineAlignment.tiny[name] for name in ("width", "input_dimension", "samples", "times")}
 

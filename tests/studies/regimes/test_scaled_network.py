@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import numpy as np
 import optax
@@ -30,11 +31,16 @@ def test_the_optimiser_is_adam_on_loss_and_decay():
     whole = scaled(decay=0.1)
     ours, theirs = scaled_flow().optimizer(0.01), optax.chain(optax.add_decayed_weights(0.1), optax.adam(0.01))
     plain, state, other = whole.network, ours.init(whole), theirs.init(whole.network)
-    for _ in range(5):
-        slopes = jax.tree.map(lambda leaf: draw.normal(size=np.shape(leaf)), whole)
+
+    @eqx.filter_jit
+    def step(slopes, whole, state, plain, other):
         updates, state = ours.update(slopes, state, whole)
         expected, other = theirs.update(slopes.network, other, plain)
-        whole, plain = optax.apply_updates(whole, updates), optax.apply_updates(plain, expected)
+        return optax.apply_updates(whole, updates), state, optax.apply_updates(plain, expected), other
+
+    for _ in range(5):
+        slopes = jax.tree.map(lambda leaf: draw.normal(size=np.shape(leaf)), whole)
+        whole, state, plain, other = step(slopes, whole, state, plain, other)
     for mine, leaf in zip(jax.tree.leaves(whole.network), jax.tree.leaves(plain), strict=True):
         # In single precision.
         np.testing.assert_allclose(mine, leaf, rtol=1e-5, atol=1e-7)

@@ -100,7 +100,7 @@ def test_a_descent_that_stops_early_turns_the_verdict(sides, monkeypatch):
 @pytest.mark.slow
 def test_digits_agree_too():
     # At this size L-BFGS meets curvature that points uphill.
-    study = dataclasses.replace(tiny, data="digits", samples=600, neurons=4, starts=32)
+    study = dataclasses.replace(tiny, data="digits", samples=600)
     tree = study.run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
 

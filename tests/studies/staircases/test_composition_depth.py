@@ -88,7 +88,7 @@ def test_the_width_is_doubled_until_the_best_seed_reaches_the_target(monkeypatch
 
 @pytest.mark.slow
 def test_training_needs_ever_more_width_in_one_layer_and_the_same_in_deeper_networks():
-    observed = CompositionDepth(longest=3).observe()
+    observed = CompositionDepth(longest=3, smallest_width=16, seeds=2).observe()
     width = observed["trained_width"].sel(architecture="two-layer").to_numpy()
     deeper = observed["trained_width"].sel(architecture=["recurrent", "tree"]).to_numpy()
     assert 2 * width[0] <= width[1]

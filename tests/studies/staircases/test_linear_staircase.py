@@ -43,7 +43,7 @@ def test_a_narrow_network_stops_at_its_rank():
 
 
 def test_fewer_samples_than_inputs_are_fitted_on_their_range():
-    study = LinearStaircase(**LinearStaircase.tiny | {"samples": 3, "inputs": 6})
+    study = LinearStaircase(**LinearStaircase.tiny | {"samples": 4, "inputs": 6})
     tree = study.run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
 

@@ -49,7 +49,7 @@ def test_the_closed_form_and_the_flow_agree_at_random_fields(seed):
 
 @pytest.mark.slow
 def test_the_general_prediction_agrees_with_the_flow_and_with_the_closed_form():
-    tree = MultiIndexStaircase(strengths=[1.0, 0.4], dimension=4).run()
+    tree = MultiIndexStaircase(**GENERAL | {"strengths": [1.0, 0.4]}).run()
     predicted = tree["predicted"]
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
     # A cost phase ends when the loss hardly falls any more, or where the neurons have begun to leave the saddle.
@@ -61,7 +61,7 @@ def test_the_general_prediction_agrees_with_the_flow_and_with_the_closed_form():
 
 @pytest.mark.slow
 def test_the_general_prediction_holds_where_there_is_no_closed_form():
-    tree = MultiIndexStaircase(strengths=[1.0, -0.4], dimension=4, seed=2).run()
+    tree = MultiIndexStaircase(**GENERAL | {"strengths": [1.0, -0.4], "seed": 2}).run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
     assert "closed_form_time" not in tree["predicted"]
     assert_learned_in_the_predicted_order(tree)

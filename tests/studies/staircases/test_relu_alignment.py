@@ -119,6 +119,7 @@ def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monk
     assert refusal.value.argument == field
 
 
+@pytest.mark.slow
 def test_general_data_agree_with_alternating_gradient_flow_and_disagree_with_another_level():
     study = ReluAlignment(data="general", samples=4, width=10, scale=1e-6, seed=0)
     predicted, observed = study.predict(), study.observe()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 import xarray as xr
@@ -127,11 +128,7 @@ class _Ratios:
 
     def _state(self, ratio):
         """β and −∂L/∂β, with functions of the weights: exponent p gives u^p and v^p."""
-        log_u, log_v = self._log_weights(ratio)
-
-        def powers(exponent):
-            return np.exp(exponent * log_u), np.exp(exponent * log_v)
-
+        powers = functools.partial(_powers, *self._log_weights(ratio))
         u, v = powers(self.depth)
         return u - v, self.task.cross_moment[0] - (u - v) @ self.task.input_moment, powers
 
@@ -159,3 +156,7 @@ class _Ratios:
             "descent_rate": self.depth**2 * np.sum(slope**2 * squares, axis=1),
             "coefficient": beta,
         }
+
+
+def _powers(log_u, log_v, exponent):
+    return np.exp(exponent * log_u), np.exp(exponent * log_v)

@@ -119,18 +119,17 @@ class ScalarNetwork(Study):
 
         from dynascope.flows import gradient_flow
         from dynascope.networks import TwoLayer
-        from dynascope.networks.two_layer import HomogeneousActivation
 
         target, a, b, power, divisor = map(np.asarray, scaling.setting)
         network = eqx.tree_at(
-            lambda network: (network.first, network.second, network.activation),
-            TwoLayer(1, self.neurons, 1),
-            (b[None, :], a[:, None], HomogeneousActivation(1, 1 / float(divisor), -1 / float(divisor), "divided")),
+            lambda network: (network.first, network.second),
+            TwoLayer(1, self.neurons, 1, activation="linear"),
+            (b[None, :], a[:, None]),
         )
         sign = float(np.sign(divisor))
         run = gradient_flow(
             network,
-            self._task(float(target), float(power)),
+            _divided()(self._task(float(target), float(power)), divisor),
             duration=float(self._times[-1]),
             save=self._times,
             learning_rate=float(self._rate(scaling, end)),
@@ -228,6 +227,30 @@ class ScalarNetwork(Study):
             "network": "two-layer linear",
             "scale": 1.0,
         }
+
+
+@functools.cache
+def _divided() -> Any:
+    import equinox as eqx
+    import jax.numpy as jnp
+
+    class Divided(eqx.Module):
+        """The loss of a network whose outputs are divided; an array divides, so that all divisors have one program."""
+
+        inputs: Any
+        targets: Any
+        divisor: Any
+
+        def __init__(self, task: Task, divisor: np.ndarray):
+            self.inputs, self.targets, self.divisor = task.inputs, task.targets, divisor
+
+        def loss(self, network: Any) -> Any:
+            return jnp.mean((network(self.inputs) / self.divisor - self.targets) ** 2) / 2
+
+        def attributes(self) -> dict[str, Any]:
+            return {"task": "a line through the origin"}
+
+    return Divided
 
 
 def _overlap(network: Any) -> Any:
