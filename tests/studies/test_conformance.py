@@ -33,9 +33,19 @@ class Run(NamedTuple):
     seconds: float
 
 
+# Studies that run in two seconds, compilation included; the runs of all others are left out together with slow tests.
+QUICK = {
+    *("agf-linear", "diagonal-staircase", "grokking-modular", "layerwise-modes", "learnability", "linear-staircase"),
+    *("minimum-features", "relu-alignment", "scaling-compute", "scaling-data", "scaling-parameters", "scaling-time"),
+}
+
+
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(study, id=name) for name, study in find_studies().items()],
+    params=[
+        pytest.param(study, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        for name, study in find_studies().items()
+    ],
 )
 def run(request) -> Run:
     """One run of the study at its tiny fields, for all that is asked of it."""

@@ -31,6 +31,7 @@ def drawn(seed: int):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
@@ -40,6 +41,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
     assert float(tree["observed"]["random_loss"][:, -1].max()) < 1e-9
 
 
+@pytest.mark.slow
 def test_aligned_modes_wait_longer_with_depth_and_are_learned_strongest_first():
     halves = []
     for depth, gammas in ((2, [3.0, 4.0]), (3, [3.0, 4.0]), (4, [3.0, 4.0])):

@@ -9,6 +9,7 @@ from dynascope.studies.linear_networks.lambda_balanced import LambdaBalanced
 SMALL = LambdaBalanced.tiny
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [0])
 def test_it_agrees_with_fields_drawn_at_random(draw):
     rng = np.random.default_rng(draw)

@@ -27,6 +27,7 @@ def drawn(seed: int) -> LineAlignment:
 
 
 # The direction of the line is that of the seed, and part of the programs.
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()

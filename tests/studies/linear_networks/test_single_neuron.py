@@ -26,6 +26,7 @@ def drawn(seed: int):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
@@ -35,6 +36,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
     assert float((loss[:, -1] / loss[:, 0]).max()) < 1e-9
 
 
+@pytest.mark.slow
 def test_the_direction_that_is_never_seen_is_left_alone_upstream_and_rescaled_downstream():
     study = SingleNeuron(imbalance=20.0, **LOW_RANK)
     _, _, right = np.linalg.svd(study._task.inputs)
@@ -45,6 +47,7 @@ def test_the_direction_that_is_never_seen_is_left_alone_upstream_and_rescaled_do
     assert min(abs(balanced), abs(downstream)) > 2
 
 
+@pytest.mark.slow
 def test_the_regime_of_each_imbalance_is_recorded_and_that_of_the_asked_one_first():
     predicted = SingleNeuron(**SingleNeuron.tiny | {"imbalance": -20.0, "alignment": 0.02}).predict()
     assert predicted["imbalance"].to_numpy().tolist() == [-20.0, 0.0, 20.0]
@@ -67,6 +70,7 @@ def test_an_imbalance_of_zero_is_shown_alone():
     assert SingleNeuron(**SingleNeuron.tiny | {"imbalance": -0.0}).predict()["imbalance"].to_numpy().tolist() == [0.0]
 
 
+@pytest.mark.slow
 def test_a_wrong_limit_refutes_it():
     study = SingleNeuron(**SingleNeuron.tiny)
     predicted, observed = study.judged(study.predict()), study.observe()

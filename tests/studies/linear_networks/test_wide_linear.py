@@ -9,7 +9,8 @@ from dynascope.studies.linear_networks.wide_linear import WideLinear
 SMALL = WideLinear.tiny
 
 
-@pytest.mark.parametrize("draw", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", [0, 1])
 def test_it_agrees_with_fields_drawn_at_random(draw):
     rng = np.random.default_rng(draw)
     fields = {
@@ -23,6 +24,7 @@ def test_it_agrees_with_fields_drawn_at_random(draw):
     assert WideLinear(**SMALL | fields).run().attrs["verdict"] == "agree"
 
 
+@pytest.mark.slow
 def test_both_signs_of_the_imbalance_move_alike_and_keep_their_charge():
     study = WideLinear(**SMALL)
     observed = study.observe()

@@ -29,10 +29,12 @@ def tree():
     return drawn(1).run()
 
 
+@pytest.mark.slow
 def test_random_networks_on_random_samples_are_lazy_as_predicted(tree):
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
 
 
+@pytest.mark.slow
 def test_small_targets_lead_to_the_linearised_network_in_proportion_and_not_to_the_last_layer(tree):
     observed, lazy = tree["observed"].to_dataset(), drawn(1).lazy
     near, far = (
@@ -46,12 +48,14 @@ def test_small_targets_lead_to_the_linearised_network_in_proportion_and_not_to_t
     np.testing.assert_allclose(far[1], limit, rtol=0.02)
 
 
+@pytest.mark.slow
 def test_all_ways_to_the_same_richness_and_the_lazier_widths_are_there(tree):
     growth = tree["observed"]["final_log_growth"].to_numpy()
     np.testing.assert_allclose(growth[1:4], growth[1], rtol=1e-7)
     assert np.all(np.diff(growth[4:]) < 0)
 
 
+@pytest.mark.slow
 def test_features_are_reported_on_and_not_judged(tree):
     judged = tree.attrs["agreement"]
     assert set(tree["observed"]["holds"].to_numpy()) <= {"holds", "does not hold", "undecided"}

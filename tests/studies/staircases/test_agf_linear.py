@@ -89,6 +89,7 @@ def test_the_moments_of_the_samples_are_exact(moments, data):
     assert task.target_power - explained == pytest.approx(unexplained, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_narrow_network_stops_at_its_rank():
     tree = AgfLinear(moments="whitened", width=2).run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]

@@ -75,6 +75,7 @@ def test_the_theory_of_another_encoding_or_length_is_refuted(study, tree, fields
     assert refuted <= {name for name, each in agreement(judged).items() if not each["agrees"]}
 
 
+@pytest.mark.slow
 def test_a_smaller_amplitude_is_learned_first_in_a_smaller_dimension():
     study = GroupComposition(group="D3", sequence_length=3, irreps=["2d", "sign"], amplitudes=[3.0, 2.9], width=128)
     tree = study.run()
@@ -95,6 +96,7 @@ def test_the_irreps_of_a_published_group_are_learned_one_by_one():
         assert min(shares[learned:], default=1.0) > 0.98
 
 
+@pytest.mark.slow
 def test_irreps_come_in_order_though_the_first_pushes_the_second():
     tree = GroupComposition(**FIELDS | {"irreps": ["2d", "sign"], "amplitudes": [2.3, 1.6]}).run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]

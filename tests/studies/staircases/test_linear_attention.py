@@ -25,6 +25,7 @@ def drawn(seed: int):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
@@ -41,6 +42,7 @@ def test_merged_attention_learns_everything_in_one_drop(scale):
     assert json.loads(tree.attrs["agreement"])["jump_time"]["error"] < 2e-3
 
 
+@pytest.mark.slow
 def test_one_head_stops_at_the_first_plateau():
     tree = LinearAttentionStaircase(**TINY | {"heads": 1}).run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]

@@ -29,6 +29,7 @@ def tiny():
     return study, study.observe(), study.predict()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0])
 def test_the_closed_form_and_the_flow_agree_at_random_fields(seed):
     draw = np.random.default_rng(seed)
