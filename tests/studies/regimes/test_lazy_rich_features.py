@@ -15,6 +15,7 @@ def drawn(seed: int) -> LazyRichFeatures:
     draw = np.random.default_rng(seed)
     return dataclasses.replace(
         TINY,
+        activation=str(draw.choice(["tanh", "erf", "gelu"])),
         lazy=[float(each) for each in np.sort(draw.uniform(300, 3000, 2))],
         duration=float(draw.uniform(10, 100)),
         factor=float(draw.uniform(2, 30)),
