@@ -177,21 +177,41 @@ def test_a_check_of_slopes_adds_them_to_the_jumps(data, tmp_path, flags):
     assert check["agreement"]["slope"]["agrees"] is True
 
 
+@pytest.fixture(scope="module")
+def relu(data, tmp_path_factory):
+    flags = ["--width", 8, "--scale", "1e-6", "--jumps", 2]
+    out = tmp_path_factory.mktemp("relu")
+    return dynascope("predict", data, "--network", "relu", *flags, "--check", "--json", "--out", out)
+
+
+@pytest.fixture(scope="module")
+def quadratic(data, tmp_path_factory):
+    flags = ["--width", 8, "--normalised", "--scale", "1e-6", "--jumps", 1]
+    out = tmp_path_factory.mktemp("quadratic")
+    return dynascope("predict", data, "--network", "quadratic", *flags, "--json", "--out", out)
+
+
+@pytest.fixture(scope="module")
+def attention(data, tmp_path_factory):
+    flags = ["--width", 4, "--context", 10]
+    out = tmp_path_factory.mktemp("attention")
+    return dynascope("predict", data, "--network", "attention", *flags, "--json", "--out", out)
+
+
 @pytest.mark.parametrize(
-    ("network", "flags"),
+    ("network", "most"),
     [
-        ("relu", ["--width", "8", "--scale", "1e-6"]),
-        ("quadratic", ["--width", "8", "--normalised", "--scale", "1e-6", "--jumps", "1"]),
-        ("attention", ["--width", "4", "--context", "10"]),
+        pytest.param("relu", 2, marks=pytest.mark.slow),
+        pytest.param("quadratic", 1, marks=pytest.mark.slow),
+        ("attention", 5),  # as many as there are if not said, which is five at most
     ],
 )
-def test_other_networks_are_predicted_on_the_same_data(data, tmp_path, network, flags):
-    said = dynascope("predict", data, "--network", network, *flags, "--json", "--out", tmp_path)
+def test_other_networks_are_predicted_on_the_same_data(request, network, most):
+    said = request.getfixturevalue(network)
     assert said.code == 0
     jumps = said.answer["jumps"]
     assert said.answer["network"] == network
-    assert 1 <= len(jumps) <= 5
-    assert len(jumps) == 1 or "--jumps" not in flags
+    assert 1 <= len(jumps) <= most
     levels = [said.answer["initial_loss"], *(jump["loss_after"] for jump in jumps)]
     assert levels == sorted(levels, reverse=True)
     assert [jump["time"] for jump in jumps] == sorted(jump["time"] for jump in jumps)
@@ -199,13 +219,11 @@ def test_other_networks_are_predicted_on_the_same_data(data, tmp_path, network, 
     assert tree["predicted"]["input_feature"].dims == ("jump", "feature")
 
 
-def test_a_check_of_a_relu_network_trains_it(data, tmp_path):
-    said = dynascope(
-        "predict", data, "--network", "relu", "--width", 8, "--scale", "1e-6", "--check", "--json", "--out", tmp_path
-    )
-    first = said.answer["check"]["jumps"][0]
+@pytest.mark.slow
+def test_a_check_of_a_relu_network_trains_it(relu):
+    first = relu.answer["check"]["jumps"][0]
     # Its plateau is the initial loss, so nothing but the offset of order 1/log(1/scale) parts the times.
-    assert first["time"] == pytest.approx(said.answer["jumps"][0]["time"], rel=2.2 / np.log(1e6))
+    assert first["time"] == pytest.approx(relu.answer["jumps"][0]["time"], rel=2.2 / np.log(1e6))
 
 
 def test_the_list_of_studies_is_an_array():
@@ -684,17 +702,18 @@ def test_the_reference_slopes_of_a_diagonal_network_are_observed(leaving, tmp_pa
     assert slopes == pytest.approx([0.901515, 2.267122, 4.703823, 12.715246], rel=2e-4)
 
 
-@pytest.mark.parametrize("network", ["linear", "diagonal"])
+@pytest.mark.parametrize(("network", "only"), [("linear", []), ("diagonal", ["--only", "y1"])])
 @pytest.mark.parametrize("scale", [1e-20, 1e-300])
-def test_scales_far_below_the_range_of_squares_work(data, tmp_path, network, scale):
-    flags = ["--network", network, "--only", "y1", "--scale", scale, "--slope", "--json", "--out", tmp_path]
+def test_scales_far_below_the_range_of_squares_work(data, tmp_path, network, only, scale):
+    flags = ["--network", network, *only, "--scale", scale, "--slope", "--json", "--out", tmp_path]
     said = dynascope("predict", data, *flags)
     assert said.code == 0
     assert said.answer["scale"] == scale
-    (jump,) = said.answer["check"]["jumps"]
-    assert jump["slope"] == pytest.approx(0.5, rel=1e-4)
-    # The offset of a time stays bounded, by a few, while the time itself is log(1/scale)/2.
-    assert jump["accelerated_time"] == pytest.approx(0.5, abs=5 / np.log(1 / scale))
+    expected = [0.5] if only else [0.5, 2.0]
+    jumps = said.answer["check"]["jumps"]
+    assert [jump["slope"] for jump in jumps] == pytest.approx(expected, rel=1e-4)
+    # The offset of a time stays bounded, by a few, while the time itself is log(1/scale)/2 and more.
+    assert [jump["accelerated_time"] for jump in jumps] == pytest.approx(expected, abs=5 / np.log(1 / scale))
 
 
 # What people read.
