@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import importlib
+import json
+import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,41 +22,23 @@ NUMPY_ONLY += ["probes.activation_patterns", "probes.utility", "probes.kernel.me
 HEAVY = {"jax", "equinox", "diffrax", "numpy", "scipy", "xarray", "pandas", "sklearn", "matplotlib", "plotly"}
 
 
-def loaded_by(code: str) -> set[str]:
-    """The heavy packages that an interpreter of its own has loaded after running the code."""
-    report = f"\nimport sys; print(*({HEAVY!r} & sys.modules.keys()))"
-    done = subprocess.run([sys.executable, "-c", code + report], capture_output=True, text=True, check=True)
-    return set(done.stdout.splitlines()[-1].split())
+# What computes nothing, and slips of the pen.
+COMMANDS = ["--help", "--version", "list", "list --json", "predict --help"]
+SLIPS = ["predict x --frob", "run frob --json", "run --help"]
+# One after the other in one interpreter, from what should load least to what may load most, so that what one step
+# loads is seen in all that come after it.
+STEPS = f"""
+import importlib, json, pkgutil, sys
+loaded = {{}}
+def note(step):
+    loaded[step] = sorted({HEAVY!r} & sys.modules.keys())
 
-
-def best_of_three(*arguments: str) -> float:
-    """Seconds of the fastest of three runs, which the other work of the machine disturbs least."""
-
-    def once() -> float:
-        start = time.perf_counter()
-        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
-        return time.perf_counter() - start
-
-    return min(once() for _ in range(3))
-
-
-def test_importing_dynascope_loads_nothing_heavy():
-    assert loaded_by("import dynascope; dynascope.__version__; dir(dynascope)") == set()
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["list"], ["list", "--json"], ["predict", "--help"]])
-def test_commands_that_compute_nothing_load_nothing_heavy(arguments):
-    assert loaded_by(f"from dynascope.cli import main; main({arguments!r})") == set()
-
-
-@pytest.mark.parametrize("arguments", [["predict", "x", "--frob"], ["run", "frob", "--json"], ["run", "--help"]])
-def test_a_slip_of_the_pen_is_answered_without_loading_anything_heavy(arguments):
-    assert loaded_by(f"from dynascope.cli import main; main({arguments!r})") == set()
-
-
-def test_modules_that_work_on_plain_arrays_do_not_load_jax():
-    code = f"""
-import importlib, pkgutil
+import dynascope; dynascope.__version__; dir(dynascope)
+note("dynascope")
+from dynascope.cli import main
+for command in {COMMANDS + SLIPS!r}:
+    main(command.split())
+    note(command)
 for name in {NUMPY_ONLY!r}:
     module = importlib.import_module(f"dynascope.{{name}}")
     [getattr(module, part) for part in getattr(module, "__all__", ())]
@@ -63,8 +46,50 @@ for name in {NUMPY_ONLY!r}:
      for found in pkgutil.walk_packages(getattr(module, "__path__", []), prefix=f"dynascope.{{name}}.")]
 from dynascope.probes import feature_metrics, utility_spectrum
 from dynascope.tasks import Task, digits, from_file, read_images, regression
+note("plain arrays")
+for name in {PACKAGES!r}:
+    package = importlib.import_module(name)
+    [getattr(package, part) for part in package.__all__]
+note("everything")
+import jax
+assert not jax.config.jax_enable_x64
+print()
+print(json.dumps(loaded))
 """
-    assert not loaded_by(code) & {"jax", "equinox", "diffrax"}
+
+
+@pytest.fixture(scope="module")
+def loaded() -> dict[str, set[str]]:
+    """The heavy packages that an interpreter of its own has loaded after each step."""
+    done = subprocess.run([sys.executable, "-c", STEPS], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return {step: set(packages) for step, packages in json.loads(done.stdout.splitlines()[-1]).items()}
+
+
+def processor_seconds(*arguments: str) -> float:
+    """What a run costs, which the other work of the machine disturbs less than the time on the clock."""
+    before = os.times()
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def test_importing_dynascope_loads_nothing_heavy(loaded):
+    assert loaded["dynascope"] == set()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_that_compute_nothing_load_nothing_heavy(loaded, command):
+    assert loaded[command] == set()
+
+
+@pytest.mark.parametrize("command", SLIPS)
+def test_a_slip_of_the_pen_is_answered_without_loading_anything_heavy(loaded, command):
+    assert loaded[command] == set()
+
+
+def test_modules_that_work_on_plain_arrays_do_not_load_jax(loaded):
+    assert not loaded["plain arrays"] & {"jax", "equinox", "diffrax"}
 
 
 def test_every_face_is_tested_here():
@@ -74,19 +99,14 @@ def test_every_face_is_tested_here():
 
 
 def test_the_help_appears_at_once():
-    # An eighth of what a computation loads, measured in the same minute; with JAX the help would take half of it.
-    assert best_of_three("-m", "dynascope", "--help") < best_of_three("-c", "import jax, xarray, diffrax") / 3
+    # An eighth of what a computation loads; with JAX the help would take half of it.
+    computing = processor_seconds("-c", "import jax, xarray, diffrax")
+    assert 0 < processor_seconds("-m", "dynascope", "--help") < computing / 3
 
 
-def test_importing_everything_leaves_jax_in_single_precision():
-    code = f"""
-import importlib, jax
-for name in {PACKAGES!r}:
-    package = importlib.import_module(name)
-    [getattr(package, part) for part in package.__all__]
-assert not jax.config.jax_enable_x64
-"""
-    assert "jax" in loaded_by(code)
+def test_importing_everything_leaves_jax_in_single_precision(loaded):
+    # The steps end with the look at its configuration.
+    assert "jax" in loaded["everything"]
 
 
 @pytest.mark.parametrize("name", PACKAGES)
