@@ -32,8 +32,8 @@ def test_training_and_test_digits_have_nothing_in_common():
 @pytest.mark.parametrize("network", ["residual", "vgg-normalised", "convolutional"])
 def test_the_networks_of_the_source_train_on_images_of_the_user(network, tmp_path):
     _write_idx(tmp_path)
-    data = labelled_images(str(tmp_path), 24, 10, seed=0)
-    assert (data.classes, data.inputs.dtype, len(data.test_inputs)) == (3, np.float32, 10)
+    data = labelled_images(str(tmp_path), 24, 24, seed=0)
+    assert (data.classes, data.inputs.dtype, len(data.test_inputs)) == (3, np.float32, 24)
     run = FeatureRun(network, 2, 24, 0.01, weight_decay=1e-3)
     found = train_on_labels(run, data, **{**OPTIONS, "epochs": 1, "augment": network == "residual"}, seed=0)
     assert (found.outputs.shape, found.targets.shape) == ((24, 3), (24, 3))
@@ -47,7 +47,7 @@ def test_the_networks_of_the_source_train_on_images_of_the_user(network, tmp_pat
 
 
 def test_random_labels_are_as_many_as_asked_for():
-    data = labelled_images("digits", 400, 20, seed=0)
+    data = labelled_images("digits", 400, 400, seed=0)
     run = FeatureRun("mlp", 4, 400, 0.01, random_labels=0.5)
     found = train_on_labels(run, data, **{**OPTIONS, "epochs": 1}, seed=0)
     changed = np.mean(found.targets.argmax(axis=1) != data.labels)

@@ -9,16 +9,17 @@ from dynascope.studies.features.neural_collapse import NeuralCollapse
 
 def drawn(seed: int):
     draw = np.random.default_rng(seed)
-    sizes = [int(size) for size in draw.integers(1, 9, size=draw.integers(2, 5))]
+    # Unequal classes; as many of them, samples, features, starts and times as in the tiny study, whose programs serve.
+    first, second = np.sort(draw.choice(np.arange(1, 12), size=2, replace=False)).tolist()
     return NeuralCollapse(
-        class_sizes=sizes,
-        features=len(sizes) + int(draw.integers(0, 4)),
+        class_sizes=[first, second - first, 12 - second],
+        features=4,
         initial_strength=10 ** float(draw.uniform(-6, -1)),
         random_scale=10 ** float(draw.uniform(-4, -1.8)),
         feature_rate=10 ** float(draw.uniform(-1, 1)),
         classifier_rate=10 ** float(draw.uniform(-1, 1)),
-        starts=int(draw.integers(1, 4)),
-        times=int(draw.integers(10, 40)),
+        starts=1,
+        times=30,
         networks=[],
         seed=seed,
     )

@@ -29,6 +29,7 @@ def drawn(seed: int, **fields: Any) -> GrokkingModular:
     return GrokkingModular(**chosen, times=4, seeds=2, seed=seed, **fields)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
 def test_theory_holds_of_runs_drawn_at_random(seed):
     tree = drawn(seed, network="quadratic").run()
