@@ -46,8 +46,10 @@ class HomogeneousActivation(eqx.Module):
         """Apply elementwise."""
         if self.linear:
             return self.positive * z
-        slope = jnp.where(z > 0, self.positive, self.negative * (-1) ** self.degree)
-        return slope * z**self.degree
+        slopes = self.positive, self.negative * (-1) ** self.degree
+        if isinstance(z, np.ndarray | np.generic):
+            return np.where(z > 0, *slopes).astype(np.result_type(z, np.float16)) * z**self.degree
+        return jnp.where(z > 0, *slopes) * z**self.degree
 
 
 def homogeneous_activation(kind: str) -> HomogeneousActivation:
