@@ -47,8 +47,8 @@ def test_running_statistics_of_equal_batches_converge_to_those_of_the_batch():
 
 
 def test_no_gradient_reaches_the_running_statistics_in_evaluation():
-    slope = jax.grad(lambda layer: jnp.sum(layer.apply(jnp.asarray(X), training=False)[0]))(LAYER)
-    assert float(jnp.abs(slope.gain).min()) > 0
+    slope = jax.jit(jax.grad(lambda layer: jnp.sum(layer.apply(jnp.asarray(X), training=False)[0])))(LAYER)
+    assert float(np.abs(slope.gain).min()) > 0
     assert not slope.statistics.mean.any()
     assert not slope.statistics.variance.any()
 
@@ -58,7 +58,7 @@ def test_no_gradient_comes_from_new_running_statistics():
         statistics = LAYER.apply(x, training=True)[1].statistics
         return jnp.sum(statistics.mean + statistics.variance)
 
-    assert not jax.grad(total)(jnp.asarray(X)).any()
+    assert not np.any(jax.jit(jax.grad(total))(X))
 
 
 def test_weights_and_running_statistics_are_told_apart():

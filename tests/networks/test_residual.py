@@ -75,10 +75,12 @@ def test_a_sample_in_evaluation_does_not_depend_on_its_batch(evaluated):
     np.testing.assert_allclose(evaluated[1][1][0], evaluated[0][1][1], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_training_uses_the_statistics_of_the_batch(trained):
     np.testing.assert_allclose(trained[0], by_hand(NETWORK, X, training=True)[1], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_training_moves_every_running_statistic_and_no_weight(trained):
     assert eqx.tree_equal(trained_weights(NETWORK), trained_weights(trained[1]))
     before, after = (
@@ -95,6 +97,7 @@ def is_statistics(part):
     return isinstance(part, RunningStatistics)
 
 
+@pytest.mark.slow
 def test_the_gradient_reaches_every_weight_and_is_the_slope(trained):
     weights, gradient = trained_weights(NETWORK), trained_weights(trained[2])
     assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(gradient))

@@ -32,13 +32,14 @@ def network(**options) -> Transformer:
 
 
 @eqx.filter_jit
-def outputs(transformer: Transformer, x: np.ndarray) -> jax.Array:
-    return transformer(x)
+def computed(transformer: Transformer, x: np.ndarray) -> tuple[jax.Array, ...]:
+    """The stream after the first block, the features and the outputs, by one program for each kind of network."""
+    first = transformer._passed(transformer.blocks[0], transformer._embedded(x), 0)
+    return first, transformer.features(x), transformer(x)
 
 
-@eqx.filter_jit
-def first_stream(transformer: Transformer, x: np.ndarray) -> jax.Array:
-    return transformer._passed(transformer.blocks[0], transformer._embedded(x), 0)
+def outputs(transformer: Transformer, x: np.ndarray) -> np.ndarray:
+    return np.asarray(computed(transformer, x)[-1])
 
 
 def normalised(stream: np.ndarray, layer_norm: bool) -> np.ndarray:
@@ -66,7 +67,10 @@ def by_loops(transformer: Transformer, tokens: np.ndarray) -> np.ndarray:
     return normalised(stream, transformer.layer_norm)[-1] @ transformer.unembedding
 
 
-@pytest.mark.parametrize("options", [{}, {"blocks": 2}, {"blocks": 2, "layer_norm": True, "heads": 4}])
+MOST = {"blocks": 2, "layer_norm": True, "heads": 4}
+
+
+@pytest.mark.parametrize("options", [{}, {"blocks": 2}, MOST])
 def test_outputs_are_those_of_a_plain_loop(options):
     transformer, tokens = network(**options), drawn_tokens()
     expected = np.array([by_loops(transformer, each) for each in tokens])
@@ -75,8 +79,8 @@ def test_outputs_are_those_of_a_plain_loop(options):
 
 
 def test_outputs_are_the_features_times_the_classifier():
-    transformer, x = network(layer_norm=True), rows(drawn_tokens())
-    features, given = eqx.filter_jit(lambda each, x: (each.features(x), each(x)))(transformer, x)
+    transformer, x = network(**MOST), rows(drawn_tokens())
+    _, features, given = computed(transformer, x)
     # Two orders of the same sums.
     np.testing.assert_allclose(given, np.asarray(features) @ transformer.classifier, rtol=1e-12)
     assert not transformer.classifier_bias.any()
@@ -112,7 +116,7 @@ def test_no_position_sees_a_later_token():
     tokens = drawn_tokens()
     other = tokens.copy()
     other[:, -1] = (other[:, -1] + 1) % VOCABULARY
-    streams = [np.asarray(first_stream(transformer, rows(each))) for each in (tokens, other)]
+    streams = [np.asarray(computed(transformer, rows(each))[0]) for each in (tokens, other)]
     np.testing.assert_array_equal(streams[0][:, : LENGTH - 1], streams[1][:, : LENGTH - 1])
     assert np.all(np.abs(streams[0][:, LENGTH - 1 :] - streams[1][:, LENGTH - 1 :]).max(axis=-1) > 1e-3)
 
@@ -121,7 +125,7 @@ def test_the_slopes_of_paired_matrices_balance():
     """Scaling one of a pair up and the other down changes nothing: Euler's identity, pair by pair."""
     transformer, x = network(), rows(drawn_tokens())
     slope = eqx.filter_jit(eqx.filter_grad(lambda each: jnp.mean(jnp.sin(each(x)))))
-    slopes = slope(jax.tree.map(jnp.asarray, transformer))
+    slopes = jax.device_get(slope(jax.tree.map(jnp.asarray, transformer)))
     for block, slope in zip(transformer.blocks, slopes.blocks, strict=True):
         for one, other in (("queries", "keys"), ("values", "outputs"), ("first", "second")):
             powers = [float(np.sum(getattr(block, name) * getattr(slope, name))) for name in (one, other)]

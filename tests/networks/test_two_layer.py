@@ -40,7 +40,8 @@ def _float64():
 def test_each_name_is_the_function_of_the_field(kind, formula):
     z = np.linspace(-3, 3, 25)
     activation = homogeneous_activation(kind)
-    np.testing.assert_allclose(activation(z), formula(z), rtol=1e-14, atol=1e-300)  # powers round to the last bit
+    for values in (activation(z), jax.jit(activation)(z)):  # of NumPy and of JAX
+        np.testing.assert_allclose(values, formula(z), rtol=1e-14, atol=1e-300)  # powers round to the last bit
     np.testing.assert_array_equal(activation(np.array([1.0, -1.0])), [activation.positive, activation.negative])
     assert activation.name == kind
 
@@ -62,9 +63,10 @@ def test_activations_have_a_finite_slope_at_zero(kind):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", KINDS)
 def test_outputs_follow_the_type_of_the_inputs(kind, dtype):
-    assert homogeneous_activation(kind)(jnp.ones(2, dtype)).dtype == dtype
     network = jax.tree.map(lambda weight: weight.astype(dtype), TwoLayer(3, 4, 2, activation=kind))
-    assert network(jnp.ones((5, 3), dtype)).dtype == dtype
+    for function, shape in ((homogeneous_activation(kind), (2,)), (network, (5, 3))):
+        assert function(np.ones(shape, dtype)).dtype == dtype
+        assert jax.eval_shape(function, jax.ShapeDtypeStruct(shape, dtype)).dtype == dtype
 
 
 @given(st.sampled_from(KINDS), factors, st.integers(0, 2**32 - 1))

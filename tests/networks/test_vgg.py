@@ -86,10 +86,12 @@ def test_a_sample_in_evaluation_does_not_depend_on_its_batch(evaluated):
     np.testing.assert_allclose(evaluated[1][1][0], evaluated[0][1][1], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_training_uses_the_statistics_of_the_batch(trained):
     np.testing.assert_allclose(trained[0], by_hand(NETWORK, X, training=True)[1], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_training_moves_every_running_statistic_and_no_weight(trained):
     assert eqx.tree_equal(trained_weights(NETWORK), trained_weights(trained[1]))
     before, after = (
@@ -106,6 +108,7 @@ def is_statistics(part):
     return isinstance(part, RunningStatistics)
 
 
+@pytest.mark.slow
 def test_the_gradient_reaches_every_weight_and_is_the_slope(trained):
     weights, gradient = trained_weights(NETWORK), trained_weights(trained[2])
     assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(gradient))
@@ -124,9 +127,9 @@ def test_the_gradient_reaches_every_weight_and_is_the_slope(trained):
 def test_without_normalisation_training_and_evaluation_agree():
     network = VGG16((8, 8), 3, width=1, batch_normalisation=False, seed=2)
     x = np.abs(X[:, :, :8, 0])
+    both = jax.jit(lambda network: (network(x.reshape(3, -1)), *network.train_step_outputs(x[..., None])))
     with jax.enable_x64(True):
-        outputs = network(x.reshape(3, -1))
-        in_training, same = network.train_step_outputs(x[..., None])
+        outputs, in_training, same = jax.device_get(both(network))
     np.testing.assert_allclose(outputs, by_hand(network, x[..., None], training=True)[1], rtol=1e-10)
     np.testing.assert_array_equal(outputs, in_training)
     assert eqx.tree_equal(same, network)

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from dynascope.flows import descend, gradient_flow
 from dynascope.networks import DiagonalLinear
@@ -9,6 +10,7 @@ SAMPLES = Task(np.vstack([np.eye(2), -np.eye(2)]) * 2**0.5, np.array([[2.0], [1.
 EXPECTATION = Expectation(lambda network: ((network.coefficients - np.array([2.0, 1.0])) ** 2).sum() / 2, "formula")
 
 
+@pytest.mark.slow
 def test_training_on_a_formula_is_training_on_its_samples():
     runs = [gradient_flow(DiagonalLinear(2), task, scale=0.1, duration=5.0, save=5) for task in (SAMPLES, EXPECTATION)]
     np.testing.assert_allclose(runs[0]["loss"], runs[1]["loss"], rtol=1e-7)

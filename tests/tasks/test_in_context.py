@@ -36,7 +36,7 @@ def test_the_loss_is_the_formula_of_the_second_moments(length):
 def test_the_loss_is_the_mean_over_sampled_prompts():
     network = LinearAttention(3, 4, seed=1, scale=0.7)
     task = in_context_regression(samples=100_000, context_length=5, covariance=COVARIANCE, seed=2)
-    errors = np.sum((network(task.inputs) - task.targets) ** 2, axis=1) / 2
+    errors = np.sum((np.asarray(network(task.inputs)) - task.targets) ** 2, axis=1) / 2
     expected = float(InContextRegression(COVARIANCE, 5).loss(network))
     # Four standard errors of the mean, which are about one percent of it here.
     assert abs(errors.mean() - expected) < 4 * errors.std() / np.sqrt(len(errors))

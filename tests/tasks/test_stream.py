@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import jax
 import pytest
 
@@ -49,8 +46,3 @@ def test_no_flow_descends_a_stream_as_a_whole(stream, remedy):
 def test_a_stream_has_to_say_how_samples_are_drawn():
     with pytest.raises(TypeError, match="sample"):
         type("Empty", (Stream,), {})()
-
-
-def test_importing_the_module_does_not_load_jax():
-    code = "import sys, dynascope.tasks.stream; print('jax' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
