@@ -20,6 +20,7 @@ NUMPY_ONLY = ["errors", "arguments", "record", "groups", "comparison", "plot", "
 NUMPY_ONLY += ["tasks.task", "tasks.gaussian", "probes.features", "probes.alignment", "probes.neural_collapse"]
 NUMPY_ONLY += ["probes.activation_patterns", "probes.utility", "probes.kernel.measures", "probes.kernel.stack"]
 HEAVY = {"jax", "equinox", "diffrax", "numpy", "scipy", "xarray", "pandas", "sklearn", "matplotlib", "plotly"}
+HEAVY |= {"matplotlib.pyplot", "tkinter"}
 
 
 # What computes nothing, and slips of the pen.
@@ -39,6 +40,14 @@ from dynascope.cli import main
 for command in {COMMANDS + SLIPS!r}:
     main(command.split())
     note(command)
+import dynascope.tasks.parity, dynascope.tasks.stream
+note("tasks that draw samples with JAX when they are asked to")
+from dynascope import plot, report
+from dynascope.record import make_record, store
+record = make_record({{"loss": (["time"], [1.0, 0.5])}}, {{"time": [0.0, 1.0]}})
+plot.figure(record)
+report.render_page(record)
+note("drawing")
 for name in {NUMPY_ONLY!r}:
     module = importlib.import_module(f"dynascope.{{name}}")
     [getattr(module, part) for part in getattr(module, "__all__", ())]
@@ -86,6 +95,14 @@ def test_commands_that_compute_nothing_load_nothing_heavy(loaded, command):
 @pytest.mark.parametrize("command", SLIPS)
 def test_a_slip_of_the_pen_is_answered_without_loading_anything_heavy(loaded, command):
     assert loaded[command] == set()
+
+
+def test_tasks_that_draw_samples_with_jax_do_not_load_it_before(loaded):
+    assert "jax" not in loaded["tasks that draw samples with JAX when they are asked to"]
+
+
+def test_drawing_touches_neither_pyplot_nor_jax(loaded):
+    assert loaded["drawing"] & {"matplotlib", "matplotlib.pyplot", "jax", "tkinter"} == {"matplotlib"}
 
 
 def test_modules_that_work_on_plain_arrays_do_not_load_jax(loaded):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 
@@ -68,8 +67,9 @@ def test_every_import_inside_a_function_says_why(structure):
     assert silent == []
 
 
-def test_the_package_has_no_circle_no_arrow_up_and_few_imports_inside_functions():
-    printed = subprocess.run([sys.executable, COMMAND], capture_output=True, text=True, check=True).stdout
+def test_the_package_has_no_circle_no_arrow_up_and_few_imports_inside_functions(structure, capsys):
+    structure.main()
+    printed = capsys.readouterr().out
     found = dict(line.split(": ") for line in printed.splitlines() if ": " in line)
     assert int(found["imports inside functions, outside studies"]) <= IMPORTS_INSIDE_FUNCTIONS
     assert found["circles"] == found["arrows up"] == "none"

@@ -278,18 +278,13 @@ def told(process: subprocess.Popen) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-def test_two_processes_share_a_folder(place):
+def test_two_processes_share_a_folder_and_the_flags_of_the_compiler_are_part_of_the_key(place):
     totals = {sum(told(process)) for process in [run_elsewhere(place), run_elsewhere(place)]}
     # One that was read while it was written is compiled once more.
     totals.add(sum(told(run_elsewhere(place))))
     hits, misses = told(run_elsewhere(place))
     assert (totals, misses) == ({hits}, 0)
     assert hits >= 10
-
-
-@pytest.mark.slow
-def test_the_flags_of_the_compiler_are_part_of_the_key(place):
-    told(run_elsewhere(place))
     hits, misses = told(run_elsewhere(place, XLA_FLAGS="--xla_cpu_enable_fast_min_max=true"))
     assert (hits, misses > 0) == (0, True)
 
