@@ -10,9 +10,12 @@ from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer
 from dynascope.tasks import Task, regression
 
 TASK = regression(
-    samples=12, input_covariance=[1.0, 1.0, 1.0], target_map=np.diag([3.0, -1.5, 0.0])[:, :2], exact_moments=True
+    samples=12, input_covariance=[1.0, 1.0, 1.0], target_map=np.diag([3.0, -1.5, 0.0]), exact_moments=True
 )
-ONE_TARGET = Task(TASK.inputs, TASK.targets @ [[1.0], [1.0]])
+ONE_TARGET = Task(TASK.inputs, TASK.targets @ [[1.0], [1.0], [0.0]])
+
+
+STEPS = {"steps": 200, "learning_rate": 0.02, "record_steps": [0, 100, 200]}
 
 
 def strength(network):
@@ -26,11 +29,11 @@ def loss_at(record, times):
 
 @pytest.fixture(scope="module")
 def run():
-    return observe(TASK, TwoLayer(3, 4, 2), scale=1e-3)
+    return observe(TASK, TwoLayer(3, 4, 3), scale=1e-3)
 
 
 def test_run_covers_every_predicted_jump_and_the_plateau_after_it(run):
-    last = float(predict(TASK, TwoLayer(3, 4, 2), scale=1e-3)["jump_time"][-1])
+    last = float(predict(TASK, TwoLayer(3, 4, 3), scale=1e-3)["jump_time"][-1])
     assert last * 1.25 <= float(run["time"][-1]) < last * 2
     np.testing.assert_allclose(run["loss"][0], TASK.target_power / 2, rtol=1e-4)
     np.testing.assert_allclose(run["loss"][-1], 0, atol=1e-3)
@@ -39,7 +42,7 @@ def test_run_covers_every_predicted_jump_and_the_plateau_after_it(run):
 @pytest.fixture(scope="module")
 def weights_run():
     """The same run by its weights, with a probe."""
-    return observe(TASK, TwoLayer(3, 4, 2), scale=1e-3, duration=8.0, save=101, probes=[strength])
+    return observe(TASK, TwoLayer(3, 4, 3), scale=1e-3, duration=8.0, save=101, probes=[strength])
 
 
 def test_record_says_which_variables_were_followed(run, weights_run):
@@ -59,11 +62,12 @@ def test_exact_variables_and_weights_give_the_same_loss(run, weights_run):
 
 def test_deep_network_of_one_hidden_layer_is_followed_exactly_too(run):
     network = eqx.tree_at(
-        lambda net: net.weights, DeepLinear((3, 4, 2)), (TwoLayer(3, 4, 2).first, TwoLayer(3, 4, 2).second)
+        lambda net: net.weights, DeepLinear((3, 4, 3)), (TwoLayer(3, 4, 3).first, TwoLayer(3, 4, 3).second)
     )
     np.testing.assert_array_equal(observe(TASK, network, scale=1e-3)["loss"], run["loss"])
 
 
+@pytest.mark.slow
 def test_exact_variables_and_weights_give_the_same_loss_of_a_diagonal_network():
     # The scale of the module multiplies the scale.
     network = DiagonalLinear(3, scale=0.1)
@@ -89,8 +93,9 @@ def test_probes_are_recorded_over_time(weights_run):
     np.testing.assert_array_equal(weights_run["alignment"], weights_run["mode_strength"][:, 0])
 
 
+@pytest.mark.slow
 def test_ensembles_have_their_dimensions():
-    networks = [TwoLayer(3, 4, 2, seed=seed) for seed in (0, 1)]
+    networks = [TwoLayer(3, 4, 3, seed=seed) for seed in (0, 1)]
     record = observe(TASK, networks, scale=[0.1, 0.01], duration=4.0, save=21)
     assert record["loss"].dims == ("seed", "scale", "time")
     assert record["loss"].shape == (2, 2, 21)
@@ -105,23 +110,23 @@ def test_ensembles_have_their_dimensions():
 
 
 def test_descent_takes_steps_and_options():
-    record = observe(
-        TASK, "linear", scale=0.1, flow="descent", steps=200, learning_rate=0.02, record_steps=[0, 100, 200], seed=3
-    )
+    network = TwoLayer(3, 4, 3, seed=3)
+    record = observe(TASK, network, scale=0.1, flow="descent", **STEPS)
     assert record["loss"].dims == ("step",)
     np.testing.assert_allclose(record["time"], [0, 2, 4])
     assert record.attrs["flow"] == "descent"
     assert record.attrs["variables"] == "weights"
     # Steps of 0.02 follow the flow to first order.
-    flow = observe(TASK, "linear", scale=0.1, duration=4.0, seed=3)
+    flow = observe(TASK, network, scale=0.1, duration=4.0)
     np.testing.assert_allclose(
         record["loss"], loss_at(flow, record["time"]), rtol=0, atol=0.05 * float(flow["loss"][0])
     )
 
 
 def test_seed_draws_the_weights_of_a_kind():
-    starts = [observe(TASK, "linear", scale=0.3, duration=1.0, seed=seed)["loss"].to_numpy() for seed in (0, 0, 1)]
-    assert starts[0][0] == starts[1][0] != starts[2][0]
+    runs = [observe(TASK, "linear", scale=0.3, flow="descent", **STEPS, seed=seed) for seed in (0, 0, 1)]
+    starts = [float(run["loss"][0]) for run in runs]
+    assert starts[0] == starts[1] != starts[2]
 
 
 def refused(*arguments, **options):
@@ -131,12 +136,12 @@ def refused(*arguments, **options):
 
 
 def test_missing_duration_that_nothing_predicts_is_asked_for():
-    error = refused(TASK, DeepLinear((3, 4, 4, 2)), scale=0.1)
+    error = refused(TASK, DeepLinear((3, 4, 4, 3)), scale=0.1)
     assert error.argument == "duration"
     assert "no theory here predicts a DeepLinear" in str(error)
-    assert refused(TASK, TwoLayer(3, 4, 2)).argument == "duration"  # the scale is one
-    assert refused(TASK, [TwoLayer(3, 4, 2)], scale=0.1).argument == "duration"
-    assert refused(TASK, TwoLayer(3, 4, 2), scale=[0.1, 0.2]).argument == "duration"
+    assert refused(TASK, TwoLayer(3, 4, 3)).argument == "duration"  # the scale is one
+    assert refused(TASK, [TwoLayer(3, 4, 3)], scale=0.1).argument == "duration"
+    assert refused(TASK, TwoLayer(3, 4, 3), scale=[0.1, 0.2]).argument == "duration"
 
 
 @pytest.mark.usefixtures("unchecked_types")

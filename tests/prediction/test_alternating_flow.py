@@ -15,6 +15,9 @@ ORTHOGONAL = Task(np.diag(LENGTHS), TARGETS[:, None])
 LIMITS = [4 / np.hypot(1.5, 1.2), 4 / np.hypot(0.72, 0.99)]
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def staircase():
     return predict(ORTHOGONAL, TwoLayer(4, 12, 1, activation="relu"), scale=1e-8)

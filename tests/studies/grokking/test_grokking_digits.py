@@ -95,9 +95,14 @@ def test_weights_that_only_decay_follow_adam(study):
         weight = study._network(study._runs["default"], 1).network.weights[0][study._images.blank].astype(float)
         first, adam = np.sqrt(np.mean(weight**2)), optax.adam(study.learning_rate)
         state, sizes = adam.init(weight), []
-        for _ in range(int(study._recorded[3])):
+
+        @jax.jit
+        def step(weight, state):
             updates, state = adam.update(study.weight_decay * weight, state)
-            weight = optax.apply_updates(weight, updates)
+            return optax.apply_updates(weight, updates), state
+
+        for _ in range(int(study._recorded[3])):
+            weight, state = step(weight, state)
             sizes.append(np.sqrt(np.mean(np.asarray(weight) ** 2)) / first)
     predicted = study.predict()["blank_weight"].sel(run="default", seed=1)
     # Rounding in float64.
