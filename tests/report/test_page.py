@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import re
@@ -141,8 +142,14 @@ def rows(page: str) -> list[list[str]]:
     ]
 
 
+@functools.cache
+def page_of(**options) -> str:
+    """The page of a tree that no test changes."""
+    return render_page(study(**options))
+
+
 def test_the_page_says_all_that_the_tree_says():
-    text = " ".join(Outline(render_page(study())).text)
+    text = " ".join(Outline(page_of()).text)
     for part in (
         "title",
         "claim",
@@ -161,8 +168,8 @@ def test_the_page_says_all_that_the_tree_says():
 
 
 def test_the_agreement_is_tabled():
-    assert ["jump time plain", "0.01235", "0.1", "✓ yes", "reason plain"] in rows(render_page(study()))
-    assert ["jump time plain", "0.01235", "0.1", "✗ no", "reason plain"] in rows(render_page(study(verdict="disagree")))
+    assert ["jump time plain", "0.01235", "0.1", "✓ yes", "reason plain"] in rows(page_of())
+    assert ["jump time plain", "0.01235", "0.1", "✗ no", "reason plain"] in rows(page_of(verdict="disagree"))
 
 
 def test_a_quantity_that_could_not_be_compared_is_not_said_to_agree():
@@ -181,13 +188,13 @@ def test_the_banner_does_not_say_the_verdict_twice():
 
 
 def test_the_staircase_is_tabled_beside_what_was_observed():
-    table = rows(render_page(study()))
+    table = rows(page_of())
     assert ["1", "first plain", "3", "3.21", "+7.0 %", "0.4", "0.4321", ""] in table
     assert ["2", "second plain", "∞", "–", "–", "0.1", "–", "slow because plain"] in table
 
 
 def test_without_an_observation_the_table_has_only_the_prediction():
-    table = rows(render_page(study(verdict=None, observed=False)))
+    table = rows(page_of(verdict=None, observed=False))
     assert ["1", "first plain", "3", "0.4", ""] in table
 
 
@@ -213,7 +220,7 @@ def test_of_an_ensemble_the_table_has_the_medians():
     ],
 )
 def test_every_kind_of_tree_makes_a_page(options, heading):
-    assert f"<strong>{heading}</strong>" in render_page(study(**options))
+    assert f"<strong>{heading}</strong>" in page_of(**options)
 
 
 def test_an_observation_alone_makes_a_page():
@@ -231,7 +238,7 @@ def test_a_power_law_is_drawn_between_logarithmic_axes_and_the_boxes_say_so():
 
 
 def test_the_figures_draw_solid_observations_and_dashed_predictions():
-    loss, strength = Outline(render_page(study())).figures()
+    loss, strength = Outline(page_of()).figures()
     for figure, count in ((loss, 1), (strength, 2)):
         go.Figure(figure)  # Raises on a property that plotly does not know.
         lines = [trace for trace in figure["data"] if trace["mode"] == "lines"]
@@ -240,7 +247,7 @@ def test_the_figures_draw_solid_observations_and_dashed_predictions():
 
 
 def test_every_member_of_a_small_ensemble_is_drawn():
-    loss, strength = Outline(render_page(study(seeds=4))).figures()
+    loss, strength = Outline(page_of(seeds=4)).figures()
     assert sum(trace["mode"] == "lines" for trace in loss["data"]) == 5
     assert sum(trace["mode"] == "lines" for trace in strength["data"]) == 10
 
@@ -279,9 +286,9 @@ def test_values_that_are_not_finite_are_gaps():
 
 
 def test_text_from_users_cannot_become_markup():
-    outline = Outline(render_page(study(word=HOSTILE)))
+    outline = Outline(page_of(word=HOSTILE))
     assert not [attributes for tag, attributes in outline.elements if "onerror" in attributes]
-    assert len(outline.scripts) == len(Outline(render_page(study())).scripts)
+    assert len(outline.scripts) == len(Outline(page_of()).scripts)
     assert f"title {HOSTILE}" in "".join(outline.text)
     # Plotly renders a little markup of its own, so its texts must be escaped too.
     figures = json.dumps(outline.figures())
@@ -291,7 +298,7 @@ def test_text_from_users_cannot_become_markup():
 
 
 def test_the_page_asks_the_network_for_nothing():
-    page = render_page(study())
+    page = page_of()
     outline = Outline(page)
     sources = [
         value for _, attributes in outline.elements for name, value in attributes.items() if name in ("src", "href")
@@ -306,7 +313,7 @@ def test_the_page_asks_the_network_for_nothing():
 
 
 def test_the_policy_of_the_page_allows_its_two_scripts_and_nothing_else():
-    outline = Outline(render_page(study(word=HOSTILE)))
+    outline = Outline(page_of(word=HOSTILE))
     (policy,) = [a["content"] or "" for _, a in outline.elements if a.get("http-equiv") == "Content-Security-Policy"]
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in outline.programs()]
     assert len(hashes) == 2
@@ -315,24 +322,24 @@ def test_the_policy_of_the_page_allows_its_two_scripts_and_nothing_else():
 
 
 def test_plotly_is_on_the_page_once_however_many_figures():
-    programs = Outline(render_page(study())).programs()
+    programs = Outline(page_of()).programs()
     assert sum("plotly.js v" in program for program in programs) == 1
 
 
 def test_pictures_of_features_are_on_the_page():
-    outline = Outline(render_page(study()))
+    outline = Outline(page_of())
     (image,) = [attributes for tag, attributes in outline.elements if tag == "img"]
     assert base64.b64decode((image["src"] or "").split(",")[1]).startswith(b"\x89PNG")
     assert image["alt"]
 
 
 def test_equal_trees_give_equal_pages():
-    assert render_page(study()) == render_page(study())
+    assert render_page(study()) == page_of()
 
 
 def test_the_page_is_written_whole(tmp_path):
     path = write_page(study(), tmp_path / "report.html")
-    assert path.read_text("utf-8") == render_page(study())
+    assert path.read_text("utf-8") == page_of()
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
