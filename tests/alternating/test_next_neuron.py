@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,11 +18,15 @@ from dynascope.tasks import Expectation, Task, digits
 from dynascope.tasks.algebra.modular_addition import modular_addition
 
 THRESHOLD = 0.1
+NEURONS = 10  # of every network on this task, so that programs are compiled once
 ORTHOGONAL = Task(np.diag([1.0, 1.2, 0.9, 1.1]), [[1.5], [1.0], [-0.8], [-0.9]], name="orthogonal inputs")
 
 
 def norms(network):
     return jnp.linalg.norm(network.neurons, axis=1)
+
+
+RECORDED = {"save": 801, "statistics": {"norm": (norms, ("neuron",))}}
 
 
 def first_activation(network, task, dormant, duration, normalised=False) -> tuple[int, float]:
@@ -30,10 +35,9 @@ def first_activation(network, task, dormant, duration, normalised=False) -> tupl
         network,
         task,
         duration=duration,
-        save=801,
-        statistics={"norm": (norms, ("neuron",))},
         relative_tolerance=1e-6,
         normalised=normalised,
+        **RECORDED,
     )
     seen = np.where(dormant, run["norm"], 0.0)
     last = int(np.argmax((seen >= THRESHOLD).any(axis=1)))
@@ -47,23 +51,26 @@ def scaled(network, scale):
     return network.with_neurons(scale * network.neurons)
 
 
+@eqx.filter_jit
+def probed(network, inputs, targets):
+    residuals, layers = targets - network(inputs), (network.first, network.second)
+    utility = two_layer_utility(inputs, residuals, *layers, activation=network.activation, degree=network.degree)
+    found = utility_spectrum(utility, threshold=THRESHOLD)
+    return found["next_neuron"][1], found["next_time"][1]
+
+
 def unturned(network, task) -> tuple[int, float]:
     """What the probe predicts, which does not let directions turn."""
     with jax.enable_x64(True):
-        residuals = task.targets - np.asarray(network(jnp.asarray(task.inputs)))
-        layers = (jnp.asarray(network.first), jnp.asarray(network.second))
-        utility = two_layer_utility(
-            *map(jnp.asarray, (task.inputs, residuals)), *layers, activation=network.activation, degree=network.degree
-        )
-        found = utility_spectrum(utility, threshold=THRESHOLD)
-    return int(found["next_neuron"][1]), float(found["next_time"][1])
+        neuron, time = probed(network, task.inputs, task.targets)
+        return int(neuron), float(time)
 
 
 @pytest.mark.parametrize("seed", [6, 9])
 def test_on_the_second_plateau_of_orthogonal_data_the_next_neuron_and_its_time_are_foretold(seed):
     # The jumps are at 2.08 and 3.27 times log(1e6), 28.8 and 45.1. With these seeds some neuron sees all data at first.
-    start = TwoLayer(4, 10, 1, activation="relu", seed=seed)
-    run, network = gradient_flow(start, ORTHOGONAL, duration=36.0, scale=1e-6, save=2, return_networks=True)
+    start = TwoLayer(4, NEURONS, 1, activation="relu", seed=seed)
+    run, network = gradient_flow(start, ORTHOGONAL, duration=36.0, scale=1e-6, return_networks=True, **RECORDED)
     assert float(run["loss"][-1]) == pytest.approx(0.18125, rel=0.02), "this is no plateau"
     coming = predict_next_activation(network, ORTHOGONAL)
     neuron, time = first_activation(network, ORTHOGONAL, coming.dormant, 1.3 * coming.time)
@@ -100,8 +107,8 @@ def test_the_first_neuron_is_foretold_for_digits():
 
 
 def test_the_normalised_flow_is_foretold():
-    task = modular_addition(encoding_from_frequencies(5, {1: 1.0}))
-    network = scaled(TwoLayer(task.input_dimension, 4, task.output_dimension, activation="quadratic", seed=3), 1e-4)
+    task = modular_addition(encoding_from_frequencies(7, {1: 1.0}))
+    network = scaled(TwoLayer(task.input_dimension, 8, task.output_dimension, activation="quadratic", seed=3), 1e-4)
     coming = predict_next_activation(network, task, normalised=True)
     neuron, time = first_activation(network, task, coming.dormant, 1.1 * coming.time, normalised=True)
     assert (coming.neuron, coming.time) == (neuron, pytest.approx(time, rel=0.01))
@@ -122,7 +129,7 @@ def test_a_neuron_at_the_maximum_takes_the_time_of_the_growth_equation(norm, str
 
 def test_samples_and_their_expectation_give_the_same():
     expectation = Expectation(ORTHOGONAL.loss, name="the same loss")
-    network = scaled(TwoLayer(4, 5, 1, activation="relu", seed=1), 1e-3)
+    network = scaled(TwoLayer(4, NEURONS, 1, activation="relu", seed=1), 1e-3)
     active = np.array(network.neurons)
     active[0] *= 1e3
     for checkpoint in (network, network.with_neurons(active)):
@@ -132,9 +139,9 @@ def test_samples_and_their_expectation_give_the_same():
 
 
 def test_a_neuron_of_zero_weights_takes_no_part():
-    rows = 1e-3 * np.array(TwoLayer(4, 5, 1, activation="relu", seed=1).neurons)
+    rows = 1e-3 * np.array(TwoLayer(4, NEURONS, 1, activation="relu", seed=1).neurons)
     rows[2] = 0.0
-    network = TwoLayer(4, 5, 1, activation="relu").with_neurons(rows)
+    network = TwoLayer(4, NEURONS, 1, activation="relu").with_neurons(rows)
     others = network.with_neurons(np.delete(rows, 2, axis=0))
     here, there = predict_next_activation(network, ORTHOGONAL), predict_next_activation(others, ORTHOGONAL)
     assert here.time == pytest.approx(there.time, rel=1e-9)
@@ -143,14 +150,14 @@ def test_a_neuron_of_zero_weights_takes_no_part():
 
 
 def test_why_no_neuron_comes_is_said():
-    network = TwoLayer(4, 5, 1, activation="relu", seed=1)
+    network = TwoLayer(4, NEURONS, 1, activation="relu", seed=1)
     small = scaled(network, 1e-3)
     assert predict_next_activation(scaled(network, 10), ORTHOGONAL).reason == "no neuron is dormant"
     assert predict_next_activation(scaled(network, 0), ORTHOGONAL).reason == "the dormant neurons are zero"
     assert "duration" in predict_next_activation(small, ORTHOGONAL, duration=1e-3).reason
     assert "max_steps" in predict_next_activation(small, ORTHOGONAL, max_steps=2).reason
     # Every neuron pushes the output up, and it should go down; with such signs no neuron can change its own.
-    rows = np.concatenate([np.eye(4), np.full((4, 1), 2.0)], axis=1)
+    rows = np.resize(np.concatenate([np.eye(4), np.full((4, 1), 2.0)], axis=1), (NEURONS, 5))
     down = Task(np.eye(4), -np.ones((4, 1)))
     gone = predict_next_activation(network.with_neurons(1e-3 * rows), down)
     assert (gone.neuron, gone.time, gone.growth_rate) == (-1, np.inf, 0.0)
@@ -159,7 +166,7 @@ def test_why_no_neuron_comes_is_said():
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_what_makes_no_sense_is_refused():
-    network = TwoLayer(4, 5, 1, activation="relu", seed=1)
+    network = TwoLayer(4, NEURONS, 1, activation="relu", seed=1)
     with pytest.raises(InputError, match="threshold is 0"):
         predict_next_activation(network, ORTHOGONAL, threshold=0)
     with pytest.raises(InputError, match="duration is -1"):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,16 +20,20 @@ def alone(degree):
 
 def numbers(threshold=0.0, longest=np.inf, sense=1.0):
     found = {"threshold": threshold, "longest": longest, "least": 0.0, "sense": sense}
-    return {**{name: jnp.asarray(value, float) for name, value in found.items()}, "max_steps": jnp.asarray(100_000)}
+    return {**{name: np.asarray(value, float) for name, value in found.items()}, "max_steps": np.asarray(100_000)}
 
 
 def grown(network, average, rows, power, **options):
-    rows = jnp.asarray(rows, float)
-    norms = jnp.linalg.norm(rows, axis=1, keepdims=True)
-    dormant = Dormant(rows / norms, jnp.log(norms[:, 0]), jnp.zeros(rows.shape))
-    residual = Residual(network, average, jnp.zeros(rows.shape))
-    waiting = jnp.ones(len(rows), bool)
-    return grow(residual, dormant, waiting, dormant.directions, numbers(**options), jnp.asarray(power, float))
+    rows = np.asarray(rows, float)
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    dormant = Dormant(rows / norms, np.log(norms[:, 0]), np.zeros(rows.shape))
+    return grow_from(network, average, dormant, np.asarray(power, float), numbers(**options))
+
+
+@eqx.filter_jit
+def grow_from(network, average, dormant, power, numbers):
+    nobody, waiting = jnp.zeros(dormant.directions.shape), jnp.ones(len(dormant.log_norms), bool)
+    return grow(Residual(network, average, nobody), dormant, waiting, dormant.directions, numbers, power)
 
 
 # κ U · t = log(1/‖θ‖), or (‖θ‖^(2−κ) − 1)/(κ − 2): the thresholds of accumulated utility in arXiv:2506.06489.
@@ -56,13 +61,12 @@ def test_going_back_undoes_going_on():
     network = TwoLayer(3, 1, 1, seed=1)
     with jax.enable_x64(True):
         start = 1e-2 * network.neurons
-        ahead, end = grown(network, average, start, 0, longest=1.5)
-        residual = Residual(network, average, jnp.zeros(start.shape))
+        ahead, end = jax.device_get(grown(network, average, start, 0, longest=1.5))
         elapsed = end["elapsed"]
         options = numbers(threshold=np.inf, longest=elapsed, sense=-1.0)
-        back, _ = grow(residual, ahead, jnp.ones(1, bool), ahead.directions, options, jnp.zeros(()))
+        back, _ = jax.device_get(grow_from(network, average, ahead, np.zeros(()), options))
         # Both end with the first step beyond their time, so they differ by less than one step, of one time unit.
-        then = back.directions * jnp.exp(back.log_norms)[:, None]
+        then = back.directions * np.exp(back.log_norms)[:, None]
         assert float(elapsed) < 4
         assert np.linalg.norm(then - start) < np.linalg.norm(ahead.directions * np.exp(ahead.log_norms) - start)
 
@@ -71,18 +75,21 @@ def test_slopes_of_samples_are_those_of_the_loss():
     draw = np.random.default_rng(1)
     average = Samples(draw.normal(size=(15, 3)), draw.normal(size=(15, 2)))
     network = TwoLayer(3, 4, 2, activation="quadratic", seed=2)
-    rows = jnp.asarray(network.neurons)
-    active = rows.at[2:].set(0.0)
-    dormant = jnp.array([False, False, True, True])
+    rows = np.asarray(network.neurons)
+    dormant = np.array([False, False, True, True])
+    active = np.where(dormant[:, None], 0.0, rows)
 
     class Formula:
         def loss(self, network):
             return average.loss(network)
 
+    @jax.jit
+    def slopes(rows, active):
+        # The same utility by the errors, and as the slope of the loss in the coefficients of the dormant neurons.
+        return [Residual(network, each, active).slopes(rows, dormant) for each in (average, Formula())]
+
     with jax.enable_x64(True):
-        by_error = Residual(network, average, active).slopes(rows, dormant)
-        # The same utility as the slope of the loss in the coefficients of the dormant neurons.
-        by_slope = Residual(network, Formula(), active).slopes(rows, dormant)
+        by_error, by_slope = slopes(rows, active)
         np.testing.assert_allclose(by_error, by_slope, rtol=1e-5, atol=1e-6)
         assert not np.any(by_error[:2])
 
@@ -92,9 +99,9 @@ def test_ascent_finds_the_largest_utility_of_a_linear_neuron():
     average = Samples(draw.normal(size=(30, 4)), draw.normal(size=(30, 3)))
     network = TwoLayer(4, 6, 3, seed=0)
     with jax.enable_x64(True):
-        rows = jnp.asarray(network.neurons / np.linalg.norm(network.neurons, axis=1, keepdims=True))
-        residual = Residual(network, average, jnp.zeros(rows.shape))
-        largest = float(steepest(residual, rows, jnp.ones(6, bool)).max())
+        rows = network.neurons / np.linalg.norm(network.neurons, axis=1, keepdims=True)
+        residual = jax.jit(lambda nobody: Residual(network, average, nobody))(np.zeros(rows.shape))
+        largest = float(steepest(residual, rows, np.ones(6, bool)).max())
     strengths = np.linalg.svd(average.targets.T @ average.inputs / 30, compute_uv=False)
     # κ U* is the first singular value; twenty steps of power iteration come close, never above.
     assert strengths[0] * (1 + 1e-9) >= largest > 0.9 * strengths[0]

@@ -8,17 +8,47 @@ from hypothesis import strategies as st
 
 from dynascope.errors import DivergenceError, InputError
 from dynascope.flows import descend, gradient_flow
-from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer
+from dynascope.networks import DeepLinear, TwoLayer
 from dynascope.tasks import Task, regression
 
-TASK = Task([[1.0, 0.5], [-0.3, 2.0], [0.7, -1.1]], [[1.0], [-0.5], [0.8]], name="three points")
-EXACT = regression(
-    samples=6, input_covariance=np.ones(3), target_map=[[1.0], [-0.5], [0.25]], exact_moments=True, seed=1
-)
+
+def exact(target_map):
+    """White inputs, whose targets are the linear map of them exactly."""
+    return regression(samples=6, input_covariance=np.ones(3), target_map=target_map, exact_moments=True, seed=1)
 
 
-def squared_weights(network):
-    return jnp.sum(network.first**2)
+# Problems, networks and ensembles have the same shapes throughout, so that few programs are compiled: TwoLayer(3, 4, 2)
+# in eight members or one, recorded at as many times, with the same stops and statistics if any.
+TASK = exact([[1.0, 0.3], [-0.5, 0.8], [0.25, -0.4]])
+SAVE = 801
+
+
+def network_of(seed, **options):
+    return TwoLayer(3, 4, 2, seed=seed, **options)
+
+
+def one_neuron(first, second):
+    """A network of which one neuron has weights; the others have none, and never move."""
+    weights = np.zeros((3, 4)), np.zeros((4, 2))
+    weights[0][:, 0], weights[1][0] = first, second
+    return eqx.tree_at(lambda n: (n.first, n.second), network_of(0), weights)
+
+
+TRACES = []
+
+
+def coefficients(network):
+    TRACES.append(1)
+    return network.first @ network.second[:, 0]
+
+
+# Targets that no run reaches; a test sets its own.
+STOPPING = {
+    "save": 31,
+    "loss_target": 1e-300,
+    "stationarity": 1e-300,
+    "statistics": {"coefficient": (coefficients, ["feature"])},
+}
 
 
 class Singular(eqx.Module):
@@ -35,46 +65,51 @@ def singular_task(target):
 
 
 def test_one_layer_follows_the_exponential_of_the_input_moment():
+    task = Task([[1.0, 0.5], [-0.3, 2.0], [0.7, -1.1]], [[1.0], [-0.5], [0.8]])
     network = DeepLinear((2, 1), seed=3)
-    record = gradient_flow(network, TASK, duration=4.0, save=9, relative_tolerance=1e-9)
-    values, axes = np.linalg.eigh(TASK.input_moment)
-    best = np.linalg.lstsq(TASK.inputs, TASK.targets, rcond=None)[0]
+    record = gradient_flow(network, task, duration=4.0, save=9, relative_tolerance=1e-9)
+    values, axes = np.linalg.eigh(task.input_moment)
+    best = np.linalg.lstsq(task.inputs, task.targets, rcond=None)[0]
     start = axes.T @ (network.weights[0] - best)
     for time, loss in zip(record.time.to_numpy(), record.loss.to_numpy(), strict=True):
         weights = best + axes @ (np.exp(-values * time)[:, None] * start)
-        exact = np.sum((TASK.inputs @ weights - TASK.targets) ** 2) / (2 * TASK.samples)
+        expected = np.sum((task.inputs @ weights - task.targets) ** 2) / (2 * task.samples)
         # Errors add up to the tolerance times the length of the path.
-        assert loss == pytest.approx(exact, rel=1e-8)
+        assert loss == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.parametrize(("solver", "accuracy"), [("explicit", 1e-5), ("stabilised", 1e-2), ("stiff", 1e-3)])
+@pytest.mark.parametrize(
+    ("solver", "accuracy"),
+    [
+        ("explicit", 1e-5),
+        pytest.param("stabilised", 1e-2, marks=pytest.mark.slow),
+        pytest.param("stiff", 1e-3, marks=pytest.mark.slow),
+    ],
+)
 def test_a_balanced_mode_is_the_logistic_function(solver, accuracy):
-    network = eqx.tree_at(lambda n: (n.first, n.second), TwoLayer(1, 1, 1), (np.ones((1, 1)), np.ones((1, 1))))
-    task = Task([[1.0], [-1.0]], [[2.0], [-2.0]])
-    record = gradient_flow(network, task, duration=8.0, scale=1e-4, save=33, solver=solver)
+    network, task = one_neuron([1, 0, 0], [1, 0]), exact([[2.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    record = gradient_flow(network, task, duration=8.0, scale=1e-4, save=SAVE, solver=solver)
     strength = 2 / (1 + (2 / 1e-8 - 1) * np.exp(-4 * record.time.to_numpy()))
     # The stiff solver's tolerance is relative to the weights, which start at a ten-thousandth of their final size.
     assert np.abs(record.loss.to_numpy() - (2 - strength) ** 2 / 2).max() < accuracy * 2
 
 
 def test_a_single_neuron_has_the_weights_of_the_exact_solution():
-    network = eqx.tree_at(
-        lambda n: (n.first, n.second), TwoLayer(3, 1, 1), (np.array([[0.2], [-0.1], [0.4]]), np.array([[0.3]]))
-    )
-    _, end = gradient_flow(network, EXACT, duration=1.0, relative_tolerance=1e-10, return_networks=True)
+    network, task = one_neuron([0.2, -0.1, 0.4], [0.3, 0.0]), exact([[1.0, 0.0], [-0.5, 0.0], [0.25, 0.0]])
+    _, end = gradient_flow(network, task, duration=1.0, save=SAVE, relative_tolerance=1e-10, return_networks=True)
     # Independent integration at relative tolerance 1e-12, printed to twelve digits.
-    assert end.second[0, 0] == pytest.approx(0.686133339873, abs=1e-9)
+    assert end.second[0] == pytest.approx([0.686133339873, 0], abs=1e-9)
     assert end.first[:, 0] == pytest.approx([0.576684221554, -0.288342110777, 0.418417370396], abs=1e-9)
+    assert not end.first[:, 1:].any()
 
 
 def test_motion_far_below_the_size_of_the_weights_is_followed():
     # From 1e-10, the second mode grows for a long time beside a first mode of size one.
-    task = Task(np.sqrt(2) * np.eye(2), np.sqrt(2) * np.diag([4.0, 1.0]))
-    network = TwoLayer(2, 3, 2, seed=2)
+    task = exact([[4.0, 0.0], [0.0, 1.0], [0.0, 0.3]])
     levels = [4.0, 0.25]
     passages = []
     for tolerance in (1e-6, 1e-10):
-        record = gradient_flow(network, task, duration=40.0, scale=1e-10, save=4001, relative_tolerance=tolerance)
+        record = gradient_flow(network_of(2), task, duration=26.0, scale=1e-10, save=SAVE, relative_tolerance=tolerance)
         passages.append(np.interp(np.negative(levels), -record.loss.to_numpy(), record.time.to_numpy()))
     # A thousand times the tolerance, for the steps on the way.
     assert passages[0] == pytest.approx(passages[1], rel=1e-3)
@@ -83,18 +118,20 @@ def test_motion_far_below_the_size_of_the_weights_is_followed():
 @given(seed=st.integers(0, 10_000), scale=st.floats(0.01, 1.5))
 @settings(max_examples=12)
 def test_loss_never_increases(seed, scale):
-    network = TwoLayer(2, 4, 1, seed=seed)
-    loss = gradient_flow(network, TASK, duration=10.0, scale=scale, save=20, relative_tolerance=1e-6).loss.to_numpy()
+    loss = gradient_flow(
+        network_of(seed), TASK, duration=10.0, scale=scale, save=SAVE, relative_tolerance=1e-6
+    ).loss.to_numpy()
     assert np.all(np.isfinite(loss))
     # A step may miss by 1e-6 of the weights, and the loss of a smooth network by as much.
     assert np.all(np.diff(loss) <= 1e-6 * loss[0])
 
 
 def test_a_flow_that_slides_along_a_kink_agrees_with_small_steps():
-    # The first neuron of this network settles on the boundary of a sample, where its gradient changes sign.
-    network = TwoLayer(2, 4, 1, activation="relu", seed=17)
-    flow = gradient_flow(network, TASK, duration=6.0, save=13)
-    steps = descend(network, TASK, steps=60_000, learning_rate=1e-4, record_steps=np.arange(0, 60_001, 5_000))
+    network = network_of(8, activation="relu")
+    flow, end = gradient_flow(network, TASK, duration=6.0, save=7, relative_tolerance=1e-6, return_networks=True)
+    # A neuron of this network settles on the boundary of a sample, where its gradient changes sign.
+    assert np.abs(TASK.inputs @ end.first).min() < 1e-3
+    steps = descend(network, TASK, steps=6_000, learning_rate=1e-3, record_steps=np.arange(0, 6_001, 1_000))
     # An error of order η of the steps, and as much from the kinks.
     assert flow.loss.to_numpy() == pytest.approx(steps.loss.to_numpy(), abs=1e-3 * float(flow.loss[0]))
 
@@ -102,14 +139,14 @@ def test_a_flow_that_slides_along_a_kink_agrees_with_small_steps():
 @given(rate=st.floats(0.1, 10.0))
 @settings(max_examples=5)
 def test_a_learning_rate_rescales_time(rate):
-    network = TwoLayer(2, 4, 1, seed=1)
-    plain = gradient_flow(network, TASK, duration=2.0, save=5, relative_tolerance=1e-8)
-    rescaled = gradient_flow(network, TASK, duration=2.0 / rate, learning_rate=rate, save=5, relative_tolerance=1e-8)
+    options = {"save": SAVE, "relative_tolerance": 1e-8}
+    plain = gradient_flow(network_of(1), TASK, duration=2.0, **options)
+    rescaled = gradient_flow(network_of(1), TASK, duration=2.0 / rate, learning_rate=rate, **options)
     assert rescaled.loss.to_numpy() == pytest.approx(plain.loss.to_numpy(), rel=1e-6)
 
 
 def test_layer_rates_conserve_the_weighted_imbalance():
-    network = TwoLayer(2, 3, 1, seed=4)
+    network = network_of(4)
     rates = {"first": 1.0, "second": 0.1}
     _, end = gradient_flow(
         network, TASK, duration=5.0, learning_rate=rates, relative_tolerance=1e-9, return_networks=True
@@ -121,22 +158,15 @@ def test_layer_rates_conserve_the_weighted_imbalance():
 
 
 def test_members_of_an_ensemble_equal_single_runs():
-    networks = [TwoLayer(2, 4, 1, activation="relu", seed=seed) for seed in range(3)]
-    options = {"duration": 3.0, "save": 7, "relative_tolerance": 1e-6}
-    record, ends = gradient_flow(
-        networks, TASK, scale=[0.5, 1.0], learning_rate=[0.3, 1.0], return_networks=True, **options
-    )
+    networks = [network_of(seed) for seed in range(2)]
+    options = {"duration": 3.0, "relative_tolerance": 1e-6, "return_networks": True, **STOPPING}
+    record, ends = gradient_flow(networks, TASK, scale=[0.5, 1.0], learning_rate=[0.3, 1.0], **options)
     assert record.loss.dims == ("seed", "scale", "learning_rate", "time")
-    assert ends.first.shape == (3, 2, 2, 2, 4)
-    for place in [(0, 0, 0), (1, 1, 0), (2, 0, 1), (2, 1, 1)]:
+    assert ends.first.shape == (2, 2, 2, 3, 4)
+    for place in [(0, 0, 0), (1, 1, 0), (1, 0, 1), (0, 1, 1)]:
         seed, scale, rate = place
         single, end = gradient_flow(
-            networks[seed],
-            TASK,
-            scale=[0.5, 1.0][scale],
-            learning_rate=[0.3, 1.0][rate],
-            return_networks=True,
-            **options,
+            networks[seed], TASK, scale=[0.5, 1.0][scale], learning_rate=[0.3, 1.0][rate], **options
         )
         # The same steps with sums in another order: rounding, multiplied over some hundred steps.
         assert record.loss.to_numpy()[place] == pytest.approx(single.loss.to_numpy(), abs=1e-10)
@@ -144,37 +174,24 @@ def test_members_of_an_ensemble_equal_single_runs():
 
 
 def test_a_second_call_does_not_compile_again():
-    traces = []
-
-    def counted(network):
-        traces.append(1)
-        return squared_weights(network)
-
     def run(scales, duration):
-        return gradient_flow(
-            TwoLayer(2, 4, 1),
-            TASK,
-            duration=duration,
-            scale=scales,
-            save=5,
-            loss_target=1e-3 / duration,
-            statistics={"norm": (counted, ())},
-        )
+        options = STOPPING | {"loss_target": 1e-3 / duration}
+        gradient_flow(network_of(0), TASK, duration=duration, scale=scales, **options)
 
-    run([0.1, 0.2, 0.3], 1.0)
-    once = len(traces)
-    run([0.4, 0.5, 0.6], 2.0)
-    assert once == len(traces) > 0
+    run(np.linspace(0.1, 0.3, 8), 1.0)
+    once = len(TRACES)
+    run(np.linspace(0.4, 0.6, 8), 2.0)
+    assert once == len(TRACES) > 0
 
 
 def test_each_member_stops_on_its_own_and_holds_its_value():
-    record = gradient_flow(
-        TwoLayer(3, 5, 1, seed=1), EXACT, duration=30.0, scale=[1e-3, 0.3], loss_target=1e-6, save=31
-    )
-    slow, fast = record.stop_time.to_numpy()
-    assert fast < slow < 30.0
-    assert list(record.stop_reason.to_numpy()) == ["loss_target", "loss_target"]
-    for member, stop in enumerate((slow, fast)):
+    scales = np.geomspace(1e-3, 0.3, 8)
+    record = gradient_flow(network_of(1), TASK, duration=60.0, scale=scales, **STOPPING | {"loss_target": 1e-6})
+    stops = record.stop_time.to_numpy()
+    assert np.all(np.diff(stops) < 0)
+    assert stops[0] < 60.0
+    assert set(record.stop_reason.to_numpy()) == {"loss_target"}
+    for member, stop in enumerate(stops):
         after = record.loss.to_numpy()[member, record.time.to_numpy() > stop]
         assert np.all(after == after[0])
         assert 0 < after[0] < 1e-6
@@ -182,45 +199,44 @@ def test_each_member_stops_on_its_own_and_holds_its_value():
 
 def test_a_stationary_member_stops_and_another_runs_to_the_end():
     record = gradient_flow(
-        TwoLayer(3, 5, 1, seed=1), EXACT, duration=20.0, learning_rate=[1e-3, 1.0], stationarity=1e-5, save=11
+        network_of(1),
+        TASK,
+        duration=40.0,
+        learning_rate=[1e-3, *np.geomspace(0.8, 2.0, 7)],
+        **STOPPING | {"stationarity": 1e-5},
     )
-    assert list(record.stop_reason.to_numpy()) == ["duration", "stationarity"]
-    assert record.stop_time.to_numpy()[0] == 20.0
+    assert list(record.stop_reason.to_numpy()) == ["duration", *["stationarity"] * 7]
+    assert record.stop_time.to_numpy()[0] == 40.0
     # For ‖∇L‖ ≤ ε the loss of this well-conditioned problem is of order ε².
-    assert record.loss.to_numpy()[1, -1] < 1e-9
+    assert np.all(record.loss.to_numpy()[1:, -1] < 1e-9)
     assert np.all(np.isfinite(record.loss))
 
 
 def test_a_start_at_the_target_stays_there():
-    record = gradient_flow(TwoLayer(3, 5, 1), EXACT, duration=5.0, loss_target=1e6, save=3)
+    record = gradient_flow(network_of(0), TASK, duration=5.0, **STOPPING | {"loss_target": 1e6})
     assert float(record.stop_time) == 0.0
     assert np.ptp(record.loss.to_numpy()) == 0.0
 
 
 def test_statistics_are_recorded_with_their_dimensions():
-    record = gradient_flow(
-        DiagonalLinear(3),
-        EXACT,
-        duration=20.0,
-        scale=[0.01, 0.1],
-        save=[0.0, 5.0, 20.0],
-        statistics={"coefficient": (lambda network: network.coefficients, ["feature"])},
-    )
+    network, scales = network_of(0), np.geomspace(0.01, 0.1, 8)
+    record = gradient_flow(network, TASK, duration=60.0, scale=scales, **STOPPING | {"save": np.linspace(0, 60, 31)})
     assert record.coefficient.dims == ("scale", "time", "feature")
     assert list(record.feature.to_numpy()) == ["x1", "x2", "x3"]
-    # The default tolerance, and a residual of exp(−20·0.25·2) of the slowest mode at the end.
-    assert record.coefficient.to_numpy()[1, -1] == pytest.approx([1.0, -0.5, 0.25], abs=1e-2)
-    assert np.all(record.coefficient.to_numpy()[:, 0] == 0)
+    # The default tolerance, and what is left of the slowest mode at the end.
+    assert record.coefficient.to_numpy()[-1, -1] == pytest.approx([1.0, -0.5, 0.25], abs=1e-2)
+    start = network.first @ network.second[:, 0]
+    assert record.coefficient.to_numpy()[:, 0] == pytest.approx(np.outer(scales**2, start), rel=1e-12)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.slow), "float64"])
 def test_the_precision_of_the_weights_is_kept_and_no_setting_changes(dtype):
     before = jax.config.jax_enable_x64
-    network = jax.tree.map(lambda w: w.astype(dtype), TwoLayer(2, 4, 1))
-    record, end = gradient_flow(network, TASK, duration=1.0, save=3, return_networks=True)
+    network = jax.tree.map(lambda w: w.astype(dtype), network_of(0))
+    record, end = gradient_flow(network, TASK, duration=1.0, save=SAVE, return_networks=True)
     assert record.loss.dtype == end.first.dtype == dtype
     assert jax.config.jax_enable_x64 == before
-    assert jnp.ones(1).dtype == ("float64" if before else "float32")
+    assert np.asarray(jnp.ones(1)).dtype == ("float64" if before else "float32")
 
 
 def test_a_start_that_is_not_finite_is_named():
@@ -232,14 +248,14 @@ def test_a_start_that_is_not_finite_is_named():
 
 def test_a_singularity_is_reported_with_its_time():
     with pytest.raises(DivergenceError, match="step size underflowed") as caught:
-        gradient_flow(Singular(np.array(1.0)), singular_task(-1.0), duration=5.0)
+        gradient_flow([Singular(np.array(1.0))] * 2, singular_task(-1.0), duration=5.0)
     # w' = −(√w + 1)/(2√w) from w = 1 meets w = 0 after ∫₀¹ 4s²/(s + 1) ds, up to a step too small to take.
     assert caught.value.time == pytest.approx(2 * (2 * np.log(2) - 1), abs=1e-3)
 
 
 def test_too_few_steps_are_reported_with_a_remedy():
     with pytest.raises(DivergenceError, match=r"max_steps was reached \(3\).*raise max_steps"):
-        gradient_flow(TwoLayer(2, 4, 1), TASK, duration=100.0, max_steps=3)
+        gradient_flow(network_of(0), TASK, duration=100.0, max_steps=3)
 
 
 @pytest.mark.parametrize(
@@ -261,11 +277,11 @@ def test_too_few_steps_are_reported_with_a_remedy():
 )
 def test_bad_input_names_the_argument(options, argument):
     with pytest.raises(InputError) as caught:
-        gradient_flow(TwoLayer(2, 4, 1), TASK, **options)
+        gradient_flow(network_of(0), TASK, **options)
     assert caught.value.argument == argument
 
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_an_unknown_solver_is_refused():
     with pytest.raises(InputError, match="choose 'explicit', 'stabilised' or 'stiff'"):
-        gradient_flow(TwoLayer(2, 4, 1), TASK, duration=1.0, solver="magic")
+        gradient_flow(network_of(0), TASK, duration=1.0, solver="magic")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import diffrax
@@ -99,7 +98,7 @@ def settle(
 
     stops = [flat, lost, bent] if close else [flat, lost]
 
-    def run(begin: Array, start: Array, end: Array, solver: Any, tolerance: float, steps: int) -> tuple[Array, Array]:
+    def run(begin: Array, start: Array, end: Array, solver: Any, tolerance: float, steps: int) -> tuple[Array, ...]:
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(velocity),
             solver,
@@ -115,18 +114,17 @@ def settle(
         )
         assert solution.ts is not None
         assert solution.ys is not None
-        return solution.ts[-1], solution.ys[-1]
-
-    def stopped(time: Array, vector: Array) -> Array:
-        return functools.reduce(jnp.logical_or, [stop(0, vector, None) for stop in stops], time >= longest)
+        time = solution.ts[-1]
+        return time, solution.ys[-1], (solution.result == diffrax.RESULTS.event_occurred) | (time >= longest)
 
     start = jnp.zeros_like(longest), rows.ravel()
     if close:
-        end = run(*start, longest, diffrax.Tsit5(), _CLOSE[0], _EXPLICIT_STEPS)
+        *end, stopped = run(*start, longest, diffrax.Tsit5(), _CLOSE[0], _EXPLICIT_STEPS)
         # No time is left to those that have stopped.
-        left = jnp.where(stopped(*end), end[0], longest)
-        time, vector = run(*end, left, RungeKuttaLegendre(), _CLOSE[1], _STABILISED_STEPS)
+        left = jnp.where(stopped, end[0], longest)
+        time, vector, later = run(*end, left, RungeKuttaLegendre(), _CLOSE[1], _STABILISED_STEPS)
+        stopped |= later
     else:
-        time, vector = run(*start, longest, RungeKuttaLegendre(), _COARSE, _STABILISED_STEPS)
+        time, vector, stopped = run(*start, longest, RungeKuttaLegendre(), _COARSE, _STABILISED_STEPS)
     finished = flat(0, vector, None) | (time >= longest)
-    return Settled(vector.reshape(shape), loss(vector), descent(vector), finished, stopped(time, vector))
+    return Settled(vector.reshape(shape), loss(vector), descent(vector), finished, stopped)

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
+
 from dynascope.arguments import require
 from dynascope.protocols import SumOfNeurons
 
-__all__ = ["require_neurons"]
+__all__ = ["padded", "require_neurons"]
+
+_SIZES = (4, *(2 ** np.arange(4, 31)))  # numbers of active neurons for which programs are compiled
+
+
+def padded(rows: Float[np.ndarray, "active weights"], neurons: int) -> Float[np.ndarray, "filled weights"]:
+    """Active neurons, filled up with rows of zeros to one of a few sizes, so that few programs are compiled.
+
+    Args:
+        rows: Θ of the active neurons.
+        neurons: How many the network has, more than which are not needed.
+
+    Example:
+        >>> padded(np.ones((2, 3)), 20).shape, padded(np.ones((6, 3)), 20).shape, padded(np.ones((6, 3)), 10).shape
+        ((4, 3), (16, 3), (10, 3))
+    """
+    size = next(size for size in _SIZES if size >= len(rows))
+    missing = max(min(size, neurons) - len(rows), 0)
+    return np.pad(rows, ((0, missing), (0, 0)))
 
 
 def require_neurons(network: Any, *, exchangeable: bool = False) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from dynascope.alternating.cost_phase import settle
 from dynascope.alternating.events import Event, Jumps, listed
 from dynascope.alternating.lockstep import Call
-from dynascope.alternating.neurons import require_neurons
+from dynascope.alternating.neurons import padded, require_neurons
 from dynascope.alternating.saddle import Departure, rest
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
 from dynascope.arguments import require
@@ -26,7 +26,6 @@ __all__ = ["Alternation"]
 _DENSE = 500  # weights of active neurons up to which they are followed closely, and their Hessian is computed
 _ALIKE = 0.99  # correlation of outputs above which two neurons compute the same function
 _RETURNED = 1e-2  # share of the largest active norm below which a neuron is dormant again
-_SIZES = (4, *(2 ** np.arange(4, 31)))  # numbers of active neurons for which programs are compiled
 _LEAST_DROP = 10.0  # drops smaller than this, in units of the tolerance of levels, are no jumps
 _MOST_EVENTS = 10  # activations for each neuron after which to give up
 _PAUSE = 2.0  # e-folds that active neurons need at least to leave a saddle, if they are to be taken to rest there
@@ -266,13 +265,10 @@ class Alternation:
         return Call(_grown, own)
 
     def _gathered(self, members: np.ndarray) -> tuple[Any, Any]:
-        """The active rows, filled up with zeros to one of a few sizes so that few programs are compiled."""
+        """The active rows, of so many that few programs are compiled, and the places of the members among them."""
         if not getattr(self.network, "exchangeable", True):
             return self.active.copy(), members
-        size = next(size for size in _SIZES if size >= len(members))
-        rows = np.zeros((min(size, len(self.waiting)), self.active.shape[1]))
-        rows[: len(members)] = self.active[members]
-        return rows, np.arange(len(members))
+        return padded(self.active[members], len(self.waiting)), np.arange(len(members))
 
     def _rest(self, event: Event, members: np.ndarray) -> None:
         """Complete the cost phase, and note how the active neurons would leave a saddle by themselves."""

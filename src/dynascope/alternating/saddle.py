@@ -10,10 +10,12 @@ import numpy as np
 from jax import Array
 from scipy.optimize import root_scalar
 
+from dynascope.alternating.neurons import padded
 from dynascope.protocols import Average, SumOfNeurons
 
 __all__ = ["Departure", "rest"]
 
+_FILLED = 500  # weights up to which a Hessian may be larger than needed, so that few programs are compiled
 _LINEAR = 0.1  # share of the active weights up to which a deviation from a saddle grows as in the linear flow
 
 
@@ -98,7 +100,11 @@ def _floor(values: np.ndarray, slope: np.ndarray, size: float) -> float:
 
 def _spectrum(network: Any, average: Any, rows: np.ndarray, normalised: bool) -> tuple[Any, ...]:
     """Loss, gradient, and the eigenvalues and eigenvectors of R H R, where R² are the rates of the weights."""
-    loss, slope, curvature = (np.asarray(each) for each in _derivatives(network, average, rows))
+    present = slice(rows.size)
+    filled = padded(rows, len(network.neurons))
+    derivatives = _derivatives(network, average, filled if filled.size <= _FILLED else rows)
+    loss, slope, curvature = (np.asarray(each) for each in derivatives)
+    slope, curvature = slope[present], curvature[present, present]
     norms = np.linalg.norm(rows, axis=1)
     pace = np.where(norms > 0, np.where(norms > 0, norms, 1) ** (2 - network.degree if normalised else 0), 0)
     root = np.repeat(np.sqrt(pace), rows.shape[1])
