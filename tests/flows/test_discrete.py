@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 
 import equinox as eqx
 import jax
@@ -8,17 +9,34 @@ import optax
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
 
 from dynascope.errors import DivergenceError, InputError
-from dynascope.flows import descend, gradient_flow
+from dynascope.flows import descend
 from dynascope.flows.discrete import _train
 from dynascope.flows.objective import Objective
-from dynascope.networks import MLP, DeepLinear, TwoLayer
+from dynascope.networks import DeepLinear, TwoLayer
 from dynascope.tasks import SparseParity, Task
 from dynascope.tasks.stream import Stream
 
 TASK = Task([[1.0, 0.5], [-0.3, 2.0], [0.7, -1.1], [0.2, 0.4]], [[1.0], [-0.5], [0.8], [0.1]], name="four points")
 NETWORK = TwoLayer(2, 4, 1, seed=1)
+RATES = np.linspace(0.05, 0.1, 8)
+TRACES = []
+
+
+def squared_rows(network):
+    TRACES.append(1)
+    return jnp.sum(network.first**2, axis=1)
+
+
+def recorded(steps):
+    """Equally spaced steps, as many in most runs, so that few programs are compiled; as few are ensembles of eight."""
+    return {"steps": steps, "record_steps": np.linspace(0, steps, 21).astype(int)}
+
+
+# Runs on batches, alone and in an ensemble.
+BATCHED = {"batch_size": 2, "statistics": {"norm": (squared_rows, ["feature"])}}
 
 
 def loss_of(first, second, task=TASK):
@@ -37,9 +55,7 @@ def test_steps_are_those_written_by_hand():
     for _ in range(20):
         first, second = one_step(first, second, 0.1)
         losses.append(loss_of(first, second))
-    record, end = descend(
-        NETWORK, TASK, steps=20, learning_rate=0.1, scale=0.5, record_steps=range(21), return_networks=True
-    )
+    record, end = descend(NETWORK, TASK, learning_rate=0.1, scale=0.5, return_networks=True, **recorded(20))
     # The same arithmetic in another order.
     assert record.loss.to_numpy() == pytest.approx(losses, abs=1e-13)
     assert end.first == pytest.approx(first, abs=1e-13)
@@ -57,37 +73,34 @@ def test_one_layer_is_a_power_of_the_input_moment():
 
 
 def test_halving_the_rate_halves_the_distance_to_the_flow():
-    flow = gradient_flow(NETWORK, TASK, duration=2.0, save=[1.0, 2.0], relative_tolerance=1e-9).loss.to_numpy()
+    def velocity(_, weights):
+        first, second = weights[:8].reshape(2, 4), weights[8:, None]
+        ahead = one_step(first, second, 1.0)
+        return np.concatenate([(ahead[0] - first).ravel(), (ahead[1] - second).ravel()])
+
+    start = np.concatenate([NETWORK.first.ravel(), NETWORK.second.ravel()])
+    path = solve_ivp(velocity, (0, 2), start, "DOP853", np.linspace(0, 2, 21), rtol=1e-9, atol=1e-12).y.T
+    flow = [loss_of(weights[:8].reshape(2, 4), weights[8:, None]) for weights in path]
     errors = []
     for rate in (0.02, 0.01, 0.005):
-        recorded = [round(1 / rate), round(2 / rate)]
-        run = descend(NETWORK, TASK, steps=recorded[1], learning_rate=rate, record_steps=recorded)
-        errors.append(np.abs(run.loss.to_numpy() - flow).max())
+        run = descend(NETWORK, TASK, learning_rate=rate, **recorded(round(2 / rate)))
+        errors.append(np.abs(run.loss.to_numpy() - flow)[[10, 20]].max())
     # First order, up to a second-order part that is smaller by the rate.
     assert errors[0] / errors[1] == pytest.approx(2, abs=0.1)
     assert errors[1] / errors[2] == pytest.approx(2, abs=0.05)
 
 
 def test_members_of_an_ensemble_equal_single_runs():
-    networks = [TwoLayer(2, 4, 1, activation="relu", seed=seed) for seed in range(5)]
-    rates = [0.02, 0.05, 0.1]
-    record, ends = descend(
-        networks, TASK, steps=200, learning_rate=rates, scale=[0.5, 1.0], batch_size=2, return_networks=True
-    )
+    networks = [TwoLayer(2, 4, 1, seed=seed) for seed in range(2)]
+    rates = [0.02, 0.1]
+    options = {**recorded(200), **BATCHED, "return_networks": True}
+    record, ends = descend(networks, TASK, learning_rate=rates, scale=[0.5, 1.0], **options)
     assert record.loss.dims == ("seed", "scale", "learning_rate", "step")
     assert record.time.dims == ("learning_rate", "step")
-    assert ends.first.shape == (5, 2, 3, 2, 4)
-    for place in [(0, 0, 0), (2, 1, 1), (4, 0, 2), (4, 1, 2)]:
+    assert ends.first.shape == (2, 2, 2, 2, 4)
+    for place in [(0, 0, 0), (1, 1, 0), (1, 0, 1), (0, 1, 1)]:
         seed, scale, rate = place
-        single, end = descend(
-            networks[seed],
-            TASK,
-            steps=200,
-            learning_rate=rates[rate],
-            scale=[0.5, 1.0][scale],
-            batch_size=2,
-            return_networks=True,
-        )
+        single, end = descend(networks[seed], TASK, learning_rate=rates[rate], scale=[0.5, 1.0][scale], **options)
         # The same steps with sums in another order: rounding, multiplied over 200 steps.
         assert record.loss.to_numpy()[place] == pytest.approx(single.loss.to_numpy(), abs=1e-10)
         assert ends.first[place] == pytest.approx(end.first, abs=1e-10)
@@ -95,15 +108,15 @@ def test_members_of_an_ensemble_equal_single_runs():
 
 
 def test_a_batch_of_all_samples_is_the_full_batch():
-    full = descend(NETWORK, TASK, steps=50, learning_rate=0.1)
-    shuffled = descend(NETWORK, TASK, steps=50, learning_rate=0.1, batch_size=4)
+    full = descend(NETWORK, TASK, learning_rate=0.1, **recorded(60))
+    shuffled = descend(NETWORK, TASK, learning_rate=0.1, batch_size=4, **recorded(60))
     # The samples are summed in another order.
     assert shuffled.loss.to_numpy() == pytest.approx(full.loss.to_numpy(), abs=1e-12)
 
 
-@pytest.mark.parametrize("batch_size", [None, 2])
-def test_micro_batches_do_not_change_the_steps(batch_size):
-    options = {"steps": 30, "learning_rate": [0.05, 0.1], "batch_size": batch_size}
+@pytest.mark.parametrize("options", [{"learning_rate": 0.1}, {"learning_rate": RATES, **BATCHED}])
+def test_micro_batches_do_not_change_the_steps(options):
+    options = options | recorded(40)
     whole = descend(NETWORK, TASK, **options)
     parts = descend(NETWORK, TASK, micro_batch_size=1, **options)
     # The samples are summed in another order.
@@ -119,18 +132,16 @@ def test_an_epoch_sees_every_sample_once():
             return jnp.sqrt(1e3 + self.w * x)
 
     samples = np.array([[1.0], [2.0], [4.0], [8.0]])
-    task = Task(samples, np.zeros((4, 1)))
-    ends = [
-        descend(Sum(np.array(0.0)), task, steps=steps, learning_rate=1.0, batch_size=1, return_networks=True)[1].w
-        for steps in (1, 2, 3, 4, 8)
-    ]
+    task, network = Task(samples, np.zeros((4, 1))), Sum(np.array(0.0))
+    options = {"learning_rate": 1.0, "batch_size": 1, "return_networks": True}
+    ends = [descend(network, task, steps=steps, record_steps=[0, steps], **options)[1].w for steps in (1, 2, 3, 4, 8)]
     moves = -2 * np.diff([0.0, *ends])
     assert sorted(moves[:4]) == pytest.approx([1, 2, 4, 8], rel=1e-12)
     assert moves[4] == pytest.approx(15, rel=1e-12)
 
 
 def test_other_seeds_draw_other_batches():
-    runs = [descend(NETWORK, TASK, steps=30, learning_rate=0.1, batch_size=1, seed=seed) for seed in (0, 0, 1)]
+    runs = [descend(NETWORK, TASK, learning_rate=0.1, seed=seed, **recorded(40), **BATCHED) for seed in (0, 0, 1)]
     assert np.array_equal(runs[0].loss, runs[1].loss)
     assert not np.allclose(runs[0].loss, runs[2].loss)
 
@@ -139,13 +150,19 @@ def test_an_optax_optimizer_takes_its_own_steps():
     record, end = descend(
         NETWORK, TASK, steps=10, learning_rate=[0.01, 0.1], optimizer=optax.adam, return_networks=True
     )
-    weights = (jnp.asarray(NETWORK.first, jnp.float32), jnp.asarray(NETWORK.second, jnp.float32))
     adam = optax.adam(0.1)
-    state = adam.init(weights)
-    for _ in range(10):
-        gradient = jax.grad(lambda w: jnp.sum((TASK.inputs @ w[0] @ w[1] - TASK.targets) ** 2) / 8)(weights)
-        updates, state = adam.update(gradient, state)
-        weights = optax.apply_updates(weights, updates)
+
+    @jax.jit
+    def ten_steps(weights):
+        def step(_, carry):
+            weights, state = carry
+            gradient = jax.grad(lambda w: jnp.sum((TASK.inputs @ w[0] @ w[1] - TASK.targets) ** 2) / 8)(weights)
+            updates, state = adam.update(gradient, state)
+            return optax.apply_updates(weights, updates), state
+
+        return jax.lax.fori_loop(0, 10, step, (weights, adam.init(weights)))[0]
+
+    weights = ten_steps((NETWORK.first.astype(np.float32), NETWORK.second.astype(np.float32)))
     # The loop outside is in float32.
     assert end.first[1] == pytest.approx(np.asarray(weights[0]), abs=1e-4)
     assert record.attrs["optimizer"] == "adam"
@@ -166,35 +183,17 @@ def test_recorded_steps_are_spread_logarithmically_and_hold_both_ends():
 
 
 def test_a_run_goes_on_after_the_last_recorded_step():
-    options = {"steps": 40, "learning_rate": 0.05, "return_networks": True}
-    _, early = descend(NETWORK, TASK, record_steps=[0, 10], **options)
-    _, whole = descend(NETWORK, TASK, record_steps=[0, 40], **options)
+    options = {"learning_rate": 0.05, "return_networks": True}
+    _, early = descend(NETWORK, TASK, steps=40, record_steps=range(21), **options)
+    _, whole = descend(NETWORK, TASK, **recorded(40), **options)
     assert np.array_equal(early.first, whole.first)
 
 
 def test_a_second_call_does_not_compile_again():
-    traces = []
-
-    def counted(network):
-        traces.append(1)
-        return jnp.sum(network.first**2, axis=1)
-
-    def run(rates, steps, seed):
-        return descend(
-            NETWORK,
-            TASK,
-            steps=steps,
-            learning_rate=rates,
-            record_steps=[0, steps // 2, steps],
-            batch_size=2,
-            seed=seed,
-            statistics={"norm": (counted, ["feature"])},
-        )
-
-    record = run([0.1, 0.2], 10, seed=0)
-    once = len(traces)
-    run([0.3, 0.4], 50, seed=1)
-    assert once == len(traces) > 0
+    record = descend(NETWORK, TASK, learning_rate=RATES, seed=0, **recorded(20), **BATCHED)
+    once = len(TRACES)
+    descend(NETWORK, TASK, learning_rate=2 * RATES, seed=1, **recorded(60), **BATCHED)
+    assert once == len(TRACES) > 0
     assert record.norm.dims == ("learning_rate", "step", "feature")
 
 
@@ -202,7 +201,7 @@ def test_a_second_call_does_not_compile_again():
 def test_the_precision_of_the_weights_is_kept_and_no_setting_changes(dtype):
     before = jax.config.jax_enable_x64
     network = jax.tree.map(lambda w: w.astype(dtype), NETWORK)
-    record, end = descend(network, TASK, steps=10, learning_rate=0.1, batch_size=3, return_networks=True)
+    record, end = descend(network, TASK, learning_rate=0.1, return_networks=True, **recorded(20), **BATCHED)
     assert record.loss.dtype == end.first.dtype == dtype
     assert jax.config.jax_enable_x64 == before
 
@@ -223,7 +222,8 @@ def test_an_explosion_is_noticed_before_it_leaves_the_finite_numbers():
 
     task = Task([[1.0], [1.0]], [[1.0], [1.0]])
     # The distance to the solution is multiplied by 1 − 3 = −2, and the loss by 4, in each step.
-    assert descend(Line(np.array(0.0)), task, steps=10, learning_rate=3.0).loss[-1] == pytest.approx(4.0**10 / 2)
+    record = descend(Line(np.array(0.0)), task, steps=10, learning_rate=3.0, record_steps=[0, 5, 10])
+    assert record.loss[-1] == pytest.approx(4.0**10 / 2)
     with pytest.raises(DivergenceError, match="exploded by step 20"):
         descend(Line(np.array(0.0)), task, steps=20, learning_rate=3.0, record_steps=[0, 10, 20])
 
@@ -243,20 +243,31 @@ class Doubling(Stream):
         return inputs, 2 * inputs[:, :1]
 
 
-def parity_network(parity, seed=0):
-    return MLP((parity.input_dimension, 6, 1), seed=seed)
+DOUBLING = Doubling()
+
+
+def parity_network(seed=0):
+    return TwoLayer(PARITY.input_dimension, 4, 1, seed=seed)
 
 
 def skill_strength(network):
     return PARITY.skill_strength(network).strength
 
 
+STREAMED = {"batch_size": 8, "statistics": {"skill_strength": (skill_strength, ["skill"])}}
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def sampled(step, seed):
+    return PARITY.sample(jax.random.fold_in(jax.random.key(seed), step), 8)
+
+
 def test_every_step_on_a_stream_is_on_fresh_samples():
-    network = TwoLayer(6, 4, 1, seed=1)
-    end = descend(network, PARITY, steps=5, learning_rate=0.1, batch_size=8, seed=7, return_networks=True)[1]
+    network, options = parity_network(1), {"record_steps": [0, 2, 5], "return_networks": True, **STREAMED}
+    end = descend(network, PARITY, steps=5, learning_rate=0.1, seed=7, **options)[1]
     first, second = network.first, network.second
     with jax.enable_x64(True):
-        batches = [PARITY.sample(jax.random.fold_in(jax.random.key(7), step), 8) for step in range(5)]
+        batches = jax.device_get([sampled(step, 7) for step in range(5)])
     for inputs, targets, _ in batches:
         inputs = np.asarray(inputs)
         residual = (inputs @ first @ second - np.asarray(targets)) / 8
@@ -269,8 +280,8 @@ def test_every_step_on_a_stream_is_on_fresh_samples():
 
 def test_the_loss_of_any_other_stream_is_estimated_from_fresh_samples():
     network = DeepLinear((2, 1), seed=3)
-    options = {"steps": 1, "learning_rate": 1e-9, "batch_size": 1, "record_steps": [0, 1]}
-    record = descend(network, Doubling(), **options)
+    options = {"steps": 1, "learning_rate": 1e-9, "batch_size": 1000, "record_steps": [0, 1]}
+    record = descend(network, DOUBLING, **options)
     missed = np.sum((np.asarray(network.weights[0][:, 0]) - [2.0, 0.0]) ** 2)
     # The loss of a sample is ½ missed · χ² with one degree of freedom, so of standard deviation missed/√2; five errors.
     assert record.loss.to_numpy() == pytest.approx(missed / 2, abs=5 * missed / np.sqrt(2 * 20_000))
@@ -280,18 +291,11 @@ def test_the_loss_of_any_other_stream_is_estimated_from_fresh_samples():
 
 
 def test_members_on_a_stream_see_the_same_samples_as_single_runs_and_have_their_exact_loss():
-    networks = [parity_network(PARITY, seed) for seed in range(3)]
-    options = {
-        "steps": 40,
-        "batch_size": 8,
-        "record_steps": [0, 20, 40],
-        "statistics": {"skill_strength": (skill_strength, ["skill"])},
-        "seed": 3,
-    }
+    networks = [parity_network(seed) for seed in range(3)]
+    options = {"steps": 40, "record_steps": [0, 20, 40], "seed": 3, **STREAMED}
     record = descend(networks, PARITY, learning_rate=[0.05, 0.1], **options)
     inputs, targets, _, weights = PARITY.population()
-    with jax.enable_x64(True):
-        missed = np.asarray(networks[1](inputs)) - targets
+    missed = inputs @ networks[1].first @ networks[1].second - targets
     # Of so few bits the loss is exact.
     assert float(record.loss[1, 0, 0]) == pytest.approx(weights @ missed[:, 0] ** 2 / 2, rel=1e-12)
     assert (record.attrs["loss_over"], record.attrs["task"]) == ("the whole distribution", "sparse parity")
@@ -304,17 +308,17 @@ def test_members_on_a_stream_see_the_same_samples_as_single_runs_and_have_their_
 
 
 def test_a_stream_takes_the_same_program_and_memory_for_any_number_of_steps():
-    stream, network, batch = Doubling(), DeepLinear((2, 1), seed=3), 1000
+    network, batch = DeepLinear((2, 1), seed=3), 1000
 
     def run(steps):
-        options = {"learning_rate": 0.01, "batch_size": batch, "record_steps": [0, steps // 2, steps]}
+        options = {"learning_rate": 0.01, "batch_size": batch, "record_steps": [0, steps]}
         # An equal stream, as another instance.
-        return descend(network, dataclasses.replace(stream), steps=steps, **options)
+        return descend(network, dataclasses.replace(DOUBLING), steps=steps, **options)
 
     run(100)
-    once = len(stream.traced)
+    once = len(DOUBLING.traced)
     run(1000)
-    assert once == len(stream.traced) > 0
+    assert once == len(DOUBLING.traced) > 0
 
     weights, frame = eqx.partition(DeepLinear((PARITY.input_dimension, 1), seed=3), eqx.is_inexact_array)
     with jax.enable_x64(True):
@@ -326,17 +330,20 @@ def test_a_stream_takes_the_same_program_and_memory_for_any_number_of_steps():
 
 
 def test_a_stream_is_drawn_in_the_precision_of_the_weights():
-    network = jax.tree.map(lambda w: w.astype(np.float32), parity_network(PARITY))
+    network = jax.tree.map(lambda w: w.astype(np.float32), parity_network())
     record, end = descend(network, PARITY, steps=3, learning_rate=0.1, batch_size=4, return_networks=True)
-    assert record.loss.dtype == end.weights[0].dtype == np.float32
+    assert record.loss.dtype == end.first.dtype == np.float32
 
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_sizes_may_be_numbers_of_numpy():
-    sizes = {"batch_size": np.int64(4), "micro_batch_size": np.int64(2)}
-    for task, network in ((TASK, NETWORK), (PARITY, parity_network(PARITY))):
+    sizes = {"batch_size": np.int64(2), "micro_batch_size": np.int64(1)}
+    for task, network, options in (
+        (TASK, NETWORK, {"learning_rate": RATES, **BATCHED, **recorded(20)}),
+        (PARITY, parity_network(), {"learning_rate": 0.1, "steps": 3}),
+    ):
         plain, other = (
-            descend(network, task, steps=3, learning_rate=0.1, **each)
+            descend(network, task, **options | each)
             for each in (sizes, {name: int(size) for name, size in sizes.items()})
         )
         np.testing.assert_array_equal(plain["loss"], other["loss"])
@@ -359,7 +366,7 @@ def test_a_stream_that_cannot_be_hashed_is_refused():
 @pytest.mark.parametrize("batch_size", [None, 0])
 def test_a_stream_needs_a_whole_number_of_samples_in_a_step(batch_size):
     with pytest.raises(InputError, match="fresh samples") as caught:
-        descend(parity_network(PARITY), PARITY, steps=10, learning_rate=0.1, batch_size=batch_size)
+        descend(parity_network(), PARITY, steps=10, learning_rate=0.1, batch_size=batch_size)
     assert caught.value.argument == "batch_size"
 
 
@@ -367,7 +374,7 @@ def test_a_stream_needs_a_whole_number_of_samples_in_a_step(batch_size):
 @settings(max_examples=12)
 def test_small_steps_never_increase_the_loss(seed, rate):
     network = TwoLayer(2, 4, 1, seed=seed)
-    loss = descend(network, TASK, steps=100, learning_rate=rate, scale=0.7).loss.to_numpy()
+    loss = descend(network, TASK, learning_rate=rate, scale=0.7, **recorded(100)).loss.to_numpy()
     assert np.all(np.diff(loss) <= 1e-15)
 
 

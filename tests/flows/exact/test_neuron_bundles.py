@@ -28,7 +28,7 @@ def random_task(seed, inputs=3, outputs=2):
     return Task(x, x @ draw.normal(size=(inputs, outputs)) + 0.2 * draw.normal(size=(20, outputs)))
 
 
-def random_start(seed, width=4, inputs=3, outputs=2):
+def random_start(seed, width=5, inputs=3, outputs=2):
     draw = np.random.default_rng(seed)
     return draw.normal(size=(inputs, width)) / 2, draw.normal(size=(width, outputs)) / 2
 
@@ -62,10 +62,9 @@ def test_agrees_with_direct_integration_of_the_weights(scale, seed):
     times = np.linspace(0, 25, 200)
     curve = linear_flow(task, *start, scale=scale, duration=25.0)
     # Linear interpolation between 4000 points; the solver itself is within 1e-8.
-    np.testing.assert_allclose(
-        loss_at(curve, times), integrated_losses(task, *start, scale, times), rtol=0, atol=2e-4 * task.target_power
-    )
-    np.testing.assert_allclose(curve["loss"][-1], integrated_losses(task, *start, scale, times)[-1], rtol=1e-8)
+    integrated = integrated_losses(task, *start, scale, times)
+    np.testing.assert_allclose(loss_at(curve, times), integrated, rtol=0, atol=2e-4 * task.target_power)
+    np.testing.assert_allclose(curve["loss"][-1], integrated[-1], rtol=1e-8)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +97,7 @@ def test_modes_end_at_least_squares(curve):
 
 
 def test_rotating_neurons_changes_nothing(curve):
-    turn, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))
+    turn, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
     first, second = random_start(0)
     turned = linear_flow(random_task(0), first @ turn, turn.T @ second, scale=1e-6, duration=40.0)
     times = np.linspace(0, 40, 300)
@@ -114,7 +113,7 @@ def test_unlearnable_directions_of_the_input_change_nothing(curve):
     draw = np.random.default_rng(2)
     turn, _ = np.linalg.qr(draw.normal(size=(5, 5)))
     wider = Task(np.pad(task.inputs, ((0, 0), (0, 2))) @ turn, task.targets)
-    start = turn.T @ np.vstack([first, draw.normal(size=(2, 4))])
+    start = turn.T @ np.vstack([first, draw.normal(size=(2, 5))])
     same = linear_flow(wider, start, second, scale=1e-6, duration=40.0)
     times = np.linspace(0, 40, 300)
     np.testing.assert_allclose(loss_at(same, times), loss_at(curve, times), rtol=0, atol=1e-4 * float(curve["loss"][0]))
@@ -145,16 +144,20 @@ def test_rank_is_bounded_by_the_width(width):
 def test_copies_of_a_neuron_and_dead_neurons_add_no_rank():
     task, (first, second) = random_task(3), random_start(3, 1)
     alone = linear_flow(task, first, second, scale=2e-6, duration=30.0)
-    copies = linear_flow(task, np.repeat(first, 4, 1), np.repeat(second, 4, 0), scale=1e-6, duration=30.0)
+    copies = linear_flow(task, np.repeat(first, 5, 1), np.repeat(second, 5, 0), scale=1e-6, duration=30.0)
     padded = linear_flow(
-        task, np.pad(first, ((0, 0), (0, 3))), np.pad(second, ((0, 3), (0, 0))), scale=2e-6, duration=30.0
+        task, np.pad(first, ((0, 0), (0, 4))), np.pad(second, ((0, 4), (0, 0))), scale=2e-6, duration=30.0
     )
     for other in (copies, padded):
         np.testing.assert_allclose(other["loss"][-1], alone["loss"][-1], rtol=1e-9)
 
 
 def second_moment(directions, log_norms):
-    return (directions * jnp.exp(2 * log_norms)) @ directions.T
+    return (directions * np.exp(2 * log_norms)) @ directions.T
+
+
+def orthogonal(directions, log_norms):
+    return jax.device_get(orthogonal_bundles((jnp.asarray(directions), jnp.asarray(log_norms))))
 
 
 @settings(max_examples=12, deadline=None)
@@ -162,8 +165,8 @@ def second_moment(directions, log_norms):
 def test_bundles_become_orthogonal_without_changing_the_function(seed, spread):
     draw = np.random.default_rng(seed)
     directions = draw.normal(size=(6, 4))
-    bundles = jnp.asarray(directions / np.linalg.norm(directions, axis=0)), jnp.asarray(-spread * draw.uniform(size=4))
-    turned, log_norms = orthogonal_bundles(bundles)
+    bundles = directions / np.linalg.norm(directions, axis=0), -spread * draw.uniform(size=4)
+    turned, log_norms = orthogonal(*bundles)
     np.testing.assert_allclose(turned.T @ turned, np.eye(4), atol=1e-12)
     before = second_moment(*bundles)
     np.testing.assert_allclose(second_moment(turned, log_norms), before, rtol=0, atol=1e-13 * float(before.max()))
@@ -176,16 +179,15 @@ def test_volume_of_bundles_is_kept_where_their_norms_underflow(seed):
     directions = draw.normal(size=(6, 4))
     directions /= np.linalg.norm(directions, axis=0)
     log_norms = np.array([-900.0, 0.0, -300.0, -600.0])
-    _, turned = orthogonal_bundles((jnp.asarray(directions), jnp.asarray(log_norms)))
+    _, turned = orthogonal(directions, log_norms)
     log_volume = np.linalg.slogdet(directions.T @ directions)[1] / 2 + log_norms.sum()
     np.testing.assert_allclose(turned.sum(), log_volume, rtol=1e-12)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 6])
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_copies_stay_finite(count):
-    bundles = jnp.ones((2, count)) / jnp.sqrt(2), jnp.zeros(count)
-    directions, log_norms = orthogonal_bundles(bundles)
-    np.testing.assert_allclose(second_moment(directions, log_norms), count / 2 * np.ones((2, 2)), rtol=1e-12)
+    directions, log_norms = orthogonal(np.ones((6, count)) / np.sqrt(6), np.zeros(count))
+    np.testing.assert_allclose(second_moment(directions, log_norms), count / 6 * np.ones((6, 6)), rtol=1e-12)
 
 
 def test_bad_arguments_are_named():
@@ -200,9 +202,9 @@ def test_bad_arguments_are_named():
     assert attempt(duration=-1.0) == "duration"
     assert attempt(points=0) == "points"
     assert attempt(tolerance=0.0) == "tolerance"
-    assert attempt(first=np.ones((5, 4))) == "first"
-    assert attempt(second=np.ones((4, 5))) == "second"
-    assert attempt(first=np.full((3, 4), np.nan)) == "first"
-    assert attempt(first=np.zeros((3, 4)), second=np.zeros((4, 2))) == "first"
+    assert attempt(first=np.ones((5, 5))) == "first"
+    assert attempt(second=np.ones((5, 5))) == "second"
+    assert attempt(first=np.full((3, 5), np.nan)) == "first"
+    assert attempt(first=np.zeros((3, 5)), second=np.zeros((5, 2))) == "first"
     assert attempt(task=Task(np.eye(3), np.zeros((3, 2)))) == "task"
     assert attempt(task=Task(np.zeros((3, 3)), np.ones((3, 2)))) == "task"

@@ -98,9 +98,9 @@ def test_record_covers_the_run_and_says_what_it_is(curve):
 
 def test_interpolation_selects_few_inputs():
     # Of all β with x β = y, small initialisation finds the one of smallest ℓ1 norm, here with a single entry.
-    task = Task([[1.0, 0.8, 0.3], [0.5, 0.7, -0.4]], [[2.0], [1.0]])
+    task = Task([[1.0, 0.8, 0.3, 0.2], [0.5, 0.7, -0.4, 0.1]], [[2.0], [1.0]])
     run = diagonal_flow(task, scale=1e-40, duration=2000.0)
-    np.testing.assert_allclose(run["coefficient"][-1], [2.0, 0.0, 0.0], atol=1e-6)
+    np.testing.assert_allclose(run["coefficient"][-1], [2.0, 0.0, 0.0, 0.0], atol=1e-6)
 
 
 def test_bad_arguments_are_named():

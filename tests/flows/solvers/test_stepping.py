@@ -16,26 +16,27 @@ def _float64():
         yield
 
 
-def decay(_, state, rate):
-    return -rate * state
+def decay(_, state, arguments):
+    """Decay at a rate if the power is one; −state² if it is two."""
+    return -arguments["rate"] * state ** arguments["power"]
 
 
-def statistics(time, state, rate):
-    return {"loss": state**2 / 2, "descent_rate": rate * state**2, "seen": jnp.stack([state, time])}
+def statistics(time, state, arguments):
+    return {"loss": state**2 / 2, "descent_rate": arguments["rate"] * state**2, "seen": jnp.stack([state, time])}
 
 
 def unchanged(state):
     return state
 
 
-def followed(field=decay, renewed=unchanged, *, duration=5.0, restart_every=8, longest_step=0.1, tolerance=1e-10):
+def followed(renewed=unchanged, *, rate=2.0, power=1.0, restart_every=8, longest_step=0.1, tolerance=1e-10):
     return follow(
-        field,
+        decay,
         statistics,
         renewed,
-        jnp.asarray(1.0),
-        jnp.asarray(2.0),
-        duration=duration,
+        np.asarray(1.0),
+        {"rate": np.asarray(rate), "power": np.asarray(power)},
+        duration=5.0,
         longest_step=longest_step,
         restart_every=restart_every,
         tolerance=tolerance,
@@ -66,7 +67,7 @@ def test_shorter_tolerances_take_more_steps():
 def test_divergence_tells_the_time():
     # y' = y² from 1 leaves the finite numbers at time 1.
     with pytest.raises(DivergenceError, match="could not be continued") as caught:
-        followed(lambda _, state, rate: state**2)
+        followed(rate=-1.0, power=2.0)
     assert caught.value.time == pytest.approx(1, abs=0.01)
 
 
