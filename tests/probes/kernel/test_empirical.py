@@ -126,7 +126,8 @@ def test_equinox_modules_and_scalar_outputs_are_understood():
     network = MLP((3, 6, 2), activation="tanh", parametrisation="ntk", seed=3)
     expected = dense_stack_kernel(X, network.weights, network.biases, activation="tanh", parametrisation="ntk")
     same(kernel(network, apply=lambda network, x: network(x)).values, expected.values)
-    line = eqx.tree_at(lambda layer: layer.weight, eqx.nn.Linear(3, "scalar", key=jax.random.key(0)), np.ones((1, 3)))
+    shapes = eqx.filter_eval_shape(lambda: eqx.nn.Linear(3, "scalar", key=jax.random.key(0)))
+    line = eqx.tree_at(lambda layer: (layer.weight, layer.bias), shapes, (np.ones((1, 3)), np.ones(1)))
     found = kernel(line, apply=lambda line, x: jax.vmap(line)(x))
     same(found.values, (X @ X.T + 1)[:, None, :, None])
 

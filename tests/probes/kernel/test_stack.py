@@ -52,10 +52,13 @@ def test_every_library_and_jax_itself_give_the_same_numbers(activation, parametr
     x, other = det((4, 3), 0.7), det((2, 3), 0.9)
     options = {"activation": activation, "parametrisation": parametrisation, "rates": [0.5, 1.0, 2.0]}
     expected = dense_stack_kernel(x, weights, biases, other, **options).values
+
+    def values(x, weights, biases, other):
+        return dense_stack_kernel(x, weights, biases, other, **options).values
+
+    arrays = x, weights, biases, other
     with jax.enable_x64(True):
-        for convert in (jnp.asarray, torch.from_numpy):
-            arrays = [[convert(each) for each in group] for group in (weights, biases)]
-            found = dense_stack_kernel(convert(x), *arrays, convert(other), **options).values
+        for found in (jax.jit(values)(*arrays), values(*jax.tree.map(torch.from_numpy, arrays))):
             np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-10, atol=1e-10)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -81,16 +82,19 @@ CASES = {
 }
 
 
+@eqx.filter_jit
+def kernels(params, x, apply, algorithms):
+    """By each algorithm; in one program, since operations one at a time would each be compiled."""
+    return [neural_tangent_kernel(apply, params, x, algorithm=algorithm).values for algorithm in algorithms]
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_any_function_has_the_kernel_of_its_jacobians(case):
     apply, params, x, dense = CASES[case]
     with jax.enable_x64(True):
         model, arrays = split(apply, params)
         assert {use.parameter for use in dense_uses(model, arrays, x[0])} == dense
-        found, expected = (
-            neural_tangent_kernel(apply, params, x, algorithm=algorithm).values
-            for algorithm in ("structured", "jacobian")
-        )
+        found, expected = kernels(params, x, apply, ("structured", "jacobian"))
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.max(np.abs(expected)))
 
 
@@ -101,10 +105,7 @@ def test_convolutional_networks_are_products_but_for_their_biases():
         model, arrays = split(call, network)
         matrices = {i for i, each in enumerate(arrays[0]) if each.ndim > 1}
         assert {use.parameter for use in dense_uses(model, arrays, x[0])} == matrices
-        found, expected = (
-            neural_tangent_kernel(call, network, x, algorithm=algorithm).values
-            for algorithm in ("structured", "layerwise")
-        )
+        found, expected = kernels(network, x, call, ("structured", "layerwise"))
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.max(np.abs(expected)))
 
 
