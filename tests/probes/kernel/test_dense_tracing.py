@@ -44,7 +44,8 @@ def test_signals_are_the_derivatives_by_what_the_layers_give():
     x = np.random.default_rng(2).normal(size=4)
     with jax.enable_x64(True):
         model, arrays = split(deep, (W, V))
-        layers, others = layer_signals(model, dense_uses(model, arrays, x), arrays, x)
+        uses = dense_uses(model, arrays, x)
+        layers, others = jax.jit(lambda arrays, x: layer_signals(model, uses, arrays, x))(arrays, x)
     hidden = np.tanh(x @ W)
     np.testing.assert_allclose(layers[0][0], x[None], rtol=1e-14)
     np.testing.assert_allclose(layers[1][0], hidden[None], rtol=1e-14)
