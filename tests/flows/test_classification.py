@@ -14,6 +14,8 @@ DRAW = np.random.default_rng(0)
 X = DRAW.normal(size=(24, 5)).astype(np.float32)
 Y = DRAW.integers(3, size=24)
 ONE_HOT = np.eye(3)[Y]
+OTHER = np.random.default_rng(1)
+OTHER_X, OTHER_Y = OTHER.normal(size=(24, 5)).astype(np.float32), OTHER.integers(3, size=24)
 LINEAR = MLP((5, 3), seed=1)
 
 
@@ -126,13 +128,13 @@ def test_running_statistics_follow_the_data_and_do_not_decay():
 
 
 def test_test_images_are_measured_and_never_trained_on():
-    options = {"epochs": 2, "learning_rate": 0.1, "batch_size": 8}
-    alone, network = train_classifier(LINEAR, X[:16], Y[:16], **options)
-    both, same = train_classifier(LINEAR, X[:16], Y[:16], test_images=X[16:], test_labels=Y[16:], **options)
+    options = {"epochs": 2, "learning_rate": 0.1, "batch_size": 4}
+    alone, network = train_classifier(LINEAR, X, Y, **options)
+    both, same = train_classifier(LINEAR, X, Y, test_images=OTHER_X, test_labels=OTHER_Y, **options)
     np.testing.assert_array_equal(network.weights[0], same.weights[0])
     np.testing.assert_array_equal(alone.loss, both.loss)
-    outputs = X[16:] @ network.weights[0] + network.biases[0]
-    assert both.test_accuracy[-1] == pytest.approx(np.mean(outputs.argmax(axis=1) == Y[16:]))
+    outputs = OTHER_X @ network.weights[0] + network.biases[0]
+    assert both.test_accuracy[-1] == pytest.approx(np.mean(outputs.argmax(axis=1) == OTHER_Y))
     assert "test_loss" not in alone
 
 
@@ -145,7 +147,7 @@ def test_probes_see_the_network_at_the_recorded_epochs():
         return {"size": ((), np.abs(seen[-1]).sum()), "strength": (("mode",), np.ones(len(seen)))}
 
     record, network = train_classifier(
-        LINEAR, X, Y, epochs=3, learning_rate=0.1, batch_size=8, record_epochs=[0, 2, 3], probe=probe
+        LINEAR, X, Y, epochs=3, learning_rate=0.1, batch_size=4, record_epochs=[0, 2, 3], probe=probe
     )
     np.testing.assert_allclose(record["size"], [np.abs(each).sum() for each in seen])
     np.testing.assert_array_equal(seen[-1], network.weights[0])
@@ -155,7 +157,7 @@ def test_probes_see_the_network_at_the_recorded_epochs():
 
 
 def test_float32_is_kept_within_a_mode_of_float64():
-    options = {"epochs": 1, "learning_rate": 0.1, "batch_size": 8}
+    options = {"epochs": 1, "learning_rate": 0.1, "batch_size": 4}
     outside, _ = train_classifier(LINEAR, X, Y, **options)
     with jax.enable_x64(True):
         inside, network = train_classifier(LINEAR, X.astype(np.float64), Y, **options)
@@ -169,6 +171,7 @@ def test_divergence_is_reported_with_its_time():
     assert error.value.time >= 1e6
 
 
+@pytest.mark.slow
 def test_images_are_learned_by_a_residual_block_in_spite_of_crops_and_mirrors():
     labels = np.arange(96) % 2
     images = DRAW.uniform(size=(96, 8, 8, 1)).astype(np.float32)

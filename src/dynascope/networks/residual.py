@@ -92,7 +92,7 @@ class ResNet18(eqx.Module):
     Example:
         >>> network = ResNet18((8, 8, 3), 10, width=2)
         >>> images = np.zeros((4, 8, 8, 3))
-        >>> network(images).shape, network.features(images.reshape(4, -1)).shape
+        >>> jax.eval_shape(network, images).shape, jax.eval_shape(network.features, images.reshape(4, -1)).shape
         ((4, 10), (4, 16))
     """
 

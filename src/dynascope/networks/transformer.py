@@ -86,7 +86,8 @@ class Transformer(eqx.Module):
     Example:
         >>> network = Transformer(5, 2, 5, width=8, heads=2)
         >>> pairs = np.eye(5)[[[0, 1], [3, 3], [4, 2]]].reshape(3, 10)
-        >>> network(pairs).shape, network.features(pairs).shape, network.classifier.shape
+        >>> outputs, features = jax.eval_shape(lambda x: (network(x), network.features(x)), pairs)
+        >>> outputs.shape, features.shape, network.classifier.shape
         ((3, 5), (3, 8), (8, 5))
     """
 
