@@ -1,11 +1,12 @@
 """The public functions of a room, each with what its docstring says and the calls that its example makes.
 
 A conformance suite asks the same of every member of a family. The example in the docstring is run with the function
-wrapped; the calls that it makes are the valid input of all further questions, so that nobody keeps a second table.
+wrapped until it is called; the call is the valid input of all further questions, so that nobody keeps a second table.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import doctest
 import functools
@@ -15,7 +16,6 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -34,6 +34,10 @@ def _count(event: str, _: float, **__: Any) -> None:
 
 
 jax.monitoring.register_event_duration_secs_listener(_count)
+
+
+class _SeenError(Exception):
+    """An example has made the calls that are asked for."""
 
 
 class Call(NamedTuple):
@@ -82,53 +86,44 @@ class Member:
 
     @functools.cached_property
     def calls(self) -> list[Call]:
-        """The calls that the example makes, without those in which JAX traces."""
-        return self._run[0]
+        """The calls that the example makes, without those in which JAX traces.
+
+        The last one, which is not carried out, is the first that gives all that is needed where values are traced.
+        """
+        calls: list[Call] = []
+        needed = {name for name, said in self.explained.items() if "needed where values are traced" in said}
+
+        @functools.wraps(self.function)
+        def witness(*positional: Any, **named: Any) -> Any:
+            if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((positional, named))):
+                bound = self.signature.bind(*positional, **named).arguments
+                for parameter in self.signature.parameters.values():
+                    if parameter.kind is parameter.VAR_KEYWORD:
+                        bound.update(bound.pop(parameter.name, {}))
+                calls.append(Call(dict(bound), bool(jax.config.jax_enable_x64)))
+                if needed <= bound.keys():
+                    raise _SeenError
+            return self.function(*positional, **named)
+
+        short = self.name.rpartition(".")[2]
+        places = [place for place in (self.module, *self.holders) if getattr(place, short, None) is self.function]
+        names = vars(self.module) | {short: witness}
+        for place in places:
+            setattr(place, short, witness)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(_SeenError):
+                for part in doctest.DocTestParser().get_examples(self.doc):
+                    exec(compile(part.source, self.name, "single"), names)
+        finally:
+            for place in places:
+                setattr(place, short, self.function)
+        return calls
 
     @functools.cached_property
     def programs(self) -> int:
         """How many programs the first call of the example compiles in a process that has none yet."""
-        return self._run[1]
-
-    @functools.cached_property
-    def _run(self) -> tuple[list[Call], int]:
-        calls: list[Call] = []
-        programs = 0
-
-        @functools.wraps(self.function)
-        def witness(*positional: Any, **named: Any) -> Any:
-            nonlocal programs
-            if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((positional, named))):
-                return self.function(*positional, **named)
-            bound = self.signature.bind(*positional, **named).arguments
-            for parameter in self.signature.parameters.values():
-                if parameter.kind is parameter.VAR_KEYWORD:
-                    bound.update(bound.pop(parameter.name, {}))
-            calls.append(Call(dict(bound), bool(jax.config.jax_enable_x64)))
-            if len(calls) > 1:
-                return self.function(*positional, **named)
-            jax.clear_caches()
-            before = _compiled
-            result = self.function(*positional, **named)
-            programs = _compiled - before
-            return result
-
-        short = self.name.rpartition(".")[2]
-        places = [place for place in (self.module, *self.holders) if getattr(place, short, None) is self.function]
-        example = doctest.DocTestParser().get_doctest(
-            inspect.cleandoc(self.function.__doc__ or ""), vars(self.module) | {short: witness}, self.name, None, 0
-        )
-        said = io.StringIO()
-        for place in places:
-            setattr(place, short, witness)
-        try:
-            doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS, verbose=False).run(
-                example, out=said.write, clear_globs=False
-            )
-        finally:
-            for place in places:
-                setattr(place, short, self.function)
-        return calls, programs
+        jax.clear_caches()
+        return self.programs_of(self.calls[0])
 
     def arguments(self, call: Call) -> dict[str, Any]:
         """What the function gets in a call, with the defaults of what is not given."""
@@ -225,7 +220,7 @@ def numbers(result: Any) -> Iterator[np.ndarray]:
         yield from numbers(result.detach().numpy())
 
 
-@contextmanager
+@contextlib.contextmanager
 def _no_longer_than(seconds: int) -> Iterator[None]:
     def give_up(*_: Any) -> None:
         raise TimeoutError(f"more than {seconds} seconds")

@@ -12,26 +12,27 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from documented import Call, members, numbers
+from documented import members
 
 from dynascope import theory
 
 MEMBERS = {name: member for name, member in members(theory).items() if not name.startswith("domain.")}
-# Answers all calls in a process with the settings that JAX has by itself.
+# Answers all calls in a process with the settings that JAX has by itself, and then again in 64 bits.
 FRESH = """
 import pickle, sys
 from documented import Call, members, numbers
 from dynascope import theory
 from dynascope.errors import InputError
 
-found, answers = members(theory), {}
-for name, arguments in pickle.load(sys.stdin.buffer).items():
-    try:
-        answers[name] = list(numbers(found[name](Call(arguments, wide=False))))
-    except InputError as refused:
-        answers[name] = str(refused)
-    except Exception as error:
-        answers[name] = error
+found, calls, answers = members(theory), pickle.load(sys.stdin.buffer), {}
+for wide in (False, True):
+    for name, arguments in calls.items():
+        try:
+            answers[name, wide] = list(numbers(found[name](Call(arguments, wide))))
+        except InputError as refused:
+            answers[name, wide] = str(refused)
+        except Exception as error:
+            answers[name, wide] = error
 with open(sys.argv[1], "wb") as file:
     pickle.dump(answers, file)
 """
@@ -45,7 +46,7 @@ def known(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory) -> dict[str, Any]:
+def answers(tmp_path_factory) -> dict[tuple[str, bool], Any]:
     calls = {name: known(member.calls[0].arguments) for name, member in MEMBERS.items() if member.calls}
     path = tmp_path_factory.mktemp("precision") / "answers.pickle"
     here = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
@@ -73,11 +74,11 @@ def answers(tmp_path_factory) -> dict[str, Any]:
     ],
 )
 def test_a_fresh_process_with_default_precision_gives_the_same_answer_or_an_error(name, answers):
-    answer = answers[name]
+    answer, right = answers[name, False], answers[name, True]
     if isinstance(answer, str):  # it is refused
         return
-    assert not isinstance(answer, Exception), repr(answer)
-    right = list(numbers(MEMBERS[name](Call(known(MEMBERS[name].calls[0].arguments), wide=True))))
+    assert isinstance(answer, list), repr(answer)
+    assert isinstance(right, list), repr(right)
     assert len(answer) == len(right)
     for one, other in zip(answer, right, strict=True):
         # A few hundred roundings of 32 bits.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dynascope.arguments import require, require_positive
 from dynascope.theory.scaling_laws.skill_model import skill_model
 
@@ -53,7 +55,7 @@ def time_window(
         value=initial_strength,
         remedy="start below half of target_scale, where skills emerge at a time",
     )
-    low, high = 10 * math.log(model.contrast) / model.rate, 0.05 * skills ** (exponent + 1) / model.rate
+    low, high = 10 * math.log(model.contrast) / model.rate, 0.05 * float(np.power(skills, exponent + 1.0)) / model.rate
     require(
         low < high,
         f"the law of {skills} skills ends at {high:.3g} and begins at {low:.3g}",

@@ -213,7 +213,9 @@ def integrated_path(
     require_positive(target_scale=target_scale, learning_rate=learning_rate)
     times = require_array("times", times, (None,))
     require_times(times, increasing=True)
-    path = _integrate(_logarithms(start), learning_rate * times[-1], times * learning_rate, target_scale, learning_rate)
+    path, _ = _integrate(
+        _logarithms(start), learning_rate * times[-1], times * learning_rate, target_scale, learning_rate
+    )
     first, second, third = np.exp(path.y[:3])
     return TiedWeights(first, second, third, path.y[3])
 
@@ -257,7 +259,7 @@ def half_saturation_times(
     )
     span = 4 * (1 + level - logarithms[:3].min()) / target_scale
     for _ in range(_MOST_SPANS):
-        path = _integrate(logarithms, span, None, target_scale, learning_rate)
+        path, unit = _integrate(logarithms, span, None, target_scale, learning_rate)
         reached = path.y[:3] >= level
         if reached.any(axis=1).all():
             ends = reached.argmax(axis=1)
@@ -265,7 +267,7 @@ def half_saturation_times(
                 brentq(lambda t, q=q, path=path: path.sol(t)[q] - level, path.t[end - 1], path.t[end], xtol=1e-13)
                 for q, end in enumerate(ends)
             ]
-            return np.array(found) / learning_rate
+            return np.array(found) * (unit / learning_rate)
         span *= 2
     raise InputError(
         "a neuron does not reach half its strength",
@@ -292,23 +294,36 @@ def _rates(state: np.ndarray, scale: float) -> np.ndarray:
 def _integrate(
     logarithms: np.ndarray, span: float, times: np.ndarray | None, target_scale: float, learning_rate: float
 ):
-    """The path over η t, at the times or, without them, dense."""
+    """The path over η t, at the times or, without them, dense, and the unit of time in which it is given."""
     require_positive(target_scale=target_scale, learning_rate=learning_rate)
 
     def rates(_: float, state: np.ndarray) -> np.ndarray:
         # A trial step may overshoot beyond what exp can hold; the solver then rejects it.
         return _rates(np.append(np.exp(np.minimum(state[:3], _LARGEST)), state[3]), target_scale)
 
+    # In a unit of time, a power of two so that nothing is rounded, in which LSODA can square times and rates.
+    fastest = np.abs(rates(0.0, logarithms)).max(initial=np.finfo(float).tiny)
+    unit = 2.0 ** np.floor(np.log2(min(span or 1.0, 1 / fastest)))
+
     # Turns implicit where what is learned last is slow beside the rates at which the rest is held.
-    path = solve_ivp(rates, (0.0, span), logarithms, "LSODA", times, dense_output=times is None, rtol=1e-10, atol=1e-10)
+    path = solve_ivp(
+        lambda time, state: unit * rates(time, state),
+        (0.0, span / unit),
+        logarithms,
+        "LSODA",
+        None if times is None else times / unit,
+        dense_output=times is None,
+        rtol=1e-10,
+        atol=1e-10,
+    )
     require(
         path.success,
-        f"the integration stopped at {path.t[-1] if len(path.t) else 0:g}",
+        f"the integration stopped at {path.t[-1] * unit if len(path.t) else 0:g}",
         argument="start",
         value=logarithms.tolist(),
         remedy="start nearer to zero",
     )
-    return path
+    return path, unit
 
 
 def _logarithms(start: TiedWeights) -> Float[np.ndarray, " parameters"]:
