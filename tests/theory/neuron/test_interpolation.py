@@ -21,6 +21,18 @@ CURVATURE = jax.jit(jax.hessian(implicit_bias_objective))
 SLOPE = jax.jit(jax.grad(implicit_bias_objective))
 
 
+@jax.jit
+def several_ends(x, y, outputs, starts, rate):
+    """Where neurons end, and the slope of the squared length of each end in its output weight, as one program."""
+
+    def power(outputs):
+        end = interpolator(x, y[:, None], outputs, starts, output_rate=rate)
+        return jnp.sum(end.coefficients**2), end
+
+    slope, end = jax.grad(power, has_aux=True)(outputs)
+    return slope, end
+
+
 @pytest.fixture(autouse=True)
 def _double_precision():
     with jax.enable_x64(True):
@@ -200,30 +212,32 @@ def test_targets_out_of_reach_are_fitted_in_least_squares_with_a_warning():
     ],
 )
 def test_degenerate_starts_say_what_becomes_of_them(a, w, y, status):
-    end = interpolator(np.eye(2), np.array(y), a, np.array(w))
+    y, w = np.append(y, 0.0), np.append(w, [0.0, 0.0])
+    end = interpolator(np.eye(3, 4), y, a, w)
     assert str(end.status) == status
     learned = status == "converges" or a * w[0] == 1
-    np.testing.assert_allclose(end.coefficients, y if learned else [0, 0], atol=1e-12)
+    np.testing.assert_allclose(end.coefficients, np.append(y, 0.0) if learned else np.zeros(4), atol=1e-12)
     assert bool(end.warnings) == (not learned and any(y))
 
 
 def test_starts_are_batched_and_the_function_can_be_compiled():
     x, y, _, w, _ = drawn(5)
     outputs, starts = np.array([-0.5, 0.0, 2.0]), np.stack([w, w, -w])
-    several = jax.jit(interpolator)(x, y[:, None], outputs, starts)
+    _, several = several_ends(x, y, outputs, starts, 1.0)
+    coefficients = np.asarray(several.coefficients)
     for i in range(3):
-        alone = interpolator(x, y, outputs[i], starts[i])
-        np.testing.assert_allclose(several.coefficients[i], alone.coefficients, rtol=0, atol=1e-12)
+        alone = interpolator(x, y, float(outputs[i]), starts[i])
+        np.testing.assert_allclose(coefficients[i], alone.coefficients, rtol=0, atol=1e-12)
 
 
 def test_it_is_differentiable():
-    def power(a):
-        return jnp.sum(interpolator(INPUTS, TARGETS, a, WEIGHTS).coefficients ** 2)
-
     step = 1e-5
-    numeric = (power(2 + step) - power(2 - step)) / (2 * step)
+    # A sample of zeros changes nothing.
+    x, y, starts = np.append(INPUTS, np.zeros((1, 4)), axis=0), np.append(TARGETS, 0.0), np.tile(WEIGHTS, (3, 1))
+    slopes, ends = several_ends(x, y, 2 + step * np.array([-1.0, 0.0, 1.0]), starts, 1.0)
+    power = np.sum(np.asarray(ends.coefficients) ** 2, axis=1)
     # The error of central differences is of order step².
-    np.testing.assert_allclose(jax.grad(power)(2.0), numeric, rtol=1e-8)
+    np.testing.assert_allclose(np.asarray(slopes)[1], (power[2] - power[0]) / (2 * step), rtol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -258,15 +272,19 @@ def test_the_objective_needs_the_direction_of_the_start(imbalance):
 
 
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
-    x, y, w = np.array([[1.0, 2.0]]), np.ones(1), np.array([0.3, -0.2])
-    end = jax.jit(lambda y, a, rate: interpolator(x, y, a, w, output_rate=rate))
+    x, y, _, w, _ = drawn(5)
+
+    def end(y, a, rate):
+        return several_ends(x, y, np.full(3, a), np.tile(w, (3, 1)), rate)[1]
+
     assert np.isfinite(end(y, 0.5, 1.0).coefficients).all()
     for outside in ((y, np.nan, 1.0), (y, 0.5, -1.0)):
         found = end(*outside)
         assert np.isnan(found.coefficients).all()
-        assert np.isnan(found.output_weight)
-        assert np.isfinite(found.fitted_power)
-    assert np.isnan(end(y * np.inf, 0.5, 1.0).fitted_power)
+        assert np.isnan(found.output_weight).all()
+        assert np.isfinite(found.fitted_power).all()
+    assert np.isnan(end(y * np.inf, 0.5, 1.0).fitted_power).all()
+    w = w[:2]
     objective = jax.jit(lambda delta, rate: implicit_bias_objective(w, w, delta, output_rate=rate))
     assert np.isfinite(objective(-0.1, 1.0))
     assert np.isnan(objective(-0.1, 0.0))
