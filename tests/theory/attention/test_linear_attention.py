@@ -54,8 +54,8 @@ def test_gradient_flow_jumps_at_the_known_times(scale, jumps):
 
 
 def test_the_correction_at_finite_scale_is_right_where_modes_are_far_apart():
-    variances, scale = [1.0, 0.1], 3e-3
-    network, task = LinearAttention(2, 6, seed=2), InContextRegression([1.0, 0.1], 50)
+    variances, scale = [1.0, 0.1, 0.0], 3e-3
+    network, task = LinearAttention(3, 4, seed=2), InContextRegression(variances, 50)
     steps = linear_attention_staircase(variances, 50, scale=scale, neurons=network.neurons)
     found = observed_times(network, task, steps.levels, scale=scale, duration=1.2 * steps.times[-1])
     limit = steps.accelerated_times / scale
@@ -63,7 +63,7 @@ def test_the_correction_at_finite_scale_is_right_where_modes_are_far_apart():
     assert np.all(np.abs(found - steps.times) < 0.2 * np.abs(found - limit) + steps.times[-1] / 20_000)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 10_000), factor=st.floats(0.1, 10))
 def test_times_and_levels_do_not_depend_on_the_axes_and_scale_with_the_units(seed, factor):
     draw = np.random.default_rng(seed)

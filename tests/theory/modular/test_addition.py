@@ -226,6 +226,7 @@ def test_neighbours_that_overlap_and_starts_that_are_large_are_warned_of():
     assert any("not small" in w for w in modular_addition_staircase(GOLDEN, scale=0.5, neurons=rows).warnings)
 
 
+@pytest.mark.slow
 def test_the_fewest_neurons_of_a_frequency_agree_with_the_best_that_optimisation_finds():
     x = encoding_from_frequencies(5, {1: 1.0})
     for neurons in (1, 6):

@@ -16,9 +16,9 @@ from dynascope.theory.relu_alignment import orthogonal_staircase
 X, Y = np.diag([1.0, 1.2, 0.9, 1.1]), np.array([1.5, 1.0, -0.8, -0.9])
 
 
-def drawn(seed: int, width: int):
+def drawn(seed: int, width: int, samples: int = 0):
     draw = np.random.default_rng(seed)
-    samples = int(draw.integers(2, 9))
+    samples = samples or int(draw.integers(2, 9))
     turned, _ = np.linalg.qr(draw.normal(size=(samples + 2, samples + 2)))
     x = turned[:samples] * draw.uniform(0.7, 1.4, (samples, 1)) * np.sqrt(samples)
     y = draw.uniform(0.5, 1.5, samples) * draw.choice([-1, 1], samples)
@@ -70,7 +70,7 @@ def test_training_has_the_golden_slopes_and_levels():
 @pytest.mark.parametrize("seed", [4, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 1, 3, 6))])
 @pytest.mark.parametrize("width", [6, 40])
 def test_training_has_the_predicted_jumps(seed, width):
-    x, y, network = drawn(seed, width)
+    x, y, network = drawn(seed, width, samples=5)
     steps = orthogonal_staircase(x, y, scale=1e-12, first=network.first, second=network.second)
     early, _ = trained_times(x, y, network, 1e-8)
     late, levels = trained_times(x, y, network, 1e-12)

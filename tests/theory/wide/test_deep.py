@@ -84,9 +84,14 @@ def test_the_map_moves_as_that_of_the_trained_layers(gaps):
     )
 
 
+@jax.jit
+def two_layers(times, start):
+    return deep_isotropic_flow(times, *samples(), start, [-0.7])
+
+
 def test_two_layers_are_the_isotropic_network():
     x, y = samples()
-    deep = deep_isotropic_flow(TIMES, x, y, START, [-0.7]).coefficients
+    deep = two_layers(TIMES, START).coefficients
     np.testing.assert_allclose(deep, isotropic_flow(TIMES, x, y, START, -0.7, 3).coefficients, rtol=0, atol=1e-8)
 
 
@@ -109,10 +114,10 @@ def test_bad_input_is_named(call, argument):
 
 
 def test_without_gaps_nothing_beyond_the_rank_of_the_start_is_learned():
-    inputs = np.eye(2) * 2**0.5
-    start = 0.4 * np.outer([1.0, 0.3], [0.7, -0.2])
-    path = deep_isotropic_flow(np.array([0.0, 60.0]), inputs, inputs @ np.diag([2.0, 1.0]), start, [0.0, 0.0])
-    assert np.linalg.svd(path.coefficients[-1])[1][1] < 1e-9
+    inputs = np.eye(7, 3) * 7**0.5
+    start = 0.4 * np.outer([1.0, 0.3, 0.2], [0.7, -0.2, 0.1])
+    path = deep_isotropic_flow(np.linspace(0, 60, 9), inputs, inputs @ np.diag([2.0, 1.0, 0.5]), start, [0.0, 0.0])
+    assert np.linalg.svd(np.asarray(path.coefficients)[-1])[1][1] < 1e-9
 
 
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
@@ -121,7 +126,6 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced():
         assert np.isfinite(traced(0.8, np.array([0.5]))).all()
         assert np.isnan(traced(-0.8, np.array([0.5]))).all()
         assert np.isnan(traced(0.8, np.array([np.inf]))).all()
-    flow = jax.jit(lambda times, start: deep_isotropic_flow(times, np.eye(2), np.eye(2), start, [0.5]))
-    assert np.isfinite(flow(np.array([0.0, 1.0]), np.eye(2)).loss).all()
-    for outside in ((np.array([1.0, 0.0]), np.eye(2)), (np.array([0.0, 1.0]), np.eye(2) * np.nan)):
-        assert all(np.isnan(each).all() for each in flow(*outside))
+    assert np.isfinite(two_layers(TIMES, START).loss).all()
+    for outside in ((TIMES[::-1], START), (TIMES, START * np.nan)):
+        assert all(np.isnan(each).all() for each in two_layers(*outside))

@@ -126,10 +126,10 @@ def test_balanced_layers_never_learn_more_than_the_rank_of_their_start():
 
 
 def test_the_zero_map_leaves_by_the_imbalance():
-    inputs, target = np.eye(2) * 2**0.5, np.diag([1.0, 0.5])
-    for delta in (0.5, -0.5):
-        path = isotropic_flow(np.array([0.0, 60.0]), inputs, inputs @ target, np.zeros((2, 2)), delta, 2)
-        np.testing.assert_allclose(path.coefficients[-1], target, atol=1e-8)
+    inputs, target = np.eye(6, 3) * 6**0.5, np.array([[1.0, 0.0], [0.0, 0.5], [0.0, 0.0]])
+    for delta, width in ((0.5, 2), (-0.5, 3)):
+        path = isotropic_flow(np.linspace(0, 60, 13), inputs, inputs @ target, np.zeros((3, 2)), delta, width)
+        np.testing.assert_allclose(np.asarray(path.coefficients)[-1], target, atol=1e-8)
 
 
 @pytest.mark.parametrize("width", [0, -1])
