@@ -26,7 +26,9 @@ _MOST_MEMORY = 1.5e9  # bytes of a process that has many programs
 _MORE_MEMORY = 0.5e9  # and bytes more than were left when it last forgot them, since forgetting takes a second
 _left = 0.0
 
-hypothesis.settings.register_profile("dynascope", max_examples=12, deadline=None, database=None)
+# The same draws in every run, whose programs the next one finds; others with `--hypothesis-profile explore`.
+hypothesis.settings.register_profile("dynascope", max_examples=12, deadline=None, database=None, derandomize=True)
+hypothesis.settings.register_profile("explore", max_examples=100, deadline=None)
 hypothesis.settings.load_profile("dynascope")
 
 _programs = collections.Counter()  # found in the cache, and asked for
