@@ -502,7 +502,7 @@ def test_what_is_not_ours_is_not_overwritten(data, tmp_path):
         max_size=6,
     )
 )
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_no_arguments_whatever_end_in_a_traceback(arguments):
     said = dynascope(*arguments)
     assert said.code in (0, 2)

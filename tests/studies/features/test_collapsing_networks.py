@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from dynascope.studies.features.collapsing_networks import LABELS, CollapsingNetworks
 
@@ -10,6 +11,7 @@ def networks(**fields):
     return CollapsingNetworks(**{**usual, "weight_decay": 3e-3, "steps": 20, "batch_size": 20, "seed": 0, **fields})
 
 
+@pytest.mark.slow
 def test_networks_are_measured_with_every_kind_of_labels():
     study = networks(networks=("mlp",), samples=80, width=12, steps=20, batch_size=20)
     measured = study.measure()

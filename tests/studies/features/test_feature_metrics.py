@@ -21,7 +21,8 @@ def drawn(seed: int, **fields):
     return FeatureMetrics(**FeatureMetrics.tiny | chosen | fields)
 
 
-@pytest.mark.parametrize("data", ["heaviside", pytest.param("digits", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("data", ["heaviside", "digits"])
 def test_theory_and_experiment_agree_at_random_fields(data):
     study = drawn(3, data=data)
     tree = study.run()

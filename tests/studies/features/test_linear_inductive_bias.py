@@ -17,6 +17,7 @@ def drawn(seed: int):
     return LinearInductiveBias(**LinearInductiveBias.tiny | {"exponent": float(draw.uniform(0.5, 4)), "seed": seed})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()

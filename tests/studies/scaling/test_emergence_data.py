@@ -36,6 +36,7 @@ def no_networks(monkeypatch):
     monkeypatch.setattr(EmergenceData, "_trained", trained)
 
 
+@pytest.mark.slow
 def test_random_fields_agree_and_networks_learn_from_many_samples_and_not_from_few():
     study = drawn(1)
     tree = study.run()

@@ -35,6 +35,7 @@ def no_networks(monkeypatch):
     monkeypatch.setattr(EmergenceParameters, "_trained", trained)
 
 
+@pytest.mark.slow
 def test_random_fields_agree_and_wide_networks_learn_what_narrow_ones_do_not():
     tree = drawn(1).run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]

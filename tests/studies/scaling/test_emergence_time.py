@@ -30,6 +30,7 @@ def drawn():
     return study, predicted, study.observe()
 
 
+@pytest.mark.slow
 def test_networks_of_random_fields_learn_every_skill_within_fifteen_percent_of_the_forecast(drawn):
     study, predicted, observed = drawn
     tree = study.compare(observed, predicted)
@@ -42,6 +43,7 @@ def test_networks_of_random_fields_learn_every_skill_within_fifteen_percent_of_t
     assert f"skill 2 at {mean:.0f} ± {spread:.0f}, forecast {float(predicted['half_strength_step'][1]):.0f}" in sentence
 
 
+@pytest.mark.slow
 def test_the_tolerance_is_fifteen_percent_of_a_step(drawn):
     study, predicted, observed = drawn
     exact = predicted["half_strength_step"].to_numpy()
@@ -51,6 +53,7 @@ def test_the_tolerance_is_fifteen_percent_of_a_step(drawn):
         assert study.compare(seen, predicted).attrs["verdict"] == verdict
 
 
+@pytest.mark.slow
 def test_the_forecast_at_another_exponent_is_refuted(drawn):
     study, predicted, observed = drawn
     later = predicted["half_strength_step"].to_numpy() * [1.0, 1.3]
@@ -58,6 +61,7 @@ def test_the_forecast_at_another_exponent_is_refuted(drawn):
     assert study.compare(observed, wrong).attrs["verdict"] == "disagree"
 
 
+@pytest.mark.slow
 def test_only_half_strength_steps_are_judged_and_curves_are_on_both_sides(drawn):
     study, predicted, observed = drawn
     tree = study.compare(observed, predicted)
@@ -73,6 +77,7 @@ def test_only_half_strength_steps_are_judged_and_curves_are_on_both_sides(drawn)
     assert float(missed.max()) < 0.15 * steepest
 
 
+@pytest.mark.slow
 def test_the_calibrated_law_follows_the_single_skill_up_to_half_strength(drawn):
     _, predicted, _ = drawn
     mean = predicted["calibration_strength"].mean("seed")
@@ -83,6 +88,7 @@ def test_the_calibrated_law_follows_the_single_skill_up_to_half_strength(drawn):
     )
 
 
+@pytest.mark.slow
 def test_fresh_samples_train_networks_of_more_bits_than_a_population_can_have():
     study = EmergenceTime(skills=1, bits=20, width=4, batch_size=16, steps=20, times=20, seeds=2)
     observed = study.observe()
