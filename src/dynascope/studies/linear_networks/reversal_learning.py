@@ -73,13 +73,13 @@ class ReversalLearning(Study):
         import numpy as np
 
         from dynascope.flows import gradient_flow
-        from dynascope.studies.linear_networks.continual_learning import balanced_networks, trained
+        from dynascope.studies.linear_networks.continual_learning import balanced_networks, learned_map, trained
 
         task, reversed_task = self._tasks
         networks = balanced_networks(self.inputs, self.outputs, self._balances, seed=self.seed)
         # With as many times and the same statistics, training on either task is one compiled program.
         options: dict[str, Any] = {
-            "statistics": {"product": (_product, ("feature", "target"))},
+            "statistics": {"product": (learned_map, ("feature", "target"))},
             "relative_tolerance": 1e-12,
         }
         networks = trained(networks, task, duration=30.0 / self._slowest, save=self.times, **options)
@@ -206,7 +206,3 @@ class ReversalLearning(Study):
         with jax.enable_x64(True):
             last = float(reversal_time(self._strengths[:, None], self._balances).max())
         return np.linspace(0.0, 2.5 * last + 1.0 / self.weakest, self.times)
-
-
-def _product(network: Any) -> Any:
-    return network.first @ network.second

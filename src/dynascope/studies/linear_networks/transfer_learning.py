@@ -72,12 +72,12 @@ class TransferLearning(Study):
         import numpy as np
 
         from dynascope.flows import gradient_flow
-        from dynascope.studies.linear_networks.continual_learning import balanced_networks, trained
+        from dynascope.studies.linear_networks.continual_learning import balanced_networks, learned_map, trained
         from dynascope.tasks.expectation import Expectation
 
         networks = balanced_networks(self.dimension, self.dimension, self._balances, seed=self.seed)
         options: dict[str, Any] = {
-            "statistics": {"product": (_product, ("feature", "target"))},
+            "statistics": {"product": (learned_map, ("feature", "target"))},
             "relative_tolerance": 1e-10,
         }
         old, new, both = self._tasks
@@ -220,10 +220,6 @@ class TransferLearning(Study):
         with jax.enable_x64(True):
             slowest = float(transfer_speed(self._strengths[self.rank - 1], self._balances[-1]))
         return np.linspace(0.0, 4.0 / slowest, self.times)
-
-
-def _product(network):
-    return network.first @ network.second
 
 
 def _frozen(network):
