@@ -35,8 +35,8 @@ class Run(NamedTuple):
 
 # Studies that run in two seconds, compilation included; the runs of all others are left out together with slow tests.
 QUICK = {
-    *("agf-linear", "diagonal-staircase", "grokking-modular", "layerwise-modes", "learnability", "linear-staircase"),
-    *("minimum-features", "relu-alignment", "scaling-compute", "scaling-data", "scaling-parameters", "scaling-time"),
+    *("agf-linear", "diagonal-staircase", "learnability", "linear-staircase", "relu-alignment"),
+    *("scaling-compute", "scaling-data", "scaling-parameters", "scaling-time"),
 }
 
 

@@ -55,6 +55,7 @@ def test_infinite_context_leaves_no_loss():
     assert predicted["loss_after"][-1] == 0
 
 
+@pytest.mark.slow
 def test_the_verdict_turns_when_the_heads_are_others():
     study = LinearAttentionStaircase(**TINY)
     other = LinearAttentionStaircase(**TINY | {"seed": 1})

@@ -33,6 +33,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
     assert tree["residual"]["observed_jump_time"].notnull().all()
 
 
+@pytest.mark.slow
 def test_a_narrow_network_stops_at_its_rank():
     study = LinearStaircase(**LinearStaircase.tiny | {"width": 1})
     tree = study.run()

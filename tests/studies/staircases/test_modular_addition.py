@@ -38,6 +38,7 @@ def test_theory_and_experiment_agree_in_the_plain_clock():
     assert np.all(tree["predicted"]["onset_time"] >= tree["predicted"]["earliest_onset"] * (1 - 1e-9))
 
 
+@pytest.mark.slow
 def test_the_theory_of_another_encoding_is_refuted():
     study = ModularAddition(**ModularAddition.tiny)
     observed = study.observe()

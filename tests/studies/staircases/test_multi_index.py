@@ -68,6 +68,7 @@ def test_the_general_prediction_holds_where_there_is_no_closed_form():
     assert_learned_in_the_predicted_order(tree)
 
 
+@pytest.mark.slow
 def test_the_theory_of_other_strengths_is_refuted(tiny):
     study, observed, _ = tiny
     other = MultiIndexStaircase(**OTHER)
@@ -75,6 +76,7 @@ def test_the_theory_of_other_strengths_is_refuted(tiny):
     assert tree.attrs["verdict"] == "disagree"
 
 
+@pytest.mark.slow
 def test_the_exchanged_order_is_refuted(tiny):
     study, observed, predicted = tiny
     predicted = predicted.copy(deep=True)
