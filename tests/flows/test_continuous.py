@@ -145,6 +145,13 @@ def test_a_learning_rate_rescales_time(rate):
     assert rescaled.loss.to_numpy() == pytest.approx(plain.loss.to_numpy(), rel=1e-6)
 
 
+def test_the_normalised_flow_of_degree_two_is_the_plain_one():
+    options = {"scale": 0.1, "duration": 9.0, "save": SAVE}
+    plain, normalised = (gradient_flow(network_of(1), TASK, normalised=each, **options) for each in (False, True))
+    np.testing.assert_allclose(plain["loss"], normalised["loss"], rtol=1e-9)
+    assert normalised.attrs["flow"] == "homogeneity-normalised gradient flow"
+
+
 def test_layer_rates_conserve_the_weighted_imbalance():
     network = network_of(4)
     rates = {"first": 1.0, "second": 0.1}

@@ -3,7 +3,7 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.flows import gradient_flow
-from dynascope.networks import DeepLinear, NeuronSum, TwoLayer
+from dynascope.networks import DeepLinear, NeuronSum
 from dynascope.tasks import Task
 
 ONE = Task([[1.0], [-1.0]], [[1.0], [1.0]])
@@ -28,14 +28,6 @@ def test_a_neuron_of_degree_three_grows_exponentially():
     # The residual is frozen up to the loss that is explained, of order 1e-15.
     expected = np.multiply.outer(run["time"].to_numpy() * 2 / 3**0.5, np.ones(3))
     np.testing.assert_allclose(growth, expected, rtol=1e-6, atol=1e-12)
-
-
-def test_degree_two_is_the_plain_flow():
-    task = Task(np.eye(2), np.diag([2.0, 1.0]))
-    network = TwoLayer(2, 4, 2, seed=1)
-    plain, normalised = (gradient_flow(network, task, scale=0.1, duration=9.0, normalised=n) for n in (False, True))
-    np.testing.assert_allclose(plain["loss"], normalised["loss"], rtol=1e-9)
-    assert normalised.attrs["flow"] == "homogeneity-normalised gradient flow"
 
 
 @pytest.mark.slow

@@ -120,11 +120,13 @@ def test_unlearnable_directions_of_the_input_change_nothing(curve):
 
 
 def test_single_mode_follows_its_logistic_at_any_scale():
-    task, one = Task([[1.0], [-1.0]], [[3.0], [-3.0]]), np.array([[np.sqrt(0.5)]])
+    # White inputs, of which the first output needs the first, and the second output none.
+    x = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])
+    task, one = Task(x, x[:, :1] * [3.0, 0.0]), np.sqrt([[0.5, 0.0, 0.0]])
     for scale in (1e-2, 1e-300):
         log_start = 2 * np.log(scale) + np.log(0.5)
         half = (np.log(3) - log_start) / 6
-        curve = linear_flow(task, one, one, scale=scale, duration=half + 6)
+        curve = linear_flow(task, one.T, one[:, :2], scale=scale, duration=half + 6)
         time = curve["time"].to_numpy()
         expected = 3 / (1 + np.exp(np.clip(np.log(3) - log_start - 6 * time, -700, 700)) * (1 - np.exp(log_start) / 3))
         # The balanced start stays balanced, so p = a b grows as p' = 2 p (3 − p). At the solver's steps this holds to

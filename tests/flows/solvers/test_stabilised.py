@@ -58,7 +58,7 @@ def test_the_order_of_convergence_is_two():
 @pytest.mark.parametrize("stiffness", [1e2, 1e4, 1e6])
 def test_any_step_is_stable(stiffness):
     rates = np.array([1.0, stiffness / 7, stiffness])
-    end = solve(decay, np.ones(3), 2.0, diffrax.ConstantStepSize(), 0.1, rates).ys[-1]
+    end = solve(decay, np.ones(3), 2.0, diffrax.ConstantStepSize(), 0.1, rates, np.linspace(0, 2, 37)).ys[-1]
     # Twenty steps with a local error of (hρ)³/18 each.
     assert end[0] == pytest.approx(np.exp(-2), rel=2e-3)
     # A fast direction at least halves in most steps; the first one or two find the curvature.
@@ -77,6 +77,6 @@ def test_the_number_of_steps_does_not_grow_with_the_stiffness():
 
 def test_the_interpolation_is_of_third_order():
     times = np.linspace(0, 1, 37)
-    solution = solve(decay, np.ones(1), 1.0, diffrax.ConstantStepSize(), 0.01, np.ones(1), times)
+    solution = solve(decay, np.ones(3), 1.0, diffrax.ConstantStepSize(), 0.01, np.ones(3), times)
     # The error of the steps, h²/18 · h per step in relative terms, leaves about 1e-5.
     assert solution.ys[:, 0] == pytest.approx(np.exp(-times), abs=1e-5)
