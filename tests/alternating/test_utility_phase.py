@@ -84,12 +84,12 @@ def test_slopes_of_samples_are_those_of_the_loss():
             return average.loss(network)
 
     @jax.jit
-    def slopes(rows, active):
+    def slopes(rows, active, dormant):
         # The same utility by the errors, and as the slope of the loss in the coefficients of the dormant neurons.
         return [Residual(network, each, active).slopes(rows, dormant) for each in (average, Formula())]
 
     with jax.enable_x64(True):
-        by_error, by_slope = slopes(rows, active)
+        by_error, by_slope = slopes(rows, active, dormant)
         np.testing.assert_allclose(by_error, by_slope, rtol=1e-5, atol=1e-6)
         assert not np.any(by_error[:2])
 

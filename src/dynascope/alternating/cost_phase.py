@@ -98,7 +98,9 @@ def settle(
 
     stops = [flat, lost, bent] if close else [flat, lost]
 
-    def run(begin: Array, start: Array, end: Array, solver: Any, tolerance: float, steps: int) -> tuple[Array, ...]:
+    def run(
+        begin: Array, start: Array, end: Array, solver: Any, tolerance: float, steps: int
+    ) -> tuple[Array, Array, Array]:
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(velocity),
             solver,
@@ -119,10 +121,10 @@ def settle(
 
     start = jnp.zeros_like(longest), rows.ravel()
     if close:
-        *end, stopped = run(*start, longest, diffrax.Tsit5(), _CLOSE[0], _EXPLICIT_STEPS)
+        time, vector, stopped = run(*start, longest, diffrax.Tsit5(), _CLOSE[0], _EXPLICIT_STEPS)
         # No time is left to those that have stopped.
-        left = jnp.where(stopped, end[0], longest)
-        time, vector, later = run(*end, left, RungeKuttaLegendre(), _CLOSE[1], _STABILISED_STEPS)
+        left = jnp.where(stopped, time, longest)
+        time, vector, later = run(time, vector, left, RungeKuttaLegendre(), _CLOSE[1], _STABILISED_STEPS)
         stopped |= later
     else:
         time, vector, stopped = run(*start, longest, RungeKuttaLegendre(), _COARSE, _STABILISED_STEPS)

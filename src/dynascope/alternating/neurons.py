@@ -12,7 +12,7 @@ from dynascope.protocols import SumOfNeurons
 
 __all__ = ["padded", "require_neurons"]
 
-_SIZES = (4, *(2 ** np.arange(4, 31)))  # numbers of active neurons for which programs are compiled
+_SIZES = (4, *(2**power for power in range(4, 31)))  # numbers of active neurons for which programs are compiled
 
 
 def padded(rows: Float[np.ndarray, "active weights"], neurons: int) -> Float[np.ndarray, "filled weights"]:
