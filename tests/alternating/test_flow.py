@@ -138,6 +138,7 @@ def test_commuting_moments_rest_at_a_saddle_of_the_active_neuron():
     assert record["unstable_rate"][0] == pytest.approx(expected, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_attention_heads_blow_up_in_their_own_time():
     rows = np.array([[np.sin(2.3 * i + 1.1 * i * j + 0.7 * j) for j in range(1, 8)] for i in range(1, 5)])
     network = LinearAttention(3, 4).with_neurons(rows)
@@ -147,6 +148,7 @@ def test_attention_heads_blow_up_in_their_own_time():
     assert_levels(there, [0.6170995671, 0.325432900433, 0.173051948052])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_random_attention_follows_its_closed_form(seed):
     draw = np.random.default_rng(seed)
@@ -231,6 +233,7 @@ def test_stronger_targets_are_learned_sooner():
     np.testing.assert_allclose(stronger["loss_after"], 9 * record["loss_after"], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_an_expectation_gives_what_its_samples_give():
     expectation = Expectation(lambda network: DIAGONAL.loss(network), "diagonal")
     both = [alternating_flow(DiagonalLinear(4), task, scale=1e-5) for task in (DIAGONAL, expectation)]
@@ -289,6 +292,7 @@ def diagonal_networks():
     return [DiagonalLinear(4).with_neurons(np.random.default_rng(seed).normal(size=(4, 2))) for seed in range(3)]
 
 
+@pytest.mark.slow
 def test_an_ensemble_holds_what_each_member_does_alone(monkeypatch):
     # Six members, four at a time.
     monkeypatch.setattr("dynascope.alternating.flow._together", lambda *_: 4)
@@ -331,6 +335,7 @@ def test_an_ensemble_that_is_none_is_refused(change, argument):
     assert caught.value.argument == argument
 
 
+@pytest.mark.slow
 def test_cost_phases_get_past_the_kinks_of_relu():
     draw = np.random.default_rng(110)
     inputs, teacher = draw.normal(size=(36, 4)), TwoLayer(4, 2, 1, activation="relu", seed=110)

@@ -82,6 +82,7 @@ def test_on_the_second_plateau_of_orthogonal_data_the_next_neuron_and_its_time_a
     assert coming.growth_rate == pytest.approx(1 / 3.26762054, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_quadratic_neurons_that_still_turn_are_foretold_for_modular_addition(seed):
     task = modular_addition(encoding_from_frequencies(7, {1: 1.0, 2: 0.6}))
@@ -106,6 +107,7 @@ def test_the_first_neuron_is_foretold_for_digits():
     assert coming.time == pytest.approx(time, rel=0.01)
 
 
+@pytest.mark.slow
 def test_the_normalised_flow_is_foretold():
     task = modular_addition(encoding_from_frequencies(7, {1: 1.0}))
     network = scaled(TwoLayer(task.input_dimension, 8, task.output_dimension, activation="quadratic", seed=3), 1e-4)

@@ -126,6 +126,7 @@ def test_loss_never_increases(seed, scale):
     assert np.all(np.diff(loss) <= 1e-6 * loss[0])
 
 
+@pytest.mark.slow
 def test_a_flow_that_slides_along_a_kink_agrees_with_small_steps():
     network = network_of(8, activation="relu")
     flow, end = gradient_flow(network, TASK, duration=6.0, save=7, relative_tolerance=1e-6, return_networks=True)
@@ -145,6 +146,7 @@ def test_a_learning_rate_rescales_time(rate):
     assert rescaled.loss.to_numpy() == pytest.approx(plain.loss.to_numpy(), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_normalised_flow_of_degree_two_is_the_plain_one():
     options = {"scale": 0.1, "duration": 9.0, "save": SAVE}
     plain, normalised = (gradient_flow(network_of(1), TASK, normalised=each, **options) for each in (False, True))
@@ -152,6 +154,7 @@ def test_the_normalised_flow_of_degree_two_is_the_plain_one():
     assert normalised.attrs["flow"] == "homogeneity-normalised gradient flow"
 
 
+@pytest.mark.slow
 def test_layer_rates_conserve_the_weighted_imbalance():
     network = network_of(4)
     rates = {"first": 1.0, "second": 0.1}
@@ -260,6 +263,7 @@ def test_a_singularity_is_reported_with_its_time():
     assert caught.value.time == pytest.approx(2 * (2 * np.log(2) - 1), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_too_few_steps_are_reported_with_a_remedy():
     with pytest.raises(DivergenceError, match=r"max_steps was reached \(3\).*raise max_steps"):
         gradient_flow(network_of(0), TASK, duration=100.0, max_steps=3)

@@ -134,7 +134,7 @@ def test_single_mode_follows_its_logistic_at_any_scale():
         np.testing.assert_allclose(curve["mode_strength"][:, 0], expected, rtol=0, atol=2e-3)
 
 
-@pytest.mark.parametrize("width", [1, 2, 7, 300])
+@pytest.mark.parametrize("width", [1, pytest.param(2, marks=pytest.mark.slow), 7, 300])
 def test_rank_is_bounded_by_the_width(width):
     task = random_task(3)
     steps = np.linalg.svd(task.targets.T @ task.inputs @ np.linalg.inv(np.linalg.cholesky(task.input_moment).T))[1]

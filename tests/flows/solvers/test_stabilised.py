@@ -65,6 +65,7 @@ def test_any_step_is_stable(stiffness):
     assert np.all(np.abs(end[1:]) < 1e-3)
 
 
+@pytest.mark.slow
 def test_the_number_of_steps_does_not_grow_with_the_stiffness():
     steps = []
     for stiffness in (1e2, 1e4, 1e6):

@@ -43,7 +43,7 @@ def followed(renewed=unchanged, *, rate=2.0, power=1.0, restart_every=8, longest
     )
 
 
-@pytest.mark.parametrize("restart_every", [8, 4096])
+@pytest.mark.parametrize("restart_every", [8, pytest.param(4096, marks=pytest.mark.slow)])
 def test_every_step_is_recorded_once_up_to_the_end(restart_every):
     record = followed(restart_every=restart_every)
     assert record["time"][0] == 0
