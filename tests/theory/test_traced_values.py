@@ -264,6 +264,7 @@ def compiled(name):
     return jax.jit(jax.grad(total, has_aux=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_traced_value_outside_the_domain_gives_nan_and_one_inside_has_a_derivative(name):
     _, good, outside = CASES[name]
@@ -277,6 +278,7 @@ def test_a_traced_value_outside_the_domain_gives_nan_and_one_inside_has_a_deriva
                 assert np.all(np.isnan(leaf)), f"{argument} = {value} gives {leaf}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_mapping_over_an_argument_is_one_call_with_all_values(name):
     function, good, _ = CASES[name]

@@ -53,6 +53,7 @@ def test_gradient_flow_jumps_at_the_known_times(scale, jumps):
     np.testing.assert_allclose(steps.times[1:], found[1:], rtol=30 * scale**1.5)
 
 
+@pytest.mark.slow
 def test_the_correction_at_finite_scale_is_right_where_modes_are_far_apart():
     variances, scale = [1.0, 0.1, 0.0], 3e-3
     network, task = LinearAttention(3, 4, seed=2), InContextRegression(variances, 50)
@@ -93,6 +94,7 @@ def test_equal_eigenvalues_give_equal_drops_in_orthogonal_directions_and_say_so(
     assert any("Equal eigenvalues" in warning for warning in steps.warnings)
 
 
+@pytest.mark.slow
 def test_what_is_learned_of_equal_eigenvalues_is_what_was_predicted():
     variances, scale = np.array([0.8, 0.8]), 1e-3
     network, task = LinearAttention(2, 4, seed=1), InContextRegression(variances, 20)
@@ -126,6 +128,7 @@ def test_without_heads_the_times_are_those_of_aligned_ones():
     assert any("lower bound" in warning for warning in steps.warnings)
 
 
+@pytest.mark.slow
 def test_the_normalised_flow_has_its_jumps_at_logarithmic_times():
     network, task = LinearAttention(2, 4, seed=0), InContextRegression(VARIANCES[:2], 20)
     steps = linear_attention_staircase(VARIANCES[:2], 20, scale=1e-5, heads=4, normalised=True)

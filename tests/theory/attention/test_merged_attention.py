@@ -27,6 +27,7 @@ def observed_times(network, task, levels, *, scale, duration, **options):
     return crossing_times(times, run["loss"].to_numpy(), (levels[1:] + levels[:-1]) / 2)
 
 
+@pytest.mark.slow
 def test_merged_attention_has_one_drop_at_the_predicted_time():
     network, task = MergedAttention(3, 4, seed=0), InContextRegression(VARIANCES, 20)
     errors = []

@@ -149,6 +149,7 @@ def test_times_end_where_the_mode_rests(depth):
         np.testing.assert_array_equal(strength_at(TIMES, 1.0, 0.0, depth=depth).strength, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_derivatives_agree_with_finite_differences(depth):
     cases = np.array([[0.7, 1.2, 0.1], [0.4, 1.0, 2.0], [0.6, -0.8, 0.9], [0.6, 0.0, 0.9], [0.5, -1.0, -0.2]])
@@ -169,6 +170,7 @@ def test_derivatives_agree_with_finite_differences(depth):
     np.testing.assert_allclose(gradient, differences(function, reached), rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [2, 3])
 def test_derivatives_are_finite_at_fixed_points(depth):
     # The last one is as good as the one before.

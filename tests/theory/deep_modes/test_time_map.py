@@ -17,6 +17,7 @@ CASES = np.array(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layers", [4, 9])
 def test_time_is_the_integral_over_the_inverse_velocity(layers):
     def integral(strength, target, start):

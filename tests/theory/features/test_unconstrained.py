@@ -140,6 +140,7 @@ def test_the_end_differs_from_that_of_a_vanishing_start_by_the_conserved_quantit
     assert np.abs(difference).max() > 1e-3
 
 
+@pytest.mark.slow
 @bounded
 @given(st.permutations([2, 5, 9]), st.booleans(), st.floats(0.1, 10))
 def test_renaming_classes_and_changing_the_unit_of_rates_changes_nothing_else(sizes, bias, rate):

@@ -105,6 +105,7 @@ def test_alignment_of_tiny_starts_is_that_of_their_limit():
     np.testing.assert_allclose(found[2], found[0], rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_alignment_has_finite_derivatives_also_at_parallel_layers():
     parallel = np.outer(DATA.direction, SECOND)
     gradient = jax.jit(jax.grad(lambda second, first: alignment(first, second, DATA, 0.3)))

@@ -203,6 +203,7 @@ def test_limit_in_every_branch(target, growing, shrinking, log_growth, strength,
     assert limit.status == status
 
 
+@pytest.mark.slow
 def test_values_and_gradients_are_finite_at_every_degenerate_point():
     sizes = [0.0, 1e-300, 1e-12, 0.5]
     grid = itertools.product([0, 1e-9, 1, 700, 1e6, 1e12], [-2, -1e-300, 0, 0.5], sizes, sizes, [1], [0, -690])
@@ -211,6 +212,7 @@ def test_values_and_gradients_are_finite_at_every_degenerate_point():
     assert all(np.isfinite(each).all() for each in values_and_derivatives(points))
 
 
+@pytest.mark.slow
 def test_gradients_agree_with_finite_differences():
     points = [
         (1.0, 1.0, 0.3, 0.2, 1.3),
@@ -235,6 +237,7 @@ def test_gradients_agree_with_finite_differences():
     np.testing.assert_allclose(gradients, differences, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_broadcasts_compiles_and_follows_the_dtype():
     times = np.linspace(0, 3, 6)[:, None]
     targets = np.array([-1.0, 0.0, 2.0])

@@ -108,6 +108,7 @@ def test_unknown_way_to_treat_the_unreachable_is_refused():
     assert refusal.value.argument == "unreachable"
 
 
+@pytest.mark.slow
 def test_gradients_agree_with_finite_differences():
     points = np.array(
         [
@@ -125,6 +126,7 @@ def test_gradients_agree_with_finite_differences():
     np.testing.assert_allclose(backward, differences, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_gradients_are_finite_where_the_time_is_not():
     points = np.array(
         [[2.0, 2.0, 0.5, 0.2], [0.0, 2.0, 0.0, 0.2], [0.3, 2.0, 0.5, 0.2], [0.0, 0.0, 0.0, 0.0], [5.0, 2.0, 0.5, 0.2]]

@@ -167,6 +167,7 @@ def test_tiny_starts_do_not_underflow():
     np.testing.assert_allclose(half.strength, 0.5, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_settings_and_times_are_batched():
     weights = np.random.default_rng(0).normal(size=(2, 3, 1, 4))
     run = trajectory(Setting(np.array([1.0, -1.0]), *weights, divisor=-2.0), TIMES)

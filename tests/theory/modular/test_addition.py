@@ -122,6 +122,7 @@ def test_golden_staircase():
     assert (staircase.degree, staircase.normalised, staircase.warnings) == (3, True, ())
 
 
+@pytest.mark.slow
 def test_the_trained_normalised_flow_has_the_times_levels_and_slopes_of_the_theory():
     rows, times = golden_neurons(), {}
     for scale in (1e-5, 1e-7):

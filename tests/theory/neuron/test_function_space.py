@@ -113,6 +113,7 @@ def test_a_zero_start_moves_when_the_imbalance_is_positive():
     np.testing.assert_allclose(path.coefficients, outputs[:, None] * weights, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_starts_are_batched_and_times_may_come_in_any_order_or_alone():
     starts, imbalances = np.stack([START, -2 * START, START]), np.array([-0.3, 0.0, 0.7])
     several = jax.device_get(function_space_flow(TIMES, INPUTS, TARGETS, starts, imbalances))

@@ -220,6 +220,7 @@ def test_degenerate_starts_say_what_becomes_of_them(a, w, y, status):
     assert bool(end.warnings) == (not learned and any(y))
 
 
+@pytest.mark.slow
 def test_starts_are_batched_and_the_function_can_be_compiled():
     x, y, _, w, _ = drawn(5)
     outputs, starts = np.array([-0.5, 0.0, 2.0]), np.stack([w, w, -w])
@@ -230,6 +231,7 @@ def test_starts_are_batched_and_the_function_can_be_compiled():
         np.testing.assert_allclose(coefficients[i], alone.coefficients, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_it_is_differentiable():
     step = 1e-5
     # A sample of zeros changes nothing.
@@ -271,6 +273,7 @@ def test_the_objective_needs_the_direction_of_the_start(imbalance):
         implicit_bias_objective(np.ones(2), np.ones(3), 1.0)
 
 
+@pytest.mark.slow
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
     x, y, _, w, _ = drawn(5)
 

@@ -140,6 +140,7 @@ def derivatives(*arguments):
     return jax.jacrev(run, range(5))(*arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_derivatives_are_those_of_the_integrated_flow_and_finite_at_all_scales_of_time(case):
     a, w, target = CASES[case]
@@ -228,6 +229,7 @@ def test_whitened_samples_are_learned_along_the_same_path():
     np.testing.assert_allclose(run.excess_loss, loss - best, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "batch"), [(1, ()), (5, (2, 3))])
 def test_batches_agree_with_single_neurons_whatever_their_shape(dimension, batch):
     draw = np.random.default_rng(0)
@@ -245,6 +247,7 @@ def test_batches_agree_with_single_neurons_whatever_their_shape(dimension, batch
     assert single.output_weight.shape == batch
 
 
+@pytest.mark.slow
 def test_many_neurons_are_followed_in_blocks_to_the_same_end():
     draw = np.random.default_rng(0)
     a, w, times = draw.normal(size=70), draw.normal(size=(70, 3)), np.linspace(0, 3, 1000)
@@ -254,6 +257,7 @@ def test_many_neurons_are_followed_in_blocks_to_the_same_end():
         np.testing.assert_allclose(run.weights[neuron], alone.weights, rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_it_compiles_maps_and_follows_the_dtype():
     batch = np.array([0.3, -0.3]), np.array([[0.2, -0.1, 0.4], [1.0, 2.0, 3.0]])
     mapped = jax.jit(jax.vmap(lambda a, w: trajectory(a, w, TARGET, TIMES)))(*batch)
@@ -346,6 +350,7 @@ def test_a_time_outside_the_domain_leaves_the_others_alone():
     assert np.isnan(run.excess_loss).tolist() == [False, True, True, False]
 
 
+@pytest.mark.slow
 def test_a_python_number_takes_the_precision_of_the_arrays_it_meets():
     arrays = [np.asarray(each, np.float32) for each in (0.3, np.ones(3), TARGET)]
     assert trajectory(*arrays, 2.0, output_rate=0.5).weights.dtype == np.float32

@@ -55,6 +55,7 @@ def test_the_golden_staircase():
     assert steps.warnings == ()
 
 
+@pytest.mark.slow
 def test_training_has_the_golden_slopes_and_levels():
     network = balanced(4, 40, 0)
     early, _ = trained_times(X, Y, network, 1e-5)

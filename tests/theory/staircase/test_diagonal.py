@@ -344,6 +344,7 @@ def slopes():
     return np.concatenate(predicted), np.concatenate(observed), reasons
 
 
+@pytest.mark.slow
 def test_slopes_agree_wherever_no_jump_is_flagged_slow(slopes):
     predicted, observed, reasons = slopes
     settled = np.array([not reason for reason in reasons])

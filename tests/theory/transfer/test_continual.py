@@ -42,6 +42,7 @@ def half_square(matrices):
     return np.sum(np.square(matrices), axis=(-2, -1)) / 2
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.sampled_from(shapes), st.floats(-3, 3), st.integers(0, 10**6))
 def test_forgetting_agrees_with_direct_integration_on_both_tasks(shape, balance, seed):

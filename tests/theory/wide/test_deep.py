@@ -89,6 +89,7 @@ def two_layers(times, start):
     return deep_isotropic_flow(times, *samples(), start, [-0.7])
 
 
+@pytest.mark.slow
 def test_two_layers_are_the_isotropic_network():
     x, y = samples()
     deep = two_layers(TIMES, START).coefficients

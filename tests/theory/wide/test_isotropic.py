@@ -112,6 +112,7 @@ def test_bad_input_is_named(change, argument):
     assert caught.value.argument == argument
 
 
+@pytest.mark.slow
 def test_balanced_layers_never_learn_more_than_the_rank_of_their_start():
     times = np.array([0.0, 5.0, 25.0])
     target = np.diag([2.0, 1.5, 1.0])
