@@ -210,6 +210,28 @@ def test_the_rest_of_the_loss_is_what_no_map_explains():
     np.testing.assert_allclose(rest, 0.3, atol=1e-12)
 
 
+def test_each_member_may_have_targets_of_its_own_power():
+    members, maps, powers = (np.stack([each] * 2) for each in (FIRST, SECOND)), np.stack([MAP, 2 * MAP]), [3.0, 12.0]
+    together = loss(*members, maps, np.array([0.5]), target_power=powers)
+    for one, target, power in zip(together, maps, powers, strict=True):
+        np.testing.assert_allclose(one, loss(FIRST, SECOND, target, np.array([0.5]), target_power=power), rtol=1e-12)
+    with pytest.raises(InputError, match="target_power is 3, and the map alone explains 10.2"):
+        loss(FIRST, SECOND, maps, np.array([0.5]), target_power=3.0)
+
+
+def test_weights_of_32_bits_are_followed_at_times_of_64():
+    first, second = FIRST.astype(np.float32), SECOND.astype(np.float32)
+    found = gram(first, second, MAP.astype(np.float32), np.array([0.5]))
+    assert found.product.dtype == np.float64
+    # The weights of 32 bits are rounded.
+    np.testing.assert_allclose(found.product, product(FIRST, SECOND, MAP, np.array([0.5])), rtol=0, atol=1e-6)
+
+
+def test_rates_whose_product_is_no_number_change_the_unit_of_time_only():
+    found = product(FIRST, SECOND, MAP, np.array([0.5e200]), first_rate=1e-200, second_rate=1e-200)
+    np.testing.assert_allclose(found, product(FIRST, SECOND, MAP, np.array([0.5])), rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("change", "argument"),
     [

@@ -339,13 +339,12 @@ def _kernel(found: BalancedGram, network: TwoLayers, x: Array) -> Array:
 
 def _map(target_map: ArrayLike, network: TwoLayers) -> Any:
     """Σ, checked against the layers."""
-    first, second, rates = network
-    known = real_value("target_map", target_map, last=(first.shape[-2], second.shape[-1]))
+    known = real_value("target_map", target_map, last=(network.first.shape[-2], network.second.shape[-1]))
     require_broadcast(
-        first=first.shape[:-2],
-        second=second.shape[:-2],
-        first_rate=np.shape(rates.first),
-        second_rate=np.shape(rates.second),
+        first=network.first.shape[:-2],
+        second=network.second.shape[:-2],
+        first_rate=np.shape(network.rates.first),
+        second_rate=np.shape(network.rates.second),
         target_map=known.shape[:-2],
     )
     return known

@@ -213,9 +213,8 @@ def integrated_path(
     require_positive(target_scale=target_scale, learning_rate=learning_rate)
     times = require_array("times", times, (None,))
     require_times(times, increasing=True)
-    path, _ = _integrate(
-        _logarithms(start), learning_rate * times[-1], times * learning_rate, target_scale, learning_rate
-    )
+    clock = learning_rate * times
+    path, _ = _integrate(_logarithms(start), clock[-1], clock, target_scale, learning_rate)
     first, second, third = np.exp(path.y[:3])
     return TiedWeights(first, second, third, path.y[3])
 
@@ -297,25 +296,18 @@ def _integrate(
     """The path over η t, at the times or, without them, dense, and the unit of time in which it is given."""
     require_positive(target_scale=target_scale, learning_rate=learning_rate)
 
-    def rates(_: float, state: np.ndarray) -> np.ndarray:
+    def rates(_: float, state: np.ndarray, unit: float = 1.0) -> np.ndarray:
         # A trial step may overshoot beyond what exp can hold; the solver then rejects it.
-        return _rates(np.append(np.exp(np.minimum(state[:3], _LARGEST)), state[3]), target_scale)
+        return unit * _rates(np.append(np.exp(np.minimum(state[:3], _LARGEST)), state[3]), target_scale)
 
     # In a unit of time, a power of two so that nothing is rounded, in which LSODA can square times and rates.
     fastest = np.abs(rates(0.0, logarithms)).max(initial=np.finfo(float).tiny)
     unit = 2.0 ** np.floor(np.log2(min(span or 1.0, 1 / fastest)))
 
     # Turns implicit where what is learned last is slow beside the rates at which the rest is held.
-    path = solve_ivp(
-        lambda time, state: unit * rates(time, state),
-        (0.0, span / unit),
-        logarithms,
-        "LSODA",
-        None if times is None else times / unit,
-        dense_output=times is None,
-        rtol=1e-10,
-        atol=1e-10,
-    )
+    seen = None if times is None else times / unit
+    options = {"args": (unit,), "rtol": 1e-10, "atol": 1e-10}
+    path = solve_ivp(rates, (0.0, span / unit), logarithms, "LSODA", seen, dense_output=seen is None, **options)
     require(
         path.success,
         f"the integration stopped at {path.t[-1] * unit if len(path.t) else 0:g}",
