@@ -352,6 +352,7 @@ def test_slopes_agree_wherever_no_jump_is_flagged_slow(slopes):
     np.testing.assert_allclose(observed[settled], predicted[settled], rtol=0.01)
 
 
+@pytest.mark.slow
 def test_jumps_off_by_more_are_flagged_with_a_reason(slopes):
     predicted, observed, reasons = slopes
     off = np.abs(observed / predicted - 1) > 0.01
