@@ -96,11 +96,15 @@ def test_bad_input_is_refused_by_name(arguments, rates, name):
     assert failure.value.argument == name
 
 
+@jax.jit
+def traced(a, w, b, v, rate):
+    return kernel_change(a, w, b, v, weight_rate=rate)
+
+
 @pytest.mark.parametrize(
     ("place", "value"), [(0, np.nan), (1, [np.inf, 0.0]), (2, -np.inf), (3, [np.nan, 1.0]), (4, 0.0)]
 )
 def test_values_outside_the_domain_give_nan_where_they_are_traced(place, value):
-    traced = jax.jit(lambda a, w, b, v, rate: kernel_change(a, w, b, v, weight_rate=rate))
     given = [0.3, np.array([1.0, 0.5]), 0.4, np.array([0.2, 1.0]), 2.0]
     assert np.isfinite(traced(*given)).all()
     given[place] = np.asarray(value, float)
