@@ -19,9 +19,6 @@ from dynascope.theory.groups import composition_staircase, neurons_near_irreps
 from dynascope.theory.modular.addition import modular_addition_staircase
 from dynascope.theory.staircase import diagonal_staircase, linear_staircase
 
-# These tests and those of another hand take their programs from each other, if they run in one process.
-pytestmark = pytest.mark.xdist_group("alternating flow")
-
 # Levels of closed forms are reached to this share of the initial loss, slopes of times to one percent: the aim of the
 # engine, which has no special case for any of the networks below.
 LEVEL, SLOPE = 1e-4, 0.01

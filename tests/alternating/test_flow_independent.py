@@ -14,8 +14,6 @@ from dynascope.errors import InputError
 from dynascope.networks import DiagonalLinear, NeuronSum, TwoLayer
 from dynascope.tasks import Task
 
-pytestmark = pytest.mark.xdist_group("alternating flow")
-
 # Alternating gradient flows, section 2, golden set A, four times over: the sizes are those of the other tests of the
 # flow, so that their programs serve here.
 X = np.tile([[1, -0.75, -0.15, -0.43], [0.85, 0.94, -0.97, -0.96], [-0.99, 0.96, 0.7, -0.15]], (4, 1))

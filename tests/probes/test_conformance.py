@@ -26,10 +26,7 @@ OF_SHAPES = {"kernel.estimate_cost"}
 OF_NUMBERS = {"activation_patterns.distinct_patterns", "utility.two_layer_utility"}
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(each, id=name, marks=pytest.mark.xdist_group(name)) for name, each in MEMBERS.items()],
-)
+@pytest.fixture(scope="module", params=MEMBERS.values(), ids=MEMBERS)
 def member(request) -> Member:
     return request.param
 

@@ -41,12 +41,7 @@ SCALES = """
 """
 
 
-def in_its_group(member: Member) -> Any:
-    """The function as a parameter of tests that run in one process, where its example runs once."""
-    return pytest.param(member, id=member.name, marks=pytest.mark.xdist_group(member.name))
-
-
-@pytest.fixture(scope="module", params=map(in_its_group, MEMBERS.values()))
+@pytest.fixture(scope="module", params=MEMBERS.values(), ids=MEMBERS)
 def member(request) -> Member:
     return request.param
 
@@ -245,12 +240,12 @@ def is_differentiable(member: Member) -> bool:
     return bool(re.search(r"differentia(ble|ted)", member.doc))
 
 
-COMPILABLE = pytest.mark.parametrize(
-    "function", [in_its_group(each) for each in MEMBERS.values() if is_compilable(each)]
-)
-DIFFERENTIABLE = pytest.mark.parametrize(
-    "function", [in_its_group(each) for each in MEMBERS.values() if is_differentiable(each)]
-)
+def of_each(condition: Callable[[Member], bool]) -> pytest.MarkDecorator:
+    chosen = [member for member in MEMBERS.values() if condition(member)]
+    return pytest.mark.parametrize("function", chosen, ids=[member.name for member in chosen])
+
+
+COMPILABLE, DIFFERENTIABLE = of_each(is_compilable), of_each(is_differentiable)
 
 
 class Compiled(NamedTuple):
