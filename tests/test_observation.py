@@ -32,6 +32,7 @@ def run():
     return observe(TASK, TwoLayer(3, 4, 3), scale=1e-3)
 
 
+@pytest.mark.slow
 def test_run_covers_every_predicted_jump_and_the_plateau_after_it(run):
     last = float(predict(TASK, TwoLayer(3, 4, 3), scale=1e-3)["jump_time"][-1])
     assert last * 1.25 <= float(run["time"][-1]) < last * 2
@@ -45,6 +46,7 @@ def weights_run():
     return observe(TASK, TwoLayer(3, 4, 3), scale=1e-3, duration=8.0, save=101, probes=[strength])
 
 
+@pytest.mark.slow
 def test_record_says_which_variables_were_followed(run, weights_run):
     assert run.attrs["variables"] == "neuron bundles"
     assert weights_run.attrs["variables"] == "weights"

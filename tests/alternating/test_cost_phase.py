@@ -19,6 +19,7 @@ def settled(rows, *, bend=0.0, longest=1e3, slowest=1e-14):
     return settle(NETWORK, AVERAGE, jnp.asarray(rows), *options, True, False)
 
 
+@pytest.mark.slow
 def test_one_neuron_settles_on_the_best_map_of_rank_one():
     with jax.enable_x64(True):
         end = settled([[0.5, 0.3, 0.4, 0.2]])

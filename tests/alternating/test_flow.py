@@ -58,6 +58,7 @@ def assert_levels(record, levels):
     np.testing.assert_allclose(record["loss_after"], levels, atol=LEVEL * record.attrs["initial_loss"])
 
 
+@pytest.mark.slow
 def test_diagonal_networks_have_their_exact_times_at_finite_scale():
     record = alternating_flow(DiagonalLinear(4), DIAGONAL, scale=1e-4)
     times = [0.935446779570, 2.352420478104, 4.880814026465, 13.193767872768]
@@ -89,6 +90,7 @@ def test_random_diagonal_problems_follow_the_path_of_saddles(seed):
     np.testing.assert_allclose(slopes_of(here, there), theory.accelerated_times, rtol=SLOPE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("inputs", "power", "times", "levels"),
     [
@@ -208,6 +210,7 @@ ORTHOGONAL = Task(
 RELU = TwoLayer(4, 20, 1, activation="relu", seed=1)
 
 
+@pytest.mark.slow
 def test_relu_networks_learn_one_sign_after_the_other():
     here, there = (alternating_flow(RELU, ORTHOGONAL, scale=scale) for scale in (1e-5, 1e-7))
     np.testing.assert_allclose(slopes_of(here, there), [2.08231683, 3.26762054], rtol=SLOPE)
@@ -265,6 +268,7 @@ def biased(weights, x):
     return (weights[0] * jnp.maximum(x @ weights[1:5], 0) + weights[5])[:, None]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("network", "options", "argument", "message"),

@@ -36,6 +36,7 @@ def two_layer(first, second, activation):
     return eqx.tree_at(lambda tree: (tree.first, tree.second), network, (first, second))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-4, 1e-8])
 def test_the_diagonal_network_jumps_at_the_times_and_levels_of_the_ledger(scale):
     found = alternating_flow(DiagonalLinear(4), Task(X, Y[:, None]), scale=scale)
@@ -128,6 +129,7 @@ def test_a_whitened_linear_network_learns_its_modes_in_order_of_their_strength()
     np.testing.assert_allclose(slopes, 1 / strengths, rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_a_relu_network_on_orthogonal_inputs_learns_one_sign_of_the_targets_and_then_the_other():
     # Section 7.3.
     lengths, targets = np.array([1.0, 1.2, 0.9, 1.1]), np.array([1.5, 1.0, -0.8, -0.9])

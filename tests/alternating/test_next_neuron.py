@@ -66,6 +66,7 @@ def unturned(network, task) -> tuple[int, float]:
         return int(neuron), float(time)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [6, 9])
 def test_on_the_second_plateau_of_orthogonal_data_the_next_neuron_and_its_time_are_foretold(seed):
     # The jumps are at 2.08 and 3.27 times log(1e6), 28.8 and 45.1. With these seeds some neuron sees all data at first.
@@ -116,6 +117,7 @@ def test_the_normalised_flow_is_foretold():
     assert (coming.neuron, coming.time) == (neuron, pytest.approx(time, rel=0.01))
 
 
+@pytest.mark.slow
 @given(st.floats(1e-12, 1e-2), st.floats(0.1, 5.0))
 @settings(max_examples=10)
 def test_a_neuron_at_the_maximum_takes_the_time_of_the_growth_equation(norm, strength):
@@ -129,6 +131,7 @@ def test_a_neuron_at_the_maximum_takes_the_time_of_the_growth_equation(norm, str
     np.testing.assert_allclose(coming.direction, np.ones(2) / 2**0.5, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_samples_and_their_expectation_give_the_same():
     expectation = Expectation(ORTHOGONAL.loss, name="the same loss")
     network = scaled(TwoLayer(4, NEURONS, 1, activation="relu", seed=1), 1e-3)
@@ -140,6 +143,7 @@ def test_samples_and_their_expectation_give_the_same():
         assert here.time == pytest.approx(there.time, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_neuron_of_zero_weights_takes_no_part():
     rows = 1e-3 * np.array(TwoLayer(4, NEURONS, 1, activation="relu", seed=1).neurons)
     rows[2] = 0.0

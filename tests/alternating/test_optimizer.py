@@ -36,6 +36,7 @@ def relu():
     return task, record, network
 
 
+@pytest.mark.slow
 def test_linear_neurons_pass_through_the_best_maps_of_each_rank(linear):
     task, record, network = linear
     theory = linear_staircase(task.cross_moment, task.input_moment, task.target_power, scale=1e-6)
@@ -57,6 +58,7 @@ def test_linear_neurons_enter_at_the_largest_singular_value_of_what_is_left(line
     assert float(record["growth_rate"][-1]) < 1e-4 * float(record["growth_rate"][0])
 
 
+@pytest.mark.slow
 def test_a_teacher_is_found_with_as_few_neurons_as_it_has(relu):
     task, record, network = relu
     assert len(network.neurons) == 3
@@ -84,6 +86,7 @@ def test_the_power_of_the_outputs_makes_up_for_the_loss_where_neurons_rest(kind,
     assert float(record["loss"][-1]) == pytest.approx(float(task.loss(network)), rel=1e-4, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_the_first_neuron_of_orthogonal_data_has_the_rate_of_the_ledger():
     # Early alignment: D_+ = E over positive targets of y x, and the first neuron grows at 1/τ_+.
     task = Task(np.diag([1.0, 1.2, 0.9, 1.1]), [[1.5], [1.0], [-0.8], [-0.9]])
@@ -94,6 +97,7 @@ def test_the_first_neuron_of_orthogonal_data_has_the_rate_of_the_ledger():
     assert len(network.neurons) == 2
 
 
+@pytest.mark.slow
 def test_neurons_of_a_higher_degree_and_given_by_a_function_are_trained():
     def squared(weights, x):
         return jnp.maximum(x @ weights[:5], 0)[:, None] ** 2 * weights[5:]
@@ -106,6 +110,7 @@ def test_neurons_of_a_higher_degree_and_given_by_a_function_are_trained():
     assert float(record["loss"][-1]) < 1e-6 * float(record["loss"][0])
 
 
+@pytest.mark.slow
 def test_an_expectation_is_as_good_as_samples(linear):
     task, record, _ = linear
     again, _ = active_set_descent(TwoLayer(5, 1, 3), Expectation(task.loss), max_neurons=5, **FEW)
@@ -113,6 +118,7 @@ def test_an_expectation_is_as_good_as_samples(linear):
     np.testing.assert_allclose(again["growth_rate"][:3], record["growth_rate"][:3], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_it_stops_at_the_number_of_neurons_asked_for():
     task = teacher(3)
     record, network = active_set_descent(TwoLayer(5, 1, 3, activation="relu"), task, max_neurons=1, **FEW)
@@ -142,6 +148,7 @@ def test_a_neuron_that_vanishes_is_taken_out():
     assert run.rows.shape == kept.shape
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 def test_what_makes_no_sense_is_refused():
     task, network = teacher(2), TwoLayer(5, 1, 3)
@@ -160,6 +167,7 @@ def test_what_makes_no_sense_is_refused():
         active_set_descent(network, Task(task.inputs, np.zeros_like(task.targets)), max_neurons=1)
 
 
+@pytest.mark.slow
 def test_modes_that_do_not_mix_are_added_in_the_order_in_which_they_grow():
     # σ = (2, 1.5) and s = σ/√λ = (1, 1.5): the stronger correlation is learned first though it explains less.
     task = regression(

@@ -36,6 +36,7 @@ def grow_from(network, average, dormant, power, numbers):
     return grow(Residual(network, average, nobody), dormant, waiting, dormant.directions, numbers, power)
 
 
+@pytest.mark.slow
 # κ U · t = log(1/‖θ‖), or (‖θ‖^(2−κ) − 1)/(κ − 2): the thresholds of accumulated utility in arXiv:2506.06489.
 @pytest.mark.parametrize(
     ("degree", "norm", "threshold"), [(2, 1e-3, 6.907755278982137), (3, 1e-2, 99.0), (4, 1e-1, 49.5)]
@@ -55,6 +56,7 @@ def test_the_normalised_flow_grows_every_degree_exponentially():
         assert 4 * float(end["elapsed"]) == pytest.approx(6.907755278982137, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_going_back_undoes_going_on():
     draw = np.random.default_rng(0)
     average = Samples(draw.normal(size=(20, 3)), draw.normal(size=(20, 1)))

@@ -14,6 +14,7 @@ def make(request):
     return pytest.importorskip(request.param, reason="PyTorch is an optional extra").asarray
 
 
+@pytest.mark.slow
 def test_each_library_computes_with_its_own_functions(make):
     array = make([3.0, 4.0])
     xp = array_namespace(array, array)

@@ -159,6 +159,7 @@ def test_what_is_not_finite_is_refused_by_name(value):
     assert caught.value.argument == "balance"
 
 
+@pytest.mark.slow
 @hypothesis.given(st.text(), st.lists(st.text(), min_size=1, max_size=4, unique=True))
 def test_a_choice_passes_if_it_is_one_and_else_all_are_named(value, choices):
     for each in choices:

@@ -131,6 +131,7 @@ def checked(data, tmp_path_factory):
 # What machines read.
 
 
+@pytest.mark.slow
 def test_a_prediction_is_one_object_with_the_documented_keys(predicted):
     said, out = predicted
     answer = said.answer
@@ -152,6 +153,7 @@ def test_a_prediction_is_right_where_the_answer_is_known(predicted):
     assert [jump["learned"]["rank"] for jump in answer["jumps"]] == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_check_adds_what_was_observed(checked):
     said, _ = checked
     check = said.answer["check"]
@@ -167,6 +169,7 @@ def test_a_check_adds_what_was_observed(checked):
     assert [jump["time"] for jump in check["jumps"]] == pytest.approx(times, rel=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [["--check", "--slope"], ["--slope"]])
 def test_a_check_of_slopes_adds_them_to_the_jumps(data, tmp_path, flags):
     said = dynascope("predict", data, *flags, "--json", "--out", tmp_path)
@@ -199,6 +202,7 @@ def attention(data, tmp_path_factory):
     return dynascope("predict", data, "--network", "attention", *flags, "--json", "--out", out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "most"),
     [
@@ -241,6 +245,7 @@ def as_flags(fields):
     return flags
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(find_studies()))
 def test_each_study_takes_its_fields_by_flags(name, monkeypatch, tmp_path):
     given = []
@@ -264,6 +269,7 @@ def study(request, tmp_path_factory):
     return name, fields, dynascope("run", name, *as_flags(fields), "--json", "--out", out), out
 
 
+@pytest.mark.slow
 def test_a_study_is_one_object_with_the_documented_keys(study):
     name, fields, said, out = study
     answer = said.answer
@@ -306,6 +312,7 @@ def test_a_study_that_disagrees_says_so_by_exit_code_one(monkeypatch, tmp_path, 
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_a_prediction_that_disagrees_says_so_by_exit_code_one(monkeypatch, data, tmp_path):
     from dynascope import prediction
 
@@ -354,6 +361,7 @@ def test_help_is_no_failure_and_names_nothing_of_python(arguments):
     assert "functools" not in said.out
 
 
+@pytest.mark.slow
 def test_every_field_of_a_study_is_a_flag_with_help():
     for name, study_type in find_studies().items():
         said = dynascope("run", name, "--help").out
@@ -396,6 +404,7 @@ def bad(folder, data, table):
     return {path.name: path for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -458,6 +467,7 @@ def test_bad_input_is_answered_in_one_sentence_and_nothing_is_written(bad, folde
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", SLIPS)
 def test_a_slip_of_the_pen_is_told_without_a_traceback(tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
@@ -496,6 +506,7 @@ def test_what_is_not_ours_is_not_overwritten(data, tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["dynascope-trees-linear.zarr", "novel.txt"]
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.sampled_from(WORDS),
@@ -518,6 +529,7 @@ def test_the_page_and_the_record_are_named_after_task_and_network(predicted):
     assert {path.name for path in out.iterdir()} == {"dynascope-trees-linear.html", "dynascope-trees-linear.zarr"}
 
 
+@pytest.mark.slow
 def test_running_twice_replaces_both(data, tmp_path):
     pages = set()
     for scale in (1e-5, 1e-7):
@@ -539,6 +551,7 @@ def test_a_file_name_of_any_letters_gives_files_in_the_folder_which_is_made_as_d
     assert len(list(out.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_report_writes_the_page_again(checked, tmp_path):
     _, out = checked
     page = out / "dynascope-trees-linear.html"
@@ -586,6 +599,7 @@ def test_the_page_loads_nothing_from_elsewhere(checked):
 # Kinds of data.
 
 
+@pytest.mark.slow
 def test_a_table_with_several_targets_names_features_and_targets(table, tmp_path):
     said = dynascope("predict", table, "--target", "yield", "loss <b>", "--json", "--out", tmp_path)
     assert said.code == 0
@@ -642,6 +656,7 @@ def test_two_classes_are_one_target_for_a_diagonal_network(folder, tmp_path, fir
     assert "Only the target &#39;storm&#39; is kept." in page
 
 
+@pytest.mark.slow
 def test_integer_labels_can_be_read_as_quantities(folder, tmp_path):
     path = folder / "grades.csv"
     pd.DataFrame({"hours": np.arange(12) % 5, "grade": np.arange(12) % 3}).to_csv(path, index=False)
@@ -691,6 +706,7 @@ def test_the_reference_staircase_of_a_diagonal_network_is_reproduced(leaving, tm
     assert "drops x1" in learned[2]["description"]
 
 
+@pytest.mark.slow
 def test_the_reference_slopes_of_a_diagonal_network_are_observed(leaving, tmp_path):
     flags = ["--network", "diagonal", "--scale", 1e-8, "--slope", "--json", "--out", tmp_path]
     check = dynascope("predict", leaving, *flags).answer["check"]
@@ -699,6 +715,7 @@ def test_the_reference_slopes_of_a_diagonal_network_are_observed(leaving, tmp_pa
     assert slopes == pytest.approx([0.901515, 2.267122, 4.703823, 12.715246], rel=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("network", "only"), [("linear", []), ("diagonal", ["--only", "y1"])])
 @pytest.mark.parametrize("scale", [1e-20, 1e-300])
 def test_scales_far_below_the_range_of_squares_work(data, tmp_path, network, only, scale):
@@ -747,6 +764,7 @@ def test_the_list_of_studies_is_read_by_people_too():
 # A process of its own.
 
 
+@pytest.mark.slow
 def test_a_pipe_of_few_letters_gets_json_all_the_same(data, tmp_path):
     source = tmp_path / "größe.npz"
     source.write_bytes(data.read_bytes())
@@ -771,6 +789,7 @@ def test_a_reader_who_leaves_is_not_told_of_a_disagreement(flags):
     assert complaint == b""
 
 
+@pytest.mark.slow
 def test_the_exit_code_reaches_the_shell(tmp_path):
     said = in_a_process("predict", tmp_path / "nowhere.npz", "--json")
     assert said.code == 2

@@ -71,6 +71,7 @@ def levels_of(predicted):
     return np.append(predicted["loss_before"][:1], predicted["loss_after"])
 
 
+@pytest.mark.slow
 def test_true_pairs_agree_in_every_quantity(pair):
     observed, other, predicted = pair
     tree = compare(observed, predicted, at_other_scale=other)

@@ -62,6 +62,7 @@ def slopes(weights, bias, loss):
     return X.T @ residual / 24, residual.mean(axis=0), value.mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
 def test_steps_are_those_written_by_hand(loss):
     record, network = train_classifier(
@@ -88,6 +89,7 @@ def test_steps_are_those_written_by_hand(loss):
     assert record.attrs["loss_function"] == loss
 
 
+@pytest.mark.slow
 def test_an_epoch_uses_every_image_once():
     # To first order in the rate, six steps on six batches are one of six times the length on all images.
     record, network = train_classifier(LINEAR, X, Y, epochs=1, learning_rate=1e-3, momentum=0.0, batch_size=4)
@@ -98,6 +100,7 @@ def test_an_epoch_uses_every_image_once():
     assert record.step.to_numpy().tolist() == [0, 6]
 
 
+@pytest.mark.slow
 def test_what_does_not_fill_a_batch_is_left_out():
     record, _ = train_classifier(LINEAR, X, Y, epochs=2, learning_rate=0.1, batch_size=10)
     assert record.step.to_numpy().tolist() == [0, 2, 4]
@@ -112,6 +115,7 @@ def test_a_seed_gives_the_same_batches_again():
     assert not np.array_equal(first.weights[0], other.weights[0])
 
 
+@pytest.mark.slow
 def test_running_statistics_follow_the_data_and_do_not_decay():
     network = Normalised(BatchNormalisation(5), DRAW.normal(size=(5, 3)))
     record, trained = train_classifier(

@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from dynascope.flows.classification_epochs import Epoch, augmented, evaluate
 from dynascope.networks.mlp import MLP
@@ -8,6 +9,7 @@ from dynascope.networks.mlp import MLP
 DRAW = np.random.default_rng(0)
 
 
+@pytest.mark.slow
 def test_crops_are_windows_of_the_framed_image_at_every_place():
     image = DRAW.uniform(1, 2, size=(4, 5, 2)).astype(np.float32)
     images = jnp.asarray(np.broadcast_to(image, (300, 4, 5, 2)))

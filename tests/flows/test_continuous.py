@@ -64,6 +64,7 @@ def singular_task(target):
     return Task([[1.0], [1.0]], [[target], [target]])
 
 
+@pytest.mark.slow
 def test_one_layer_follows_the_exponential_of_the_input_moment():
     task = Task([[1.0, 0.5], [-0.3, 2.0], [0.7, -1.1]], [[1.0], [-0.5], [0.8]])
     network = DeepLinear((2, 1), seed=3)
@@ -78,6 +79,7 @@ def test_one_layer_follows_the_exponential_of_the_input_moment():
         assert loss == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "accuracy"),
     [
@@ -167,6 +169,7 @@ def test_layer_rates_conserve_the_weighted_imbalance():
     assert np.abs(imbalance[0] - imbalance[1]).max() < 1e-7
 
 
+@pytest.mark.slow
 def test_members_of_an_ensemble_equal_single_runs():
     networks = [network_of(seed) for seed in range(2)]
     options = {"duration": 3.0, "relative_tolerance": 1e-6, "return_networks": True, **STOPPING}
@@ -249,6 +252,7 @@ def test_the_precision_of_the_weights_is_kept_and_no_setting_changes(dtype):
     assert np.asarray(jnp.ones(1)).dtype == ("float64" if before else "float32")
 
 
+@pytest.mark.slow
 def test_a_start_that_is_not_finite_is_named():
     networks = [Singular(np.array(1.0)), Singular(np.array(-1.0))]
     with pytest.raises(DivergenceError, match=r"not finite at time 0 for 1 of 2 members \(seed 1\)") as caught:

@@ -90,6 +90,7 @@ def test_halving_the_rate_halves_the_distance_to_the_flow():
     assert errors[1] / errors[2] == pytest.approx(2, abs=0.05)
 
 
+@pytest.mark.slow
 def test_members_of_an_ensemble_equal_single_runs():
     networks = [TwoLayer(2, 4, 1, seed=seed) for seed in range(2)]
     rates = [0.02, 0.1]
@@ -107,6 +108,7 @@ def test_members_of_an_ensemble_equal_single_runs():
         assert record.time.to_numpy()[rate] == pytest.approx(single.time.to_numpy())
 
 
+@pytest.mark.slow
 def test_a_batch_of_all_samples_is_the_full_batch():
     full = descend(NETWORK, TASK, learning_rate=0.1, **recorded(60))
     shuffled = descend(NETWORK, TASK, learning_rate=0.1, batch_size=4, **recorded(60))
@@ -114,6 +116,7 @@ def test_a_batch_of_all_samples_is_the_full_batch():
     assert shuffled.loss.to_numpy() == pytest.approx(full.loss.to_numpy(), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"learning_rate": 0.1}, {"learning_rate": RATES, **BATCHED}])
 def test_micro_batches_do_not_change_the_steps(options):
     options = options | recorded(40)
@@ -123,6 +126,7 @@ def test_micro_batches_do_not_change_the_steps(options):
     assert parts.loss.to_numpy() == pytest.approx(whole.loss.to_numpy(), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_an_epoch_sees_every_sample_once():
     # The square of the output is linear in the weight, so the gradient of a sample is x/2 wherever the weight is.
     class Sum(eqx.Module):
@@ -146,6 +150,7 @@ def test_other_seeds_draw_other_batches():
     assert not np.allclose(runs[0].loss, runs[2].loss)
 
 
+@pytest.mark.slow
 def test_an_optax_optimizer_takes_its_own_steps():
     record, end = descend(
         NETWORK, TASK, steps=10, learning_rate=[0.01, 0.1], optimizer=optax.adam, return_networks=True
@@ -197,6 +202,7 @@ def test_a_second_call_does_not_compile_again():
     assert record.norm.dims == ("learning_rate", "step", "feature")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_precision_of_the_weights_is_kept_and_no_setting_changes(dtype):
     before = jax.config.jax_enable_x64
@@ -262,6 +268,7 @@ def sampled(step, seed):
     return PARITY.sample(jax.random.fold_in(jax.random.key(seed), step), 8)
 
 
+@pytest.mark.slow
 def test_every_step_on_a_stream_is_on_fresh_samples():
     network, options = parity_network(1), {"record_steps": [0, 2, 5], "return_networks": True, **STREAMED}
     end = descend(network, PARITY, steps=5, learning_rate=0.1, seed=7, **options)[1]
@@ -278,6 +285,7 @@ def test_every_step_on_a_stream_is_on_fresh_samples():
     assert all(np.any(batches[0].inputs != other.inputs) for other in batches[1:])
 
 
+@pytest.mark.slow
 def test_the_loss_of_any_other_stream_is_estimated_from_fresh_samples():
     network = DeepLinear((2, 1), seed=3)
     options = {"steps": 1, "learning_rate": 1e-9, "batch_size": 1000, "record_steps": [0, 1]}
@@ -290,6 +298,7 @@ def test_the_loss_of_any_other_stream_is_estimated_from_fresh_samples():
     assert record.attrs["loss_over"] == "20000 fresh samples at each recorded step"
 
 
+@pytest.mark.slow
 def test_members_on_a_stream_see_the_same_samples_as_single_runs_and_have_their_exact_loss():
     networks = [parity_network(seed) for seed in range(3)]
     options = {"steps": 40, "record_steps": [0, 20, 40], "seed": 3, **STREAMED}
@@ -307,6 +316,7 @@ def test_members_on_a_stream_see_the_same_samples_as_single_runs_and_have_their_
             assert record[name].to_numpy()[seed, rate] == pytest.approx(single[name].to_numpy(), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_stream_takes_the_same_program_and_memory_for_any_number_of_steps():
     network, batch = DeepLinear((2, 1), seed=3), 1000
 
@@ -329,12 +339,14 @@ def test_a_stream_takes_the_same_program_and_memory_for_any_number_of_steps():
     assert program.memory_analysis().temp_size_in_bytes < 20 * batch * PARITY.input_dimension * 8
 
 
+@pytest.mark.slow
 def test_a_stream_is_drawn_in_the_precision_of_the_weights():
     network = jax.tree.map(lambda w: w.astype(np.float32), parity_network())
     record, end = descend(network, PARITY, steps=3, learning_rate=0.1, batch_size=4, return_networks=True)
     assert record.loss.dtype == end.first.dtype == np.float32
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 def test_sizes_may_be_numbers_of_numpy():
     sizes = {"batch_size": np.int64(2), "micro_batch_size": np.int64(1)}

@@ -84,6 +84,7 @@ def test_networks_that_cannot_be_trained_together_are_refused(networks, message)
         gather(networks, TASK, 1.0, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cores", "cache"), [(1, 1), (2, 10**9), (3, 3000), (64, 1)])
 def test_results_do_not_depend_on_how_members_are_batched(monkeypatch, cores, cache):
     # Each case has its own number of members, because compiled programs are kept.

@@ -20,6 +20,7 @@ def sizes(network):
 RECORDED = {"save": 4, "normalised": True, "statistics": {"size": (sizes, ("neuron",))}}
 
 
+@pytest.mark.slow
 def test_a_neuron_of_degree_three_grows_exponentially():
     # f = θ₀ θ₁² and U = θ₀ θ₁², largest at θ₁ = √2 θ₀, where κ Û = 3·2/3^(3/2).
     start = np.array([[1.0, 2**0.5]] * 3) / 3**0.5

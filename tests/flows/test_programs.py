@@ -66,6 +66,7 @@ class Lowered(Exception):  # noqa: N818 - no error
     """What a program is, instead of what it computes."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flow", ONE_PROGRAM)
 def test_no_program_calls_python_when_it_is_the_only_one(flow, monkeypatch):
     module, run = ONE_PROGRAM[flow]
@@ -81,6 +82,7 @@ def test_no_program_calls_python_when_it_is_the_only_one(flow, monkeypatch):
     assert "callback" not in str(told.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("close", [True, False])
 def test_the_cost_phase_calls_no_python_whether_it_is_followed_closely_or_not(close):
     network, numbers = TwoLayer(2, 3, 2, activation="relu"), (1e-6, 1e-2, 1.0, 1e2)

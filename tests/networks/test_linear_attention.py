@@ -24,6 +24,7 @@ def prompts(samples=5, context_length=7, dimension=3, seed=0):
     return np.random.default_rng(seed).normal(size=(samples, (context_length + 1) * (dimension + 1)))
 
 
+@pytest.mark.slow
 def test_the_prediction_is_the_formula_of_the_paper():
     network, rows = LinearAttention(3, 4, seed=1), prompts()
     for row, prediction in zip(rows, network(rows), strict=True):

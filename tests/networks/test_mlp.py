@@ -37,6 +37,7 @@ def test_both_parametrisations_start_from_the_same_function(activation, bias):
         np.testing.assert_allclose(outputs, ntk(x), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_weights_in_the_ntk_parametrisation_move_the_function_by_their_input_width():
     standard, ntk = (MLP((4, 2), bias=False, parametrisation=each) for each in ("standard", "ntk"))
     with jax.enable_x64(True):

@@ -70,6 +70,7 @@ def by_loops(transformer: Transformer, tokens: np.ndarray) -> np.ndarray:
 MOST = {"blocks": 2, "layer_norm": True, "heads": 4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"blocks": 2}, MOST])
 def test_outputs_are_those_of_a_plain_loop(options):
     transformer, tokens = network(**options), drawn_tokens()
@@ -86,6 +87,7 @@ def test_outputs_are_the_features_times_the_classifier():
     assert not transformer.classifier_bias.any()
 
 
+@pytest.mark.slow
 def test_samples_do_not_see_each_other():
     transformer, x = network(), rows(drawn_tokens())
     order = np.random.default_rng(1).permutation(len(x))
@@ -121,6 +123,7 @@ def test_no_position_sees_a_later_token():
     assert np.all(np.abs(streams[0][:, LENGTH - 1 :] - streams[1][:, LENGTH - 1 :]).max(axis=-1) > 1e-3)
 
 
+@pytest.mark.slow
 def test_the_slopes_of_paired_matrices_balance():
     """Scaling one of a pair up and the other down changes nothing: Euler's identity, pair by pair."""
     transformer, x = network(), rows(drawn_tokens())

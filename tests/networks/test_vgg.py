@@ -124,6 +124,7 @@ def test_the_gradient_reaches_every_weight_and_is_the_slope(trained):
     assert (moved(1) - moved(-1)) / (2 * step) == pytest.approx(slope, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_without_normalisation_training_and_evaluation_agree():
     network = VGG16((8, 8), 3, width=1, batch_normalisation=False, seed=2)
     x = np.abs(X[:, :, :8, 0])

@@ -121,6 +121,7 @@ def test_features_that_are_not_pictures_are_a_heat_map_with_names():
     assert [label.get_text() for label in axes.get_xticklabels()] == [r"\$a", "b", "c", "d", "e", "f"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"seeds": 3}, {"image": False}, {"observed": False}])
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_a_figure_of_all_that_a_tree_holds_can_be_saved(tmp_path, options, suffix):
@@ -135,6 +136,7 @@ def test_the_figure_has_a_panel_for_each_thing():
     assert labels == ["loss", "mode strength", "jump", "input feature"]
 
 
+@pytest.mark.slow
 def test_equal_figures_give_equal_files(tmp_path):
     for name in ("a.png", "b.png"):
         plot.save_figure(plot.figure(study()), tmp_path / name)
@@ -163,6 +165,7 @@ def test_a_record_that_holds_nothing_to_draw_is_bad_input(draw):
         draw(record)
 
 
+@pytest.mark.slow
 def test_a_plane_shows_each_path_from_its_beginning():
     record = make_record(
         {"a": (["time"], [2.0, 0.0, 1.0]), "b": (["time"], [3.0, 1.0, 1.0])}, {"time": [0.0, 1.0, 2.0]}

@@ -97,6 +97,7 @@ def test_the_alignment_with_data_is_the_cosine_with_their_strongest_direction(di
     np.testing.assert_allclose(found["target_alignment"][1], abs(v @ o), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_alignment_of_the_golden_run_on_a_line_is_measured():
     # exact linear networks, section 4: W acts as W x there.
     first = np.array([[0.3, 0.1], [-0.5, 0.2], [0.2, 0.4]]).T
@@ -226,6 +227,7 @@ def test_times_are_measured_one_by_one():
             np.testing.assert_allclose(along[name][1][t], values, rtol=1e-12, atol=1e-14, err_msg=name)
 
 
+@pytest.mark.slow
 # JAX is only asked compiled, as it would compile each operation by itself otherwise.
 @pytest.mark.parametrize("library", ["jax", "torch"])
 def test_every_library_gives_the_numbers_of_numpy(library):

@@ -111,6 +111,7 @@ def test_simplex_features_are_at_the_minimum():
     assert found["effective_dimension_utilization"] == pytest.approx(4, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "c"), [(1000, 10), (6, 2), (5, 5)])
 def test_white_features_are_away_from_it_by_the_closed_form(p, c):
     generator = np.random.default_rng(p)
@@ -232,6 +233,7 @@ def measured_twice(*arrays):
     return {f"{way} {name}": value for way, each in found.items() for name, (_, value) in each.items()}
 
 
+@pytest.mark.slow
 def test_jax_arrays_give_the_numbers_of_numpy_also_while_jax_traces():
     arrays = draw()
     with jax.enable_x64(True):
@@ -240,12 +242,14 @@ def test_jax_arrays_give_the_numbers_of_numpy_also_while_jax_traces():
     assert_same(found, measured_twice(*arrays))
 
 
+@pytest.mark.slow
 def test_jax_without_double_precision_stays_near():
     arrays = draw()
     # Single precision; a stream keeps squares, and the features have a condition number of thirty.
     assert_same(jax.jit(measured_twice)(*map(jnp.asarray, arrays)), measured_twice(*arrays), 2e-2)
 
 
+@pytest.mark.slow
 def test_torch_tensors_give_the_numbers_of_numpy():
     torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
     pytest.importorskip("array_api_compat", reason="array-api-compat comes with the torch extra")
@@ -383,6 +387,7 @@ def test_options_that_make_no_sense_are_refused():
             effective_dimension(np.array(weights))
 
 
+@pytest.mark.slow
 def test_neither_torch_nor_jax_is_loaded_by_the_probe():
     import subprocess
     import sys

@@ -190,6 +190,7 @@ def test_jax_gives_the_same_numbers_one_operation_at_a_time():
         assert isinstance(found["nc1"][1], jax.Array)
 
 
+@pytest.mark.slow
 def test_it_compiles():
     arrays = draw(4)
     with jax.enable_x64(True):

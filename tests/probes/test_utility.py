@@ -147,6 +147,7 @@ def test_neurons_may_come_in_any_order(seed, order):
     np.testing.assert_allclose(there["growth_rate"], here["growth_rate"][list(order)], rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("degree", "traced"),
     [

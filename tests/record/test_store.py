@@ -91,6 +91,7 @@ def test_equal_records_export_to_equal_files(tmp_path):
     assert export(study(), tmp_path / "a.zip").read_bytes() == export(study(), tmp_path / "b.zip").read_bytes()
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), max_size=4),

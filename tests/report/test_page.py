@@ -252,6 +252,7 @@ def test_every_member_of_a_small_ensemble_is_drawn():
     assert sum(trace["mode"] == "lines" for trace in strength["data"]) == 10
 
 
+@pytest.mark.slow
 def test_a_large_ensemble_is_cut_and_the_page_says_so():
     tree = study(seeds=70)
     figure = lines_figure(traces.curves(tree, "mode_strength"), "mode_strength")

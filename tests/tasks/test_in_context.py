@@ -33,6 +33,7 @@ def test_the_loss_is_the_formula_of_the_second_moments(length):
     np.testing.assert_allclose(loss, closed_form(COVARIANCE, length, network.matrix), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_loss_is_the_mean_over_sampled_prompts():
     network = LinearAttention(3, 4, seed=1, scale=0.7)
     task = in_context_regression(samples=100_000, context_length=5, covariance=COVARIANCE, seed=2)

@@ -29,6 +29,7 @@ def values(task: MultiIndex, x: np.ndarray) -> np.ndarray:
     return np.sum([hermite_e.hermeval(x @ w, link) for w, link in links], axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orders", [1, 3, 6])
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
 def test_the_loss_is_that_of_a_tensor_product_quadrature(degree, orders):

@@ -166,6 +166,7 @@ def test_choices_that_there_are_not_are_refused_by_the_name_of_the_argument(memb
             assert caught.value.argument == name
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 def test_an_array_of_another_shape_is_refused_or_fits(member, call):
     wrong = []
@@ -263,6 +264,7 @@ def compiled(function: Member) -> Compiled:
     return Compiled(call, traced(call, records=True), jax.jit(lambda arguments: values(function(call, **arguments))))
 
 
+@pytest.mark.slow
 @COMPILABLE
 def test_compiled_it_gives_the_same(function):
     call, arguments, answer = compiled(function)

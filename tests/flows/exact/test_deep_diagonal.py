@@ -62,6 +62,7 @@ def test_golden_times_of_depth_three():
     np.testing.assert_allclose(found / unit, [0.90035, 2.26377, 4.70000, 12.68994], rtol=2e-4)
 
 
+@pytest.mark.slow
 def test_depth_two_is_the_flow_of_products_at_twice_the_pace():
     # β = 2α² sinh 4G and β = (a²/2) sinh 2G are the same with a = 2α and time halved.
     task, scale = random_task(1), 1e-6

@@ -55,6 +55,7 @@ def integrated_losses(task, first, second, scale, times):
     return np.array([np.sum((each - task.targets) ** 2) / (2 * task.samples) for each in outputs])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-2, 1e-4])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_agrees_with_direct_integration_of_the_weights(scale, seed):
@@ -119,6 +120,7 @@ def test_unlearnable_directions_of_the_input_change_nothing(curve):
     np.testing.assert_allclose(loss_at(same, times), loss_at(curve, times), rtol=0, atol=1e-4 * float(curve["loss"][0]))
 
 
+@pytest.mark.slow
 def test_single_mode_follows_its_logistic_at_any_scale():
     # White inputs, of which the first output needs the first, and the second output none.
     x = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])
@@ -186,6 +188,7 @@ def test_volume_of_bundles_is_kept_where_their_norms_underflow(seed):
     np.testing.assert_allclose(turned.sum(), log_volume, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_copies_stay_finite(count):
     directions, log_norms = orthogonal(np.ones((6, count)) / np.sqrt(6), np.zeros(count))

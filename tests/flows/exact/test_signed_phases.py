@@ -37,6 +37,7 @@ def curve():
     return diagonal_flow(random_task(0), scale=1e-4, duration=120.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-1, 1e-3, 1e-4])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_agrees_with_direct_integration_of_the_weights(scale, seed):
@@ -50,6 +51,7 @@ def test_agrees_with_direct_integration_of_the_weights(scale, seed):
     np.testing.assert_allclose(run["coefficient"][-1], maps[-1], rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_single_input_follows_its_closed_form_at_any_scale():
     # β = (α²/2) sinh 2G obeys β' = √(4β² + α⁴) (c − β), here with E x² = 1 and c = 3: a logistic once β ≫ α².
     task = Task([[1.0], [-1.0]], [[3.0], [-3.0]])

@@ -43,6 +43,7 @@ def logistic(t, y, _):
     return y * (1 - y)
 
 
+@pytest.mark.slow
 def test_tiny_motion_beside_large_weights_is_followed():
     # A weight that grows from 1e-12, entangled with one that is large and rests.
     mix = np.array([[0.8, -0.6], [0.6, 0.8]])
@@ -56,6 +57,7 @@ def test_tiny_motion_beside_large_weights_is_followed():
     assert abs(usually - 1) > abs(grown - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-5, 1e-7])
 def test_the_error_stays_below_the_tolerance_times_the_path(tolerance):
     start = np.array([0.1, 3.0])

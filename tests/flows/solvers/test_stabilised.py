@@ -43,6 +43,7 @@ def decay(t, y, rates):
     return -rates * y
 
 
+@pytest.mark.slow
 def test_the_order_of_convergence_is_two():
     # y' = y(1 − y), the logistic function.
     exact = 1 / (1 + 9 * np.exp(-2.0))
@@ -55,6 +56,7 @@ def test_the_order_of_convergence_is_two():
     assert errors[1] / errors[2] == pytest.approx(4, abs=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stiffness", [1e2, 1e4, 1e6])
 def test_any_step_is_stable(stiffness):
     rates = np.array([1.0, stiffness / 7, stiffness])

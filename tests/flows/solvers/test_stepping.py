@@ -43,6 +43,7 @@ def followed(renewed=unchanged, *, rate=2.0, power=1.0, restart_every=8, longest
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restart_every", [8, pytest.param(4096, marks=pytest.mark.slow)])
 def test_every_step_is_recorded_once_up_to_the_end(restart_every):
     record = followed(restart_every=restart_every)
@@ -54,6 +55,7 @@ def test_every_step_is_recorded_once_up_to_the_end(restart_every):
     np.testing.assert_allclose(record["seen"][:, 1], record["time"], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_state_is_renewed_at_each_restart():
     # Doubled after every eighth step of 0.1 at most: the decay by e⁻² in a unit of time is nearly undone.
     kept, doubled = followed(), followed(renewed=lambda state: 2 * state)

@@ -39,6 +39,7 @@ def same(found, expected, tolerance=1e-10):
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * np.max(np.abs(expected)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", EXACT)
 def test_every_algorithm_gives_the_kernel(algorithm):
     found = kernel(algorithm=algorithm)
@@ -46,12 +47,14 @@ def test_every_algorithm_gives_the_kernel(algorithm):
     assert (found.algorithm, found.contraction, found.normalisation) == (algorithm, "full", "none")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", EXACT)
 def test_batches_do_not_change_the_answer(algorithm):
     # Five examples in blocks of two, the last of which is filled up.
     same(kernel(algorithm=algorithm, batch_size=2).values, kernel(algorithm=algorithm).values, 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contraction", ["diagonal", "trace"])
 def test_batches_do_not_change_contracted_kernels(contraction):
     found = [kernel(contraction=contraction, batch_size=size).values for size in (2, None)]
@@ -68,6 +71,7 @@ def test_outputs_can_be_kept_apart(algorithm):
     same(kernel(algorithm=algorithm, contraction="diagonal").values, np.einsum("iaja->ija", reference()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"batch_size": 3}, {"algorithm": "products"}, {"algorithm": "jacobian"}])
 def test_two_sets_of_inputs_give_the_block_between_them(options):
     same(kernel(other=OTHER, **options).values, reference(two_sets=True))
@@ -79,6 +83,7 @@ def test_rates_of_layers_weight_the_gradients(algorithm):
     same(kernel(algorithm=algorithm, rates=rates).values, reference(rates=(0.5, 2.0)))
 
 
+@pytest.mark.slow
 def test_one_rate_and_rates_of_single_weights_are_understood():
     same(kernel(rates=0.5).values, 0.5 * reference())
     first = {"weights": (np.arange(12.0).reshape(3, 4), 1.0), "biases": 0.0}
@@ -98,6 +103,7 @@ def test_a_subset_of_logits_is_a_part_of_the_kernel():
     assert len({kernel(algorithm="logits", draws=2, seed=seed).outputs for seed in range(6)}) > 1
 
 
+@pytest.mark.slow
 def test_the_sketch_is_unbiased_with_the_variance_that_is_stated():
     q, seeds = 50, 40
     found = np.stack([kernel(algorithm="sketch", draws=q, seed=seed).values for seed in range(seeds)])
@@ -110,6 +116,7 @@ def test_the_sketch_is_unbiased_with_the_variance_that_is_stated():
     np.testing.assert_allclose(np.mean(found.var(axis=0, ddof=1) / variance), 1, atol=0.4)
 
 
+@pytest.mark.slow
 def test_the_sketch_uses_the_same_directions_for_equal_seeds():
     options = {"algorithm": "sketch", "draws": 50, "seed": 1}
     # Rates multiply the variance of the directions, and batches see the same ones.
@@ -122,6 +129,7 @@ def test_memory_decides_on_the_blocks_and_too_little_of_it_is_refused():
         kernel(memory=100.0)
 
 
+@pytest.mark.slow
 def test_equinox_modules_and_scalar_outputs_are_understood():
     network = MLP((3, 6, 2), activation="tanh", parametrisation="ntk", seed=3)
     expected = dense_stack_kernel(X, network.weights, network.biases, activation="tanh", parametrisation="ntk")
@@ -142,6 +150,7 @@ def test_it_can_be_compiled_and_differentiated():
         np.testing.assert_allclose(jax.jit(size)(1.0), np.sum(X @ X.T), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_single_precision_stays_single_precision():
     params = jax.tree.map(np.float32, PARAMS)
     assert kernel(params, np.float32(X)).values.dtype == np.float32
@@ -155,6 +164,7 @@ def test_an_output_that_depends_on_the_batch_is_refused():
         kernel(apply=normalised)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     "change",

@@ -47,6 +47,7 @@ def test_rates_spread_over_the_tree():
     assert layer_rates(params, None) is None
 
 
+@pytest.mark.slow
 def test_inputs_can_be_trees():
     assert count_examples("x", {"a": np.ones((4, 2)), "b": np.ones(4)}) == 4
     with pytest.raises(InputError, match="x has arrays"):

@@ -44,6 +44,7 @@ def test_the_golden_numbers():
     np.testing.assert_allclose(kernel_distance(pseudo, pseudo**2), 0.8613626749131832, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["relu", "tanh", "erf", "linear"])
 @pytest.mark.parametrize("parametrisation", ["standard", "ntk"])
 def test_every_library_and_jax_itself_give_the_same_numbers(activation, parametrisation):
@@ -62,6 +63,7 @@ def test_every_library_and_jax_itself_give_the_same_numbers(activation, parametr
             np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("activation", "parametrisation"), [("tanh", "ntk"), ("erf", "standard")])
 def test_it_is_the_kernel_that_differentiation_gives(activation, parametrisation):
     weights, biases = stack()

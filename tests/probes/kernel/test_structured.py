@@ -88,6 +88,7 @@ def kernels(params, x, apply, algorithms):
     return [neural_tangent_kernel(apply, params, x, algorithm=algorithm).values for algorithm in algorithms]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_any_function_has_the_kernel_of_its_jacobians(case):
     apply, params, x, dense = CASES[case]
@@ -98,6 +99,7 @@ def test_any_function_has_the_kernel_of_its_jacobians(case):
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.max(np.abs(expected)))
 
 
+@pytest.mark.slow
 def test_convolutional_networks_are_products_but_for_their_biases():
     network = Convolutional((4, 4), 2, channels=(3,), width=4)
     x = np.random.default_rng(0).normal(size=(4, 16))

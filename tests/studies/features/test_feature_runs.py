@@ -46,6 +46,7 @@ def test_the_networks_of_the_source_train_on_images_of_the_user(network, tmp_pat
     assert np.abs(left).max() < 1e-9 * np.abs(found.outputs).max()
 
 
+@pytest.mark.slow
 def test_random_labels_are_as_many_as_asked_for():
     data = labelled_images("digits", 400, 400, seed=0)
     run = FeatureRun("mlp", 4, 400, 0.01, random_labels=0.5)
@@ -57,6 +58,7 @@ def test_random_labels_are_as_many_as_asked_for():
     assert np.array_equal(plain.targets.argmax(axis=1), data.labels)
 
 
+@pytest.mark.slow
 def test_a_last_layer_alone_leaves_its_features_as_they_are():
     draw = np.random.default_rng(0)
     features, targets = draw.normal(size=(30, 5)), draw.normal(size=(30, 2))

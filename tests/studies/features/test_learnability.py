@@ -27,6 +27,7 @@ def drawn(seed: int, **fields):
     return Learnability(**chosen | fields)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()

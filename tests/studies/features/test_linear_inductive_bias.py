@@ -32,6 +32,7 @@ def predicted():
     return LinearInductiveBias().predict()
 
 
+@pytest.mark.slow
 def test_both_fit_the_points_and_one_by_low_modes_the_other_by_high_ones(predicted):
     assert np.all(predicted["loss"][:, -1] < 1e-10 * predicted["loss"][:, 0])
     mean_mode = (predicted["utilization"] * predicted["mode"]).sum("mode")

@@ -36,6 +36,7 @@ def largest_errors(study) -> tuple[float, float]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_data_grok_when_and_as_predicted(seed):
     curve, time = largest_errors(drawn(seed))
@@ -80,6 +81,7 @@ def test_the_test_error_falls_long_after_the_loss():
     assert shift == pytest.approx(np.log(2), rel=0.02)
 
 
+@pytest.mark.slow
 def test_theory_at_another_decay_is_refuted():
     study = drawn(2)
     predicted = study.judged(dataclasses.replace(study, weight_decay=1.05 * study.weight_decay).predict())

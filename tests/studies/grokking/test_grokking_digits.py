@@ -16,6 +16,7 @@ from dynascope.studies.regimes.scaled_network import scaled_flow
 TINY = dict(GrokkingDigits.tiny)
 
 
+@pytest.mark.slow
 def test_theory_holds_of_dials_drawn_at_random():
     draw = np.random.default_rng(5)
     # Sizes are those of the other tests, so that the program is compiled once.

@@ -21,6 +21,7 @@ def mean_loss(outputs, targets, loss: str):
     return -(targets * jax.nn.log_softmax(outputs)).sum(axis=1).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
 def test_training_is_decoupled_adam_written_out(loss):
     rate, decay, steps = 0.01, 0.5, 7
@@ -48,6 +49,7 @@ def test_training_is_decoupled_adam_written_out(loss):
             np.testing.assert_allclose(end.second[seed], weights["second"], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_records_do_not_depend_on_each_other_and_the_first_is_the_start():
     recipe = Recipe("cross_entropy", 3e-3, 1.0)
     start, _, end = train(NETWORKS, TASKS, [0, 4, 9], recipe)
@@ -57,6 +59,7 @@ def test_records_do_not_depend_on_each_other_and_the_first_is_the_start():
     assert end.first.dtype == np.float32
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_what_the_networks_give():
     networks = next(train(NETWORKS, TASKS, [0], Recipe("cross_entropy", 1e-3, 0.0), double=True))
     found = measure(networks, TASKS, TESTS, "cross_entropy")

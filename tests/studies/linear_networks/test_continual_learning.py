@@ -32,6 +32,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
     assert np.all(old_loss[:, -1] > 0.1 * tree["predicted"]["old_loss_at_the_end"])
 
 
+@pytest.mark.slow
 def test_as_much_is_forgotten_in_the_end_whatever_the_balance():
     predicted = ContinualLearning(**ContinualLearning.tiny | {"balances": 5}).predict()
     # At the last time e⁻⁴ of the slowest network's error is left.

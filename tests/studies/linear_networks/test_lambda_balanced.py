@@ -23,6 +23,7 @@ def test_it_agrees_with_fields_drawn_at_random(draw):
     assert LambdaBalanced(**SMALL | fields).run().attrs["verdict"] == "agree"
 
 
+@pytest.mark.slow
 def test_large_balances_are_lazy_and_small_ones_rich():
     predicted = LambdaBalanced(**SMALL | {"balances": 3, "width": 2, "largest_balance": 30.0}).predict()
     change = predicted["kernel_change"].isel(time=-1).to_numpy()

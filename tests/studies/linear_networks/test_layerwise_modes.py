@@ -33,6 +33,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
     assert float(tree["observed"]["loss"][-1]) < 1e-4 * float(tree["observed"]["loss"][0])
 
 
+@pytest.mark.slow
 def test_equal_layers_follow_the_logistic_curve():
     study = LayerwiseModes(target=2.0, initial_strength=1e-3)
     predicted = study.predict()

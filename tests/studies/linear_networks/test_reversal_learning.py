@@ -41,6 +41,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
     assert np.all(np.isfinite(tree["observed"]["reversal_time"]))
 
 
+@pytest.mark.slow
 def test_modes_pass_zero_at_the_predicted_time_later_the_smaller_the_balance():
     predicted = ReversalLearning(times=10).predict()
     strength, times = predicted["reversal_time"], predicted["time"]

@@ -36,6 +36,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
     assert np.all(strength[..., 0][:, -1] > 0.9)
 
 
+@pytest.mark.slow
 def test_unused_directions_are_learned_from_a_large_first_layer_only():
     predicted = TransferLearning(dimension=3, rank=1, times=10).predict()
     # Each of the two unused directions has half of a squared target of one.

@@ -33,6 +33,7 @@ def kernel(network):
         return np.asarray(found).reshape(len(POINTS) * 2, len(INPUTS) * 2)
 
 
+@pytest.mark.slow
 def test_the_first_order_is_descent_with_the_kernel_of_the_start(expansion):
     for network, first in zip(NETWORKS, expansion.first, strict=True):
         everywhere = kernel(network) * RATE / len(INPUTS)
@@ -45,6 +46,7 @@ def test_the_first_order_is_descent_with_the_kernel_of_the_start(expansion):
             missed = TARGETS.ravel() - outputs[: TARGETS.size]
 
 
+@pytest.mark.slow
 def test_trained_networks_differ_from_two_orders_by_the_third(expansion):
     statistics = measures(INPUTS, OTHERS)
 
@@ -62,6 +64,7 @@ def test_trained_networks_differ_from_two_orders_by_the_third(expansion):
     np.testing.assert_allclose(np.divide(missing(300.0), missing(3000.0)), 100, rtol=0.05)
 
 
+@pytest.mark.slow
 def test_the_linear_order_and_the_last_layer_are_linear_and_keep_their_features(expansion):
     for kind in ("linearised", "last layer only"):
         statistics = measures(INPUTS, OTHERS)

@@ -36,6 +36,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
     assert float(tree["observed"]["relative_loss"][..., -1].max()) < 1e-4
 
 
+@pytest.mark.slow
 def test_the_four_knobs_are_one_dial():
     predicted = ScalarNetwork(factors=FACTORS).predict()
     for name in ("relative_loss", "learned_fraction", "log_growth", "final_log_growth"):

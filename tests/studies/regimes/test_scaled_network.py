@@ -26,6 +26,7 @@ def test_dials_scale_inputs_outputs_and_targets():
     np.testing.assert_allclose(whole.features(inputs), whole.network.features(0.5 * inputs), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_optimiser_is_adam_on_loss_and_decay():
     draw = np.random.default_rng(1)
     whole = scaled(decay=0.1)
@@ -47,6 +48,7 @@ def test_the_optimiser_is_adam_on_loss_and_decay():
     assert (float(whole.weight_decay), float(whole.target_scale)) == (pytest.approx(0.1), 1.0)
 
 
+@pytest.mark.slow
 def test_a_layer_of_another_size_takes_steps_of_that_size():
     slopes = jax.tree.map(lambda leaf: np.ones(np.shape(leaf)), scaled())
     moved = []

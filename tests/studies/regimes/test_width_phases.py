@@ -36,6 +36,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
 
 
+@pytest.mark.slow
 def test_all_twenty_phases_of_the_table_follow_from_the_measured_exponents(sides):
     observed, _ = sides
     measured = {

@@ -76,6 +76,7 @@ def test_the_functions_of_a_skill_are_orthonormal_and_add_up_to_its_parity():
             assert each.sum(axis=1) / np.sqrt(count) == pytest.approx(sign, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_neurons_that_are_not_there_stay_away():
     from dynascope.flows import descend
     from dynascope.studies.scaling.emergence_parameters import _decayed

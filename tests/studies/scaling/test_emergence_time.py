@@ -110,6 +110,7 @@ def test_half_strength_of_a_logistic_curve_is_found_from_few_records():
     assert _half(steps, 1 / (1 + np.exp(-(steps - 55) / 5))) == pytest.approx(55)
 
 
+@pytest.mark.slow
 def test_too_short_a_calibration_is_refused_by_name():
     with pytest.raises(InputError) as refusal:
         EmergenceTime(**TINY | {"calibration_steps": 20, "calibration_seeds": 2, "width": 4, "times": 20}).predict()

@@ -21,6 +21,7 @@ def drawn(seed: int) -> FourParameterParity:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_targets_and_starts_follow_the_equations(seed):
     tree = drawn(seed).run()
@@ -42,6 +43,7 @@ def test_a_bias_that_ends_as_the_source_has_it_is_refuted():
     assert study.compare(study.observe(), predicted).attrs["verdict"] == "disagree"
 
 
+@pytest.mark.slow
 def test_theory_for_another_target_is_refuted():
     study = drawn(2)
     other = dataclasses.replace(study, target_scale=1.001 * study.target_scale)

@@ -35,6 +35,7 @@ def test_readings_are_in_units_of_the_targets(quantity, expected):
     np.testing.assert_allclose(whole(pure), expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_more_than_sixteen_bits_are_sampled():
     parity = dataclasses.replace(PARITY, bits=17)
     reading = SkillReading(parity, "strength", samples=1000)

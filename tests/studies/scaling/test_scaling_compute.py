@@ -24,6 +24,7 @@ def observed():
     return TINY.observe()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0])
 def test_random_tasks_follow_the_law_from_any_start_at_any_rate(seed):
     draw = np.random.default_rng(seed)
@@ -51,6 +52,7 @@ def test_random_tasks_follow_the_law_from_any_start_at_any_rate(seed):
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
 
 
+@pytest.mark.slow
 def test_a_model_of_its_own_learns_as_the_first_skills_of_the_largest_one(observed):
     losses = observed["model_loss"].isel(compute=2).sel(exponent=0.8)
     compute = float(losses["compute"])

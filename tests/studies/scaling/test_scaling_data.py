@@ -19,6 +19,7 @@ def missing_strengths(missing):
 TINY = ScalingData(**ScalingData.tiny)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0])
 def test_random_tasks_follow_the_law_from_any_start(seed):
     draw = np.random.default_rng(seed)
@@ -41,6 +42,7 @@ def test_random_tasks_follow_the_law_from_any_start(seed):
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
 
 
+@pytest.mark.slow
 def test_one_skill_stands_for_all_with_as_many_samples():
     study = ScalingData(
         exponents=[0.25], fewest_samples=500, most_samples=10_000, sizes=3, training_sets=60, initial_strength=0.1
@@ -63,6 +65,7 @@ def observed():
     return TINY.observe()
 
 
+@pytest.mark.slow
 def test_the_error_of_the_mean_is_what_the_number_of_sets_was_chosen_for(observed):
     relative = observed["standard_error"] / observed["loss"] * math.sqrt(TINY.training_sets)
     for alpha in TINY.exponents:

@@ -14,6 +14,7 @@ from dynascope.theory.skills.multilinear import training_loss
 TINY = ScalingTime(**ScalingTime.tiny)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0])
 def test_random_tasks_follow_the_law_from_any_start_at_any_rate(seed):
     draw = np.random.default_rng(seed)

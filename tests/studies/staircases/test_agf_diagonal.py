@@ -30,6 +30,7 @@ def test_theory_and_experiment_agree_at_every_depth(depth):
     np.testing.assert_allclose(tree["residual"]["slope"] * (depth * (depth - 2) or 1), LIMITS, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", SCALES)
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_on_random_data(depth, seed):

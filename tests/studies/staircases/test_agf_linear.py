@@ -39,6 +39,7 @@ def ran(moments):
     return study, study.run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moments", GOLDEN)
 def test_theory_and_experiment_agree_on_the_example(moments):
     _, tree = ran(moments)

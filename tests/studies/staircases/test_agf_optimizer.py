@@ -42,6 +42,7 @@ def test_beyond_the_rank_of_the_targets_nothing_is_left_to_learn():
     assert np.all(rate[4:] == 0)
 
 
+@pytest.mark.slow
 def test_theory_and_training_agree_and_the_baselines_are_told(sides):
     observed, predicted = sides
     tree = tiny.compare(observed, predicted)

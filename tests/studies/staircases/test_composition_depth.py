@@ -30,6 +30,7 @@ def test_the_width_of_one_layer_grows_and_that_of_deeper_networks_does_not():
     assert depth.T.tolist() == [[1, 1, 1, 1, 1], [1, 2, 3, 4, 5], [1, 2, 2, 3, 3]]
 
 
+@pytest.mark.slow
 def test_what_is_measured_on_networks_is_what_they_are(sides):
     observed, _ = sides
     # One sign: polarisation takes 2^{k−1} neurons.

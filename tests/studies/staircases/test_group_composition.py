@@ -35,6 +35,7 @@ def tree(study):
     return study.run()
 
 
+@pytest.mark.slow
 def test_a_group_that_does_not_commute_is_learned_irrep_by_irrep(tree):
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
     assert tree["predicted"]["learned"].to_numpy().tolist() == ["learns the irrep sign", "learns the irrep 2d"]

@@ -33,6 +33,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
     assert tree["residual"]["observed_jump_time"].notnull().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-3, 1e-6])
 def test_merged_attention_learns_everything_in_one_drop(scale):
     tree = LinearAttentionStaircase(**TINY | {"parametrisation": "merged", "scale": scale}).run()

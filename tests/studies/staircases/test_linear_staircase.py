@@ -26,6 +26,7 @@ def drawn(seed: int):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
@@ -61,6 +62,7 @@ def test_the_digits_have_nine_jumps():
     assert predicted.attrs["task"] == "digits"
 
 
+@pytest.mark.slow
 def test_the_smallest_numbers_there_are_will_do_as_a_scale():
     tree = LinearStaircase(**LinearStaircase.tiny | {"scale": 5e-324}).run()
     assert tree.attrs["verdict"] == "agree"

@@ -28,6 +28,7 @@ def staircase():
     return study, study.observe(), study.judged(study.predict())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["plane", "orthogonal"])
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed, data):

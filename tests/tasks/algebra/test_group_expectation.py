@@ -39,6 +39,7 @@ def losses_and_gradients(networks: list[TwoLayer], tasks) -> list:
         return [jax.device_get(of_all(network.neurons)) for network in networks]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "amplitudes"),
     [
@@ -63,6 +64,7 @@ def test_it_is_the_mean_over_all_pairs(name, amplitudes):
         np.testing.assert_allclose(gradient, mean_gradient, atol=ROUNDING * np.abs(mean_gradient).max())
 
 
+@pytest.mark.slow
 def test_on_a_cyclic_group_it_is_modular_addition():
     x = of_mean_zero(9, 0)
     tasks = GroupComposition(cyclic(9), x), ModularAddition(x)

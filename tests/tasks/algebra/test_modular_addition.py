@@ -49,6 +49,7 @@ def test_an_encoding_has_the_amplitudes_and_phases_that_were_asked_for():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("p", "width", "frequencies"),
     # All frequencies, and a few.
@@ -72,6 +73,7 @@ def test_the_closed_form_is_the_average_over_all_pairs_with_its_gradient(p, widt
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12 * float(np.abs(other).max()))
 
 
+@pytest.mark.slow
 def test_descent_on_the_average_is_that_on_all_pairs():
     x = encoding_from_frequencies(5, {1: 1.0})
     network = TwoLayer(10, 6, 5, activation="quadratic", scale=0.3)

@@ -51,6 +51,7 @@ def test_frequencies_follow_the_zeta_law(skills, exponent):
     np.testing.assert_allclose(frequencies.sum(), 1, rtol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", [SHARED, SparseParity(skills=2, bits=70, relevant_bits=33)])
 def test_samples_are_what_they_are_defined_to_be(task):
     inputs, targets, skill = task.sample(jax.random.key(1), 500)
@@ -64,6 +65,7 @@ def test_samples_are_what_they_are_defined_to_be(task):
     assert np.abs((signs[:, 1:] * signs[:, :-1]).mean(axis=0)).max() < 0.27
 
 
+@pytest.mark.slow
 def test_skills_come_with_their_frequencies():
     count = 100_000
     skill = np.asarray(SparseParity().sample(jax.random.key(2), count).skill)
@@ -72,6 +74,7 @@ def test_skills_come_with_their_frequencies():
     assert np.all(np.abs(np.bincount(skill, minlength=5) / count - expected) < 5 * error)
 
 
+@pytest.mark.slow
 def test_a_batch_can_be_drawn_inside_a_compiled_loop_and_equals_one_drawn_outside():
     @jax.jit
     def means(key):
@@ -131,6 +134,7 @@ def test_a_function_of_parities_has_the_strengths_it_is_made_of():
     np.testing.assert_allclose(found.skill_loss, (5 - made_of) ** 2 / 2, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_sampled_strengths_are_within_their_standard_errors():
     network = MLP([12, 8, 1], seed=4)
     sampled = jax.vmap(lambda key: SMALL.skill_strength(network, key=key, samples=100))
@@ -143,6 +147,7 @@ def test_sampled_strengths_are_within_their_standard_errors():
     np.testing.assert_allclose(drawn.loss.mean(), exact.loss, rtol=0.05)
 
 
+@pytest.mark.slow
 def test_the_expectation_can_be_differentiated():
     task = SMALL.expectation()
     weights = np.random.default_rng(0).normal(size=12)

@@ -55,6 +55,7 @@ def test_an_aligned_head_blows_up_at_the_lower_bound():
     np.testing.assert_allclose(only[0].blow_up, 0.5, rtol=1e-10)
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_no_head_blows_up_before_an_aligned_one_of_its_norm_would(seed):
@@ -63,6 +64,7 @@ def test_no_head_blows_up_before_an_aligned_one_of_its_norm_would(seed):
     assert followed(heads)[0].blow_up >= np.sqrt(3) / (norm * RATES[0]) * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 10_000), factor=st.floats(0.01, 100))
 def test_times_are_inverse_to_the_size_of_the_heads(seed, factor):
@@ -73,6 +75,7 @@ def test_times_are_inverse_to_the_size_of_the_heads(seed, factor):
     np.testing.assert_allclose([factor * a.blow_up for a in other], [a.blow_up for a in one], rtol=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=2, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_symmetries_of_a_head_leave_its_times(seed):
@@ -85,6 +88,7 @@ def test_symmetries_of_a_head_leave_its_times(seed):
     np.testing.assert_allclose([a.blow_up for a in followed(swapped)], times, rtol=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10_000), heads=st.integers(1, 6))
 def test_modes_are_learned_in_order_by_different_heads_at_increasing_times(seed, heads):

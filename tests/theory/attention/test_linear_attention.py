@@ -37,6 +37,7 @@ def test_the_jumps_are_at_the_known_times():
     np.testing.assert_allclose(np.abs(steps.features["input_feature"][1]), np.eye(3), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scale", "jumps"),
     # By an independent integration with event detection, as scale · t.
@@ -64,6 +65,7 @@ def test_the_correction_at_finite_scale_is_right_where_modes_are_far_apart():
     assert np.all(np.abs(found - steps.times) < 0.2 * np.abs(found - limit) + steps.times[-1] / 20_000)
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 10_000), factor=st.floats(0.1, 10))
 def test_times_and_levels_do_not_depend_on_the_axes_and_scale_with_the_units(seed, factor):
@@ -113,6 +115,7 @@ def test_directions_without_variance_are_not_learned():
     np.testing.assert_array_equal(steps.features["input_feature"][1][:, 2], 0.0)
 
 
+@pytest.mark.slow
 def test_modes_too_close_for_the_scale_are_called_slow():
     rows = LinearAttention(3, 8, seed=0).neurons
     close = linear_attention_staircase([1.0, 0.98, 0.3], 20, scale=1e-2, neurons=rows)

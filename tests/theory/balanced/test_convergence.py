@@ -26,6 +26,7 @@ def test_golden_sharpness():
     assert end.status == "converges"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "balance"), [((3, 2, 4), 0.7), ((4, 2, 2), -1.3), ((3, 8, 2), 0.0), ((4, 2, 3), 0.0), ((3, 1, 3), 0.5)]
 )
@@ -42,6 +43,7 @@ def test_it_is_where_the_solution_goes(shape, balance):
     np.testing.assert_allclose(end.product, (left[:, :kept] * sizes[:kept]) @ right[:kept], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_errors_decay_at_the_slowest_rate():
     network = balanced_linear(3, 3, 3, balance=0.4, scale=0.5, seed=6)
     target = np.diag([2.0, 1.2, 0.8])
@@ -124,6 +126,7 @@ def test_the_imbalance_of_an_approximate_limit_is_shown():
     assert found.error == pytest.approx(np.linalg.norm(difference - mean * np.eye(2)) / size, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_start_at_rest_stays():
     end = balanced_limit(np.zeros((2, 2)), np.zeros((2, 2)), np.eye(2))
     assert end.status == "static"

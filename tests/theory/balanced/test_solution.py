@@ -41,6 +41,7 @@ def trained(first, second, target, times, rates=(1.0, 1.0)):
     return path[:, :split].reshape(-1, *first.shape), path[:, split:].reshape(-1, *second.shape)
 
 
+@pytest.mark.slow
 def test_golden_numbers():
     # Given with 12 digits.
     found = jax.device_get(gram(FIRST, SECOND, MAP, np.array([0.7])))
@@ -59,6 +60,7 @@ def test_golden_numbers():
     assert 1 - cosine == pytest.approx(0.0571701084851, abs=1e-11)
 
 
+@pytest.mark.slow
 # Unequal widths, a bottleneck, wide layers (λ = 0), both signs, and a map without full rank.
 @pytest.mark.parametrize(
     ("shape", "balance", "rank"),
@@ -96,6 +98,7 @@ def by_orthogonal_factors(first, second, target, balance, time):
     return factor @ factor.T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.6, 1e-3])
 def test_agrees_with_orthogonal_factors_in_one_step(scale):
     network = balanced_linear(3, 2, 4, balance=0.8, scale=scale, seed=1)
@@ -109,6 +112,7 @@ def test_agrees_with_orthogonal_factors_in_one_step(scale):
         np.testing.assert_allclose(mine, expected, rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.floats(-2, 2), st.floats(0.05, 1.5))
 def test_any_start_and_map_follow_the_flow(seed, balance, scale):
@@ -125,6 +129,7 @@ def test_any_start_and_map_follow_the_flow(seed, balance, scale):
     np.testing.assert_allclose(turned.product, turn @ found.product @ other, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_staircase_from_a_tiny_start():
     network = balanced_linear(3, 3, 3, scale=1e-3, seed=2)
     target = np.diag([3.0, 1.5, 0.7])
@@ -136,6 +141,7 @@ def test_a_staircase_from_a_tiny_start():
     assert np.all(np.diff(loss(network.first, network.second, target, times)) <= 1e-12)
 
 
+@pytest.mark.slow
 def test_times_may_come_in_any_order_and_be_huge():
     times = np.array([3.0, 0.0, 1e4, 0.7])
     found = product(FIRST, SECOND, MAP, times)
@@ -146,6 +152,7 @@ def test_times_may_come_in_any_order_and_be_huge():
         product(FIRST, SECOND, MAP, np.array([1e9]))
 
 
+@pytest.mark.slow
 def test_bottlenecks_keep_their_rank():
     network = balanced_linear(4, 2, 4, balance=0.5, scale=0.5, seed=3)
     target = np.diag([2.0, 1.0, 0.9, 0.1])
@@ -153,6 +160,7 @@ def test_bottlenecks_keep_their_rank():
     np.testing.assert_allclose(found, np.diag([2.0, 1.0, 0, 0]), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_many_members_are_those_one_by_one():
     networks = [balanced_linear(3, 2, 2, balance=b, scale=0.5, seed=s) for s, b in enumerate((-1.0, 0.0, 2.0))]
     first, second = (np.stack([getattr(each, name) for each in networks]) for name in ("first", "second"))
@@ -165,6 +173,7 @@ def test_many_members_are_those_one_by_one():
         np.testing.assert_allclose(together.balance.value[place], alone.balance.value, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_it_has_derivatives_where_eigenvalues_coincide():
     # Four inputs and one output: the eigenvalue −λ/2 of F is threefold.
     network = balanced_linear(4, 1, 1, balance=0.5, scale=0.5, seed=4)
@@ -210,6 +219,7 @@ def test_the_rest_of_the_loss_is_what_no_map_explains():
     np.testing.assert_allclose(rest, 0.3, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_each_member_may_have_targets_of_its_own_power():
     members, maps, powers = (np.stack([each] * 2) for each in (FIRST, SECOND)), np.stack([MAP, 2 * MAP]), [3.0, 12.0]
     together = loss(*members, maps, np.array([0.5]), target_power=powers)
@@ -219,6 +229,7 @@ def test_each_member_may_have_targets_of_its_own_power():
         loss(FIRST, SECOND, maps, np.array([0.5]), target_power=3.0)
 
 
+@pytest.mark.slow
 def test_weights_of_32_bits_are_followed_at_times_of_64():
     first, second = FIRST.astype(np.float32), SECOND.astype(np.float32)
     found = gram(first, second, MAP.astype(np.float32), np.array([0.5]))
@@ -256,6 +267,7 @@ def test_bad_input_is_named(change, argument):
     assert caught.value.argument == argument
 
 
+@pytest.mark.slow
 def test_unbalanced_weights_are_taken_only_when_asked_for():
     draw = np.random.default_rng(0)
     first, second = draw.normal(size=(3, 2)), draw.normal(size=(2, 2))
@@ -275,6 +287,7 @@ def kernel(first, target_map, times, rate):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [{"first": FIRST * np.nan}, {"first": FIRST * 1.1}, {"target_map": MAP * np.inf}, {"rate": 0.0}, {"rate": -1.0}],
@@ -286,6 +299,7 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced(change):
     assert all(np.isnan(each).all() for each in (*outside[0][:3], outside[1]))
 
 
+@pytest.mark.slow
 def test_steps_that_are_given_ask_for_times_that_increase():
     times = np.array([0.5, 0.2, 1.0])
     with pytest.raises(InputError, match="increase") as caught:

@@ -7,6 +7,7 @@ from dynascope.errors import InputError
 from dynascope.theory.deep_modes import escape_time, time_to_strength
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [2, 3])
 def test_escape_time_is_the_leading_order(depth):
     starts = np.array([1e-6, 1e-12, 1e-18])

@@ -43,12 +43,14 @@ def time_and_slopes(depth):
     )
 
 
+@pytest.mark.slow
 def test_times_golden():
     times = [float(time_to_strength(1.0, 2.0, 0.01, depth=depth)) for depth in (2, 3, 4)]
     # Golden numbers are stored with 12 digits behind the point.
     np.testing.assert_allclose(times, [1.323326206181, 1.977558579612, 2.393285413978], rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_strengths_golden():
     known = {3: [0.0528021181796, 1.06796860509], 2: [0.430587920503, 1.87484111374]}
     for depth, strengths in known.items():
@@ -58,6 +60,7 @@ def test_strengths_golden():
         np.testing.assert_allclose(found.residual[:2], 2 - np.array(strengths), rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1, 2, 3, 6])
 @settings(max_examples=10, deadline=None)
 @given(targets, starts)
@@ -69,6 +72,7 @@ def test_strength_agrees_with_direct_integration(depth, target, start):
     np.testing.assert_allclose(found.residual, target - expected, rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 @every_depth
 @settings(max_examples=10, deadline=None)
 @given(targets, starts.filter(bool), st.lists(st.floats(0.01, 0.99), min_size=5, max_size=5))
@@ -80,6 +84,7 @@ def test_time_and_strength_are_inverse(depth, target, start, parts):
     np.testing.assert_allclose(strength_at(time, target, start, depth=depth).strength, strength, rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [3, 9])
 def test_the_closed_form_is_that_of_the_hypergeometric_function(depth):
     sigma, start = 1.7, 1e-4
@@ -96,6 +101,7 @@ def test_the_closed_form_is_that_of_the_hypergeometric_function(depth):
     np.testing.assert_allclose(times, (waiting + rising) / sigma, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_two_layers_are_a_balanced_mode():
     start = np.sqrt(1e-3)
     mode = mode_strength(TIMES, 1.5, 1.0, start, start)
@@ -134,6 +140,7 @@ def test_limits_name_what_happens():
     assert limit([-2.0, 0.0], 0.1, depth=1).status.tolist() == ["converges", "converges"]
 
 
+@pytest.mark.slow
 @every_depth
 def test_times_end_where_the_mode_rests(depth):
     np.testing.assert_array_equal(
@@ -184,6 +191,7 @@ def test_derivatives_are_finite_at_fixed_points(depth):
     np.testing.assert_array_equal(by_target[1:], 0)
 
 
+@pytest.mark.slow
 def test_arguments_broadcast_and_compile():
     times, modes = np.linspace(0, 4, 5)[:, None], np.array([3.0, 2.0, -1.0])
     together = jax.jit(lambda t, s: strength_at(t, s, 0.01, depth=3).strength)(times, modes)

@@ -28,6 +28,7 @@ def _double():
 # Golden numbers of the ledger.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ridge", "golden"),
     [
@@ -54,6 +55,7 @@ def test_the_golden_power_law_comes_out(ridge, golden):
     assert float(found.test_loss) == float(found.clean_mse) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tail", "strong", "golden"),
     [
@@ -78,6 +80,7 @@ def test_the_golden_overfitting_comes_out_with_multiplicities_and_without(tail, 
 # Limits and degenerate branches.
 
 
+@pytest.mark.slow
 def test_more_samples_than_modes_without_ridge_are_ordinary_regression():
     found = kernel_regression_error([1.0, 0.3, 0.0], [1.0, -2.0, 0.0], 8, noise_variance=0.4)
     assert float(found.effective_ridge) == 0
@@ -87,6 +90,7 @@ def test_more_samples_than_modes_without_ridge_are_ordinary_regression():
     np.testing.assert_allclose(found.coefficient_variance, [0.4 / 6, 0.4 / 6, 0], rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_what_the_modes_cannot_express_acts_as_noise():
     noise = kernel_regression_error([1.0, 0.3], [1.0, 0.5], 8, noise_variance=0.4)
     outside = kernel_regression_error([1.0, 0.3], [1.0, 0.5], 8, noise_variance=0.1, unreachable_power=0.3)
@@ -132,6 +136,7 @@ def test_a_very_large_ridge_learns_nothing_and_is_the_effective_ridge_over_the_s
     np.testing.assert_allclose([found.noisy_mse, found.training_mse], np.sum(TARGET**2), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_near_the_threshold_it_warns():
     assert kernel_regression_error(FIFTY, TARGET, 10).warnings == ()
     assert "scatter" in kernel_regression_error(np.ones(10), np.ones(10), 9.5).warnings[0]
@@ -142,6 +147,7 @@ def test_near_the_threshold_it_warns():
 spectra = st.lists(st.floats(-12, 3).map(lambda power: 10.0**power), min_size=6, max_size=6)
 
 
+@pytest.mark.slow
 @given(spectra, st.floats(0.3, 20), st.floats(1e-6, 1e6))
 @settings(max_examples=12)
 def test_it_is_invariant_to_the_unit_of_the_kernel_and_to_the_order_of_modes(spectrum, samples, unit):
@@ -154,6 +160,7 @@ def test_it_is_invariant_to_the_unit_of_the_kernel_and_to_the_order_of_modes(spe
     np.testing.assert_allclose(other.coefficient_mean[::-1], one.coefficient_mean, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_learning_curve_is_one_call():
     samples = np.array([5.0, 20.0, 80.0])
     curve = kernel_regression_error(FIFTY, TARGET, samples, ridge=0.1, noise_variance=0.1)
@@ -164,6 +171,7 @@ def test_a_learning_curve_is_one_call():
         np.testing.assert_allclose(error, one.noisy_mse, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_numbers_keep_the_dtype_and_agree_in_single_precision():
     with jax.enable_x64(False):
         single = kernel_regression_error(FIFTY, TARGET, 10, ridge=0.1, noise_variance=0.1)
@@ -196,6 +204,7 @@ def check_derivatives(point, places):
     np.testing.assert_allclose(forward[places], differences, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("samples", "ridge"), [(2.0, 0.1), (2.5, 1e-3), (7.0, 0.2)])
 def test_all_derivatives_are_those_of_finite_differences(samples, ridge):
     point = np.array([1.0, 0.3, 0.1, 1.0, 0.5, 0.2, 1.0, 2.0, 1.0, samples, ridge, 0.2])
@@ -211,6 +220,7 @@ def test_without_ridge_the_derivative_in_the_spectrum_is_right_on_both_sides_of_
 # Simulation.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ridge", "noise"), [(0.0, 0.2), (0.5, 0.2)])
 def test_regression_on_gaussian_features_has_these_errors_and_coefficients(ridge, noise):
     modes, n, trials = 120, 40, 400

@@ -69,6 +69,7 @@ def flows():
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setup", [benign_setup(), malignant_setup()], ids=["benign", "malignant"])
 def test_training_on_gaussian_features_has_these_errors_rates_and_coefficients(setup, flows):
     (_, window, end), strength, rate = flows[setup.is_benign]

@@ -25,6 +25,7 @@ def test_a_spectrum_of_any_depth_is_solved(last):
 spectra = st.lists(st.floats(-12, 3).map(lambda power: 10.0**power), min_size=6, max_size=6)
 
 
+@pytest.mark.slow
 @given(spectra, st.floats(0.3, 20), st.one_of(st.just(0.0), st.floats(1e-8, 1e3)))
 @settings(max_examples=12)
 def test_the_learnabilities_and_the_ridge_share_the_samples(spectrum, samples, ridge):
@@ -39,6 +40,7 @@ def test_the_learnabilities_and_the_ridge_share_the_samples(spectrum, samples, r
         assert shared + ridge / kappa == pytest.approx(samples, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_without_ridge_the_derivative_in_the_ridge_is_one_sided():
     def kappa(ridge):
         return effective_ridge(np.array([1.0, 0.3]), 5.0, ridge=ridge)
@@ -46,6 +48,7 @@ def test_without_ridge_the_derivative_in_the_ridge_is_one_sided():
     assert float(jax.grad(kappa)(0.0)) == pytest.approx(float(kappa(1e-9)) / 1e-9, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_derivative_in_the_spectrum_is_that_of_the_formula():
     rho, ridge = np.array([1.0, 0.3, 0.1, 0.02]), 0.05
     kappa = float(effective_ridge(rho, 2, ridge=ridge))
@@ -61,6 +64,7 @@ def test_without_ridge_and_with_as_many_samples_as_modes_the_derivatives_are_fin
     assert ridge > 1e300
 
 
+@pytest.mark.slow
 def test_more_samples_leave_less_of_an_effective_ridge():
     kappa = effective_ridge(np.arange(1, 31) ** -2.0, np.array([1.0, 5.0, 20.0, 29.0, 30.0, 50.0]))
     assert np.all(np.diff(kappa)[:4] < 0)

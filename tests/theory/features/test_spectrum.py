@@ -94,6 +94,7 @@ def test_what_the_samples_do_not_show_is_left_as_it_was():
     np.testing.assert_allclose(end @ hidden, 1.0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_double")
 def test_the_population_flow_is_that_of_the_differential_equation():
     rho, target, start = np.array([2.0, 0.1, 0.0]), np.array([1.0, -1.0, 0.5]), np.array([0.2, 0.0, 0.1])

@@ -49,6 +49,7 @@ def x64(function, *arguments, **options):
         return jax.device_get(function(*arguments, **options))
 
 
+@pytest.mark.slow
 def test_the_golden_numbers_of_forty_samples_in_four_classes():
     times, n, s0 = np.array([0.0, 20.0, 40.0, 60.0, 150.0]), 40, 1e-3
     collapse = x64(collapse_trajectory, times, [10] * 4, s0**0.5, s0**0.5)
@@ -75,6 +76,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_trajectory_and_its_end_are_those_of_direct_integration(case):
     sizes, options, a, b = CASES[case]
@@ -113,6 +115,7 @@ def check_metrics(collapse, i, means, classifier):
         assert found[i] == pytest.approx(distance, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("sizes", [[4, 4, 4], [2, 6, 4]])
 def test_a_random_small_start_ends_where_theory_says(sizes, bias):
@@ -164,6 +167,7 @@ def test_the_loss_never_increases_and_everything_stays_finite(sizes, start, bias
     assert np.all((collapse.nc3_centred >= 0) & (collapse.nc3_centred <= 2))
 
 
+@pytest.mark.slow
 def test_it_compiles_and_differentiates_with_respect_to_start_and_rate():
     @jax.jit
     @functools.partial(jax.value_and_grad, argnums=(0, 1))

@@ -23,6 +23,7 @@ def test_alignment_golden():
     np.testing.assert_allclose(found, [0.724777109624, 0.852685199049, 0.910985086655], rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(draws, st.floats(-2, 2), st.floats(0.2, 3), st.floats(0.2, 3))
 def test_alignment_is_the_monotone_cosine_between_the_layers(weights, slope, first_rate, second_rate):
@@ -40,6 +41,7 @@ def test_alignment_is_the_monotone_cosine_between_the_layers(weights, slope, fir
     np.testing.assert_allclose(change.initial, found[0], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_change_of_alignment_is_what_training_ends_with():
     change = alignment_change(FIRST, SECOND, DATA, **RATES)
     # Two hundred time constants of about a quarter.
@@ -69,6 +71,7 @@ def test_training_confirms_that_rates_do_not_change_the_final_alignment(line_sam
         np.testing.assert_allclose(u @ v / np.linalg.norm(u) / np.linalg.norm(v), final, rtol=0, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slope", [-0.7, 0.0, 0.7])
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("factor", [1.0, 0.4])
@@ -84,6 +87,7 @@ def test_parallel_layers_stay_parallel(sign, slope, factor):
     assert change.sign == (np.sign(slope) if turns_over else 0)
 
 
+@pytest.mark.slow
 def test_a_layer_without_weights_has_no_direction_until_it_moves():
     found = alignment(FIRST, 0 * SECOND, DATA, np.array([0.0, 1e-3, 1.0]))
     np.testing.assert_array_equal(found, [0.0, 1.0, 1.0])

@@ -28,6 +28,7 @@ def layers(seed, *, dimension=2, width=4):
     return draw.normal(size=(dimension, width)), draw.normal(size=width)
 
 
+@pytest.mark.slow
 def test_weights_slope_and_time_scale_golden():
     run = trajectory(FIRST, SECOND, DATA, np.array([0.1, 0.3]), **RATES)
     np.testing.assert_allclose(run.strength, [0.409612254135, 0.554318605233], **GOLDEN)
@@ -36,6 +37,7 @@ def test_weights_slope_and_time_scale_golden():
     np.testing.assert_allclose(time_scale(FIRST, SECOND, DATA, **RATES).time, 0.121949698814, **GOLDEN)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seeds, slopes, positive, positive, positive, positive)
 def test_trajectory_agrees_with_direct_integration(
@@ -58,6 +60,7 @@ def test_trajectory_agrees_with_direct_integration(
     np.testing.assert_allclose(run.residual, data.target - run.strength, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "width"), [(1, 1), (3, 2), (4, 30)])
 def test_trajectory_agrees_with_direct_integration_at_any_width(line_samples, integrate, dimension, width):
     (first, second), (inputs, targets, data) = (
@@ -70,6 +73,7 @@ def test_trajectory_agrees_with_direct_integration_at_any_width(line_samples, in
     np.testing.assert_allclose(run.second, trained_second, rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slope", [1.0, 0.0, -1.0])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_parallel_and_opposite_layers_agree_with_direct_integration(line_samples, integrate, sign, slope):
@@ -109,6 +113,7 @@ def test_the_output_across_the_line_moves_although_the_first_layer_rests_there()
     assert abs(across[1] - across[0]) > 0.01
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seeds, st.floats(-2, 2))
 def test_the_trajectory_ends_at_the_limit(line_samples, seed, slope):
@@ -141,6 +146,7 @@ def test_time_scale_is_infinite_where_the_approach_is_a_power_law():
     np.testing.assert_allclose(strength[1] / strength[0], 0.5, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_network_at_its_target_or_without_weights_is_static():
     start = float(trajectory(FIRST, SECOND, DATA, 0.0).strength)
     rest = limit(FIRST, SECOND, DATA._replace(target=start))
@@ -152,6 +158,7 @@ def test_a_network_at_its_target_or_without_weights_is_static():
     np.testing.assert_allclose(nothing.loss, 0.36, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_exchanging_the_roles_of_the_layers_changes_nothing():
     data = LineData(np.ones(1), 2.0, 0.6)
     along = np.array([[0.3, -0.1, 0.7]])
@@ -161,6 +168,7 @@ def test_exchanging_the_roles_of_the_layers_changes_nothing():
     np.testing.assert_allclose(run.strength, swapped.strength, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_tiny_starts_keep_their_digits():
     scales = np.array([1e-8, 1e-200])
     end = limit(scales[:, None, None] * FIRST, scales[:, None] * SECOND, DATA)
@@ -168,6 +176,7 @@ def test_tiny_starts_keep_their_digits():
     np.testing.assert_allclose(end.strength, 0.6, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_many_starts_in_leading_axes_are_each_alone():
     first, second = np.stack([FIRST, -2 * FIRST]), np.stack([SECOND, SECOND])
     rates = np.array([1.0, 3.0])
@@ -179,6 +188,7 @@ def test_many_starts_in_leading_axes_are_each_alone():
         np.testing.assert_allclose(limit(first, second, DATA).second[i], limit(first[i], second[i], DATA).second)
 
 
+@pytest.mark.slow
 def test_it_compiles_vectorises_and_differentiates():
     @jax.jit
     @jax.vmap

@@ -14,6 +14,7 @@ RATES = {"multiplier": 1.5, "first_rate": 2.0, "second_rate": 0.5, "prefactor": 
 TIMES = np.linspace(0, 2, 400)
 
 
+@pytest.mark.slow
 def test_norms_are_those_of_the_trajectory():
     run, norms = trajectory(FIRST, SECOND, DATA, TIMES, **RATES), layer_norms(FIRST, SECOND, DATA, TIMES, **RATES)
     along = np.einsum("d,tdh->th", DATA.direction, run.first)
@@ -22,6 +23,7 @@ def test_norms_are_those_of_the_trajectory():
     np.testing.assert_allclose(norms.total, 2 * norms.second**2 + norms.first**2 / 2, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_norms_grow_by_residual_times_strength():
     step = 1e-4
     near = layer_norms(FIRST, SECOND, DATA, np.array([0.2 - step, 0.2 + step]), **RATES)
@@ -31,6 +33,7 @@ def test_norms_grow_by_residual_times_strength():
     np.testing.assert_allclose((near.total[1] - near.total[0]) / (2 * step), expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.lists(st.floats(-1.5, 1.5).filter(lambda w: abs(w) > 0.05), min_size=6, max_size=6), st.floats(-2, 2))
 def test_the_case_is_what_the_norms_do(weights, slope):
@@ -48,6 +51,7 @@ def test_the_case_is_what_the_norms_do(weights, slope):
     }[str(found.case)]
 
 
+@pytest.mark.slow
 def test_all_four_cases_and_the_saddle_are_told_apart():
     start = float(trajectory(FIRST, SECOND, DATA, 0.0).strength)
     found = rescaling(FIRST, SECOND, DATA._replace(target=start * np.array([2.0, 0.5, -1.0, 1.0, 0.0])))

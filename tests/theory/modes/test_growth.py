@@ -51,6 +51,7 @@ def values_and_derivatives(points):
     return solution(points), jax.jacrev(solution)(points), jax.jacfwd(solution)(points)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(targets, sizes, sizes, rates)
 def test_agrees_with_direct_integration(target, growing, shrinking, rate):
@@ -66,6 +67,7 @@ def test_agrees_with_direct_integration(target, growing, shrinking, rate):
     )
 
 
+@pytest.mark.slow
 def test_one_dimensional_network_with_layer_rates_golden():
     solution = growth_factor(np.array([0.1, 0.3]), 0.6, 1.5 * 0.2281, 1.5 * 0.0521, 12.0)
     np.testing.assert_allclose(solution.growth, [1.36455806945, 1.750580014527], rtol=GOLDEN)
@@ -73,6 +75,7 @@ def test_one_dimensional_network_with_layer_rates_golden():
     np.testing.assert_allclose(np.exp(growth_limit(0.6, 1.5 * 0.2281, 1.5 * 0.0521).log_growth), 1.875408233842, GOLDEN)
 
 
+@pytest.mark.slow
 def test_scalar_network_golden():
     a, b = np.array([0.5, -0.3, 0.2]), np.array([0.1, 0.4, -0.6])
     growing, shrinking = np.sum((a + b) ** 2) / 4, np.sum((a - b) ** 2) / 4
@@ -103,6 +106,7 @@ def test_richness_golden(target, size, limit):
     np.testing.assert_allclose(np.exp(growth_limit(target, size, size).log_growth), limit, GOLDEN)
 
 
+@pytest.mark.slow
 def test_logistic_when_nothing_shrinks():
     times = np.concatenate([np.linspace(0, 12, 50), [12.5]])
     solution = growth_factor(times, 2.0, 1e-6, 0.0, 1.5)

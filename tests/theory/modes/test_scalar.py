@@ -43,6 +43,7 @@ def trained(setting, times, learning_rate=1.0):
     return np.split(path.T, 2, axis=1)
 
 
+@pytest.mark.slow
 def test_weights_and_growth_golden():
     run = trajectory(GOLDEN, 1.0)
     # Golden numbers are stored with 12 digits.
@@ -60,6 +61,7 @@ def test_every_knob_gives_the_golden_growth(knob):
     np.testing.assert_allclose(limit(equivalent_scalings(GOLDEN, 10.0)[knob].setting).growth, 75.503934344, rtol=1e-11)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seeds, targets, positive, signed, positive)
 def test_agrees_with_direct_integration(seed, target, power, divisor, rate):
@@ -75,6 +77,7 @@ def test_agrees_with_direct_integration(seed, target, power, divisor, rate):
     np.testing.assert_allclose(run.loss, power * (target - strength) ** 2 / 2, rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_single_neuron_is_a_mode():
     run = trajectory(Setting(-0.8, np.array([0.5]), np.array([-0.2]), 0.7), TIMES)
     mode = mode_strength(TIMES, -0.8, 0.7, 0.5, -0.2)
@@ -83,6 +86,7 @@ def test_a_single_neuron_is_a_mode():
     np.testing.assert_allclose(run.output_weights[:, 0], mode.output_weight, rtol=1e-13)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seeds, targets.filter(lambda s: abs(s) > 0.1), positive, signed, st.floats(0.1, 10))
 def test_the_four_knobs_give_one_path_in_their_own_clocks(seed, target, power, divisor, factor):
@@ -100,6 +104,7 @@ def test_the_four_knobs_give_one_path_in_their_own_clocks(seed, target, power, d
         np.testing.assert_allclose(limit(scaled).log_growth, limit(setting._replace(target=factor * target)).log_growth)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seeds, targets, positive, signed)
 def test_the_limit_is_where_the_trajectory_goes_at_the_rate_it_says(seed, target, power, divisor):
@@ -145,6 +150,7 @@ def test_limits_name_what_happens():
     np.testing.assert_allclose(end.rate, [2, 2, 0, 0, 0, 2 * np.sqrt(1 + 4 * 0.25)])
 
 
+@pytest.mark.slow
 def test_nothing_to_learn_decays_exponentially_or_as_a_power():
     times = np.array([0.0, 10.0, 1000.0])
     power = trajectory(Setting(0.0, np.array([1.0]), np.array([1.0])), times)
@@ -179,6 +185,7 @@ def test_settings_and_times_are_batched():
     np.testing.assert_allclose(mapped, run.strength[:, 0], rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_the_final_loss_has_its_gradient():
     @jax.jit
     @jax.value_and_grad

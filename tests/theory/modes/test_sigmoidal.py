@@ -25,6 +25,7 @@ def _float64():
         yield
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(targets, powers, weights, weights, powers)
 def test_agrees_with_direct_integration(target, power, a, b, rate):
@@ -85,6 +86,7 @@ def test_flipping_a_layer_and_the_target_flips_the_strength(target, power, a, b,
     np.testing.assert_allclose(flipped.input_weight, -mode.input_weight, rtol=1e-12, atol=1e-300 + 1e-15 * size)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(targets, powers, weights, weights)
 def test_loss_never_increases(target, power, a, b):
@@ -92,6 +94,7 @@ def test_loss_never_increases(target, power, a, b):
     assert np.diff(residual).max() <= 1e-14 * (1 + residual[0])
 
 
+@pytest.mark.slow
 def test_smallest_starts_neither_underflow_nor_overflow():
     # R₀ = 1e-600, which emerges at ln(ε/(1 − ε)·1e600)/(2 S).
     expected = (np.log(0.05 / 0.95) + 600 * np.log(10)) / 2
@@ -104,6 +107,7 @@ def test_smallest_starts_neither_underflow_nor_overflow():
     np.testing.assert_allclose(late.residual, [0, 1, 1], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_gradients_are_finite_at_every_degenerate_start():
     weights = [0.0, 1e-300, 0.5, -0.5]
     grid = [[t, s, a, b] for t in (0, 1, 1e6) for s in (-1, 0, 2) for a in weights for b in weights]
@@ -111,6 +115,7 @@ def test_gradients_are_finite_at_every_degenerate_start():
     assert bool(jnp.all(jnp.isfinite(jax.jit(jax.vmap(derivative))(jnp.array(grid, dtype=float)))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [(0.5, -0.2), (0.4, 0.4), (0.4, -0.4), (0.0, 0.3)])
 def test_gradients_agree_with_finite_differences(start):
     def strength(start):
@@ -140,6 +145,7 @@ def test_emergence_and_saturation_are_where_the_strength_says(size, sign, a, b, 
             assert strength == pytest.approx(share, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_times_mark_modes_that_are_learned_already_or_never():
     a, b = np.array([1.0, 0.4, 0.4]), np.array([0.99, 0.4, -0.4])
     np.testing.assert_array_equal(emergence_time(1.0, 1.0, a, b), [0, 0, np.inf])
@@ -150,6 +156,7 @@ def test_times_mark_modes_that_are_learned_already_or_never():
     assert saturated[2] == np.inf
 
 
+@pytest.mark.slow
 def test_emergence_time_has_its_derivative():
     gradient = jax.grad(lambda a: emergence_time(2.0, 0.7, a, a))(0.03)
     # τ = ln(S/a² − 1)/(2 λ S) + constant.

@@ -22,6 +22,7 @@ def test_threshold_golden():
     np.testing.assert_allclose(stage_threshold(2.0, 1e-3, 1.0, 0.4), 0.037064910693, rtol=1e-10)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.floats(0.5, 10), st.floats(1e-4, 0.05), st.floats(0.1, 0.95), st.floats(0.01, 0.45))
 def test_modes_are_stage_like_above_the_threshold_only(target, scale, ratio, fraction):

@@ -74,6 +74,7 @@ def largest_utility(x: np.ndarray, attempts: int = 12) -> float:
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [3, 4, 5, 8, 11])
 def test_no_neuron_on_the_sphere_has_more_utility_than_the_closed_form(p):
     x = drawn_encoding(p, 1)
@@ -184,6 +185,7 @@ def test_neurons_of_larger_norm_are_sooner():
     np.testing.assert_allclose(plain.times, sooner.times, rtol=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 1000))
 def test_the_order_of_the_neurons_does_not_matter(seed):

@@ -79,6 +79,7 @@ def test_a_neuron_that_lacks_two_parts_never_grows():
     assert Starts.of(Spectrum(X11), rows).takes.tolist() == [-1]
 
 
+@pytest.mark.slow
 def test_a_neuron_takes_the_frequency_that_would_blow_up_first():
     x = drawn_encoding(9, 5)
     rows = np.random.default_rng(6).normal(size=(12, 27))

@@ -62,6 +62,7 @@ def drawn(seed, kind):
     return x, y, a, w, imbalance, {"output_rate": output_rate, "weight_rate": weight_rate}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["upstream", "balanced", "downstream"])
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10**6))
@@ -156,6 +157,7 @@ def test_the_preconditioner_keeps_its_digits_at_both_extremes():
     assert abs(across @ np.asarray(downstream) @ across) < 1e-9
 
 
+@pytest.mark.slow
 def test_the_preconditioner_of_the_zero_map():
     np.testing.assert_array_equal(preconditioner(np.zeros(2), 0.7), 0.7 * np.eye(2))
     np.testing.assert_array_equal(jax.jit(jax.jacobian(preconditioner))(np.zeros(2), 0.7), np.zeros((2, 2, 2)))
@@ -166,6 +168,7 @@ def test_the_preconditioner_of_the_zero_map():
         assert np.isnan(jax.jit(preconditioner)(np.zeros(2), imbalance)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "argument"),
     [

@@ -62,6 +62,7 @@ def drawn(seed, *, rank=2, samples=3, dimension=4):
     return x, y, draw.normal() * draw.choice([0.1, 1.0]), w, rates
 
 
+@pytest.mark.slow
 def test_golden_interpolator():
     end = interpolator(INPUTS, TARGETS, OUTPUT, WEIGHTS)
     golden = [-0.179373261549, 0.102393225657, -0.923019964108, 0.974586810234]
@@ -77,6 +78,7 @@ def test_golden_objective():
     np.testing.assert_allclose(objective, 0.153206469257 - psi * np.linalg.norm(start), rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_it_is_where_training_ends(seed):
@@ -91,6 +93,7 @@ def test_it_is_where_training_ends(seed):
         assert str(end.status) == "converges"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("singular", [[1.0, 1.0, 1.0], [1.0, 1.5, 2.0]], ids=["whitened", "general"])
 @pytest.mark.parametrize("a", [0.3, -0.3, 0.0])
 def test_the_output_weight_ends_with_the_sign_that_training_gives_it(a, singular):
@@ -105,6 +108,7 @@ def test_the_output_weight_ends_with_the_sign_that_training_gives_it(a, singular
     np.testing.assert_allclose(end.coefficients, output * weights, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_it_minimises_the_objective_among_the_maps_that_fit(seed):
@@ -126,6 +130,7 @@ def test_it_minimises_the_objective_among_the_maps_that_fit(seed):
         assert objective(beta + unseen @ step) > objective(beta)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(
     beta=st.lists(st.floats(-2, 2), min_size=3, max_size=3).filter(lambda beta: np.linalg.norm(beta) > 0.05),

@@ -22,6 +22,7 @@ def _double_precision():
         yield
 
 
+@pytest.mark.slow
 def test_distance_golden():
     run, limit = trajectory(*START, TARGET, 1.0), trajectory_limit(*START, TARGET)
     # Stored with twelve digits.
@@ -60,6 +61,7 @@ def test_small_changes_keep_their_digits():
     np.testing.assert_allclose(turned.relative_change, np.sqrt(2e-18 / 5), rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_states_of_any_size_are_compared_and_equal_ones_have_finite_derivatives():
     tiny = kernel_change(1e-100, np.array([1e-100, 0.0]), 3.0, np.array([3.0, 0.0]))
     np.testing.assert_allclose([tiny.distance, tiny.relative_change], [0, 9e200], rtol=1e-12)
@@ -69,6 +71,7 @@ def test_states_of_any_size_are_compared_and_equal_ones_have_finite_derivatives(
     assert np.isfinite(gradient).all()
 
 
+@pytest.mark.slow
 def test_times_are_compared_in_one_call():
     run = trajectory(*START, TARGET, np.linspace(0, 3, 4))
     change = jax.jit(kernel_change)(*START, run.output_weight, run.weights)
@@ -101,6 +104,7 @@ def traced(a, w, b, v, rate):
     return kernel_change(a, w, b, v, weight_rate=rate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "value"), [(0, np.nan), (1, [np.inf, 0.0]), (2, -np.inf), (3, [np.nan, 1.0]), (4, 0.0)]
 )

@@ -27,6 +27,7 @@ def test_escape_time_golden():
     np.testing.assert_allclose(time, 3.5942575174, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     size=st.floats(3, 30),
@@ -46,6 +47,7 @@ def test_half_of_the_target_is_learned_at_the_escape_time(size, output, angle, o
         np.testing.assert_allclose(at_escape.coefficients[0], 0.5, rtol=0, atol=missed)
 
 
+@pytest.mark.slow
 def test_plateau_height_and_long_delay():
     # δ = −100: the leading order in 1/|λ| is off by 2e-4.
     angle = 1.4
@@ -63,6 +65,7 @@ def test_starts_without_delay_take_no_time_and_those_in_the_saddle_for_ever():
     assert escape_time(outputs, weights, EAST).tolist() == [0, 0, 0, np.inf, np.inf]
 
 
+@pytest.mark.slow
 def test_each_regime_is_told_with_the_numbers_that_decide():
     outputs = np.array([20.0, 0.1, 0.1, 0.1])
     weights = np.array([[0.0, 0.1], [0.0, 0.1], [0.0, 5.0], [5.0, 0.1]])
@@ -85,12 +88,14 @@ def test_the_thresholds_decide():
     assert regime(*start, EAST, delay_threshold=0.99 * float(told.fit_time / told.escape_time)).regime == "rich"
 
 
+@pytest.mark.slow
 def test_starts_that_never_learn_are_told_by_their_status():
     told = regime(np.array([0.0, -1.0, 1.0]), np.array([[0.0, 3.0], [1.0, 0.0], [1.0, 0.0]]), EAST)
     assert told.status.tolist() == ["static", "saddle", "static"]
     assert told.relative_change.tolist() == [0, 1, 0]
 
 
+@pytest.mark.slow
 def test_escape_time_compiles_and_has_finite_derivatives():
     def time(a, w):
         return escape_time(a, w, EAST)
@@ -126,6 +131,7 @@ def test_bad_input_is_refused_by_name(arguments, options, name):
     assert failure.value.argument == name
 
 
+@pytest.mark.slow
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
     time = jax.jit(lambda a, w, target, rate: escape_time(a, w, target, output_rate=rate))
     w, target = np.array([0.5, 1.5, -1.0]), np.array([1.0, -0.5, 0.25])

@@ -78,6 +78,7 @@ def drawn(seed, kind, dimension=3):
     return a, w, target, rates
 
 
+@pytest.mark.slow
 def test_upstream_and_downstream_golden():
     run = trajectory(*START, TARGET, np.array([1.0, 3.0]))
     np.testing.assert_allclose(run.output_weight, [0.686133339873, 1.03385687299], **GOLDEN)
@@ -97,6 +98,7 @@ def test_sign_flip_golden():
     np.testing.assert_allclose(imbalance(*FLIPPING, **RATES), -1.73, **GOLDEN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["upstream", "balanced", "downstream", "zero"])
 @settings(max_examples=6, deadline=None)
 @given(seed=seeds)
@@ -161,6 +163,7 @@ def test_derivatives_are_those_of_the_integrated_flow_and_finite_at_all_scales_o
     np.testing.assert_allclose(found.weights[1][:2], numerical[:, 1:, 1:], **near)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seed=seeds, size=st.integers(-300, -20))
 def test_tiny_starts_grow_as_their_linearisation_and_then_learn(seed, size):
@@ -186,6 +189,7 @@ def test_imbalance_is_conserved_and_loss_never_increases(seed, kind):
     assert np.all(np.diff(run.excess_loss) <= 1e-14 * run.excess_loss[0])
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seed=seeds, kind=st.sampled_from(["upstream", "downstream", "zero"]))
 def test_rotations_reflections_and_restarts_change_nothing(seed, kind):
@@ -202,6 +206,7 @@ def test_rotations_reflections_and_restarts_change_nothing(seed, kind):
     np.testing.assert_allclose(restarted.weights, run.weights[2:], **near)
 
 
+@pytest.mark.slow
 def test_late_loss_keeps_its_relative_precision():
     s = np.linalg.norm(TARGET)
     # Balanced and aligned: β = σ β̂* with logistic σ.
@@ -269,6 +274,7 @@ def test_it_compiles_maps_and_follows_the_dtype():
     np.testing.assert_allclose(single.weights, direct.weights, rtol=0, atol=3e-5)
 
 
+@pytest.mark.slow
 def test_a_neuron_caught_by_the_saddle_keeps_the_norm_that_imbalance_asks_for():
     # c₊ = 0 with weights across the target: A = −(e_p/e_A) p.
     w = np.array([0.6, 1.0, 0.0])
@@ -333,6 +339,7 @@ def compiled_imbalance(a, w, rate):
     return imbalance(a, w, output_rate=rate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", [{"a": np.inf}, {"w": np.array([np.nan, 1.0, 0.0])}, {"time": -1.0}, {"rate": 0.0}, {"rate": -2.0}]
 )
@@ -344,6 +351,7 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced(change):
     assert np.isnan(compiled_imbalance(**state)) == ("time" not in change)
 
 
+@pytest.mark.slow
 def test_a_time_outside_the_domain_leaves_the_others_alone():
     run = compiled(0.3, np.ones(3), np.array([1.0, -1.0, np.inf, 2.0]), 1.0)
     assert np.isnan(run.weights).all(axis=1).tolist() == [False, True, True, False]

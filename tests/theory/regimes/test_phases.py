@@ -185,6 +185,7 @@ def test_equal_exponents_are_recognised_through_rounding():
     assert phase(stable_rates(third)).speed_exponent == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
 def test_a_drawn_network_trains_as_one_with_the_multiplier(name):
     each = dataclasses.replace(standard_parametrisations()[name], first_rate=0.5, second_rate=-0.5)

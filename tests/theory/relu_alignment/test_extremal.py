@@ -15,6 +15,7 @@ def drawn(seed: int, dimension: int):
     return draw.normal(size=(samples, dimension)), draw.normal(size=samples)
 
 
+@pytest.mark.slow
 # The same examples each time: another one (1803) has a path that slides without end, and is refused as such.
 @settings(max_examples=10, derandomize=True)
 @given(st.integers(0, 10**6))
@@ -33,6 +34,7 @@ def test_data_in_a_plane_of_space_have_the_growing_directions_of_that_plane(seed
         assert np.all(space.rates[space.signs == sign] > -1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [3, 4])
 def test_training_from_anywhere_ends_in_the_list(dimension):
     x, r = drawn(3, dimension)

@@ -68,6 +68,7 @@ def test_training_has_the_golden_slopes_and_levels():
     np.testing.assert_allclose(steps.times, late, rtol=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [4, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 1, 3, 6))])
 @pytest.mark.parametrize("width", [6, 40])
 def test_training_has_the_predicted_jumps(seed, width):

@@ -33,6 +33,7 @@ def drawn(seed: int, dimension: int | None = None):
     return draw.normal(size=(samples, dimension)), draw.normal(size=samples), draw.normal(size=dimension)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize(("dimension", "samples"), [(2, 6), (3, 8), (4, 12), (6, 5), (3, 30)])
 def test_the_path_is_that_of_training(dimension, samples, sign):

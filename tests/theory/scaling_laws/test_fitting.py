@@ -34,6 +34,7 @@ def test_a_power_law_is_found_whatever_the_known_constant(exponent, prefactor, f
     assert lowered.points == 21
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("alpha", "raw", "corrected"),
     [(0.3, -0.26457, -0.23018), (0.6, -0.37953, -0.37491), (0.9, -0.47411, -0.47368)],

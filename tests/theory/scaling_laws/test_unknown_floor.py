@@ -40,6 +40,7 @@ def test_refitting_starts_near_and_ends_where_a_search_over_all_starts_ends():
         assert found == pytest.approx(np.array(fit_above_floor(X, curve)), rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 20])
 def test_intervals_hold_exponent_and_floor_as_often_as_they_say(runs):
     resource, hits, exponents, widths = np.exp(X), np.zeros(2), [], []

@@ -65,6 +65,7 @@ def test_the_loss_is_that_of_the_strengths(model, neurons, on_counts):
     np.testing.assert_allclose(training_loss(times, frequencies, **setting), missing @ frequencies / 2, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_expectation_agrees_with_drawn_training_sets():
     frequencies, generator = skill_frequencies(5, 0.6), np.random.default_rng(3)
     draws = generator.multinomial(60, frequencies, 2000)

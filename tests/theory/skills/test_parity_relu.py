@@ -94,6 +94,7 @@ def test_the_path_is_that_of_the_tied_network():
     np.testing.assert_allclose(np.array(path), np.array(squared(direct)), atol=1e-7)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.floats(1e-12, 1e-2), st.floats(-1, 1))
 def test_a_small_start_learns_the_parity_and_never_loses_ground(size, bias):

@@ -85,6 +85,7 @@ def test_the_extended_model_has_the_rate_b_and_not_its_square():
     np.testing.assert_allclose(law[:, 0], factor * a * b / target, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_time_law_is_that_of_a_mode():
     steps = np.linspace(0, 200, 9)
     initial = 2.0 / (1 + np.exp(6.0))

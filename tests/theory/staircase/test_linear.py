@@ -136,6 +136,7 @@ def test_commuting_golden(commuting):
     np.testing.assert_allclose(np.abs(steps.features["input_feature"][1] @ right), np.eye(3), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_flow_learns_commuting_modes_in_the_order_of_growth_and_not_of_explained_loss(commuting):
     cross, moment, power, *_ = commuting
     draw = np.random.default_rng(0)

@@ -99,6 +99,7 @@ def test_converged_layers_are_balanced_and_give_the_best_approximation_of_their_
     np.testing.assert_allclose(second @ second.T - first.T @ first, balance * np.eye(width), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_layers_wider_than_there_are_modes_keep_the_balance():
     for target_map, balance, width in [(np.ones((3, 1)), -2.0, 3), (np.ones((1, 3)), 2.0, 3), (np.eye(2), 0.0, 5)]:
         first, second = converged_layers(target_map, balance, width)
@@ -106,6 +107,7 @@ def test_layers_wider_than_there_are_modes_keep_the_balance():
         np.testing.assert_allclose(second @ second.T - first.T @ first, balance * np.eye(width), atol=1e-14)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.floats(-3, 3).filter(lambda balance: abs(balance) > 0.1), st.integers(0, 10**6))
 def test_forgetting_ends_at_the_distance_of_the_tasks_whatever_the_balance(balance, seed):
@@ -116,6 +118,7 @@ def test_forgetting_ends_at_the_distance_of_the_tasks_whatever_the_balance(balan
     np.testing.assert_allclose(solution.end, half_square(new - old), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("balance", [-1e3, 1e3])
 def test_lazy_limit(balance):
     old, new = np.random.default_rng(1).normal(size=(2, 3, 3))
@@ -127,6 +130,7 @@ def test_lazy_limit(balance):
     np.testing.assert_allclose(lazy[-1], half_square(new - old) * (1 - np.exp(-2.0)) ** 2, rtol=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.floats(-3, 3), st.integers(0, 10**6))
 def test_reversal_is_forgetting_of_a_task_for_its_negative(balance, seed):
@@ -148,6 +152,7 @@ def test_the_layers_can_be_compiled_for_all_balances_at_once():
     np.testing.assert_allclose(first @ second, np.broadcast_to(target_map, (3, 2, 2)), atol=1e-14)
 
 
+@pytest.mark.slow
 def test_many_networks_at_once_forget_as_each_on_its_own():
     old, new = np.random.default_rng(2).normal(size=(2, 2, 2))
     layers = [converged_layers(old, balance, 2) for balance in (-1.0, 0.5)]
@@ -160,6 +165,7 @@ def test_many_networks_at_once_forget_as_each_on_its_own():
         np.testing.assert_allclose(batch.new_error[i], single.new_error, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_layers_that_are_not_balanced_are_refused_unless_asked_for():
     first, second = np.random.default_rng(0).normal(size=(2, 3, 3))
     with pytest.raises(InputError) as refusal:
@@ -208,6 +214,7 @@ def test_bad_tasks_and_times_are_refused_by_name(arguments, name):
     assert refusal.value.argument == name
 
 
+@pytest.mark.slow
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
     layers = jax.jit(lambda target_map, balance: converged_layers(target_map, balance, 2))
     assert all(np.isfinite(each).all() for each in layers(np.ones((3, 2)), 1.0))

@@ -20,6 +20,7 @@ def _float64():
         yield
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.sampled_from([(3, 2, 2, 1), (2, 2, 2, 2)]), st.floats(-3, 3), st.integers(0, 10**6))
 def test_agrees_with_direct_integration_from_a_zero_output(shape, balance, seed):
@@ -50,6 +51,7 @@ def test_agrees_with_direct_integration_from_a_zero_output(shape, balance, seed)
     np.testing.assert_allclose(solution.new_error, squares[:, outputs:].sum(axis=1), atol=1e-7)
 
 
+@pytest.mark.slow
 def test_starts_with_the_old_task_learned_and_nothing_of_the_new_one():
     old, new = np.diag([2.0, 1.0]), np.array([[1.0], [-3.0]])
     solution = joint_transfer(*converged_layers(old, -1.0, 2), old, new, np.array([0.0, 100.0]))
@@ -58,6 +60,7 @@ def test_starts_with_the_old_task_learned_and_nothing_of_the_new_one():
     np.testing.assert_allclose([solution.old_error[1], solution.new_error[1]], 0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_new_target_of_zero_changes_nothing():
     old = np.array([[1.0, 0.5], [0.0, -1.0], [0.3, 0.2]])
     first, second = converged_layers(np.ones((3, 2)) + np.eye(3)[:, :2], 0.7, 2)
@@ -66,6 +69,7 @@ def test_a_new_target_of_zero_changes_nothing():
     np.testing.assert_allclose(solution.new_error, 0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_many_networks_at_once_learn_as_each_on_its_own():
     old, new = np.diag([2.0, 1.0]), np.array([[1.0], [-3.0]])
     layers = [converged_layers(old, balance, 2) for balance in (-1.0, 0.5)]
@@ -94,6 +98,7 @@ def test_bad_input_is_refused_by_name(arguments, name):
     assert refusal.value.argument == name
 
 
+@pytest.mark.slow
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
     traced = jax.jit(lambda second, new: joint_transfer(np.eye(2), second, np.eye(2), new, np.array([1.0]), steps=2))
     assert all(np.isfinite(each).all() for each in traced(np.eye(2), np.ones((2, 1))))

@@ -30,6 +30,7 @@ def integrated_error(first, new_map, rate):
     return np.sum((first @ path.reshape(-1, *shape) - new_map) ** 2, axis=(1, 2)) / 2
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.sampled_from([(3, 3, 1), (4, 2, 2), (2, 5, 1)]), st.integers(0, 10**6), st.floats(0.3, 2))
 def test_error_agrees_with_direct_integration(shape, seed, rate):
@@ -61,6 +62,7 @@ def test_each_input_direction_is_learned_at_its_own_speed():
         np.testing.assert_allclose(solution.error, np.exp(-2 * speed * times) / 2, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_features_that_are_zero_up_to_rounding_express_nothing():
     first = np.array([[1.0, 1.0], [1.0, 1.0 + 1e-16]])
     solution = transfer_error(first, np.array([[1.0], [-1.0]]), np.array([1e12]))
@@ -100,6 +102,7 @@ def test_speeds_of_both_layers_multiply_to_the_square_of_the_strength(strength, 
     np.testing.assert_allclose(speeds[1] - speeds[0], balance, rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_derivatives_of_the_speed_are_finite():
     for strength, balance in [(1.0, 0.5), (1.0, -0.5), (1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (0.0, 0.0)]:
         gradient = jax.grad(transfer_speed, (0, 1))(strength, balance)

@@ -54,6 +54,7 @@ def test_trajectory_agrees_with_direct_integration(strength, balance, first_rate
     np.testing.assert_allclose(reversal_trajectory(times, strength, balance, **rates).strength, expected, atol=1e-7)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(strengths, balances)
 def test_is_the_growth_factor_of_the_converged_mode(strength, balance):

@@ -59,6 +59,7 @@ def test_a_deep_network_conserves_one_matrix_for_each_pair_of_layers():
     np.testing.assert_allclose(conserved_matrices(weights)[0], conserved_matrix(*weights[:2]), rtol=1e-13)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_the_neurons_of_one_output_add_up_to_the_preconditioner_of_the_network(seed):
@@ -100,6 +101,7 @@ def test_neighbouring_layers_and_rates_are_refused_by_the_names_of_their_lists()
     assert caught.value.argument == "rates"
 
 
+@pytest.mark.slow
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
     first, second = np.ones((2, 3)), np.ones((3, 1))
     for function in (conserved_matrix, preconditioner_matrix):

@@ -58,6 +58,7 @@ def test_without_gaps_all_layers_are_alike():
     np.testing.assert_allclose(deep_isotropic_rate(sizes, [0.0, 0.0]), 3 * sizes ** (4 / 3), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gaps", [[0.5, -0.2], [-0.6, 0.6], [0.0, 0.0]])
 def test_the_map_moves_as_that_of_the_trained_layers(gaps):
     x, y = samples()
@@ -121,6 +122,7 @@ def test_without_gaps_nothing_beyond_the_rank_of_the_start_is_learned():
     assert np.linalg.svd(np.asarray(path.coefficients)[-1])[1][1] < 1e-9
 
 
+@pytest.mark.slow
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
     for function in (layer_spectra, deep_isotropic_rate):
         traced = jax.jit(function)

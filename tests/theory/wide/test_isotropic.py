@@ -61,6 +61,7 @@ def test_it_gives_the_golden_numbers(imbalance, width):
     np.testing.assert_allclose(np.linalg.eigvalsh(matrix), values, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("imbalance", "width"), [(0.9, 2), (-0.9, 3), (0.0, 2), (0.0, 5)])
 @pytest.mark.parametrize("white", [True, False])
 def test_the_function_moves_as_that_of_the_trained_weights(imbalance, width, white):
@@ -126,6 +127,7 @@ def test_balanced_layers_never_learn_more_than_the_rank_of_their_start():
         isotropic_flow(times, inputs, inputs @ target, np.eye(3), 0.0, 1)
 
 
+@pytest.mark.slow
 def test_the_zero_map_leaves_by_the_imbalance():
     inputs, target = np.eye(6, 3) * 6**0.5, np.array([[1.0, 0.0], [0.0, 0.5], [0.0, 0.0]])
     for delta, width in ((0.5, 2), (-0.5, 3)):
@@ -139,6 +141,7 @@ def test_a_width_that_is_none_is_refused(width):
         isotropic_preconditioner(np.eye(2), 0.0, width)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
     matrix = jax.jit(lambda beta, delta, rate: isotropic_preconditioner(beta, delta, 2, rate=rate))
