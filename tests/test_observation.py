@@ -56,6 +56,7 @@ def test_record_says_which_variables_were_followed(run, weights_run):
         assert record.attrs["task"] == "regression"
 
 
+@pytest.mark.slow
 def test_exact_variables_and_weights_give_the_same_loss(run, weights_run):
     np.testing.assert_allclose(
         loss_at(run, weights_run["time"]), weights_run["loss"], rtol=0, atol=1e-4 * float(run["loss"][0])
@@ -82,6 +83,7 @@ def test_exact_variables_and_weights_give_the_same_loss_of_a_diagonal_network():
     )
 
 
+@pytest.mark.slow
 def test_other_starts_of_a_diagonal_network_are_followed_by_their_weights():
     moved = eqx.tree_at(lambda net: net.v, DiagonalLinear(3), np.array([0.0, 0.1, 0.0]))
     assert observe(ONE_TARGET, moved, scale=1e-2, duration=1.0).attrs["variables"] == "weights"

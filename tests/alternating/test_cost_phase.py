@@ -30,6 +30,7 @@ def test_one_neuron_settles_on_the_best_map_of_rank_one():
         assert np.sum(row[:2] ** 2) - np.sum(row[2:] ** 2) == pytest.approx(0.34 - 0.2, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_it_stops_where_the_descent_bends():
     with jax.enable_x64(True):
         falling = settled([[0.1, 0.01, 0.1, 0.01]], bend=-1.0)

@@ -81,6 +81,7 @@ def random_diagonal(seed):
     return Task(inputs, (inputs @ (draw.permutation([2.0, 1.0, 0.5, 0.25]) * draw.choice([-1, 1], 4)))[:, None])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_random_diagonal_problems_follow_the_path_of_saddles(seed):
     task = random_diagonal(seed)
@@ -110,6 +111,7 @@ def test_linear_networks_learn_rank_by_rank(inputs, power, times, levels):
     np.testing.assert_allclose(slopes_of(here, there), times, rtol=SLOPE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_random_moments_follow_greedy_low_rank_learning(seed):
     draw = np.random.default_rng(seed)
@@ -217,6 +219,7 @@ def test_relu_networks_learn_one_sign_after_the_other():
     assert_levels(there, [0.18125, 0.0])
 
 
+@pytest.mark.slow
 def test_neurons_may_come_in_any_order():
     order = np.random.default_rng(0).permutation(20)
     shuffled = alternating_flow(RELU.with_neurons(RELU.neurons[order]), ORTHOGONAL, scale=1e-5)

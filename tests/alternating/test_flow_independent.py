@@ -48,6 +48,7 @@ def test_the_diagonal_network_jumps_at_the_times_and_levels_of_the_ledger(scale)
     np.testing.assert_allclose(found["jump_time"], unit * found["accelerated_time"].to_numpy(), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_time_between_two_scales_is_that_of_integrated_gradient_flow():
     def midpoint_times(scale):
         size = 2 * math.log(scale)

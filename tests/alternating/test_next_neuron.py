@@ -155,6 +155,7 @@ def test_a_neuron_of_zero_weights_takes_no_part():
     assert here.dormant.all()
 
 
+@pytest.mark.slow
 def test_why_no_neuron_comes_is_said():
     network = TwoLayer(4, NEURONS, 1, activation="relu", seed=1)
     small = scaled(network, 1e-3)

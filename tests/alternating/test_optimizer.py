@@ -48,6 +48,7 @@ def test_linear_neurons_pass_through_the_best_maps_of_each_rank(linear):
     np.testing.assert_allclose(network.first @ network.second, solution, atol=1e-4 * np.abs(solution).max())
 
 
+@pytest.mark.slow
 def test_linear_neurons_enter_at_the_largest_singular_value_of_what_is_left(linear):
     task, record, _ = linear
     theory = linear_staircase(task.cross_moment, task.input_moment, task.target_power, scale=1e-6)
@@ -67,6 +68,7 @@ def test_a_teacher_is_found_with_as_few_neurons_as_it_has(relu):
     np.testing.assert_allclose(network(task.inputs), task.targets, atol=2e-4 * np.abs(task.targets).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["linear", "relu"])
 def test_every_neuron_lowers_the_loss_by_no_less_than_its_utility_guarantees(kind, request):
     _, record, _ = request.getfixturevalue(kind)

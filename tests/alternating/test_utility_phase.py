@@ -50,6 +50,7 @@ def test_an_aligned_neuron_reaches_the_threshold_when_it_should(degree, norm, th
         assert degree * float(end["elapsed"]) == pytest.approx(threshold, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_normalised_flow_grows_every_degree_exponentially():
     with jax.enable_x64(True):
         _, end = grown(alone(4), ONE, [[1e-3]], 0)

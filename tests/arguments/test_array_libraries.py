@@ -41,6 +41,7 @@ def test_a_condition_that_is_still_unknown_holds():
     assert traced == [True]
 
 
+@pytest.mark.slow
 def test_the_axes_of_an_array_pass_with_its_shape(make):
     assert require_axes("features", make([[1.0], [2.0]]), 2) == (2, 1)
     assert require_axes("features", make(1.0), 0) == ()

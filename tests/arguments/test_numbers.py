@@ -52,6 +52,7 @@ def test_what_is_not_a_finite_positive_number_is_refused_by_name(value):
     assert caught.value.remedy == "choose a finite positive number"
 
 
+@pytest.mark.slow
 @hypothesis.given(whole, TYPES, st.integers(-5, 5), st.integers(0, 10))
 def test_a_count_passes_if_it_is_whole_and_within_the_bounds_whatever_its_type(value, kind, least, more):
     # Near the bounds half of the time.

@@ -285,6 +285,7 @@ def test_a_study_is_one_object_with_the_documented_keys(study):
     assert Path(answer["record"]) == out / f"dynascope-{name}.zarr"
 
 
+@pytest.mark.slow
 def test_a_study_writes_its_page_and_its_record(study):
     name, _, said, out = study
     assert {path.name for path in out.iterdir()} == {f"dynascope-{name}.html", f"dynascope-{name}.zarr"}
@@ -589,6 +590,7 @@ class Addresses(html.parser.HTMLParser):
         assert tag not in ("link", "iframe", "object", "embed", "base")
 
 
+@pytest.mark.slow
 def test_the_page_loads_nothing_from_elsewhere(checked):
     page = (checked[1] / "dynascope-trees-linear.html").read_text("utf-8")
     addresses = Addresses(page).found
@@ -641,6 +643,7 @@ def test_class_labels_are_encoded_and_the_page_says_so(kinds, tmp_path):
     assert "one-hot encoded: elm (9 samples), oak (12 samples), yew (7 samples)" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), [(3, 4), (5, 13), (10, 19)])
 def test_two_classes_are_one_target_for_a_diagonal_network(folder, tmp_path, first, second):
     draw = np.random.default_rng(first)
@@ -745,6 +748,7 @@ def test_a_prediction_prints_its_table_and_where_the_files_are(data, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_check_prints_both_sides_and_the_verdict(data, tmp_path):
     said = dynascope("predict", data, "--check", "--out", tmp_path)
     assert said.code == 0

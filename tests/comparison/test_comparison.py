@@ -81,6 +81,7 @@ def test_true_pairs_agree_in_every_quantity(pair):
     assert tree.attrs["verdict_sentence"].startswith("Theory and experiment agree: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1.3, 1 / 1.3])
 def test_wrong_times_disagree(pair, factor):
     observed, _, predicted = pair

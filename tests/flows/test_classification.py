@@ -107,6 +107,7 @@ def test_what_does_not_fill_a_batch_is_left_out():
     assert record.epoch.to_numpy().tolist() == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_batches_again():
     first, again, other = (
         train_classifier(LINEAR, X, Y, epochs=1, learning_rate=0.1, batch_size=4, seed=seed)[1] for seed in (1, 1, 2)
@@ -169,6 +170,7 @@ def test_float32_is_kept_within_a_mode_of_float64():
     np.testing.assert_array_equal(outside.loss, inside.loss)
 
 
+@pytest.mark.slow
 def test_divergence_is_reported_with_its_time():
     with pytest.raises(DivergenceError, match="by epoch") as error:
         train_classifier(LINEAR, X, Y, epochs=200, learning_rate=1e6, loss="squared", batch_size=24)

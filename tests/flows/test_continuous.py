@@ -96,6 +96,7 @@ def test_a_balanced_mode_is_the_logistic_function(solver, accuracy):
     assert np.abs(record.loss.to_numpy() - (2 - strength) ** 2 / 2).max() < accuracy * 2
 
 
+@pytest.mark.slow
 def test_a_single_neuron_has_the_weights_of_the_exact_solution():
     network, task = one_neuron([0.2, -0.1, 0.4], [0.3, 0.0]), exact([[1.0, 0.0], [-0.5, 0.0], [0.25, 0.0]])
     _, end = gradient_flow(network, task, duration=1.0, save=SAVE, relative_tolerance=1e-10, return_networks=True)
@@ -186,6 +187,7 @@ def test_members_of_an_ensemble_equal_single_runs():
         assert ends.first[place] == pytest.approx(end.first, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_a_second_call_does_not_compile_again():
     def run(scales, duration):
         options = STOPPING | {"loss_target": 1e-3 / duration}
@@ -225,6 +227,7 @@ def test_a_stationary_member_stops_and_another_runs_to_the_end():
     assert np.all(np.isfinite(record.loss))
 
 
+@pytest.mark.slow
 def test_a_start_at_the_target_stays_there():
     record = gradient_flow(network_of(0), TASK, duration=5.0, **STOPPING | {"loss_target": 1e6})
     assert float(record.stop_time) == 0.0
@@ -260,6 +263,7 @@ def test_a_start_that_is_not_finite_is_named():
     assert caught.value.time == 0.0
 
 
+@pytest.mark.slow
 def test_a_singularity_is_reported_with_its_time():
     with pytest.raises(DivergenceError, match="step size underflowed") as caught:
         gradient_flow([Singular(np.array(1.0))] * 2, singular_task(-1.0), duration=5.0)

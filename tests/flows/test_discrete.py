@@ -144,6 +144,7 @@ def test_an_epoch_sees_every_sample_once():
     assert moves[4] == pytest.approx(15, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_other_seeds_draw_other_batches():
     runs = [descend(NETWORK, TASK, learning_rate=0.1, seed=seed, **recorded(40), **BATCHED) for seed in (0, 0, 1)]
     assert np.array_equal(runs[0].loss, runs[1].loss)
@@ -194,6 +195,7 @@ def test_a_run_goes_on_after_the_last_recorded_step():
     assert np.array_equal(early.first, whole.first)
 
 
+@pytest.mark.slow
 def test_a_second_call_does_not_compile_again():
     record = descend(NETWORK, TASK, learning_rate=RATES, seed=0, **recorded(20), **BATCHED)
     once = len(TRACES)

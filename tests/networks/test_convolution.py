@@ -30,6 +30,7 @@ def test_it_correlates_padded_images(side, stride, height):
     assert same is layer
 
 
+@pytest.mark.slow
 def test_normalisation_follows_the_convolution():
     layer = Convolution(2, 3, DRAW)
     x = jnp.asarray(DRAW.normal(size=(4, 6, 6, 2)), jnp.float32)

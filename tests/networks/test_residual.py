@@ -66,6 +66,7 @@ def evaluated():
         return [jax.device_get(both(NETWORK, x)) for x in (X.reshape(3, -1), X[[1, 0, 0]].reshape(3, -1))]
 
 
+@pytest.mark.slow
 def test_evaluation_is_convolutions_with_shortcuts(evaluated):
     for got, expected in zip(evaluated[0], by_hand(NETWORK, X, training=False), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-10)

@@ -79,6 +79,7 @@ def test_outputs_are_those_of_a_plain_loop(options):
     np.testing.assert_allclose(outputs(transformer, rows(tokens)), expected, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_outputs_are_the_features_times_the_classifier():
     transformer, x = network(**MOST), rows(drawn_tokens())
     _, features, given = computed(transformer, x)

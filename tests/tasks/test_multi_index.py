@@ -61,6 +61,7 @@ def test_samples_have_the_targets_of_the_links():
     assert not np.array_equal(again.inputs, sampled.inputs)
 
 
+@pytest.mark.slow
 # Sizes are those of the quadrature, whose programs serve here too.
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 1000), degree=st.integers(1, 4))

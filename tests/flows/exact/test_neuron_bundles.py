@@ -73,6 +73,7 @@ def curve():
     return linear_flow(random_task(0), *random_start(0), scale=1e-6, duration=40.0)
 
 
+@pytest.mark.slow
 def test_lost_loss_is_the_integral_of_the_descent_rate(curve):
     # A check of the loss against its slope, which is computed from the weights and not from the loss.
     time, loss, rate = (curve[name].to_numpy() for name in ("time", "loss", "descent_rate"))
@@ -136,6 +137,7 @@ def test_single_mode_follows_its_logistic_at_any_scale():
         np.testing.assert_allclose(curve["mode_strength"][:, 0], expected, rtol=0, atol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1, pytest.param(2, marks=pytest.mark.slow), 7, 300])
 def test_rank_is_bounded_by_the_width(width):
     task = random_task(3)

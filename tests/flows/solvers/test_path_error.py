@@ -67,6 +67,7 @@ def test_the_error_stays_below_the_tolerance_times_the_path(tolerance):
     assert np.abs(end - exact).max() < 3 * tolerance
 
 
+@pytest.mark.slow
 def test_a_resting_state_rests_and_zero_weights_start():
     nothing = np.zeros((2, 2)), np.zeros(2)
     resting = end_of(linear, np.ones(2), 1e6, PathErrorController, (1e-6, 0.0), nothing)

@@ -78,6 +78,7 @@ def test_the_number_of_steps_does_not_grow_with_the_stiffness():
     assert steps[2] < 4 * steps[0]
 
 
+@pytest.mark.slow
 def test_the_interpolation_is_of_third_order():
     times = np.linspace(0, 1, 37)
     solution = solve(decay, np.ones(3), 1.0, diffrax.ConstantStepSize(), 0.01, np.ones(3), times)

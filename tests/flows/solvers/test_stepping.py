@@ -62,6 +62,7 @@ def test_state_is_renewed_at_each_restart():
     assert doubled["seen"][-1, 0] > 30 * kept["seen"][-1, 0]
 
 
+@pytest.mark.slow
 def test_shorter_tolerances_take_more_steps():
     assert len(followed(longest_step=5.0, tolerance=1e-12)["time"]) > len(followed(longest_step=5.0)["time"])
 

@@ -61,6 +61,7 @@ def test_batches_do_not_change_contracted_kernels(contraction):
     same(found[0], found[1], 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", EXACT)
 def test_outputs_can_be_contracted(algorithm):
     same(kernel(algorithm=algorithm, contraction="trace").values, np.einsum("iaja->ij", reference()) / 3)
@@ -156,6 +157,7 @@ def test_single_precision_stays_single_precision():
     assert kernel(params, np.float32(X)).values.dtype == np.float32
 
 
+@pytest.mark.slow
 def test_an_output_that_depends_on_the_batch_is_refused():
     def normalised(params, x):
         return apply(params, x - jnp.mean(x, axis=0))

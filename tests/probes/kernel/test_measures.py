@@ -137,6 +137,7 @@ def test_bad_input_is_refused(call):
         call(k, np.ones(6))
 
 
+@pytest.mark.slow
 def test_kernels_of_single_precision_from_jax_are_compared_in_double_where_there_is_any():
     k, _ = kernels()
     single = k.astype(np.float32)

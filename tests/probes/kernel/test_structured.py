@@ -115,6 +115,7 @@ def call(network, x):
     return network(x)
 
 
+@pytest.mark.slow
 def test_gradients_are_formed_where_there_are_many_positions():
     assert not forms_gradients(1, 512, 512, 10, "full")
     assert not forms_gradients(2, 512, 512, 10, "full")

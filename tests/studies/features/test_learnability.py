@@ -34,6 +34,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
 
 
+@pytest.mark.slow
 def test_they_agree_without_ridge_below_and_above_the_number_of_modes():
     tree = Learnability(samples=[40, 200], modes=120, ridge=0.0, draws=150).run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]

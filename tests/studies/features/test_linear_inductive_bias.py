@@ -39,6 +39,7 @@ def test_both_fit_the_points_and_one_by_low_modes_the_other_by_high_ones(predict
     assert float(mean_mode[0]) < 4 < 7 < float(mean_mode[1])
 
 
+@pytest.mark.slow
 def test_the_fits_go_through_the_points(predicted):
     study = LinearInductiveBias()
     x, y = json.loads(predicted.attrs["points"]), json.loads(predicted.attrs["labels"])

@@ -44,6 +44,7 @@ def test_random_data_grok_when_and_as_predicted(seed):
     assert time < 0.03
 
 
+@pytest.mark.slow
 def test_the_predicted_curve_holds_from_when_the_trained_network_has_fitted():
     study = drawn(1)
     observed = study.observe()

@@ -47,6 +47,7 @@ def study():
     return GrokkingDigits(**TINY)
 
 
+@pytest.mark.slow
 def test_a_twin_whose_decay_is_not_made_up_for_leaves_its_run(study):
     wrong = dataclasses.replace(study)
     runs = dict(study._runs)

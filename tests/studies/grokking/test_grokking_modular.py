@@ -43,6 +43,7 @@ def test_theory_holds_of_transformers_drawn_at_random(seed):
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
 
 
+@pytest.mark.slow
 def test_a_table_that_is_not_the_same_by_other_names_is_refuted(monkeypatch):
     truth = modular_names.renamed_results
 

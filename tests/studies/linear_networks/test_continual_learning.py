@@ -40,6 +40,7 @@ def test_as_much_is_forgotten_in_the_end_whatever_the_balance():
     np.testing.assert_allclose(predicted["old_loss"][:, -1], end, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_a_large_first_layer_forgets_late_where_there_are_more_inputs():
     loss = ContinualLearning(**ContinualLearning.tiny | {"largest_balance": 2.0}).predict()["loss"].to_numpy()
     negative, positive = loss

@@ -44,6 +44,7 @@ def test_equal_layers_follow_the_logistic_curve():
     np.testing.assert_allclose(predicted["loss"], np.sum(powers * (2.0 - logistic) ** 2, axis=1) / 2, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("imbalance", [0.0, 1.5])
 def test_a_negative_target_is_learned_as_the_mirror_image(imbalance):
     positive = LayerwiseModes(target=1.5, imbalance=imbalance).predict()

@@ -38,6 +38,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
     assert np.all(loss[-1] - floor < 0.01 * (loss[0] - floor))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [1.0, -2.0])
 def test_starts_are_what_they_are_called(target):
     predicted = LineAlignment(**SIZES, target=target, second_rate=2.0).predict()

@@ -80,6 +80,7 @@ def test_a_wrong_limit_refutes_it():
     assert "interpolator_residual" in tree["residual"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "value"),
     [

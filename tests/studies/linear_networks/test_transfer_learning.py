@@ -45,6 +45,7 @@ def test_unused_directions_are_learned_from_a_large_first_layer_only():
     assert np.all(np.diff(predicted["speed"], axis=0) <= 0)
 
 
+@pytest.mark.slow
 def test_the_loss_of_the_readout_is_what_its_modes_leave():
     predicted = TransferLearning(dimension=3, rank=1, times=10).predict()
     left = np.sum((1 - predicted["mode_strength"].to_numpy()) ** 2, axis=-1) / 2

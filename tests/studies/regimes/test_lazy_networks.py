@@ -79,6 +79,7 @@ def test_the_linear_order_and_the_last_layer_are_linear_and_keep_their_features(
             np.testing.assert_allclose(one.outputs, expansion.first, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_fastest_rate_is_the_largest_eigenvalue_of_the_kernel_over_samples():
     expected = np.linalg.eigvalsh(kernel(NETWORKS[0])[: TARGETS.size])[-1] / len(INPUTS)
     # Power iteration converges as the ratio of the first two eigenvalues.

@@ -44,6 +44,7 @@ def test_the_four_knobs_are_one_dial():
         np.testing.assert_allclose(predicted[name].std("knob"), 0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_larger_factors_are_richer():
     end = ScalarNetwork(factors=FACTORS).predict()["final_log_growth"][0].to_numpy()
     assert np.all(np.diff(end) > 0)

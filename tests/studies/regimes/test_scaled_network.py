@@ -59,6 +59,7 @@ def test_a_layer_of_another_size_takes_steps_of_that_size():
     np.testing.assert_allclose(moved[1], 0.25 * moved[0], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_rows_of_weights_are_networks_again():
     flow, whole = scaled_flow(), jax.tree.map(np.asarray, scaled())
     (read, _), inputs = flow.statistics["weights"], np.random.default_rng(3).normal(size=(20, 3))

@@ -58,6 +58,7 @@ def test_all_twenty_phases_of_the_table_follow_from_the_measured_exponents(sides
             assert _phase_name(kernel, speed + each.first_rate) == phase(each).name
 
 
+@pytest.mark.slow
 def test_the_phases_are_recorded_on_both_sides(sides):
     observed, predicted = sides
     for name in ("phase", "phase_at_stable_rates"):

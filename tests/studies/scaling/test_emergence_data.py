@@ -46,6 +46,7 @@ def test_random_fields_agree_and_networks_learn_from_many_samples_and_not_from_f
     assert float(strength.sel(samples=8, skill=2)) < 0.3
 
 
+@pytest.mark.slow
 def test_another_number_of_features_is_refuted(no_networks):
     study = dataclasses.replace(TINY)
     wrong = study.judged(dataclasses.replace(study, features=study.features + 2).predict())

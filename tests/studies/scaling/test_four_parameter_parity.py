@@ -28,6 +28,7 @@ def test_random_targets_and_starts_follow_the_equations(seed):
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
 
 
+@pytest.mark.slow
 def test_the_neurons_are_learned_one_after_another_at_the_golden_times():
     observed = FourParameterParity(scales=[0.01, 0.02], times=200).observe()
     # Of the integrators that the test of the theory names.

@@ -74,6 +74,7 @@ def test_the_error_of_the_mean_is_what_the_number_of_sets_was_chosen_for(observe
         np.testing.assert_allclose(relative.sel(exponent=alpha), expected, rtol=0.16)
 
 
+@pytest.mark.slow
 def test_a_law_of_the_exponent_of_the_frequencies_is_refuted(observed):
     predicted = TINY.judged(TINY.predict())
     wrong = predicted.assign(decay_exponent=xr.DataArray(TINY.exponents, dims="exponent"))

@@ -30,6 +30,7 @@ def test_random_tasks_follow_the_law_from_any_start_at_any_rate(seed):
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
 
 
+@pytest.mark.slow
 def test_skills_that_start_near_their_half_follow_the_law_too():
     tree = ScalingTime(exponents=[0.6, 1.5], initial_strength=0.45, skills=5000).run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]

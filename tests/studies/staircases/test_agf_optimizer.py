@@ -55,6 +55,7 @@ def test_theory_and_training_agree_and_the_baselines_are_told(sides):
         assert np.all(observed[f"{name}_seconds"] > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantity", ["loss", "growth_rate", "guarantee", "power_balance"])
 def test_a_prediction_that_is_wrong_for_one_number_of_neurons_turns_the_verdict(sides, quantity):
     observed, predicted = sides

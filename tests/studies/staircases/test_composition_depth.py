@@ -42,6 +42,7 @@ def test_what_is_measured_on_networks_is_what_they_are(sides):
     assert np.all(observed["trained_width"] >= tiny.smallest_width)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantity", ["width", "depth", "exactness"])
 @pytest.mark.parametrize("architecture", ["two-layer", "recurrent", "tree"])
 def test_a_wrong_prediction_for_one_architecture_turns_the_verdict(sides, quantity, architecture):

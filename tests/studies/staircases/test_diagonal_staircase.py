@@ -24,6 +24,7 @@ def drawn(seed: int):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()

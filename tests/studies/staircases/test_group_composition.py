@@ -43,6 +43,7 @@ def test_a_group_that_does_not_commute_is_learned_irrep_by_irrep(tree):
     np.testing.assert_allclose(tree["residual"]["slope_error"], 0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_each_drop_is_that_of_its_irrep(tree):
     middle, end = left_on_plateaus(tree)
     # Half-way to its jump an irrep has begun to grow; the last one is left with a tail that falls as a power of time.

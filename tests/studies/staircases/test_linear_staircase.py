@@ -44,6 +44,7 @@ def test_a_narrow_network_stops_at_its_rank():
     assert tree["observed"]["loss"][-1] > 0.01 * tree["observed"]["loss"][0]
 
 
+@pytest.mark.slow
 def test_fewer_samples_than_inputs_are_fitted_on_their_range():
     study = LinearStaircase(**LinearStaircase.tiny | {"samples": 4, "inputs": 6})
     tree = study.run()

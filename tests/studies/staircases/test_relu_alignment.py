@@ -36,6 +36,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed, data):
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
 
 
+@pytest.mark.slow
 def test_every_neuron_turns_to_the_extremal_direction_of_its_basin(plane):
     study, observed, predicted = plane
     assert predicted.sizes["neuron"] == study.width
@@ -53,6 +54,7 @@ def test_nothing_is_learned_while_neurons_turn(plane):
     assert abs(float(observed["loss"][-1] / observed["loss"][0]) - 1) < 1e-5
 
 
+@pytest.mark.slow
 def test_orthogonal_data_have_one_jump_for_each_sign(staircase):
     _, _, predicted = staircase
     assert predicted["learned"].to_numpy().tolist() == ["the positive targets", "the negative targets"]

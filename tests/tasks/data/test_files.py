@@ -51,6 +51,7 @@ def parquet(tmp_path):
 # What is read is what was written.
 
 
+@pytest.mark.slow
 @given(arrays(np.float64, st.tuples(st.integers(2, 8), st.integers(2, 5)), elements=values))
 def test_every_format_gives_back_the_same_numbers(table):
     x, y = table[:, 1:], table[:, :1]

@@ -103,6 +103,7 @@ def test_the_sign_of_the_determinant_is_an_obstruction_of_exact_balance(seed):
         assert end.reachability < 1e-10
 
 
+@pytest.mark.slow
 def test_modes_without_a_target_decay_as_a_power():
     network = balanced_linear(2, 2, 2, scale=0.7, seed=1)
     target = np.outer([1.0, 0.0], [1.0, 0.0])

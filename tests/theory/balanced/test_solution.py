@@ -197,6 +197,7 @@ def test_it_has_derivatives_where_eigenvalues_coincide():
             assert slope[i, 0] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rates", [(1.0, 1.0), (0.4, 2.5)])
 def test_the_kernel_is_that_of_the_layers(rates):
     x = np.random.default_rng(5).normal(size=(4, 3))

@@ -108,6 +108,7 @@ def test_two_layers_are_a_balanced_mode():
     np.testing.assert_allclose(strength_at(TIMES, 1.5, 1e-3, depth=2).strength, mode.strength, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [3, 6])
 def test_tiny_starts_and_endless_times_keep_their_digits(depth):
     start = 1e-12

@@ -111,6 +111,7 @@ def test_as_many_samples_as_modes_is_infinite_with_noise_and_exact_without():
     np.testing.assert_array_equal(exact.coefficient_variance, 0)
 
 
+@pytest.mark.slow
 def test_each_side_of_the_threshold_joins_the_degenerate_branch():
     # A ridge of 1e-12 moves nothing by more than its root; a mode far below the ridge is not there.
     args = ([1.0, 0.5], 5)
@@ -130,6 +131,7 @@ def test_a_kernel_of_zero_predicts_zero():
         np.testing.assert_array_equal(found.coefficient_mean, 0)
 
 
+@pytest.mark.slow
 def test_a_very_large_ridge_learns_nothing_and_is_the_effective_ridge_over_the_samples():
     found = kernel_regression_error(FIFTY, TARGET, 10, ridge=1e12)
     np.testing.assert_allclose(found.effective_ridge, 1e11, rtol=1e-9)
@@ -211,6 +213,7 @@ def test_all_derivatives_are_those_of_finite_differences(samples, ridge):
     check_derivatives(point, slice(None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("samples", [2.0, 7.0])
 def test_without_ridge_the_derivative_in_the_spectrum_is_right_on_both_sides_of_the_threshold(samples):
     point = np.array([1.0, 0.3, 0.1, 1.0, 0.5, 0.2, 1.0, 1.0, 1.0, samples, 0.0, 0.2])

@@ -12,6 +12,7 @@ from dynascope.theory.features.spectrum import training_flow
 PRINTED = 100 / 1995
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("setup", "golden"),
     [

@@ -56,6 +56,7 @@ def test_the_derivative_in_the_spectrum_is_that_of_the_formula():
     np.testing.assert_allclose(jax.jacfwd(lambda each: effective_ridge(each, 2, ridge=ridge))(rho), formula, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_without_ridge_and_with_as_many_samples_as_modes_the_derivatives_are_finite():
     rho = np.array([1.0, 0.3])
     spectrum, ridge = jax.grad(lambda rho, ridge: effective_ridge(rho, 2, ridge=ridge), argnums=(0, 1))(rho, 0.0)

@@ -157,6 +157,7 @@ def test_renaming_classes_and_changing_the_unit_of_rates_changes_nothing_else(si
     np.testing.assert_allclose(renamed.nc3, plain.nc3, rtol=1e-9)
 
 
+@pytest.mark.slow
 @bounded
 @given(st.lists(st.integers(1, 30), min_size=3, max_size=3), st.floats(1e-200, 0.05), st.booleans())
 def test_the_loss_never_increases_and_everything_stays_finite(sizes, start, bias):

@@ -21,6 +21,7 @@ def test_kernel_golden():
     np.testing.assert_allclose(kernel[1, 0, 0], 0.203098221735, rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_the_output_moves_by_the_kernel_also_across_the_line(line_samples):
     inputs, targets, data = line_samples(0.8)
     probes, step = np.array([[1.0, 0.2], [-0.3, 0.9]]), 1e-5

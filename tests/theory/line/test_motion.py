@@ -93,6 +93,7 @@ def test_parallel_and_opposite_layers_agree_with_direct_integration(line_samples
     np.testing.assert_allclose(end.strength, slope if slope * sign > 0 else 0.0, atol=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seeds, st.floats(-2, 2))
 def test_conserved_quantities_are_conserved_and_what_lies_across_the_line_rests(line_samples, seed, slope):
@@ -107,6 +108,7 @@ def test_conserved_quantities_are_conserved_and_what_lies_across_the_line_rests(
     np.testing.assert_allclose(run.strength, 1.5 * np.sum(along * run.second, axis=1), rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_the_output_across_the_line_moves_although_the_first_layer_rests_there():
     run = trajectory(FIRST, SECOND, DATA, np.array([0.0, 1.0]), **RATES)
     across = np.einsum("d,tdh,th->t", [-0.8, 0.6], run.first, run.second)

@@ -120,6 +120,7 @@ def test_the_limit_is_where_the_trajectory_goes_at_the_rate_it_says(seed, target
     assert str(end.status) == "converges"
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seeds, targets, signed)
 def test_the_mirror_image_is_equally_rich(seed, target, divisor):
@@ -162,6 +163,7 @@ def test_nothing_to_learn_decays_exponentially_or_as_a_power():
     assert abs(float(decay.strength[1])) < 3 * np.exp(-10 * rate)
 
 
+@pytest.mark.slow
 def test_tiny_starts_do_not_underflow():
     tiny = 1e-300 * np.array([0.5, -0.3]), 1e-300 * np.array([0.1, 0.4])
     log_growing = np.log(((0.5 + 0.1) ** 2 + (0.4 - 0.3) ** 2) / 4) - 600 * np.log(10)

@@ -50,6 +50,7 @@ def test_unequal_start_golden():
     np.testing.assert_allclose(mode.strength, 0.290476131937, GOLDEN)
 
 
+@pytest.mark.slow
 def test_balanced_start_golden():
     start = np.sqrt(1e-3)
     np.testing.assert_allclose(mode_strength(3.0, 2.0, 0.7, start, start).strength, 1.379776822599, GOLDEN)

@@ -78,6 +78,7 @@ def test_the_map_follows_that_of_the_trained_weights(kind, seed):
     np.testing.assert_allclose(path.loss, np.mean(residual**2, axis=1) / 2, rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_it_passes_through_zero_when_the_output_weight_changes_its_sign():
     y, w = np.array([2.0, -1.0, 1.5]), np.array([-1.0, 0.5, -0.6, 0.2])
     x, a = np.eye(3, 4), 0.3

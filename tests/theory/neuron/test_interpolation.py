@@ -184,6 +184,7 @@ def test_limits_of_the_objective():
     np.testing.assert_allclose(gap(-1e3) / np.sqrt(2e3), length(beta) - length(other), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_extremes_keep_the_start_and_forget_it():
     least = np.linalg.pinv(INPUTS) @ TARGETS
     unseen = np.eye(4) - np.linalg.pinv(INPUTS) @ INPUTS
@@ -193,6 +194,7 @@ def test_the_extremes_keep_the_start_and_forget_it():
     np.testing.assert_allclose(rich.coefficients, least, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_targets_out_of_reach_are_fitted_in_least_squares_with_a_warning():
     x, y, a, w, rates = drawn(3)
     noisy = y + 0.5 * null_space(x.T)[:, 0]
@@ -204,6 +206,7 @@ def test_targets_out_of_reach_are_fitted_in_least_squares_with_a_warning():
     np.testing.assert_allclose(end.coefficients, interpolator(x, y, a, w, **rates).coefficients, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "w", "y", "status"),
     [

@@ -30,6 +30,7 @@ def test_distance_golden():
     np.testing.assert_allclose(kernel_change(*START, *limit[:2]).distance, 0.174311627849, rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seed=seeds, output_rate=st.floats(0.2, 3), weight_rate=st.floats(0.2, 3))
 def test_both_measures_agree_with_the_kernel_on_whitened_samples(seed, output_rate, weight_rate):

@@ -59,6 +59,7 @@ def test_plateau_height_and_long_delay():
     np.testing.assert_allclose(told.fit_time, 0.01, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_starts_without_delay_take_no_time_and_those_in_the_saddle_for_ever():
     outputs = np.array([2.0, 1.0, 0.1, 0.0, -1.0])
     weights = np.array([[0.5, 0.5], [1.0, 0.0], [3.0, 0.1], [0.0, 2.0], [1.0, 0.0]])
@@ -80,6 +81,7 @@ def test_each_regime_is_told_with_the_numbers_that_decide():
     np.testing.assert_allclose(told.relative_imbalance, outputs**2 - (weights**2).sum(axis=1), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_thresholds_decide():
     start = 0.1, np.array([0.0, 5.0])
     told = regime(*start, EAST)

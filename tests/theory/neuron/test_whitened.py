@@ -89,6 +89,7 @@ def test_upstream_and_downstream_golden():
     np.testing.assert_allclose(imbalance(*START), -0.12, **GOLDEN)
 
 
+@pytest.mark.slow
 def test_sign_flip_golden():
     run = trajectory(*FLIPPING, TARGET, np.array([1.0, 10.0]), **RATES)
     np.testing.assert_allclose(run.output_weight, [-0.101383680291, -0.533919911346], **GOLDEN)
@@ -114,6 +115,7 @@ def test_any_start_agrees_with_direct_integration(kind, seed):
     np.testing.assert_allclose(run.excess_loss, loss, rtol=0, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_special_starts_agree_with_direct_integration_and_their_limit(case):
     start = CASES[case]
@@ -177,6 +179,7 @@ def test_tiny_starts_grow_as_their_linearisation_and_then_learn(seed, size):
     np.testing.assert_allclose(run.coefficients[1], target, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seed=seeds, kind=st.sampled_from(["upstream", "balanced", "downstream", "zero"]))
 def test_imbalance_is_conserved_and_loss_never_increases(seed, kind):

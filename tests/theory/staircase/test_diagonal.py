@@ -299,6 +299,7 @@ def test_golden_times_at_finite_scale():
     np.testing.assert_allclose(seen * unit / activation, [0.9018, 2.1244, 4.9779, 11.656], rtol=4e-3)
 
 
+@pytest.mark.slow
 def test_golden_slopes_and_plateaus():
     steps = diagonal_staircase(*A, scale=1e-10)
     earlier, later = (flow_times(*A, scale, midpoints(steps), -14 * np.log(scale)) for scale in (1e-10, 1e-12))

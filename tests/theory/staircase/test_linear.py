@@ -170,6 +170,7 @@ def observed_slopes():
     return slopes
 
 
+@pytest.mark.slow
 def test_observed_slopes_are_the_golden_ones(observed_slopes):
     np.testing.assert_allclose(observed_slopes["whitened"], [0.482457, 0.850436, 1.343947], rtol=2e-6)
     # The third has not converged, so that it still depends on the start.

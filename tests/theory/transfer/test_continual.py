@@ -87,6 +87,7 @@ def test_converged_layers_are_where_training_ends(shape, balance):
     np.testing.assert_allclose(first @ second, expected_first @ expected_second, atol=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.sampled_from(shapes), st.floats(-3, 3), st.integers(0, 10**6))
 def test_converged_layers_are_balanced_and_give_the_best_approximation_of_their_rank(shape, balance, seed):

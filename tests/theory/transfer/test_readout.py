@@ -136,6 +136,7 @@ def test_bad_balances_and_strengths_are_refused_by_name():
     assert refusal.value.argument == "strength"
 
 
+@pytest.mark.slow
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
     error = jax.jit(lambda first, times, rate: transfer_error(first, np.ones((2, 1)), times, second_rate=rate))
     found = error(np.eye(2), np.array([1.0, -1.0]), 1.0)

@@ -115,6 +115,7 @@ def test_bad_input_is_named(call, argument):
     assert caught.value.argument == argument
 
 
+@pytest.mark.slow
 def test_without_gaps_nothing_beyond_the_rank_of_the_start_is_learned():
     inputs = np.eye(7, 3) * 7**0.5
     start = 0.4 * np.outer([1.0, 0.3, 0.2], [0.7, -0.2, 0.1])
