@@ -89,6 +89,7 @@ def test_other_starts_of_a_diagonal_network_are_followed_by_their_weights():
     assert observe(ONE_TARGET, moved, scale=1e-2, duration=1.0).attrs["variables"] == "weights"
 
 
+@pytest.mark.slow
 def test_probes_are_recorded_over_time(weights_run):
     assert weights_run["mode_strength"].dims == ("time", "mode")
     assert weights_run["mode_strength"].shape == (101, 2)

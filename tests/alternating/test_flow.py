@@ -128,6 +128,7 @@ def test_random_moments_follow_greedy_low_rank_learning(seed):
     np.testing.assert_allclose(slopes_of(here, there), theory.accelerated_times, rtol=SLOPE)
 
 
+@pytest.mark.slow
 def test_commuting_moments_rest_at_a_saddle_of_the_active_neuron():
     sigma, variances = np.array([2, 1.5, 0.6]), np.array([4, 1, 0.5])
     task = Moments(np.diag(sigma), np.diag(variances), np.asarray(2 * 1.985))
@@ -228,6 +229,7 @@ def test_neurons_may_come_in_any_order():
     np.testing.assert_array_equal(shuffled["activated"], record["activated"].to_numpy()[:, order])
 
 
+@pytest.mark.slow
 def test_stronger_targets_are_learned_sooner():
     record = alternating_flow(RELU, ORTHOGONAL, scale=1e-5)
     stronger = alternating_flow(RELU, Task(ORTHOGONAL.inputs, 3 * ORTHOGONAL.targets), scale=1e-5)
@@ -261,6 +263,7 @@ def test_neurons_without_a_drift_are_named():
         alternating_flow(RELU.with_neurons(-np.abs(rows)), ORTHOGONAL, scale=1e-5)
 
 
+@pytest.mark.slow
 def test_large_starts_are_warned_of():
     network = DiagonalLinear(4)
     record = alternating_flow(network.with_neurons(3 * network.neurons), DIAGONAL, scale=0.9)

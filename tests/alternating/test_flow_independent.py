@@ -148,6 +148,7 @@ def test_a_relu_network_on_orthogonal_inputs_learns_one_sign_of_the_targets_and_
     np.testing.assert_allclose(slopes, [2.08231683, 3.26762054], rtol=3e-3)
 
 
+@pytest.mark.slow
 def test_targets_of_another_size_only_change_the_units():
     # For one threshold the dormant phases only know E[x r], and the cost phases take no time.
     one, other = (alternating_flow(DiagonalLinear(4), Task(X, size * Y[:, None]), scale=1e-6) for size in (1.0, 3.0))

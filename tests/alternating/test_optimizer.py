@@ -77,6 +77,7 @@ def test_every_neuron_lowers_the_loss_by_no_less_than_its_utility_guarantees(kin
     assert np.all(promised > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["linear", "relu"])
 def test_the_power_of_the_outputs_makes_up_for_the_loss_where_neurons_rest(kind, request):
     task, record, network = request.getfixturevalue(kind)

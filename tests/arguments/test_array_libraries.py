@@ -47,6 +47,7 @@ def test_the_axes_of_an_array_pass_with_its_shape(make):
     assert require_axes("features", make(1.0), 0) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [[1.0, 2.0], [[[1.0]]], [[], []]])
 def test_other_axes_or_an_empty_one_are_refused_by_name(make, values):
     with pytest.raises(InputError, match=r"features has shape .*: pass an array with 2 axes") as caught:

@@ -295,6 +295,7 @@ def test_a_study_writes_its_page_and_its_record(study):
 # Exit codes.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [["--json"], []])
 def test_a_study_that_disagrees_says_so_by_exit_code_one(monkeypatch, tmp_path, flags):
     modes = find_studies()["layerwise-modes"]

@@ -106,6 +106,7 @@ def test_a_single_neuron_has_the_weights_of_the_exact_solution():
     assert not end.first[:, 1:].any()
 
 
+@pytest.mark.slow
 def test_motion_far_below_the_size_of_the_weights_is_followed():
     # From 1e-10, the second mode grows for a long time beside a first mode of size one.
     task = exact([[4.0, 0.0], [0.0, 1.0], [0.0, 0.3]])
@@ -199,6 +200,7 @@ def test_a_second_call_does_not_compile_again():
     assert once == len(TRACES) > 0
 
 
+@pytest.mark.slow
 def test_each_member_stops_on_its_own_and_holds_its_value():
     scales = np.geomspace(1e-3, 0.3, 8)
     record = gradient_flow(network_of(1), TASK, duration=60.0, scale=scales, **STOPPING | {"loss_target": 1e-6})

@@ -137,6 +137,7 @@ def test_times_are_measured_one_by_one():
             np.testing.assert_array_equal(along[name][1][t], values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", [pytest.param("jax", marks=pytest.mark.slow), "traced", "torch"])
 def test_every_library_gives_the_numbers_of_numpy(library):
     arrays = [*draw(0), *draw(1)]

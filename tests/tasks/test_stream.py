@@ -43,6 +43,7 @@ def test_no_flow_descends_a_stream_as_a_whole(stream, remedy):
         gradient_flow(TwoLayer(8, 4, 1), stream, duration=1.0)
 
 
+@pytest.mark.slow
 def test_a_stream_has_to_say_how_samples_are_drawn():
     with pytest.raises(TypeError, match="sample"):
         type("Empty", (Stream,), {})()

@@ -324,6 +324,7 @@ def test_its_derivative_is_the_slope_between_neighbours(function):
     assert derivative == pytest.approx(slope, rel=1e-5, abs=1e-5 * abs(value))
 
 
+@pytest.mark.slow
 @COMPILABLE
 def test_outside_its_domain_it_gives_nan_where_it_is_traced(function):
     _, arguments, answer = compiled(function)

@@ -81,6 +81,7 @@ def test_lost_loss_is_the_integral_of_the_descent_rate(curve):
     np.testing.assert_allclose(loss[0] - loss, fallen, rtol=0, atol=1e-3 * loss[0])
 
 
+@pytest.mark.slow
 def test_record_covers_the_run_and_says_what_it_is(curve):
     assert curve["time"][0] == 0
     assert curve["time"][-1] == 40
@@ -147,6 +148,7 @@ def test_rank_is_bounded_by_the_width(width):
     np.testing.assert_allclose(curve["loss"][-1], (task.target_power - strengths[:width].sum()) / 2, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_copies_of_a_neuron_and_dead_neurons_add_no_rank():
     task, (first, second) = random_task(3), random_start(3, 1)
     alone = linear_flow(task, first, second, scale=2e-6, duration=30.0)

@@ -67,6 +67,7 @@ def test_shorter_tolerances_take_more_steps():
     assert len(followed(longest_step=5.0, tolerance=1e-12)["time"]) > len(followed(longest_step=5.0)["time"])
 
 
+@pytest.mark.slow
 def test_divergence_tells_the_time():
     # y' = y² from 1 leaves the finite numbers at time 1.
     with pytest.raises(DivergenceError, match="could not be continued") as caught:

@@ -67,6 +67,7 @@ def test_outputs_can_be_contracted(algorithm):
     same(kernel(algorithm=algorithm, contraction="trace").values, np.einsum("iaja->ij", reference()) / 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["structured", "products"])
 def test_outputs_can_be_kept_apart(algorithm):
     same(kernel(algorithm=algorithm, contraction="diagonal").values, np.einsum("iaja->ija", reference()))

@@ -42,6 +42,7 @@ def test_they_agree_without_ridge_below_and_above_the_number_of_modes():
     np.testing.assert_array_equal(tree["predicted"]["learned_fraction"][1], 1.0)
 
 
+@pytest.mark.slow
 def test_the_median_of_the_sine_basis_agrees_roughly_and_says_so():
     tree = Learnability(samples=[40, 90], modes=120, basis="sine", draws=100).run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]

@@ -44,6 +44,7 @@ def predicted():
     return Overfitting(trained=1, times=60).predict()
 
 
+@pytest.mark.slow
 def test_both_fit_the_noise_and_only_the_benign_one_is_right(predicted):
     loss, test_loss = predicted["loss"].to_numpy(), predicted["test_loss"].to_numpy()
     assert np.all(loss[:, -1] < 1e-3 * loss[:, 0])

@@ -74,6 +74,7 @@ def test_random_data_of_other_sizes_grok_when_and_as_predicted(seed, sizes):
     assert time < 0.03
 
 
+@pytest.mark.slow
 def test_the_test_error_falls_long_after_the_loss():
     observed = dataclasses.replace(drawn(1), scales=[1.0, 2.0, 4.0]).observe()
     assert np.all(observed["delay"] > 100)

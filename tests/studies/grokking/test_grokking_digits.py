@@ -63,6 +63,7 @@ def test_a_twin_whose_decay_is_not_made_up_for_leaves_its_run(study):
     assert float(residual.drop_sel(knob=name).max()) < 1e-6
 
 
+@pytest.mark.slow
 def test_a_twin_at_another_epsilon_leaves_its_run(study):
     wrong, name = dataclasses.replace(study), "output and decay for target"
 

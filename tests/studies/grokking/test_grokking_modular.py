@@ -68,6 +68,7 @@ def test_sums_and_differences_may_be_of_a_modulus_that_is_not_prime(operation):
     np.testing.assert_array_equal(renamed, names[table.results])
 
 
+@pytest.mark.slow
 def test_a_network_that_ignores_its_inputs_has_diverged(monkeypatch):
     truth = modular_runs.measure
 

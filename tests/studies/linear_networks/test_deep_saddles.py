@@ -60,6 +60,7 @@ def test_the_kernel_turns_at_gamma_one_for_every_depth():
     assert predicted["regime"].to_numpy().tolist()[:3] == ["lazy", "critical", "saddle-to-saddle"]
 
 
+@pytest.mark.slow
 def test_what_does_not_run_over_time_is_recorded_once():
     study = DeepSaddles(**QUICK)
     predicted = study.predict()

@@ -67,6 +67,7 @@ def test_the_phases_are_recorded_on_both_sides(sides):
     assert set(predicted["phase_at_stable_rates"].values) == {"kernel", "learning"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantity", ["log_kernel_change", "log_learning_speed", "kernel_exponent", "speed_exponent"])
 @pytest.mark.parametrize("architecture", ["Kaiming", "lazy", "Xavier, kernel"])
 def test_a_wrong_prediction_for_one_parametrisation_turns_the_verdict(sides, quantity, architecture):

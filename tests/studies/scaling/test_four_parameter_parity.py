@@ -37,6 +37,7 @@ def test_the_neurons_are_learned_one_after_another_at_the_golden_times():
     assert np.all(np.diff(observed["half_saturation_time"], axis=1) > 0)
 
 
+@pytest.mark.slow
 def test_a_bias_that_ends_as_the_source_has_it_is_refuted():
     study = drawn(1)
     predicted = study.judged(study.predict())

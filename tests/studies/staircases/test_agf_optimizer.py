@@ -64,6 +64,7 @@ def test_a_prediction_that_is_wrong_for_one_number_of_neurons_turns_the_verdict(
     assert disagreeing(observed, wrong) == {quantity}
 
 
+@pytest.mark.slow
 def test_the_losses_of_another_order_of_modes_turn_the_verdict(sides):
     observed, predicted = sides
     # The second mode before the first.

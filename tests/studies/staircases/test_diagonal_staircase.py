@@ -57,6 +57,7 @@ def test_with_fewer_samples_than_inputs_the_path_ends_at_the_interpolator_of_sma
     assert float(predicted["loss_after"][-1]) < 1e-12
 
 
+@pytest.mark.slow
 def test_training_ends_where_the_path_ends():
     study = DiagonalStaircase(**DiagonalStaircase.tiny)
     observed = study.observe()

@@ -52,6 +52,7 @@ def test_each_drop_is_that_of_its_irrep(tree):
     assert max(end.values()) < 0.02
 
 
+@pytest.mark.slow
 def test_the_irreps_make_up_the_whole_loss(tree):
     observed = tree["observed"]
     # The outputs hold nothing else; sums of order one.

@@ -63,6 +63,7 @@ def test_orthogonal_data_have_one_jump_for_each_sign(staircase):
     assert float(predicted["loss_after"][-1]) == 0
 
 
+@pytest.mark.slow
 def test_orthogonal_data_agree_far_within_the_tolerances(staircase):
     study, *sides = staircase
     tree = study.compare(*sides)

@@ -126,6 +126,7 @@ def test_tiny_starts_and_endless_times_keep_their_digits(depth):
     np.testing.assert_allclose(fine[-1] / fine[0], np.exp(-20 * depth), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_trapped_mode_decays_as_a_power_of_time():
     times = np.geomspace(1e8, 1e12, 5)
     for depth in (3, 6):

@@ -129,6 +129,7 @@ def test_the_trajectory_ends_at_the_limit(line_samples, seed, slope):
     assert end.status == "converges"
 
 
+@pytest.mark.slow
 def test_the_distance_to_the_end_falls_at_the_time_scale():
     scale = time_scale(FIRST, SECOND, DATA, **RATES)
     np.testing.assert_allclose(1 / scale.time**2, scale.target_rate**2 + scale.initial_rate**2, rtol=1e-12)

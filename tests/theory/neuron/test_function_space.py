@@ -89,6 +89,7 @@ def test_it_passes_through_zero_when_the_output_weight_changes_its_sign():
     np.testing.assert_allclose(path.coefficients, outputs[:, None] * weights, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-9, 1e-4, 1e4])
 def test_starts_of_every_size_keep_their_digits(scale):
     """A balanced start leaves the saddle at zero exponentially; a large one is nearly linear regression."""

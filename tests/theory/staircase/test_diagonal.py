@@ -361,6 +361,7 @@ def test_jumps_off_by_more_are_flagged_with_a_reason(slopes):
     assert all("relaxation times" in reason or "its boundary" in reason for reason in itertools.compress(reasons, off))
 
 
+@pytest.mark.slow
 def test_times_of_uncorrelated_inputs_are_exact_at_small_scale():
     # Without correlations every coefficient is a logistic of its own.
     draw = np.random.default_rng(0)

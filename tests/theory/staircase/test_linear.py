@@ -178,6 +178,7 @@ def test_observed_slopes_are_the_golden_ones(observed_slopes):
     np.testing.assert_allclose(observed_slopes["correlated"][2], 1.241617, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_accelerated_times_are_the_limit_of_observed_slopes(observed_slopes):
     for kind, power in POWER.items():
         steps = linear_staircase(CROSS, MOMENT[kind], power, scale=1e-12)
