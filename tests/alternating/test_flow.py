@@ -245,6 +245,7 @@ def test_an_expectation_gives_what_its_samples_give():
     np.testing.assert_allclose(both[0]["jump_time"], both[1]["jump_time"], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_it_stops_where_it_is_told():
     assert alternating_flow(RELU, ORTHOGONAL, scale=1e-5, jumps=1).sizes["jump"] == 1
     short = alternating_flow(RELU, ORTHOGONAL, scale=1e-5, duration=30.0)
@@ -319,6 +320,7 @@ def test_an_ensemble_holds_what_each_member_does_alone(monkeypatch):
             assert str(member["stopped"].values) == alone.attrs["stopped"]
 
 
+@pytest.mark.slow
 def test_a_list_of_one_keeps_its_dimension():
     record = alternating_flow(diagonal_networks()[:1], random_diagonal(0), scale=1e-3)
     assert record["jump_time"].dims == ("seed", "jump")

@@ -156,6 +156,7 @@ def test_targets_of_another_size_only_change_the_units():
     np.testing.assert_allclose(other["loss_after"], 9 * one["loss_after"], rtol=1e-3, atol=1e-4 * 9)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_says_so_and_agrees_with_the_one_that_is_not():
     task = Task(X, Y[:, None])
     whole = alternating_flow(DiagonalLinear(4), task, scale=1e-6)

@@ -130,6 +130,7 @@ def test_it_stops_at_the_number_of_neurons_asked_for():
     assert np.all(np.diff(record["seconds"]) > 0)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_network():
     task = teacher(3)
     runs = [active_set_descent(TwoLayer(5, 1, 3), task, max_neurons=5, seed=seed, **FEW) for seed in (4, 4, 5)]

@@ -94,6 +94,7 @@ def test_shapes_need_not_fit_where_that_is_said():
     assert shapes == [(2,), (3,)]
 
 
+@pytest.mark.slow
 def test_outside_the_domain_the_value_and_its_derivative_are_nan_and_inside_they_are_not_touched():
     def root(x):
         return nan_outside(all_finite(x) & (x > 0), jnp.sqrt(jnp.abs(x) + 1))

@@ -88,6 +88,7 @@ def test_wrong_times_disagree(pair, factor):
     assert "jump_time" in disagreeing(compare(observed, with_times(predicted, factor)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.05, -0.05])
 def test_wrong_level_disagrees(pair, shift):
     observed, _, predicted = pair

@@ -132,6 +132,7 @@ def test_running_statistics_follow_the_data_and_do_not_decay():
     assert float(record.loss[-1]) == pytest.approx(-np.log(softmax[np.arange(24), Y]).mean(), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_test_images_are_measured_and_never_trained_on():
     options = {"epochs": 2, "learning_rate": 0.1, "batch_size": 4}
     alone, network = train_classifier(LINEAR, X, Y, **options)
@@ -192,6 +193,7 @@ def test_images_are_learned_by_a_residual_block_in_spite_of_crops_and_mirrors():
     assert float(record.test_accuracy[-1]) >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "argument"),
     [

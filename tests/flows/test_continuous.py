@@ -119,6 +119,7 @@ def test_motion_far_below_the_size_of_the_weights_is_followed():
     assert passages[0] == pytest.approx(passages[1], rel=1e-3)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10_000), scale=st.floats(0.01, 1.5))
 @settings(max_examples=12)
 def test_loss_never_increases(seed, scale):
@@ -214,6 +215,7 @@ def test_each_member_stops_on_its_own_and_holds_its_value():
         assert 0 < after[0] < 1e-6
 
 
+@pytest.mark.slow
 def test_a_stationary_member_stops_and_another_runs_to_the_end():
     record = gradient_flow(
         network_of(1),

@@ -174,6 +174,7 @@ def test_collapse_far_below_the_size_of_the_features_keeps_its_digits():
     np.testing.assert_allclose(found["nc1"], exact["nc1"], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_numpy_and_pytorch_give_the_same_numbers():
     torch = pytest.importorskip("torch")
     arrays = draw(3)

@@ -171,6 +171,7 @@ def test_jax_arrays_give_the_numbers_of_numpy(degree, traced):
         np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=name)
 
 
+@pytest.mark.slow
 @every_degree
 def test_torch_tensors_give_the_numbers_of_numpy(degree):
     torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")

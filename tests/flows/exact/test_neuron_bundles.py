@@ -91,6 +91,7 @@ def test_record_covers_the_run_and_says_what_it_is(curve):
     assert curve.attrs["scale"] == 1e-6
 
 
+@pytest.mark.slow
 def test_modes_end_at_least_squares(curve):
     task = random_task(0)
     left, _, right = np.linalg.svd(task.cross_moment, full_matrices=False)

@@ -76,6 +76,7 @@ def test_a_resting_state_rests_and_zero_weights_start():
     assert end == pytest.approx(np.full(2, 1 - np.exp(-1.0)), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_decay_is_followed_where_stability_limits_the_steps():
     # Stability limits these steps, so that attempts fail for the length of the step alone.
     decay = np.diag([-1.0, -300.0]), np.zeros(2)

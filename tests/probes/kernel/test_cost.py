@@ -70,6 +70,7 @@ def test_an_asked_for_batch_that_does_not_fit_is_refused():
         choose(size(), "full", "jacobian", N, None, 1e7)
 
 
+@pytest.mark.slow
 def test_nothing_runs():
     def refuse(params, x):
         assert isinstance(x, jax.core.Tracer)

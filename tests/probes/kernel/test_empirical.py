@@ -79,6 +79,7 @@ def test_two_sets_of_inputs_give_the_block_between_them(options):
     same(kernel(other=OTHER, **options).values, reference(two_sets=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["auto", *EXACT])
 def test_rates_of_layers_weight_the_gradients(algorithm):
     rates = {"weights": (0.5, 2.0), "biases": (0.5, 2.0)}

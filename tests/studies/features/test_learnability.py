@@ -51,6 +51,7 @@ def test_the_median_of_the_sine_basis_agrees_roughly_and_says_so():
     assert "median" in json.loads(tree["setup"].attrs["description"])[1]
 
 
+@pytest.mark.slow
 def test_strong_modes_are_learned_from_fewer_samples():
     pairs = [[40, 60], [90, 130], [180, 250]]
     learned = np.concatenate(

@@ -53,6 +53,7 @@ def test_both_fit_the_noise_and_only_the_benign_one_is_right(predicted):
     np.testing.assert_allclose(predicted["learnability"], [0.990079826287, 0.04764391021], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_parts_add_up_to_the_function_and_the_benign_signal_is_in_the_strong_part(predicted):
     whole, strong, tail = (predicted[name].to_numpy() for name in ("fitted", "strong_part", "tail_part"))
     np.testing.assert_allclose(whole, strong + tail, atol=1e-12)

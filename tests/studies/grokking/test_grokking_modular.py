@@ -82,6 +82,7 @@ def test_a_network_that_ignores_its_inputs_has_diverged(monkeypatch):
     assert caught.value.time == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"weight_decay": 0.9}, {"network": "quadratic"}])
 def test_theory_of_another_run_is_refuted(change):
     predicted = TINY.judged(dataclasses.replace(TINY, **change).predict())

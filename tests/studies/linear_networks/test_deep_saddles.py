@@ -72,6 +72,7 @@ def test_what_does_not_run_over_time_is_recorded_once():
     assert tree["observed"]["plateau_rank"].dims == ("level",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "value"),
     [

@@ -53,6 +53,7 @@ def test_a_negative_target_is_learned_as_the_mirror_image(imbalance):
     np.testing.assert_allclose(negative["loss"], positive["loss"], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("imbalance", [-2.0, 0.0, 2.0])
 def test_every_mode_starts_at_the_given_strength_and_ends_at_the_target(imbalance):
     strength = LayerwiseModes(imbalance=imbalance).predict()["mode_strength"]

@@ -79,6 +79,7 @@ def test_a_wrong_prediction_for_one_parametrisation_turns_the_verdict(sides, qua
     assert failed == {quantity, f"{quantity}_maximum"}
 
 
+@pytest.mark.slow
 def test_the_records_keep_the_names_of_the_parametrisations(sides):
     tree = tiny.compare(*sides)
     for side in ("observed", "predicted", "residual"):

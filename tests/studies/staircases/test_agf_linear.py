@@ -48,6 +48,7 @@ def test_theory_and_experiment_agree_on_the_example(moments):
     np.testing.assert_allclose(tree["residual"]["slope"], GOLDEN[moments][0], rtol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moments", GOLDEN)
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_on_random_moments(moments, seed):

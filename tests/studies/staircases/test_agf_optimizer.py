@@ -73,6 +73,7 @@ def test_the_losses_of_another_order_of_modes_turn_the_verdict(sides):
     assert disagreeing(observed, predicted.assign(loss=wrong)) == {"loss"}
 
 
+@pytest.mark.slow
 def test_an_ascent_that_finds_no_maximum_turns_the_verdict(sides, monkeypatch):
     from dynascope.alternating import optimizer as active_set
 

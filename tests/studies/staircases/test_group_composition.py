@@ -59,6 +59,7 @@ def test_the_irreps_make_up_the_whole_loss(tree):
     np.testing.assert_allclose(observed["irrep_loss"].sum("irrep"), observed["loss"], atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "refuted"),
     [

@@ -49,6 +49,7 @@ def test_every_neuron_turns_to_the_extremal_direction_of_its_basin(plane):
     assert len(np.unique(np.round(predicted["extremal_direction"], 6), axis=0)) < 8
 
 
+@pytest.mark.slow
 def test_nothing_is_learned_while_neurons_turn(plane):
     _, observed, _ = plane
     assert abs(float(observed["loss"][-1] / observed["loss"][0]) - 1) < 1e-5
@@ -75,6 +76,7 @@ def test_orthogonal_data_agree_far_within_the_tolerances(staircase):
     assert errors["level"] < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("quantity", "wrong"),
     [

@@ -35,6 +35,7 @@ def test_pixels_and_classes_are_named(task):
     assert task.target_names == tuple(f"digit {k}" for k in range(10))
 
 
+@pytest.mark.slow
 def test_the_description_says_what_was_done(task):
     said = " ".join(task.description)
     assert all(words in said for words in ("one-hot encoded", "scaled by 1/16", "centred", "digit 0 (178 samples)"))

@@ -105,6 +105,7 @@ def test_the_population_holds_every_input_once_with_its_probability(task):
     np.testing.assert_allclose(weights @ targets[:, 0] ** 2, task.target_scale**2, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_strengths_and_losses_are_those_of_the_population():
     task = SHARED
     network = MLP([task.input_dimension, 8, 1], seed=4)
@@ -159,6 +160,7 @@ def test_the_expectation_can_be_differentiated():
     assert task.attributes()["task"] == "sparse parity"
 
 
+@pytest.mark.slow
 def test_a_training_set_is_the_same_for_the_same_seed():
     first, again, other = (SMALL.task(40, seed=seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.inputs, again.inputs)

@@ -214,6 +214,7 @@ def test_the_kernel_is_that_of_the_layers(rates):
     np.testing.assert_allclose(kernel, expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_rest_of_the_loss_is_what_no_map_explains():
     power = float(np.sum(MAP**2)) + 0.6
     rest = loss(FIRST, SECOND, MAP, np.array([0.5]), target_power=power) - loss(FIRST, SECOND, MAP, np.array([0.5]))

@@ -139,6 +139,7 @@ def test_the_distance_to_the_end_falls_at_the_time_scale():
     np.testing.assert_allclose(residual[1] / residual[0], np.exp(-1), rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_time_scale_is_infinite_where_the_approach_is_a_power_law():
     parallel = np.outer(DATA.direction, SECOND)
     scale = time_scale(parallel, SECOND, DATA._replace(target=np.array([0.0, 1.0])))

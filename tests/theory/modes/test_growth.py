@@ -169,6 +169,7 @@ def test_swapping_the_parts_mirrors_the_flow(target, growing, shrinking, rate, t
         np.testing.assert_allclose(quantity, -mirrored, rtol=1e-15, atol=1e-15)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(targets, sizes, sizes, st.floats(-5, 0))
 def test_strength_is_monotone_and_reaches_its_limit(target, growing, shrinking, log_scale):

@@ -82,6 +82,7 @@ def test_no_neuron_on_the_sphere_has_more_utility_than_the_closed_form(p):
     assert largest_utility(x) == pytest.approx(maximal_utilities(x).max(), rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "frequency"), [(5, 1), (5, 2), (6, 3), (8, 4), (8, 3)])
 def test_the_largest_utility_of_a_single_frequency_is_its_closed_form(p, frequency):
     x = drawn_encoding(p, 3)

@@ -101,6 +101,7 @@ def test_starts_of_every_size_keep_their_digits(scale):
     np.testing.assert_allclose(path.coefficients, outputs[:, None] * weights, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_a_start_far_below_the_imbalance_keeps_its_digits():
     start = np.array([3e-40, -4e-40, 0.0, 0.0])
     path = followed(TIMES, INPUTS, TARGETS, start, -5.0)
@@ -133,6 +134,7 @@ def test_golden_preconditioner():
     np.testing.assert_allclose(matrix[0, :2], [0.34, -0.06], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     a=st.floats(-3, 3).filter(lambda a: abs(a) > 1e-3),

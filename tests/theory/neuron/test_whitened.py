@@ -219,6 +219,7 @@ def test_late_loss_keeps_its_relative_precision():
     np.testing.assert_allclose(run.excess_loss, (s * decay / (1 + decay)) ** 2 / 2, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_whitened_samples_are_learned_along_the_same_path():
     draw = np.random.default_rng(3)
     x = np.linalg.qr(draw.normal(size=(7, 3)))[0] * np.sqrt(7)

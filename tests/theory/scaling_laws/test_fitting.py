@@ -53,6 +53,7 @@ def test_the_missing_skills_bias_the_exponent_and_can_be_put_back(alpha, raw, co
     assert plain.exponent > theory.exponent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.3, 0.6, 0.9])
 def test_the_automatic_window_leaves_out_what_is_no_power_law(alpha):
     times = np.geomspace(1e-2, 1e12, 113)

@@ -373,6 +373,7 @@ def test_times_of_uncorrelated_inputs_are_exact_at_small_scale():
     assert steps.slow == ("",) * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-6, 1e-12])
 def test_times_at_scale_are_close_where_nothing_is_slow(scale):
     for seed in range(3):

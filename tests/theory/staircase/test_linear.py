@@ -352,6 +352,7 @@ def test_copies_of_a_neuron_and_dead_neurons_learn_nothing_more(kind):
     np.testing.assert_allclose(padded.times, alone.times, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", POWER)
 def test_neurons_of_very_different_size_are_predicted_as_they_are_trained(kind):
     draw = np.random.default_rng(9)
