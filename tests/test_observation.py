@@ -63,6 +63,7 @@ def test_exact_variables_and_weights_give_the_same_loss(run, weights_run):
     )
 
 
+@pytest.mark.slow
 def test_deep_network_of_one_hidden_layer_is_followed_exactly_too(run):
     network = eqx.tree_at(
         lambda net: net.weights, DeepLinear((3, 4, 3)), (TwoLayer(3, 4, 3).first, TwoLayer(3, 4, 3).second)

@@ -255,6 +255,7 @@ def test_it_stops_where_it_is_told():
     assert not jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue] - set at run time
 
 
+@pytest.mark.slow
 def test_neurons_without_a_drift_are_named():
     rows = RELU.neurons.copy()
     rows[3, :4] = -np.abs(rows[3, :4])

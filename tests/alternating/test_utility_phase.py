@@ -97,6 +97,7 @@ def test_slopes_of_samples_are_those_of_the_loss():
         assert not np.any(by_error[:2])
 
 
+@pytest.mark.slow
 def test_ascent_finds_the_largest_utility_of_a_linear_neuron():
     draw = np.random.default_rng(2)
     average = Samples(draw.normal(size=(30, 4)), draw.normal(size=(30, 3)))

@@ -55,6 +55,7 @@ def test_other_axes_or_an_empty_one_are_refused_by_name(make, values):
     assert caught.value.argument == "features"
 
 
+@pytest.mark.slow
 def test_finite_floating_point_numbers_pass(make):
     require_finite_values("weights", make([1, 2]))
     require_real_values("weights", make([1.0, -2.0]))

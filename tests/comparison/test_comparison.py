@@ -97,6 +97,7 @@ def test_wrong_level_disagrees(pair, shift):
     assert "level" in disagreeing(compare(observed, with_levels(predicted, levels)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_prediction_without_a_jump_disagrees(pair, which):
     observed, _, predicted = pair

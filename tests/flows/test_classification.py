@@ -144,6 +144,7 @@ def test_test_images_are_measured_and_never_trained_on():
     assert "test_loss" not in alone
 
 
+@pytest.mark.slow
 def test_probes_see_the_network_at_the_recorded_epochs():
     seen = []
 

@@ -142,6 +142,7 @@ def test_a_flow_that_slides_along_a_kink_agrees_with_small_steps():
     assert flow.loss.to_numpy() == pytest.approx(steps.loss.to_numpy(), abs=1e-3 * float(flow.loss[0]))
 
 
+@pytest.mark.slow
 @given(rate=st.floats(0.1, 10.0))
 @settings(max_examples=5)
 def test_a_learning_rate_rescales_time(rate):
@@ -238,6 +239,7 @@ def test_a_start_at_the_target_stays_there():
     assert np.ptp(record.loss.to_numpy()) == 0.0
 
 
+@pytest.mark.slow
 def test_statistics_are_recorded_with_their_dimensions():
     network, scales = network_of(0), np.geomspace(0.01, 0.1, 8)
     record = gradient_flow(network, TASK, duration=60.0, scale=scales, **STOPPING | {"save": np.linspace(0, 60, 31)})

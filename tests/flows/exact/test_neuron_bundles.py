@@ -100,6 +100,7 @@ def test_modes_end_at_least_squares(curve):
     assert float(curve["mode_strength"][0, 0]) < 1e-11
 
 
+@pytest.mark.slow
 def test_rotating_neurons_changes_nothing(curve):
     turn, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
     first, second = random_start(0)
@@ -200,6 +201,7 @@ def test_copies_stay_finite(count):
     np.testing.assert_allclose(second_moment(directions, log_norms), count / 6 * np.ones((6, 6)), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_bad_arguments_are_named():
     def attempt(**changes):
         first, second = random_start(0)

@@ -93,6 +93,7 @@ def test_one_rate_and_rates_of_single_weights_are_understood():
     same(kernel(rates=first).values, kernel(rates=first, algorithm="layerwise").values)
 
 
+@pytest.mark.slow
 def test_the_pseudo_kernel_is_the_mean_over_pairs_of_outputs():
     found = kernel(algorithm="pseudo")
     same(found.values, np.sum(reference(), axis=(1, 3)) / 3)

@@ -60,6 +60,7 @@ def test_the_parts_add_up_to_the_function_and_the_benign_signal_is_in_the_strong
     assert np.corrcoef(strong[0], np.sin(2 * np.pi * Overfitting()._positions))[0, 1] > 0.98
 
 
+@pytest.mark.slow
 def test_the_signal_is_fitted_in_the_window_and_with_the_printed_tail_there_is_none(predicted):
     times = predicted["time"].to_numpy()
     window = np.argmin(np.abs(times - 10))

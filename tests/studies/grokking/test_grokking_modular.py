@@ -89,6 +89,7 @@ def test_theory_of_another_run_is_refuted(change):
     assert TINY.compare(TINY.observe(), predicted).attrs["verdict"] == "disagree"
 
 
+@pytest.mark.slow
 def test_the_delay_is_that_of_the_recorded_accuracies():
     study = dataclasses.replace(TINY, train_threshold=0.4, test_threshold=1.0)
     observed = study.observe()

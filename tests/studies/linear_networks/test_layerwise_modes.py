@@ -62,6 +62,7 @@ def test_every_mode_starts_at_the_given_strength_and_ends_at_the_target(imbalanc
     np.testing.assert_allclose(strength[-1], 1.0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_stronger_modes_are_learned_first():
     strength = LayerwiseModes().predict()["mode_strength"]
     half = (strength > 0.5).argmax("time").to_numpy()

@@ -105,6 +105,7 @@ def test_a_power_law_is_fitted_exactly_and_scatter_gives_an_error():
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(np.std(slopes), rel=0.12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "value"),
     [

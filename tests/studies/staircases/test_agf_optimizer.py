@@ -88,6 +88,7 @@ def test_an_ascent_that_finds_no_maximum_turns_the_verdict(sides, monkeypatch):
     assert "growth_rate" in disagreeing(observed, sides[1])
 
 
+@pytest.mark.slow
 def test_a_descent_that_stops_early_turns_the_verdict(sides, monkeypatch):
     from dynascope.alternating import optimizer as active_set
 

@@ -93,6 +93,7 @@ def test_a_wrong_staircase_is_refuted(staircase, quantity, wrong):
     assert not json.loads(tree.attrs["agreement"])[quantity]["agrees"]
 
 
+@pytest.mark.slow
 def test_paths_to_other_directions_are_refuted(plane):
     study, observed, predicted = plane
     # Every neuron as if it had started as its neighbour did.

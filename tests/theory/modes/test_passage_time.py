@@ -85,6 +85,7 @@ def test_power_law_without_target():
     np.testing.assert_allclose(time_to_reach(-0.1, 0.0, 0.0, 0.5, 2.0), (10 - 2) / 2, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_start_takes_no_time_and_the_limit_for_ever():
     np.testing.assert_array_equal(time_to_reach(np.array([0.3, 2.0]), 2.0, 0.5, 0.2, 1.0), [0, np.inf])
     assert time_to_reach(0.0, 2.0, 0.0, 0.2, 1.0) == np.inf

@@ -111,6 +111,7 @@ def test_a_start_far_below_the_imbalance_keeps_its_digits():
     np.testing.assert_allclose(path.coefficients[5:], other.coefficients[5:], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_zero_start_moves_when_the_imbalance_is_positive():
     outputs, weights = trained(INPUTS, TARGETS, 0.8, np.zeros(4), 1.0, 1.0)
     path = followed(TIMES, INPUTS, TARGETS, np.zeros(4), 0.64)

@@ -479,6 +479,7 @@ def test_each_jump_says_its_rank():
     assert all(later > earlier for earlier, later in itertools.pairwise(steps.times))
 
 
+@pytest.mark.slow
 def test_loss_is_near_its_plateau_after_the_settling_time():
     draw = np.random.default_rng(1)
     turn, _ = np.linalg.qr(draw.normal(size=(3, 3)))
