@@ -28,7 +28,7 @@ _left = 0.0
 
 # The same draws in every run, whose programs the next one finds; others with `--hypothesis-profile explore`.
 hypothesis.settings.register_profile("dynascope", max_examples=12, deadline=None, database=None, derandomize=True)
-hypothesis.settings.register_profile("explore", max_examples=100, deadline=None)
+hypothesis.settings.register_profile("explore", max_examples=100, deadline=None, database=None, derandomize=False)
 hypothesis.settings.load_profile("dynascope")
 
 _programs = collections.Counter()  # found in the cache, and asked for
@@ -77,7 +77,7 @@ def pytest_xdist_make_scheduler(config, log):
         def _split_scope(self, nodeid: str) -> str:
             module, _, test = nodeid.partition("::")
             if module.endswith("/test_conformance.py"):
-                return module + re.sub(r"^[^[]*\[?([^]-]*).*", r"[\1]", test)
+                return module + re.sub(r"^[^[]*\[?(.*?)(-jax|-torch)?]?$", r"[\1]", test)
             return module
 
     return ByModule(config, log)

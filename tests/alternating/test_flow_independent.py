@@ -84,7 +84,7 @@ def test_the_time_between_two_scales_is_that_of_integrated_gradient_flow():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("degree", "normalised"), [(4, False), (4, True)])
+@pytest.mark.parametrize(("degree", "normalised"), [(4, False), (4, True), (3, True)])
 def test_a_neuron_with_one_weight_reaches_the_threshold_at_the_time_in_closed_form(degree, normalised):
     # U = θ^κ m with m = E[x y]: d log θ/dt = κ m θ^(κ−2), or κ m in the normalised flow.
     x = np.array([[1.0], [-2.0], [0.5]])

@@ -142,9 +142,8 @@ def test_what_is_collected_from_batches_is_what_the_whole_gives(name):
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_bad_input_of_each_argument_is_refused_by_its_name(member):
-    if member.name in OF_SHAPES:
-        return
     call = member.calls[0]
+    known = member(call) if member.name in OF_SHAPES else None
     accepted = []
     for name, value in call.arguments.items():
         if not (is_numeric(value) or is_row(value)) or is_record(value):
@@ -162,5 +161,6 @@ def test_bad_input_of_each_argument_is_refused_by_its_name(member):
             except Exception as error:
                 accepted.append(f"{name} {kind}: {type(error).__name__} {str(error)[:80]}")
             else:
-                accepted.append(f"{name} {kind}: answered {str(answer)[:80]}")
+                if member.name not in OF_SHAPES or answer != known:
+                    accepted.append(f"{name} {kind}: answered {str(answer)[:80]}")
     assert not accepted, "\n".join(accepted)

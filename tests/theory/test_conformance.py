@@ -324,6 +324,10 @@ def test_its_derivative_is_the_slope_between_neighbours(function):
     assert derivative == pytest.approx(slope, rel=1e-5, abs=1e-5 * abs(value))
 
 
+# Modes are learned alike whatever the noise is, and a start is as balanced as it is whatever the times.
+OF_PARTS = {"balanced.gram", "features.kernel_regression_error"}
+
+
 @pytest.mark.slow
 @COMPILABLE
 def test_outside_its_domain_it_gives_nan_where_it_is_traced(function):
@@ -335,12 +339,12 @@ def test_outside_its_domain_it_gives_nan_where_it_is_traced(function):
             if not isinstance(value, np.ndarray) or not re.match(r"[^.;,]*? [>≥] 0\b", function.explained[name]):
                 continue
             outside = jax.device_get(answer(arguments | {name: -1 - np.abs(value)}))
-            # A part of the answer may not depend on the argument, but then it stays what it was.
-            answered = [
-                not np.isnan(found).all() and not np.allclose(found, expected, rtol=1e-9, atol=0)
-                for found, expected in zip(outside, inside, strict=True)
-            ]
-            if any(answered) or not any(np.isnan(found).all() for found in outside):
+            lost = [np.isnan(found).all() for found in outside]
+            if function.name in OF_PARTS and any(lost):
+                # What does not depend on the argument stays what it was.
+                same = zip(lost, outside, inside, strict=True)
+                lost = [each or np.allclose(found, expected, rtol=1e-9, atol=0) for each, found, expected in same]
+            if not all(lost):
                 plausible.append(name)
     assert plausible == []
 

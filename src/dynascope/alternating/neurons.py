@@ -20,7 +20,7 @@ def padded(rows: Float[np.ndarray, "active weights"], neurons: int) -> Float[np.
 
     Args:
         rows: Θ of the active neurons.
-        neurons: How many the network has, more than which are not needed.
+        neurons: How many the network has; no rows are filled up beyond them.
 
     Example:
         >>> padded(np.ones((2, 3)), 20).shape, padded(np.ones((6, 3)), 20).shape, padded(np.ones((6, 3)), 10).shape

@@ -48,7 +48,9 @@ class HomogeneousActivation(eqx.Module):
             return self.positive * z
         slopes = self.positive, self.negative * (-1) ** self.degree
         if isinstance(z, np.ndarray | np.generic):
-            return np.where(z > 0, *slopes).astype(np.result_type(z, np.float16)) * z**self.degree
+            # In their precision, as JAX would; whole numbers become floating-point ones of 64 bits.
+            dtype = z.dtype if np.issubdtype(z.dtype, np.floating) else np.float64
+            return np.where(z > 0, *slopes).astype(dtype) * z**self.degree
         return jnp.where(z > 0, *slopes) * z**self.degree
 
 

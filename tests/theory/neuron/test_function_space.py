@@ -130,6 +130,19 @@ def test_starts_are_batched_and_times_may_come_in_any_order_or_alone():
     np.testing.assert_allclose(several.coefficients[1, 7], alone.coefficients, atol=1e-8)
 
 
+@pytest.mark.slow
+def test_its_slope_in_the_imbalance_is_that_between_neighbours():
+    @jax.jit
+    @jax.value_and_grad
+    def loss(imbalance):
+        return function_space_flow(1.0, INPUTS, TARGETS, START, imbalance).loss
+
+    step = 1e-4
+    (above, _), (below, _), (_, slope) = (loss(np.asarray(0.3 + change)) for change in (step, -step, 0.0))
+    # Central differences of a function known to 1e-11.
+    np.testing.assert_allclose(slope, (above - below) / (2 * step), rtol=1e-5)
+
+
 def test_golden_preconditioner():
     matrix = preconditioner(START, -0.05)
     np.testing.assert_allclose(matrix[0, :2], [0.34, -0.06], rtol=0, atol=1e-12)

@@ -351,7 +351,8 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced(change):
     given = {"a": 0.3, "w": np.ones(3), "time": 1.0, "rate": 0.5}
     state = given | change
     assert all(np.isfinite(each).all() for each in compiled(**given | {"time": np.full(4, given["time"])}))
-    assert all(np.isnan(each).all() for each in compiled(**state | {"time": np.full(4, state.pop("time"))}))
+    time = state.pop("time")
+    assert all(np.isnan(each).all() for each in compiled(**state, time=np.full(4, time)))
     assert np.isnan(compiled_imbalance(**state)) == ("time" not in change)
 
 
@@ -366,4 +367,5 @@ def test_a_time_outside_the_domain_leaves_the_others_alone():
 def test_a_python_number_takes_the_precision_of_the_arrays_it_meets():
     arrays = [np.asarray(each, np.float32) for each in (0.3, np.ones(3), TARGET)]
     assert trajectory(*arrays, 2.0, output_rate=0.5).weights.dtype == np.float32
+    assert trajectory(*arrays, np.float64(2.0)).weights.dtype == np.float64
     assert trajectory(*arrays, TIMES).weights.dtype == np.float64

@@ -113,6 +113,13 @@ def test_loss_never_increases_with_time_or_neurons_nor_at_the_end_with_samples(m
     np.testing.assert_allclose(loss[0], start + model["target_scale"] ** 2 / 2 * frequencies[neurons:].sum())
 
 
+def test_a_whole_number_of_any_size_is_a_scale():
+    setting = {"initial_strength": 0.01, "learning_rate": 1e-12}
+    loss, same = (training_loss([2.0], [0.5, 0.5], target_scale=scale, **setting) for scale in (4 * 10**9, 4e9))
+    np.testing.assert_array_equal(loss, same)
+    assert loss > 0
+
+
 def test_after_all_time_only_unseen_skills_are_left():
     frequencies = np.array([0.7, 0.3])
     left = expected_loss([1e5, np.inf], [10], frequencies, **MODEL)

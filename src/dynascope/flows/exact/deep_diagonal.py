@@ -128,6 +128,7 @@ class _Ratios:
 
     def _state(self, ratio):
         """β and −∂L/∂β, with functions of the weights: exponent p gives u^p and v^p."""
+        # One function for all states: programs that take it are found by it.
         powers = functools.partial(_powers, *self._log_weights(ratio))
         u, v = powers(self.depth)
         return u - v, self.task.cross_moment[0] - (u - v) @ self.task.input_moment, powers

@@ -95,8 +95,9 @@ def neural_tangent_kernel(
         The kernel, with its conventions.
 
     Raises:
-        InputError: A name that is not known, inputs of no or of unequal length, rates that do not fit, outputs that
-            are not finite or depend on the batch, or a kernel that does not fit into the memory.
+        InputError: A name that is not known, parameters that are not finite, inputs of no or of unequal length, rates
+            that do not fit, outputs that are not finite or depend on the batch, or a kernel that does not fit into the
+            memory.
 
     References:
         Neural Tangent Kernel, arXiv:1806.07572; Fast Finite Width Neural Tangent Kernel, arXiv:2206.08720; A Fast,

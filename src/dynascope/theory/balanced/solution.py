@@ -187,7 +187,7 @@ def loss(
         explained = np.sum(np.asarray(target) ** 2, axis=(-2, -1))
         require_broadcast(target_map=explained.shape, target_power=np.shape(power))
         given, least = (np.ravel(each) for each in np.broadcast_arrays(power, explained))
-        worst = np.argmin(given - least)
+        worst = np.argmin(given - least * (1 - _SHARE))
         require(
             bool(np.all(given >= least * (1 - _SHARE))),
             f"target_power is {given[worst]:g}, and the map alone explains {least[worst]:g}",

@@ -182,7 +182,7 @@ def fitting_time(inputs: ArrayLike, *, scale: float, weight_decay: float, remain
     require_between(0, 1, open_below=True, open_above=True, remaining=remaining)
     x = require_array("inputs", inputs, (None, None))
     smallest = constraint(x, np.zeros(len(x))).strengths[-1]
-    decayed = np.log(1 / remaining) * 2 * weight_decay * len(x) / (8 * np.square(scale) * smallest**2)
+    decayed = np.log(1 / remaining) * 2 * weight_decay * len(x) / (8 * np.square(float(scale)) * smallest**2)
     return float(-np.log1p(-decayed) / (2 * weight_decay)) if decayed < 1 else None
 
 

@@ -142,7 +142,7 @@ def data_law(
         remedy="choose initial_strength from zero and below target_scale",
     )
     beta, power = model.beta, model.normalisation ** (1 / (exponent + 1))
-    lost = np.square(target_scale - start) / 2 * power / (exponent + 1) * gamma(beta) / poch(samples + 1, beta)
+    lost = np.square(float(target_scale - start)) / 2 * power / (exponent + 1) * gamma(beta) / poch(samples + 1, beta)
     if neurons is None:
         return lost
     require_positive(neurons=neurons)

@@ -67,7 +67,7 @@ def skill_model(
         alpha=exponent,
         beta=exponent / (exponent + 1),
         normalisation=float(1 / total),
-        weight=float(np.square(target_scale) / total / 2),
+        weight=float(np.square(float(target_scale)) / total / 2),
         contrast=(target_scale - initial_strength) / initial_strength,
         rate=float(2 * learning_rate * target_scale / total),
     )

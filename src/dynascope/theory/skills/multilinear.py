@@ -118,7 +118,7 @@ def training_loss(
     """
     model = _checked(frequencies, target_scale, initial_strength, learning_rate, neurons)
     left = _unlearned(_checked_times(times), _shares(model, counts), model) ** 2 @ model.present
-    return np.square(target_scale) / 2 * (left + model.absent)
+    return np.square(float(target_scale)) / 2 * (left + model.absent)
 
 
 @covers(
@@ -189,7 +189,7 @@ def expected_loss(
         # After all time only the skills that have no samples are left.
         never = np.exp(xlog1py(size, -model.present))
         left[np.isinf(times), column] = expit(model.offset) ** 2 * (model.present @ never)
-    return np.square(target_scale) / 2 * (left + model.absent)
+    return np.square(float(target_scale)) / 2 * (left + model.absent)
 
 
 class _Model(NamedTuple):
