@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 
 import numpy as np
 import xarray as xr
@@ -124,23 +123,22 @@ class _Ratios:
             decay = np.log1p(np.exp(-(self.depth - 2) * size)) - np.log(2)
             smaller = self.log_scale + decay / (self.depth - 2)
         larger = smaller + size
-        return np.where(ratio > 0, larger, smaller), np.where(ratio > 0, smaller, larger)
+        return np.stack([np.where(ratio > 0, larger, smaller), np.where(ratio > 0, smaller, larger)])
 
     def _state(self, ratio):
-        """β and −∂L/∂β, with functions of the weights: exponent p gives u^p and v^p."""
-        # One function for all states: programs that take it are found by it.
-        powers = functools.partial(_powers, *self._log_weights(ratio))
-        u, v = powers(self.depth)
-        return u - v, self.task.cross_moment[0] - (u - v) @ self.task.input_moment, powers
+        """β and −∂L/∂β, with log u and log v."""
+        logs = self._log_weights(ratio)
+        u, v = np.exp(self.depth * logs)
+        return u - v, self.task.cross_moment[0] - (u - v) @ self.task.input_moment, logs
 
     def velocity(self, ratio):
-        _, slope, powers = self._state(ratio)
-        return self.unit * self.depth * slope * sum(powers(self.depth - 2))
+        _, slope, logs = self._state(ratio)
+        return self.unit * self.depth * slope * np.exp((self.depth - 2) * logs).sum(axis=0)
 
     def jacobian(self, ratio):
         depth = self.depth
-        _, slope, powers = self._state(ratio)
-        (u, v), (slow_u, slow_v) = powers(depth), powers(depth - 2)
+        _, slope, logs = self._state(ratio)
+        (u, v), (slow_u, slow_v) = np.exp(depth * logs), np.exp((depth - 2) * logs)
         # d log u/dr = u^(D−2)/(u^(D−2) + v^(D−2)) = 1 + d log v/dr, because u^(2−D) + v^(2−D) is conserved.
         share = slow_u / (slow_u + slow_v)
         beta = depth * (u * share + v * (1 - share))
@@ -148,16 +146,12 @@ class _Ratios:
         return self.unit * depth * (np.diag(slope * pace) - (slow_u + slow_v)[:, None] * self.task.input_moment * beta)
 
     def statistics(self, ratios):
-        beta, slope, powers = self._state(ratios)
+        beta, slope, logs = self._state(ratios)
         # L = ½ E y² − ½ βᵀ(Σxy + slope), with ‖∇L‖² = D² Σ slope² (u^(2D−2) + v^(2D−2)).
         loss = (self.task.target_power - np.sum(beta * (self.task.cross_moment[0] + slope), axis=1)) / 2
-        squares = sum(powers(2 * (self.depth - 1)))
+        squares = np.exp(2 * (self.depth - 1) * logs).sum(axis=0)
         return {
             "loss": np.maximum(loss, 0.0),
             "descent_rate": self.depth**2 * np.sum(slope**2 * squares, axis=1),
             "coefficient": beta,
         }
-
-
-def _powers(log_u, log_v, exponent):
-    return np.exp(exponent * log_u), np.exp(exponent * log_v)

@@ -52,7 +52,7 @@ def follow(
     pieces: list[dict[str, np.ndarray]] = []
     now = 0.0
     # As arrays: a Python number would be part of the compiled program.
-    end, longest, error = (np.asarray(number, float) for number in (duration, longest_step, tolerance))
+    end, longest, allowed = (np.asarray(number, float) for number in (duration, longest_step, tolerance))
     while now < duration:
         state, record = _advance(
             vector_field,
@@ -63,7 +63,7 @@ def follow(
             np.asarray(now),
             end,
             longest,
-            error,
+            allowed,
             restart_every,
         )
         record = jax.device_get(record)

@@ -302,13 +302,7 @@ class EmergenceData(SkillNeeds):
     def _check(self, parity: SparseParity) -> None:
         import numpy as np
 
-        from dynascope.arguments import (
-            require,
-            require_array,
-            require_integer,
-            require_positive,
-            require_seed,
-        )
+        from dynascope.arguments import require, require_array, require_integer, require_positive, require_seed
 
         require_seed(self.seed)
         require_positive(width=self.width, learning_rate=self.learning_rate)

@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import is_traced, nan_outside, require, require_known, require_positive
+from dynascope.arguments import is_traced, nan_outside, require, require_positive
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.kernel import kernel_change
@@ -150,14 +150,7 @@ def regime(
     require_positive(
         change_threshold=change_threshold, delay_threshold=delay_threshold, imbalance_threshold=imbalance_threshold
     )
-    require_known(
-        initial_output=initial_output,
-        initial_weights=initial_weights,
-        target=target,
-        output_rate=output_rate,
-        weight_rate=weight_rate,
-    )
-    given = TargetedNeuron.checked(initial_output, initial_weights, target, output_rate, weight_rate)
+    given = TargetedNeuron.known(initial_output, initial_weights, target, output_rate, weight_rate)
     _require_target(given)
     start, escape = jax.device_get(_outlook(given))
     limit = limit_of(start)

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
-from dynascope.arguments import real_value, require_broadcast
+from dynascope.arguments import real_value, require_broadcast, require_known
 from dynascope.theory.balanced.rates import LayerRates
 
 __all__ = ["Neuron", "TargetedNeuron"]
@@ -73,6 +73,15 @@ class TargetedNeuron(NamedTuple):
         beta = real_value("target", target, last=neuron.weights.shape[-1:])
         require_broadcast(initial_output=neuron.batch, target=beta.shape[:-1])
         return cls(neuron, beta)
+
+    @classmethod
+    def known(
+        cls, initial_output: Any, initial_weights: Any, target: Any, output_rate: Any, weight_rate: Any
+    ) -> TargetedNeuron:
+        """The start, by the names of the arguments, for what has to read its values."""
+        state = {"initial_output": initial_output, "initial_weights": initial_weights, "target": target}
+        require_known(**state, output_rate=output_rate, weight_rate=weight_rate)
+        return cls.checked(**state, output_rate=output_rate, weight_rate=weight_rate)
 
     @property
     def valid(self) -> Bool[Array, ...]:

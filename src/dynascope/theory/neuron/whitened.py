@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import nan_outside, real_times, require_known
+from dynascope.arguments import nan_outside, real_times
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import polar
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
@@ -212,14 +212,7 @@ def trajectory_limit(
         >>> limit.status.tolist(), limit.excess_loss.round(3).tolist()
         (['converges', 'static'], [0.0, 0.125])
     """
-    require_known(
-        initial_output=initial_output,
-        initial_weights=initial_weights,
-        target=target,
-        output_rate=output_rate,
-        weight_rate=weight_rate,
-    )
-    start = TargetedNeuron.checked(initial_output, initial_weights, target, output_rate, weight_rate)
+    start = TargetedNeuron.known(initial_output, initial_weights, target, output_rate, weight_rate)
     return limit_of(jax.device_get(_decomposed(start)))
 
 
