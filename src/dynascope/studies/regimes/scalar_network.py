@@ -129,7 +129,7 @@ class ScalarNetwork(Study):
         sign = float(np.sign(divisor))
         run = gradient_flow(
             network,
-            _divided()(self._task(float(target), float(power)), divisor),
+            self._task(float(target), float(power), float(divisor)),
             duration=float(self._times[-1]),
             save=self._times,
             learning_rate=float(self._rate(scaling, end)),
@@ -147,14 +147,15 @@ class ScalarNetwork(Study):
             "log_growth": grows * np.log(power / power[0]),
         }
 
-    def _task(self, target: float, power: float) -> Task:
+    def _task(self, target: float, power: float, divisor: float) -> Task:
         import numpy as np
 
         from dynascope.tasks import Task
 
         x = np.random.default_rng([self.seed, 1]).normal(size=(self.samples, 1))
         x *= np.sqrt(power / np.mean(x**2))
-        return Task(x, target * x, name="a line through the origin")
+        # A linear network whose outputs are divided is one whose inputs are, and all divisors have one program.
+        return Task(x / divisor, target * x, name="a line through the origin")
 
     @functools.cached_property
     def _scalings(self) -> dict[float, dict[str, Scaling]]:
@@ -227,30 +228,6 @@ class ScalarNetwork(Study):
             "network": "two-layer linear",
             "scale": 1.0,
         }
-
-
-@functools.cache
-def _divided() -> Any:
-    import equinox as eqx
-    import jax.numpy as jnp
-
-    class Divided(eqx.Module):
-        """The loss of a network whose outputs are divided; an array divides, so that all divisors have one program."""
-
-        inputs: Any
-        targets: Any
-        divisor: Any
-
-        def __init__(self, task: Task, divisor: np.ndarray):
-            self.inputs, self.targets, self.divisor = task.inputs, task.targets, divisor
-
-        def loss(self, network: Any) -> Any:
-            return jnp.mean((network(self.inputs) / self.divisor - self.targets) ** 2) / 2
-
-        def attributes(self) -> dict[str, Any]:
-            return {"task": "a line through the origin"}
-
-    return Divided
 
 
 def _overlap(network: Any) -> Any:
