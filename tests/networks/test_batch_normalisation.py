@@ -3,6 +3,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.networks.batch_normalisation import BatchNormalisation, RunningStatistics, trained_weights
@@ -17,22 +19,38 @@ LAYER = eqx.tree_at(
 )
 
 
-def test_training_uses_the_statistics_of_the_batch():
+EPSILONS = (0.0, 1e-5, 0.3)
+# Its middle channel is constant; the mean of such values is not exactly their value.
+FLAT = np.full((11, 3), 0.1) + np.outer(np.arange(11), [1, 0, 2])
+
+
+def with_epsilon(epsilon):
+    """The layer with another ε, and weights and statistics as they are."""
+    other = BatchNormalisation(4, epsilon=epsilon)
+    return eqx.tree_at(
+        lambda each: (each.gain, each.shift, each.statistics), other, (LAYER.gain, LAYER.shift, STATISTICS)
+    )
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_training_uses_the_statistics_of_the_batch(epsilon):
     with jax.enable_x64(True):
-        outputs, layer = LAYER.apply(jnp.asarray(X), training=True)
+        outputs, layer = with_epsilon(epsilon).apply(jnp.asarray(X), training=True)
     mean, variance = X.mean(axis=(0, 1, 2)), X.var(axis=(0, 1, 2))
-    np.testing.assert_allclose(outputs, LAYER.gain * (X - mean) / np.sqrt(variance + 1e-5) + LAYER.shift, rtol=1e-12)
+    np.testing.assert_allclose(outputs, LAYER.gain * (X - mean) / np.sqrt(variance + epsilon) + LAYER.shift, rtol=1e-12)
     unbiased = X.reshape(-1, 4).var(axis=0, ddof=1)
     np.testing.assert_allclose(layer.statistics.mean, 0.9 * STATISTICS.mean + 0.1 * mean, rtol=1e-12)
     np.testing.assert_allclose(layer.statistics.variance, 0.9 * STATISTICS.variance + 0.1 * unbiased, rtol=1e-12)
     assert layer.gain is LAYER.gain
 
 
-def test_evaluation_uses_the_running_statistics_and_keeps_them():
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_evaluation_uses_the_running_statistics_and_keeps_them(epsilon):
+    before = with_epsilon(epsilon)
     with jax.enable_x64(True):
-        outputs, layer = LAYER.apply(jnp.asarray(X), training=False)
-    assert layer is LAYER
-    expected = LAYER.gain * (X - STATISTICS.mean) / np.sqrt(STATISTICS.variance + 1e-5) + LAYER.shift
+        outputs, layer = before.apply(jnp.asarray(X), training=False)
+    assert layer is before
+    expected = LAYER.gain * (X - STATISTICS.mean) / np.sqrt(STATISTICS.variance + epsilon) + LAYER.shift
     np.testing.assert_allclose(outputs, expected, rtol=1e-12)
 
 
@@ -73,3 +91,87 @@ def test_a_batch_of_one_value_has_no_variance():
     with pytest.raises(InputError, match="one value for each channel"):
         LAYER.apply(jnp.ones((1, 4)), training=True)
     assert LAYER.apply(jnp.ones((1, 4)), training=False)[0].shape == (1, 4)
+
+
+@given(st.floats(1e-100, 1e100))
+def test_without_epsilon_the_units_of_the_inputs_do_not_matter(unit):
+    layer = with_epsilon(0.0)
+    with jax.enable_x64(True):
+        plain, scaled = (layer.apply(jnp.asarray(each), training=True)[0] for each in (X, unit * X))
+        by_two = layer.apply(jnp.asarray(2.0**40 * X), training=True)[0]
+    np.testing.assert_allclose(scaled, plain, rtol=1e-11, atol=1e-12)  # differences from the mean cancel
+    np.testing.assert_array_equal(by_two, plain)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS[1:])  # PyTorch refuses zero
+def test_pytorch_gives_the_same_outputs_and_statistics(epsilon):
+    torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
+    theirs = torch.nn.BatchNorm2d(4, eps=epsilon, dtype=torch.float64)
+    ours = BatchNormalisation(4, epsilon=epsilon)
+    channels_first = torch.from_numpy(np.moveaxis(X, -1, 1).copy())
+    for training in (True, True, False):
+        theirs.train(training)
+        expected = theirs(channels_first).detach().numpy()
+        with jax.enable_x64(True):
+            outputs, ours = ours.apply(jnp.asarray(X), training=training)
+        np.testing.assert_allclose(outputs, np.moveaxis(expected, 1, -1), rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(ours.statistics.mean, theirs.running_mean.numpy(), rtol=1e-12)
+        np.testing.assert_allclose(ours.statistics.variance, theirs.running_var.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_without_epsilon_a_constant_channel_is_refused_where_it_is_known(wide):
+    layer = BatchNormalisation(3, epsilon=0)
+    still = eqx.tree_at(lambda each: each.statistics.variance, layer, np.array([1.0, 0.0, 1.0]))
+    with jax.enable_x64(wide):
+        for known, training in ((layer, True), (still, False)):
+            with pytest.raises(InputError, match="variance of a channel is zero: choose a positive epsilon") as error:
+                known.apply(jnp.asarray(FLAT), training=training)
+            assert error.value.argument == "epsilon"
+        # The statistics are those of arrays of NumPy, in double precision, at the start.
+        assert np.isfinite(layer.apply(jnp.asarray(FLAT), training=False)[0]).all()
+        assert np.isfinite(BatchNormalisation(3).apply(jnp.asarray(FLAT), training=True)[0]).all()
+
+
+def test_without_epsilon_a_constant_channel_is_nan_where_it_is_traced():
+    layer = BatchNormalisation(3, epsilon=0)
+    still = eqx.tree_at(lambda each: each.statistics.variance, layer, np.array([1.0, 0.0, 1.0]))
+    outputs, new = jax.jit(lambda layer, x: layer.apply(x, training=True))(layer, FLAT)
+    np.testing.assert_array_equal(np.isnan(outputs), [[False, True, False]] * len(FLAT))
+    assert np.asarray(new.statistics.variance)[1] == np.float32(0.9)
+    outputs = jax.jit(lambda layer, x: layer.apply(x, training=False)[0])(still, FLAT)
+    np.testing.assert_array_equal(np.isnan(outputs), [[False, True, False]] * len(FLAT))
+
+
+def test_a_variance_that_the_precision_cannot_hold_is_refused_too():
+    with pytest.raises(InputError, match="epsilon is 1e-300"):
+        BatchNormalisation(2, epsilon=1e-300).apply(jnp.full((3, 2), 1.0), training=True)
+    with pytest.raises(InputError, match=r"epsilon is 0\.0"):
+        BatchNormalisation(4, epsilon=0).apply(jnp.asarray(1e-30 * X, jnp.float32), training=True)
+
+
+def test_the_gradient_without_epsilon_is_that_of_the_formula():
+    gain = LAYER.gain
+
+    def total(x):
+        return jnp.sum(with_epsilon(0.0).apply(x, training=True)[0] ** 3)
+
+    def by_hand(x):
+        z = (x - x.mean(axis=(0, 1, 2))) / x.std(axis=(0, 1, 2))
+        return ((gain * z + LAYER.shift) ** 3).sum()
+
+    way, step = DRAW.normal(size=X.shape), 1e-6
+    with jax.enable_x64(True):
+        slope = float((jax.jit(jax.grad(total))(X) * way).sum())
+    # Differences of step h are exact to h² and rounding over h.
+    assert (by_hand(X + step * way) - by_hand(X - step * way)) / (2 * step) == pytest.approx(slope, rel=1e-6)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("epsilon", [-1e-5, np.inf, np.nan, "small", None])
+def test_a_bad_epsilon_is_named(epsilon):
+    with pytest.raises(InputError, match="choose a finite number of at least 0") as error:
+        BatchNormalisation(2, epsilon=epsilon)
+    assert error.value.argument == "epsilon"
+    with pytest.raises(InputError, match="channels"):
+        BatchNormalisation(0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.networks.batch_normalisation import RunningStatistics, trained_weights
+from dynascope.networks.batch_normalisation import BatchNormalisation, RunningStatistics, trained_weights
 from dynascope.networks.residual import ResNet18
 
 DRAW = np.random.default_rng(0)
@@ -136,9 +136,24 @@ def test_a_seed_gives_the_same_weights_again():
     assert not np.array_equal(first.stem.kernel, other.stem.kernel)
 
 
+def test_epsilon_reaches_every_normalisation():
+    network = ResNet18((8, 8), 2, width=1, epsilon=0.0)
+    found = [
+        part.epsilon
+        for part in jax.tree.leaves(network, is_leaf=lambda part: isinstance(part, BatchNormalisation))
+        if isinstance(part, BatchNormalisation)
+    ]
+    assert found == [0.0] * (1 + 2 * 8 + 3)
+
+
 @pytest.mark.parametrize(
     ("fields", "argument"),
-    [({"image_shape": (8,)}, "image_shape"), ({"outputs": 0}, "outputs"), ({"width": 0}, "width")],
+    [
+        ({"image_shape": (8,)}, "image_shape"),
+        ({"outputs": 0}, "outputs"),
+        ({"width": 0}, "width"),
+        ({"epsilon": -1.0}, "epsilon"),
+    ],
 )
 def test_bad_input_is_named(fields, argument):
     with pytest.raises(InputError) as error:

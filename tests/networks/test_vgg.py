@@ -165,6 +165,11 @@ def test_a_seed_gives_the_same_weights_again():
     assert not np.array_equal(first.classifier, other.classifier)
 
 
+def test_epsilon_reaches_every_normalisation():
+    network = VGG16((8, 8), 2, width=1, epsilon=0.0)
+    assert [each.normalisation.epsilon for each in network.convolutions] == [0.0] * 13
+
+
 @pytest.mark.parametrize(
     ("fields", "argument"),
     [
@@ -172,6 +177,8 @@ def test_a_seed_gives_the_same_weights_again():
         ({"outputs": 0}, "outputs"),
         ({"width": 0}, "width"),
         ({"hidden_widths": (4, 0)}, "hidden_widths"),
+        ({"epsilon": np.inf}, "epsilon"),
+        ({"epsilon": -1.0, "batch_normalisation": False}, "epsilon"),
     ],
 )
 def test_bad_input_is_named(fields, argument):

@@ -1,4 +1,5 @@
 from .balanced_linear import balanced_linear as balanced_linear
+from .batch_normalisation import BatchNormalisation as BatchNormalisation
 from .constructions import recurrent_composition as recurrent_composition
 from .constructions import tree_composition as tree_composition
 from .constructions import two_layer_composition as two_layer_composition

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -11,11 +12,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, PyTree
 
-from dynascope.arguments import require, require_integer
+from dynascope.arguments import holds, require, require_between, require_integer
 
 __all__ = ["BatchNormalisation", "RunningStatistics", "trained_weights"]
 
-_SMALLEST = 1e-5  # added to the variance
 _NEWEST = 0.1  # weight of the newest batch in the running statistics
 
 
@@ -32,22 +32,27 @@ class RunningStatistics(eqx.Module):
 
 
 class BatchNormalisation(eqx.Module):
-    """z = γ (x − μ)/√(σ² + 10⁻⁵) + β for every channel, the last axis.
+    """z = γ (x − μ)/√(σ² + ε) + β for every channel, the last axis.
 
     In training μ and σ² are the mean and the variance over the batch and its pixels, and the running statistics move a
     tenth of the way towards them, with the unbiased variance. In evaluation they are the running statistics, so that a
     sample does not depend on the others.
 
+    With ε = 0 the outputs of training do not change when a channel is multiplied by a positive number, but for
+    rounding. A channel that is constant has no normalisation then.
+
     Attributes:
         gain: γ, shape (channels,), one at the start.
         shift: β, shape (channels,), zero at the start.
         statistics: Running mean and variance, zero and one at the start; no gradient passes through them.
+        epsilon: ε, a setting and no weight.
 
     Args:
         channels: Their number.
+        epsilon: ε ≥ 0.
 
     Raises:
-        InputError: The number of channels is not positive.
+        InputError: The number of channels is not positive, or ε is negative or not finite.
 
     References:
         S. Ioffe and C. Szegedy, Batch Normalization, arXiv:1502.03167; the constants are those of PyTorch.
@@ -62,11 +67,14 @@ class BatchNormalisation(eqx.Module):
     gain: Float[Array | np.ndarray, " channels"]
     shift: Float[Array | np.ndarray, " channels"]
     statistics: RunningStatistics
+    epsilon: float = eqx.field(static=True)
 
-    def __init__(self, channels: int):
+    def __init__(self, channels: int, *, epsilon: float = 1e-5):
         require_integer(channels=channels)
+        require_between(0, math.inf, epsilon=epsilon)
         self.gain, self.shift = np.ones(channels), np.zeros(channels)
         self.statistics = RunningStatistics(np.zeros(channels), np.ones(channels))
+        self.epsilon = float(epsilon)
 
     def apply(
         self, x: Float[Array, "... channels"], *, training: bool
@@ -74,7 +82,9 @@ class BatchNormalisation(eqx.Module):
         """Outputs, and the layer with its new running statistics, or itself in evaluation.
 
         Raises:
-            InputError: A batch in training has a single value for each channel, and so no variance.
+            InputError: A batch in training has a single value for each channel, and so no variance; or ε is zero, and
+                so is the variance of a channel, that of the batch in training and the running one in evaluation. Where
+                JAX traces the values, that channel is NaN.
         """
         if not training:
             mean, variance = jax.lax.stop_gradient((self.statistics.mean, self.statistics.variance))
@@ -89,6 +99,9 @@ class BatchNormalisation(eqx.Module):
             remedy="give at least two samples, or larger images",
         )
         mean, variance = jnp.mean(x, axis=axes), jnp.var(x, axis=axes)
+        if self.epsilon == 0:
+            # The mean of equal values is rounded, which gives them a variance that nothing should be divided by.
+            variance = jnp.where(jnp.max(x, axis=axes) == jnp.min(x, axis=axes), 0, variance)
         statistics = jax.tree.map(
             lambda old, new: (1 - _NEWEST) * old + _NEWEST * jax.lax.stop_gradient(new),
             self.statistics,
@@ -98,7 +111,20 @@ class BatchNormalisation(eqx.Module):
         return self._normalised(x, mean, variance), layer
 
     def _normalised(self, x: Any, mean: Any, variance: Any) -> Any:
-        return (x - mean) * (self.gain / jnp.sqrt(variance + _SMALLEST)) + self.shift
+        deviation = jnp.sqrt(variance + self.epsilon)
+        # Zero in this precision.
+        if self.epsilon < jnp.finfo(deviation.dtype).tiny:
+            # Only a zero, since what is NaN already is not made so by the normalisation.
+            vanishes = deviation == 0
+            require(
+                holds(~jnp.any(vanishes)),
+                f"epsilon is {self.epsilon} and the variance of a channel is zero",
+                argument="epsilon",
+                value=self.epsilon,
+                remedy="choose a positive epsilon, or give inputs that vary in every channel",
+            )
+            deviation = jnp.where(vanishes, jnp.nan, deviation)
+        return (x - mean) * (self.gain / deviation) + self.shift
 
 
 def trained_weights(network: PyTree) -> PyTree:

@@ -46,11 +46,12 @@ class Convolution(eqx.Module):
         stride: int = 1,
         bias: bool = False,
         normalise: bool = True,
+        epsilon: float = 1e-5,
     ):
         deviation = math.sqrt(2 / (side**2 * entering))
         self.kernel = draw.normal(scale=deviation, size=(side, side, entering, leaving))
         self.bias = np.zeros(leaving) if bias else None
-        self.normalisation = BatchNormalisation(leaving) if normalise else None
+        self.normalisation = BatchNormalisation(leaving, epsilon=epsilon) if normalise else None
         self.stride = stride
 
     def apply(

@@ -35,11 +35,11 @@ class ResidualBlock(eqx.Module):
     second: Convolution
     shortcut: Convolution | None
 
-    def __init__(self, entering: int, leaving: int, stride: int, draw: np.random.Generator):
-        self.first = Convolution(entering, leaving, draw, stride=stride)
-        self.second = Convolution(leaving, leaving, draw)
+    def __init__(self, entering: int, leaving: int, stride: int, draw: np.random.Generator, *, epsilon: float = 1e-5):
+        self.first = Convolution(entering, leaving, draw, stride=stride, epsilon=epsilon)
+        self.second = Convolution(leaving, leaving, draw, epsilon=epsilon)
         same = entering == leaving and stride == 1
-        self.shortcut = None if same else Convolution(entering, leaving, draw, side=1, stride=stride)
+        self.shortcut = None if same else Convolution(entering, leaving, draw, side=1, stride=stride, epsilon=epsilon)
 
     def apply(
         self, x: Float[Array, "n height width entering"], *, training: bool
@@ -81,10 +81,11 @@ class ResNet18(eqx.Module):
         image_shape: (height, width, channels) of an image, or (height, width) for one channel.
         outputs: c, the number of outputs.
         width: w, the channels of the first stage.
+        epsilon: ε ≥ 0 of the batch normalisation.
         seed: Seed of the draw.
 
     Raises:
-        InputError: A size is not positive.
+        InputError: A size is not positive, or ε is negative or not finite.
 
     References:
         K. He et al., Deep residual learning for image recognition, arXiv:1512.03385.
@@ -102,15 +103,17 @@ class ResNet18(eqx.Module):
     classifier_bias: Float[Array | np.ndarray, " c"]
     image_shape: tuple[int, int, int] = eqx.field(static=True)
 
-    def __init__(self, image_shape: Sequence[int], outputs: int, *, width: int = 64, seed: int = 0):
+    def __init__(
+        self, image_shape: Sequence[int], outputs: int, *, width: int = 64, epsilon: float = 1e-5, seed: int = 0
+    ):
         require_integer(outputs=outputs, width=width)
         require_seed(seed)
         self.image_shape = full_image_shape(image_shape)
         draw = np.random.default_rng(seed)
         channels = [width, *(width * growth for growth in _GROWTH for _ in range(_BLOCKS))]
-        self.stem = Convolution(self.image_shape[2], width, draw)
+        self.stem = Convolution(self.image_shape[2], width, draw, epsilon=epsilon)
         self.blocks = tuple(
-            ResidualBlock(entering, leaving, 1 if entering == leaving else 2, draw)
+            ResidualBlock(entering, leaving, 1 if entering == leaving else 2, draw, epsilon=epsilon)
             for entering, leaving in itertools.pairwise(channels)
         )
         self.classifier = draw.normal(scale=channels[-1] ** -0.5, size=(channels[-1], outputs))

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_integer, require_seed, require_sizes
+from dynascope.arguments import require_between, require_integer, require_seed, require_sizes
 from dynascope.networks.convolution import Convolution, as_images, full_image_shape
 
 __all__ = ["VGG16"]
@@ -54,10 +54,11 @@ class VGG16(eqx.Module):
         width: w, the channels of the first stage.
         hidden_widths: Widths of the hidden dense layers.
         batch_normalisation: Whether convolutions are normalised.
+        epsilon: ε ≥ 0 of the batch normalisation.
         seed: Seed of the draw.
 
     Raises:
-        InputError: A size is not positive.
+        InputError: A size is not positive, or ε is negative or not finite.
 
     References:
         K. Simonyan and A. Zisserman, Very deep convolutional networks for large-scale image recognition,
@@ -85,9 +86,11 @@ class VGG16(eqx.Module):
         width: int = 64,
         hidden_widths: Sequence[int] = (),
         batch_normalisation: bool = True,
+        epsilon: float = 1e-5,
         seed: int = 0,
     ):
         require_integer(outputs=outputs, width=width)
+        require_between(0, math.inf, epsilon=epsilon)
         require_seed(seed)
         hidden_widths = require_sizes("hidden_widths", hidden_widths, remedy="choose positive widths, or none")
         self.image_shape = full_image_shape(image_shape)
@@ -95,7 +98,7 @@ class VGG16(eqx.Module):
         stages = zip(_CONVOLUTIONS, _GROWTH, strict=True)
         channels = [self.image_shape[2], *(width * growth for count, growth in stages for _ in range(count))]
         self.convolutions = tuple(
-            Convolution(entering, leaving, draw, bias=True, normalise=batch_normalisation)
+            Convolution(entering, leaving, draw, bias=True, normalise=batch_normalisation, epsilon=epsilon)
             for entering, leaving in itertools.pairwise(channels)
         )
         dense = list(itertools.pairwise([channels[-1], *hidden_widths]))
