@@ -12,8 +12,9 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_seed
+from dynascope.arguments import require, require_array
 from dynascope.protocols import Network
+from dynascope.tasks.split import split_rows
 
 __all__ = ["Task"]
 
@@ -207,17 +208,7 @@ class Task:
             >>> [part.samples for part in task.split(test_fraction=0.5)]
             [2, 2]
         """
-        test = round(self.samples * test_fraction)
-        require(
-            2 <= test <= self.samples - 2,
-            f"test_fraction {test_fraction} gives {test} test samples of {self.samples}",
-            argument="test_fraction",
-            value=test_fraction,
-            remedy="choose a fraction that leaves at least two samples on each side",
-        )
-        require_seed(seed)
-        order = np.random.default_rng(seed).permutation(self.samples)
-        train_rows, test_rows = np.sort(order[test:]), np.sort(order[:test])
+        train_rows, test_rows = split_rows(self.samples, test_fraction, seed)
         return (
             dataclasses.replace(self, inputs=self.inputs[train_rows], targets=self.targets[train_rows]),
             dataclasses.replace(self, inputs=self.inputs[test_rows], targets=self.targets[test_rows]),

@@ -1,0 +1,44 @@
+"""A random split of samples into those for training and those for a test."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Int
+
+from dynascope.arguments import require, require_between, require_seed
+
+__all__ = ["split_rows"]
+
+_FEWEST = 2  # samples on either side, as a task needs
+
+
+def split_rows(
+    samples: int, test_fraction: float, seed: int
+) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]:
+    """The rows of the training samples and those of the test samples, each in increasing order.
+
+    Args:
+        samples: Number of rows.
+        test_fraction: Fraction of them in the test, rounded to whole samples.
+        seed: Seed of the draw.
+
+    Raises:
+        InputError: The fraction leaves fewer than two samples on one side.
+
+    Example:
+        >>> train, test = split_rows(5, 0.4, seed=0)
+        >>> train.tolist(), test.tolist()
+        ([0, 1, 3], [2, 4])
+    """
+    require_between(0, 1, test_fraction=test_fraction)
+    test = round(samples * test_fraction)
+    require(
+        _FEWEST <= test <= samples - _FEWEST,
+        f"test_fraction {test_fraction} gives {test} test samples of {samples}",
+        argument="test_fraction",
+        value=test_fraction,
+        remedy="choose a fraction that leaves at least two samples on each side",
+    )
+    require_seed(seed)
+    order = np.random.default_rng(seed).permutation(samples)
+    return np.sort(order[test:]), np.sort(order[:test])
