@@ -27,6 +27,7 @@ NETWORKS = {
 SUMS_OF_NEURONS = {"TwoLayer", "DiagonalLinear", "LinearAttention", "MergedAttention", "NeuronSum"}
 TASKS = {
     "Task": tasks.Task(np.eye(2), np.ones((2, 1))),
+    "Labelled": tasks.Labelled(np.eye(2), np.arange(2)),
     "Expectation": tasks.Expectation(lambda network: 0.0),
     "InContextRegression": tasks.InContextRegression([1.0, 0.5], 20),
     "MultiIndex": tasks.MultiIndex([[1.0, 0.0, 1.0]], [[0.0, 1.0]]),
@@ -47,7 +48,7 @@ def test_every_network_is_one_and_some_are_sums_of_neurons(name):
 def test_every_task_can_be_learned(name):
     assert isinstance(TASKS[name], Learnable)
     assert isinstance(TASKS[name], Average)
-    assert isinstance(TASKS[name], Dimensioned) == (name == "Task")
+    assert isinstance(TASKS[name], Dimensioned) == (name in {"Task", "Labelled"})
 
 
 def test_what_lacks_a_part_is_none():

@@ -78,7 +78,7 @@ class Average(Protocol):
 class Learnable(Average, Protocol):
     """What a network can learn: samples, an expectation in closed form, or a stream of samples.
 
-    `Task`, `Expectation`, `InContextRegression`, `MultiIndex`, `ModularAddition` and every `Stream` are.
+    `Task`, `Labelled`, `Expectation`, `InContextRegression`, `MultiIndex`, `ModularAddition` and every `Stream` are.
     """
 
     def attributes(self) -> dict[str, Any]:

@@ -39,6 +39,18 @@ def test_tasks_are_flat_and_one_hot(images):
     np.testing.assert_array_equal(standardised.test.task().inputs, standardised.test.pixels.reshape(5, -1))
 
 
+def test_scaled_images_are_labelled_data_without_a_copy(images):
+    scaled = images.scaled()
+    data = scaled.labelled()
+    assert data.inputs is scaled.pixels
+    assert data.labels is scaled.labels
+    assert (data.class_names, data.name, data.description) == (NAMES, "letters", scaled.description)
+    assert scaled.test.labelled().samples == 5
+    with pytest.raises(InputError, match=r"pixels has values of type uint8: call scaled\(\) first") as error:
+        images.labelled()
+    assert error.value.argument == "pixels"
+
+
 def test_only_images_of_one_channel_keep_their_shape():
     assert Images(PIXELS[..., :1], LABELS, NAMES).task().image_shape == (5, 4)
 

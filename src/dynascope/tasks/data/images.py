@@ -15,6 +15,7 @@ from dynascope.arguments import require, require_choice, require_integer, requir
 from dynascope.tasks.data.cifar_files import find_cifar, read_cifar, read_cifar_names
 from dynascope.tasks.data.idx_files import find_idx, is_idx, read_idx
 from dynascope.tasks.data.image_folders import find_parts, read_image_folders
+from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.task import Task
 
 __all__ = ["Images", "read_images"]
@@ -162,6 +163,28 @@ class Images:
             image_shape=(height, width) if channels == 1 else None,
             target_names=self.class_names,
         )
+
+    def labelled(self) -> Labelled:
+        """These images without the test images, as what a classifier learns; their pixels are not copied.
+
+        Raises:
+            InputError: The pixels are bytes, or not finite, or there is one image only.
+
+        Example:
+            >>> draw = np.random.default_rng(0)
+            >>> images = Images(draw.integers(256, size=(6, 4, 5, 1), dtype=np.uint8), np.arange(6) % 2, ("a", "b"))
+            >>> data = images.scaled().labelled()
+            >>> data.inputs.shape, str(data.inputs.dtype), data.class_names
+            ((6, 4, 5, 1), 'float32', ('a', 'b'))
+        """
+        require(
+            self.pixels.dtype == np.float32,
+            f"pixels has values of type {self.pixels.dtype}",
+            argument="pixels",
+            value=str(self.pixels.dtype),
+            remedy="call scaled() first",
+        )
+        return Labelled(self.pixels, self.labels, self.class_names, self.name, self.description)
 
     def _scaled(self, mean: np.ndarray, deviation: np.ndarray, sentence: str) -> Images:
         # In place, since images may fill a good part of the memory.

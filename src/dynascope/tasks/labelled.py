@@ -1,0 +1,245 @@
+"""What a classifier learns: inputs of any kind, each with the label of its class."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Float32, Float64, Integer
+
+from dynascope.arguments import require, require_known
+from dynascope.errors import InputError
+from dynascope.protocols import Network
+from dynascope.tasks.split import split_rows
+from dynascope.tasks.task import Task
+
+__all__ = ["Labelled"]
+
+_FEWEST = 2  # samples, and classes
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Labelled:
+    """Inputs of any shape with class labels; what is given is kept in its precision and is not copied.
+
+    The loss of a function f on it is L = ½ E‖f(x) − e_y‖², with e_y the one-hot vector of the class y: mean over
+    samples, sum over classes.
+
+    Attributes:
+        inputs: Array (n, …), one sample a row, such as vectors (n, d), images (n, height, width, channels) or tokens
+            (n, length); of float32, float64 or whole numbers.
+        labels: Array (n,) of whole numbers, classes counted from 0.
+        class_names: One name for each of the c classes; empty for "class 0", "class 1", … up to the largest label.
+        name: Short name, used in file names and titles.
+        description: What was done to the data on the way in, one sentence each; shown in reports.
+
+    Raises:
+        InputError: Mismatched lengths, values that are not finite or not of these types, labels that are negative or
+            without a name, or fewer than two samples or classes.
+
+    Example:
+        >>> pixels = np.arange(24, dtype=np.float32).reshape(4, 3, 2, 1)
+        >>> data = Labelled(pixels, np.array([0, 1, 1, 0]), ("cat", "dog"), name="pets")
+        >>> data.samples, data.input_dimension, data.output_dimension
+        (4, 6, 2)
+        >>> float(data.loss(lambda x: np.zeros((len(x), 2))))
+        0.5
+    """
+
+    inputs: Float32[np.ndarray, "n ..."] | Float64[np.ndarray, "n ..."] | Integer[np.ndarray, "n ..."]
+    labels: Integer[np.ndarray, " n"]
+    class_names: tuple[str, ...] = ()
+    name: str = "labelled data"
+    description: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        inputs, labels = _array("inputs", self.inputs), _array("labels", self.labels)
+        _check_inputs(inputs)
+        _check_labels(labels, len(inputs))
+        values = {
+            "inputs": inputs,
+            "labels": labels,
+            "class_names": _checked_names(self.class_names, int(labels.max())),
+            "description": tuple(self.description),
+        }
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+
+    @property
+    def samples(self) -> int:
+        """Number of samples n."""
+        return len(self.inputs)
+
+    @property
+    def input_dimension(self) -> int:
+        """Number of numbers in one input."""
+        return math.prod(self.inputs.shape[1:])
+
+    @property
+    def output_dimension(self) -> int:
+        """Number of classes c."""
+        return len(self.class_names)
+
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """The names of the classes, under the name that they have in a `Task`."""
+        return self.class_names
+
+    def one_hot(self, dtype: Any = float) -> Float[np.ndarray, "n c"]:
+        """The targets e_y, shape (n, c): one in the column of a sample's class, zero elsewhere.
+
+        Args:
+            dtype: Type of the numbers.
+
+        Example:
+            >>> Labelled(np.eye(3), np.array([0, 1, 1])).one_hot().tolist()
+            [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+        """
+        return (self.labels[:, None] == np.arange(self.output_dimension)).astype(dtype)
+
+    def loss(self, network: Network) -> Any:
+        """L = ½ E‖f(x) − e_y‖² of a network on these samples, in the precision of its outputs.
+
+        Raises:
+            InputError: The outputs are not of the shape (n, c).
+        """
+        outputs = network(self.inputs)
+        shape = (self.samples, self.output_dimension)
+        require(
+            outputs.shape == shape,
+            f"the network's outputs have shape {outputs.shape}",
+            argument="network",
+            value=outputs.shape,
+            remedy=f"pass a function of a batch of shape {self.inputs.shape} with outputs of shape {shape}",
+        )
+        return ((outputs - self.one_hot(outputs.dtype)) ** 2).sum() / (2 * self.samples)
+
+    def attributes(self) -> dict[str, Any]:
+        """What a record says of the task it belongs to."""
+        return {
+            "task": self.name,
+            "description": list(self.description),
+            "samples": self.samples,
+            "input_dimension": self.input_dimension,
+            "output_dimension": self.output_dimension,
+            "classes": list(self.class_names),
+        }
+
+    def split(self, *, test_fraction: float = 0.2, seed: int = 0) -> tuple[Labelled, Labelled]:
+        """A random split into a training and a test part, which have the same classes; by the rows of `Task.split`.
+
+        Raises:
+            InputError: The fraction leaves fewer than two samples on one side.
+
+        Example:
+            >>> data = Labelled(np.eye(10), np.arange(10) % 5)
+            >>> [part.samples for part in data.split()]
+            [8, 2]
+        """
+        train, test = (
+            dataclasses.replace(self, inputs=self.inputs[rows], labels=self.labels[rows])
+            for rows in split_rows(self.samples, test_fraction, seed)
+        )
+        return train, test
+
+    def task(self) -> Task:
+        """The task of flat inputs, as floating-point numbers, and one-hot targets.
+
+        Raises:
+            InputError: The inputs are empty, or beyond 1e150.
+
+        Example:
+            >>> task = Labelled(np.zeros((4, 3, 2)), np.array([0, 1, 1, 0])).task()
+            >>> task.inputs.shape, task.targets.shape, task.target_names
+            ((4, 6), (4, 2), ('class 0', 'class 1'))
+        """
+        return Task(
+            self.inputs.reshape(self.samples, -1),
+            self.one_hot(),
+            name=self.name,
+            description=(*self.description, f"The {self.output_dimension} classes are one-hot encoded."),
+            target_names=self.class_names,
+        )
+
+
+def _array(name: str, values: Any) -> np.ndarray:
+    require_known(**{name: values})
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(
+            f"{name} is not an array", argument=name, value=type(values).__name__, remedy="give rows of equal length"
+        ) from None
+
+
+def _check_inputs(inputs: np.ndarray) -> None:
+    require(
+        inputs.ndim > 0 and len(inputs) >= _FEWEST and inputs.size > 0,
+        f"inputs has shape {inputs.shape}",
+        argument="inputs",
+        value=inputs.shape,
+        remedy="give one sample a row, at least two of them, none of them empty",
+    )
+    require(
+        inputs.dtype.kind in "iu" or inputs.dtype in (np.float32, np.float64),
+        f"inputs has values of type {inputs.dtype}",
+        argument="inputs",
+        value=str(inputs.dtype),
+        remedy="give float32, float64 or whole numbers",
+    )
+    # The extremes carry what is not finite, and take no memory beside that of the data.
+    require(
+        bool(np.isfinite([inputs.min(), inputs.max()]).all()),
+        "inputs has values that are not finite",
+        argument="inputs",
+        remedy="drop or fill them first",
+    )
+
+
+def _check_labels(labels: np.ndarray, samples: int) -> None:
+    require(
+        labels.shape == (samples,),
+        f"labels has shape {labels.shape} and there are {samples} inputs",
+        argument="labels",
+        value=labels.shape,
+        remedy="give one label for each input",
+    )
+    require(
+        labels.dtype.kind in "iu",
+        f"labels has values of type {labels.dtype}",
+        argument="labels",
+        value=str(labels.dtype),
+        remedy="give whole numbers, classes counted from 0",
+    )
+    lowest = int(labels.min())
+    require(
+        lowest >= 0, f"labels goes down to {lowest}", argument="labels", value=lowest, remedy="count classes from 0"
+    )
+
+
+def _checked_names(names: Any, largest: int) -> tuple[str, ...]:
+    require(
+        isinstance(names, list | tuple) and all(isinstance(each, str) for each in names),
+        f"class_names is {names!r}",
+        argument="class_names",
+        value=repr(names),
+        remedy="give a tuple with one name for each class, or nothing",
+    )
+    names = tuple(names) or tuple(f"class {label}" for label in range(largest + 1))
+    require(
+        len(names) >= _FEWEST,
+        "there is one class only",
+        argument="class_names",
+        value=len(names),
+        remedy="give at least two classes, and name them where the labels hold one only",
+    )
+    require(
+        largest < len(names),
+        f"labels goes up to {largest} and {len(names)} classes have a name",
+        argument="labels",
+        value=largest,
+        remedy="count classes from 0, and name each",
+    )
+    return names
