@@ -3,6 +3,7 @@ from .algebra.group_expectation import GroupComposition as GroupComposition
 from .algebra.modular_addition import ModularAddition as ModularAddition
 from .algebra.modular_addition import modular_addition as modular_addition
 from .algebra.modular_arithmetic import ModularArithmetic as ModularArithmetic
+from .augmentation import CropAndFlip as CropAndFlip
 from .data.files import from_file as from_file
 from .data.handwritten import digits as digits
 from .data.images import Images as Images
