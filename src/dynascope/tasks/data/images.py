@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float32, Int, UInt8
 
 from dynascope.arguments import require, require_choice, require_integer, require_seed
+from dynascope.tasks.data.channel_statistics import channel_statistics
 from dynascope.tasks.data.cifar_files import find_cifar, read_cifar, read_cifar_names
 from dynascope.tasks.data.idx_files import find_idx, is_idx, read_idx
 from dynascope.tasks.data.image_folders import find_parts, read_image_folders
@@ -129,7 +130,7 @@ class Images:
         mean, deviation = np.zeros(1), np.full(1, float(_BRIGHTEST))
         sentence = f"Pixels are scaled by 1/{_BRIGHTEST}."
         if scaling == "standardised":
-            mean, deviation = _statistics(self.pixels)
+            mean, deviation = channel_statistics(self.pixels)
             sentence = "Every channel has mean zero and variance one over the training images."
         return self._scaled(mean, deviation, sentence)
 
@@ -277,27 +278,6 @@ def read_images(path: str | PathLike[str], *, coarse_labels: bool = False) -> Im
     *train, names = read_image_folders(train_folder)
     parts = [train, None if test_folder is None else read_image_folders(test_folder, names)[:2]]
     return _assemble(name, "folders, one for each class", names, parts)
-
-
-def _statistics(pixels: UInt8[np.ndarray, "n height width channels"]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of every channel, from how often each of the 256 values occurs."""
-    values = np.arange(_BRIGHTEST + 1)
-    found = []
-    for channel in range(pixels.shape[-1]):
-        # Image by image, since counting makes eight bytes of each.
-        counts = sum(np.bincount(image[..., channel].ravel(), minlength=len(values)) for image in pixels)
-        shares = counts / pixels[..., channel].size
-        mean = shares @ values
-        found.append((mean, np.sqrt(shares @ (values - mean) ** 2)))
-        require(
-            np.count_nonzero(shares) > 1,
-            f"channel {channel + 1} of the images is constant",
-            argument="scaling",
-            value=float(mean),
-            remedy="scale to the unit interval instead",
-        )
-    mean, deviation = np.array(found).T
-    return mean, deviation
 
 
 def _assemble(name: str, source: str, class_names: Sequence[str], parts: Sequence[Any]) -> Images:
