@@ -1,4 +1,4 @@
-"""The two ways a call can fail: the input was bad, or the run went wrong.
+"""The two ways a call can fail, the input was bad or the run went wrong; and how part of a run can.
 
 Both carry what a machine needs to report the failure (the argument, the value, the remedy) beside the sentence that a
 person reads.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["DivergenceError", "InputError"]
+__all__ = ["DivergenceError", "DivergenceWarning", "InputError"]
 
 
 class InputError(ValueError):
@@ -47,3 +47,7 @@ class DivergenceError(RuntimeError):
         super().__init__(f"{problem}: {remedy}.")
         self.time = time
         self.remedy = remedy
+
+
+class DivergenceWarning(UserWarning):
+    """Some members of an ensemble diverged, and the others went on."""

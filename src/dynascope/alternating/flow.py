@@ -16,6 +16,7 @@ from dynascope.alternating.events import Event, listed
 from dynascope.alternating.lockstep import run_together
 from dynascope.alternating.phases import Alternation
 from dynascope.arguments import require, require_between, require_count, require_positive
+from dynascope.flows.ensemble import working_memory
 from dynascope.flows.objective import Objective
 from dynascope.protocols import Average, Learnable, SumOfNeurons
 from dynascope.record import Staircase, make_record, staircase_record
@@ -145,7 +146,7 @@ def _together(network: SumOfNeurons, average: Average) -> int:
     if jax.default_backend() == "cpu":
         return 1
     weights, frame = eqx.partition(network, eqx.is_inexact_array)
-    return max(1, _MEMORY // Objective(frame, average).working_memory(weights))
+    return max(1, _MEMORY // working_memory(Objective(frame, average).loss, weights))
 
 
 def _record(run: Alternation, stopped: str) -> xr.Dataset:

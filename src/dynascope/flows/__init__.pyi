@@ -1,6 +1,13 @@
-from .classification import train_classifier as train_classifier
 from .continuous import gradient_flow as gradient_flow
-from .discrete import descend as descend
 from .exact.deep_diagonal import deep_diagonal_flow as deep_diagonal_flow
 from .exact.neuron_bundles import linear_flow as linear_flow
 from .exact.signed_phases import diagonal_flow as diagonal_flow
+from .steps.descend import descend as descend
+from .steps.step import Step as Step
+from .steps.step_statistics import Largest as Largest
+from .steps.step_statistics import Latest as Latest
+from .steps.step_statistics import Recursion as Recursion
+from .steps.step_statistics import Sampled as Sampled
+from .steps.step_statistics import StepStatistic as StepStatistic
+from .steps.step_statistics import Total as Total
+from .steps.step_statistics import squared_norms as squared_norms

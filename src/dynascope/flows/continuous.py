@@ -16,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 from dynascope.arguments import require, require_choice, require_count, require_positive
 from dynascope.compilation import without_callbacks
 from dynascope.errors import DivergenceError
-from dynascope.flows.ensemble import Ensemble, each_member, gather
+from dynascope.flows.ensemble import Ensemble, each_member, gather, working_memory
 from dynascope.flows.objective import Objective, Statistics, check_statistics
 from dynascope.flows.recorded import recorded_times
 from dynascope.flows.solvers.path_error import PathErrorController
@@ -142,7 +142,7 @@ def gradient_flow(
     record = ensemble.record(
         ("time", times),
         result["curves"],
-        checked,
+        {name: axes for name, _, axes in checked},
         {"stop_time": (members, result["stop_time"]), "stop_reason": (members, _REASONS[result["reason"]])},
         {
             "flow": "homogeneity-normalised gradient flow" if normalised else "gradient flow",
@@ -169,7 +169,8 @@ def _integrate(
 ) -> dict[str, Any]:
     method, controller, _ = _SOLVERS[solver]
 
-    def member(weights: Any, rates: Any) -> dict[str, Any]:
+    def member(own: tuple[Any, Any]) -> dict[str, Any]:
+        weights, rates = own
         start, restore = ravel_pytree(weights)
         speed, _ = ravel_pytree(
             jax.tree.map(lambda rate, part: jax.tree.map(lambda leaf: jnp.full_like(leaf, rate), part), rates, weights)
@@ -258,7 +259,9 @@ def _integrate(
             "failure": jnp.select(failures, list(range(len(_PROBLEMS))), -1),
         }
 
-    return each_member(member, objective, weights, rates, many=many)
+    first = jax.tree.map(lambda leaf: leaf[0], weights) if many else weights
+    needed = working_memory(objective.loss, first)
+    return each_member(member, (weights, rates), many=many, needed=needed)
 
 
 def _require_neurons(networks: Sequence[Any]) -> None:

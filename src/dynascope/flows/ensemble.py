@@ -17,12 +17,13 @@ import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require
-from dynascope.flows.objective import Objective, Samples, Statistics
+from dynascope.flows.objective import Objective, Samples
+from dynascope.networks.batch_normalisation import running_statistics, trained_weights
 from dynascope.protocols import Learnable, Network
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
-__all__ = ["Ensemble", "each_member", "gather"]
+__all__ = ["Ensemble", "each_member", "gather", "working_memory"]
 
 _CACHE = 2**20  # bytes of fast memory that a core is assumed to have
 _compiled: set[Any] = set()  # what programs have been compiled for
@@ -74,27 +75,53 @@ class Ensemble:
             The results as NumPy arrays, with the ensemble's dimensions in front.
         """
 
-        def run_part(weights: Any, rates: Any) -> dict[str, Any]:
-            # The context holds for one thread only.
-            with self.precision():
-                return jax.device_get(program(self.objective, weights, rates, *arguments))
+        def run_part(part: Any) -> dict[str, Any]:
+            return jax.device_get(program(self.objective, *part, *arguments))
 
+        parts = self.parts((self.weights, self.rates))
+        return self.joined(self.together(program, run_part, parts, (self.objective, *arguments)))
+
+    def parts(self, tree: Any) -> list[Any]:
+        """What belongs to the members, one part of them for each core; all for a single network."""
         if not self.dimensions:
-            return run_part(self.weights, self.rates)
+            return [tree]
         members = math.prod(self.shape)
         cores = os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1
-        rows = _equal_parts(members, min(cores, members))
-        parts = [_members((self.weights, self.rates), part) for part in rows]
+        return [_members(tree, rows) for rows in _equal_parts(members, min(cores, members))]
+
+    def joined(self, results: Sequence[Any]) -> Any:
+        """Results of the parts as NumPy arrays, with the ensemble's dimensions in front."""
+        if not self.dimensions:
+            return jax.tree.map(np.asarray, results[0])
+        joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[: math.prod(self.shape)], *results)
+        return jax.tree.map(lambda leaf: leaf.reshape(*self.shape, *leaf.shape[1:]), joined)
+
+    def together(self, program: Any, run_part: Callable[[Any], Any], parts: Sequence[Any], others: Any) -> list[Any]:
+        """Run a program on all parts at the same time.
+
+        Args:
+            program: What is compiled.
+            run_part: Runs it on a part.
+            parts: Arguments that differ between parts, of the same shapes.
+            others: All other arguments.
+        """
+
+        def run(part: Any) -> Any:
+            # The context holds for one thread only.
+            with self.precision():
+                return run_part(part)
+
+        if len(parts) == 1:
+            return [run(parts[0])]
         # Threads that ask for a new program would compile it once each, so the first part has to run before the others.
-        leaves, structure = jax.tree.flatten((self.objective, parts[0], arguments))
+        leaves, structure = jax.tree.flatten((others, parts[0]))
         key = (program, structure, *((x.shape, x.dtype) if eqx.is_array(x) else x for x in leaves))
         alone = 0 if key in _compiled else 1
-        results = [run_part(*part) for part in parts[:alone]]
-        with ThreadPoolExecutor(cores) as pool:
-            results += pool.map(lambda part: run_part(*part), parts[alone:])
+        results = [run(part) for part in parts[:alone]]
+        with ThreadPoolExecutor(len(parts)) as pool:
+            results += pool.map(run, parts[alone:])
         _compiled.add(key)
-        joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:members], *results)
-        return jax.tree.map(lambda leaf: leaf.reshape(*self.shape, *leaf.shape[1:]), joined)
+        return results
 
     def named(self, failed: np.ndarray) -> str:
         """Which members failed, as in " for 1 of 4 members (seed 3, scale 0.1)"; empty for a single network."""
@@ -116,27 +143,29 @@ class Ensemble:
         self,
         axis: tuple[str, np.ndarray],
         curves: Mapping[str, np.ndarray],
-        statistics: Statistics,
+        axes: Mapping[str, Sequence[str]],
         extra: Mapping[str, tuple[tuple[str, ...], Any]],
         attributes: Mapping[str, Any],
+        further: Mapping[str, np.ndarray] | None = None,
     ) -> xr.Dataset:
         """The record of a run.
 
         Args:
             axis: Name and labels of the axis along which the curves run.
             curves: `loss` and each statistic, with the ensemble's dimensions, then the axis, in front.
-            statistics: What the curves are.
+            axes: Names of the further axes of the curves besides `loss`.
             extra: Further variables, complete.
             attributes: What the flow says of itself.
+            further: Labels of further dimensions.
 
         Raises:
             InputError: A statistic whose value has another number of axes than it has names of dimensions.
         """
         names = {name: getattr(self.task, f"{name}_names", ()) for name in ("feature", "target")}
         first = {"mode": 1, "layer": 1}
-        coordinates: dict[str, Any] = {**self.dimensions, axis[0]: axis[1]}
+        coordinates: dict[str, Any] = {**self.dimensions, axis[0]: axis[1], **(further or {})}
         variables = dict(extra)
-        for name, _, dimensions in (("loss", None, ()), *statistics):
+        for name, dimensions in {"loss": (), **axes}.items():
             own_shape = curves[name].shape[len(self.dimensions) + 1 :]
             require(
                 len(own_shape) == len(dimensions),
@@ -159,24 +188,30 @@ class Ensemble:
         return make_record(variables, coordinates, attributes=attributes)
 
 
-def each_member(
-    member: Callable[[Any, Any], Any], objective: Objective, weights: Any, rates: Any, *, many: bool, parts: int = 1
-) -> Any:
-    """Apply a traceable function of (weights, rates) to every member: block after block, batched within a block.
+def each_member(member: Callable[[Any], Any], arguments: Any, *, many: bool, needed: int) -> Any:
+    """Apply a traceable function to the arguments of every member: block after block, batched within a block.
 
-    A block whose intermediate results stay in a core's cache is several times faster than all members at once. The
-    gradients of the objective are computed in so many parts.
+    A block whose intermediate results stay in a core's cache is several times faster than all members at once.
+
+    Args:
+        member: Function of the arguments of one member.
+        arguments: Those of all members, with an axis over them in front; of a single network as they are.
+        many: Whether there is such an axis.
+        needed: Bytes of the intermediate results of one member.
     """
     if not many:
-        return member(weights, rates)
-    members = len(jax.tree.leaves(weights)[0])
-    blocks = 1
-    if jax.default_backend() == "cpu":
-        needed = members * objective.working_memory(_members(weights, 0), parts)
-        blocks = min(members, -(-needed // _CACHE))
-    arguments = _members((weights, rates), _equal_parts(members, blocks))
-    results = jax.lax.map(lambda block: jax.vmap(member)(*block), arguments)
+        return member(arguments)
+    members = len(jax.tree.leaves(arguments)[0])
+    blocks = min(members, -(-members * needed // _CACHE)) if jax.default_backend() == "cpu" else 1
+    split = _members(arguments, _equal_parts(members, max(blocks, 1)))
+    results = jax.lax.map(jax.vmap(member), split)
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:members], results)
+
+
+def working_memory(function: Callable[[Any], Any], weights: Any) -> int:
+    """Bytes of all intermediate results of one gradient of a function of the weights."""
+    program = jax.make_jaxpr(jax.grad(function))(weights)
+    return sum(out.aval.size * out.aval.dtype.itemsize for line in program.eqns for out in line.outvars)
 
 
 def _equal_parts(members: int, parts: int) -> np.ndarray:
@@ -219,7 +254,8 @@ def gather(
     settings: dict[str, Any] = {}
     scales = _positive("scale", scale, dimensions, settings)
     if isinstance(learning_rate, Mapping):
-        by_name = _named_rates(parts[0][0], learning_rate)
+        fixed = jax.tree.map(lambda _: 0.0, running_statistics(parts[0][0]))
+        by_name = eqx.combine(_named_rates(trained_weights(parts[0][0]), learning_rate), fixed)
         settings["learning_rate"] = {name: float(rate) for name, rate in learning_rate.items()}
         rates = np.ones(1)
     else:
@@ -227,9 +263,14 @@ def gather(
         rates = _positive("learning_rate", learning_rate, dimensions, settings)
 
     members = list(itertools.product(range(len(networks)), scales, rates))
-    weights = jax.tree.map(
-        lambda *leaves: np.stack([np.asarray(leaves[seed]) * dtype.type(factor) for seed, factor, _ in members]),
-        *(weights for weights, _ in parts),
+
+    def of_members(leaves: Sequence[Any], *, scaled: bool) -> np.ndarray:
+        own = [dtype.type(factor) if scaled else dtype.type(1) for _, factor, _ in members]
+        return np.stack([np.asarray(leaves[seed]) * factor for (seed, *_), factor in zip(members, own, strict=True)])
+
+    weights = eqx.combine(
+        jax.tree.map(lambda *each: of_members(each, scaled=True), *(trained_weights(one) for one, _ in parts)),
+        jax.tree.map(lambda *each: of_members(each, scaled=False), *(running_statistics(one) for one, _ in parts)),
     )
     finite = all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(weights))
     require(finite, "the weights are not finite", argument="network", remedy="choose another initialisation or scale")

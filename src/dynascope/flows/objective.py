@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -20,8 +19,11 @@ __all__ = ["Objective", "Samples", "Statistics", "check_statistics"]
 
 Statistics = tuple[tuple[str, Callable[[Any], Any], tuple[str, ...]], ...]
 
-_ADDED = ("time", "step", "seed", "scale", "learning_rate")
-_TAKEN = ("loss", "stop_time", "stop_reason", *DIMENSIONS)
+_ADDED = ("time", "step", "sampled_step", "seed", "scale", "learning_rate")
+_TAKEN = (
+    *("loss", "accuracy", "test_loss", "test_accuracy", "epoch", "applied_rate"),
+    *("stop_time", "stop_reason", "diverged_step", "diverged_loss", *DIMENSIONS),
+)
 
 
 class Samples(eqx.Module):
@@ -76,28 +78,11 @@ class Objective(eqx.Module):
         """L = ½ E‖f(x) − y‖²."""
         return self.average.loss(eqx.combine(weights, self.frame))
 
-    def gradient(self, weights: Any, parts: int = 1) -> Any:
-        """∇L, of samples also as the mean over consecutive parts of equal size, one part after the other."""
-        if parts == 1:
-            return jax.grad(self.loss)(weights)
-
-        def add(total: Any, part: Samples) -> tuple[Any, None]:
-            return jax.tree.map(jnp.add, total, jax.grad(Objective(self.frame, part).loss)(weights)), None
-
-        split = jax.tree.map(lambda values: values.reshape(parts, -1, *values.shape[1:]), self.average)
-        total, _ = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, weights), split)
-        return jax.tree.map(lambda sum_of_parts: sum_of_parts / parts, total)
-
     def measure(self, weights: Any, statistics: Statistics) -> dict[str, Array]:
         """`loss` and each statistic of the network with the given weights."""
         network = eqx.combine(weights, self.frame)
         values = {name: jnp.asarray(function(network)) for name, function, _ in statistics}
         return {"loss": self.loss(weights), **values}
-
-    def working_memory(self, weights: Any, parts: int = 1) -> int:
-        """Bytes of all intermediate results of one gradient, or of one of its parts."""
-        program = jax.make_jaxpr(jax.grad(self.loss))(weights)
-        return sum(out.aval.size * out.aval.dtype.itemsize for line in program.eqns for out in line.outvars) // parts
 
 
 def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequence[str]]] | None) -> Statistics:

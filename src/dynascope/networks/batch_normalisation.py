@@ -14,7 +14,7 @@ from jaxtyping import Float, PyTree
 
 from dynascope.arguments import holds, require, require_between, require_integer
 
-__all__ = ["BatchNormalisation", "RunningStatistics", "trained_weights"]
+__all__ = ["BatchNormalisation", "RunningStatistics", "running_statistics", "trained_weights"]
 
 _NEWEST = 0.1  # weight of the newest batch in the running statistics
 
@@ -142,3 +142,18 @@ def trained_weights(network: PyTree) -> PyTree:
         return eqx.filter(part, not isinstance(part, RunningStatistics) and eqx.is_inexact_array)
 
     return jax.tree.map(weights, network, is_leaf=lambda part: isinstance(part, RunningStatistics))
+
+
+def running_statistics(network: PyTree) -> PyTree:
+    """The network with None in the place of all that is no running statistic.
+
+    Example:
+        >>> carried = running_statistics(BatchNormalisation(3))
+        >>> carried.gain, carried.statistics.mean.shape
+        (None, (3,))
+    """
+
+    def statistics(part: Any) -> Any:
+        return eqx.filter(part, isinstance(part, RunningStatistics) and eqx.is_inexact_array)
+
+    return jax.tree.map(statistics, network, is_leaf=lambda part: isinstance(part, RunningStatistics))

@@ -26,6 +26,7 @@ CONVENTION = "loss = ½ E‖f(x) − y‖² (mean over samples, sum over outputs
 DIMENSIONS = {
     "time": "gradient-flow time",
     "step": "optimiser step",
+    "sampled_step": "optimiser step of which a statistic was sampled",
     "seed": "seed of the initialisation",
     "scale": "initialisation scale",
     "learning_rate": "learning rate",
@@ -40,6 +41,7 @@ DIMENSIONS = {
     "exponent": "exponent α of the skill frequencies",
     "neuron": "hidden neuron",
     "weight": "weight of a neuron",
+    "group": "group of weights",
     "head": "attention head",
     "feature": "input coordinate or feature",
     "frequency": "frequency of the Fourier transform",

@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.errors import DivergenceError, InputError
 from dynascope.flows import descend
-from dynascope.flows.discrete import _train
+from dynascope.flows.steps.program import advance, start
 from dynascope.flows.objective import Objective
 from dynascope.networks import DeepLinear, TwoLayer
 from dynascope.tasks import SparseParity, Task

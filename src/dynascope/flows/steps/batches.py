@@ -1,0 +1,106 @@
+"""Which samples a step sees."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from dynascope.tasks.stream import Stream
+
+__all__ = ["Batch", "Batches"]
+
+_AUGMENTED = 1  # follows the step in the keys of augmentation
+
+
+class Batch(NamedTuple):
+    """Inputs and what belongs to them.
+
+    Attributes:
+        inputs: x, shape (n, …).
+        targets: y, shape (n, c), or labels, shape (n,).
+    """
+
+    inputs: Any
+    targets: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Batches:
+    """How batches are drawn.
+
+    The samples of a step follow from the seed and the number of the step alone, and, where members of an ensemble see
+    their own, from the number of the member.
+
+    Attributes:
+        size: Samples in a step; None for all of them.
+        samples: Number of samples of the task; zero if it has none.
+        replacement: Whether each sample of a batch is drawn from all, whatever was drawn before; if not, all samples
+            are shuffled for each epoch, and what does not fill a batch at its end is left out.
+        independent: Whether every member draws its own.
+        stream: The task, if it draws fresh samples.
+        augmentation: A function of a key and inputs with new inputs of the same shape, or None.
+    """
+
+    size: int | None = None
+    samples: int = 0
+    replacement: bool = False
+    independent: bool = False
+    stream: Stream | None = None
+    augmentation: Callable[[Any, Any], Any] | None = None
+
+    @property
+    def per_epoch(self) -> int | None:
+        """Steps of an epoch; None where there are none."""
+        if self.samples == 0 or self.replacement:
+            return None
+        return 1 if self.size is None else self.samples // self.size
+
+    @property
+    def shuffled(self) -> bool:
+        """Whether there is an order of all samples to keep."""
+        return self.size is not None and self.stream is None and not self.replacement
+
+    def key(self, seed: Any, member: Any) -> Any:
+        """The key of all batches of a member."""
+        key = jax.random.key(seed)
+        return jax.random.fold_in(key, member) if self.independent else key
+
+    def first_order(self) -> Any:
+        """What `draw` keeps from one step to the next, before the first."""
+        return jnp.arange(self.samples if self.shuffled else 1)
+
+    def draw(self, key: Any, step: Any, order: Any, data: Batch | None, dtype: Any) -> tuple[Batch | None, Any]:
+        """The samples of a step, None for a task without samples, and the order of the epoch."""
+        batch, order = self._drawn(key, step, order, data, dtype)
+        if self.augmentation is not None and batch is not None:
+            own = jax.random.fold_in(jax.random.fold_in(key, step), _AUGMENTED)
+            batch = batch._replace(inputs=self.augmentation(own, batch.inputs))
+        return batch, order
+
+    def fresh(self, key: Any, size: int, dtype: Any) -> Batch:
+        """New samples of a stream."""
+        assert self.stream is not None
+        return Batch(*self.stream.sample(key, size, dtype=dtype)[:2])
+
+    def _drawn(self, key: Any, step: Any, order: Any, data: Batch | None, dtype: Any) -> tuple[Batch | None, Any]:
+        if self.size is None or (data is None and self.stream is None):
+            return data, order
+        if self.stream is not None:
+            return self.fresh(jax.random.fold_in(key, step), self.size, dtype), order
+        assert data is not None
+        if self.replacement:
+            rows = jax.random.randint(jax.random.fold_in(key, step), (self.size,), 0, self.samples)
+        else:
+            epoch, place = jnp.divmod(step, self.samples // self.size)
+            # The step is that of all members, so that this remains a branch when they are batched.
+            order = jax.lax.cond(
+                place == 0,
+                lambda: jax.random.permutation(jax.random.fold_in(key, epoch), self.samples),
+                lambda: order,
+            )
+            rows = jax.lax.dynamic_slice_in_dim(order, place * self.size, self.size)
+        return Batch(data.inputs[rows], data.targets[rows]), order

@@ -1,0 +1,172 @@
+"""The state of a run in a file, from which it goes on to the same numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import jax
+import numpy as np
+
+from dynascope import __version__
+from dynascope.arguments import require
+from dynascope.errors import InputError
+from dynascope.flows.ensemble import Ensemble
+from dynascope.record.whole_files import written_beside
+
+__all__ = ["Checkpoint", "digest"]
+
+
+@dataclasses.dataclass
+class Checkpoint:
+    """A file with the state of a run.
+
+    It is written beside its place and renamed, holds arrays and text only, and is read without running code.
+
+    Attributes:
+        path: The file.
+        ensemble: The members of the run.
+        identity: What the run is, one digest or text for each aspect, which a file has to agree with.
+        seconds: Time after which it is written again.
+    """
+
+    path: Path
+    ensemble: Ensemble
+    identity: Mapping[str, str]
+    seconds: float
+    written: float = dataclasses.field(default_factory=time.monotonic)
+
+    def __post_init__(self):
+        require(
+            self.path.parent.is_dir() and not self.path.is_dir(),
+            f"checkpoint is {str(self.path)!r}",
+            argument="checkpoint",
+            value=str(self.path),
+            remedy="give the name of a file in a folder that exists",
+        )
+
+    def read(self, results: list[Any]) -> tuple[int, list[Any]]:
+        """The step and the results in the file, in the form of those before the first step; these without a file.
+
+        Raises:
+            InputError: The file is damaged, or of another run or version.
+        """
+        if not self.path.exists():
+            return 0, results
+        try:
+            with np.load(self.path, allow_pickle=False) as stored:
+                header = json.loads(bytes(stored["header"]))
+                leaves = [stored[f"array_{place}"] for place in range(header["arrays"])]
+            identity, done, types = dict(header["identity"]), int(header["step"]), header["types"]
+        except (OSError, ValueError, KeyError, TypeError, BadZipFile, EOFError) as error:
+            raise self._refused(f"cannot be read ({str(error).splitlines()[0].rstrip('.')})") from error
+        for aspect, own in {"version": __version__, **self.identity}.items():
+            if identity.get(aspect) != own:
+                of_version = f" {identity.get(aspect)}, and this is {own}" if aspect == "version" else ""
+                raise self._refused(f"is of another {aspect}{of_version}")
+        expected = self._flat(results)
+        fits = len(leaves) == len(expected) and all(
+            leaf.shape == _stored(now).shape and kind == str(now.dtype)
+            for leaf, now, kind in zip(leaves, expected, types, strict=True)
+        )
+        if not fits:
+            raise self._refused("holds arrays of other shapes")
+        return done, self._parts(results, [_restored(*each) for each in zip(leaves, expected, strict=True)])
+
+    def write_if_due(self, done: int, results: list[Any]) -> None:
+        """Write the file if it is time to."""
+        if time.monotonic() - self.written >= self.seconds:
+            self.write(done, results)
+
+    def write(self, done: int, results: list[Any]) -> None:
+        """Write the file."""
+        leaves = self._flat(results)
+        header = {
+            "identity": {"version": __version__, **self.identity},
+            "step": done,
+            "arrays": len(leaves),
+            "types": [str(leaf.dtype) for leaf in leaves],
+        }
+        arrays = {f"array_{place}": _stored(leaf) for place, leaf in enumerate(leaves)}
+        arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+        with written_beside(self.path) as partial, open(partial, "wb") as file:
+            np.savez(file, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        self.written = time.monotonic()
+
+    def _flat(self, results: list[Any]) -> list[Any]:
+        """All arrays of the states and curves, those of members one after the other."""
+        parts = [[_numbers(leaf) for leaf in jax.tree.leaves(each[:2])] for each in results]
+        if not self.ensemble.dimensions:
+            return parts[0]
+        members = int(np.prod(self.ensemble.shape))
+        return [np.concatenate(leaves)[:members] for leaves in zip(*parts, strict=True)]
+
+    def _parts(self, results: list[Any], leaves: list[Any]) -> list[Any]:
+        found = []
+        for each, own in zip(results, self.ensemble.parts(leaves), strict=True):
+            before, structure = jax.tree.flatten(each[:2])
+            after = [_like(old, new) for old, new in zip(before, own, strict=True)]
+            found.append((*jax.tree.unflatten(structure, after), True))
+        return found
+
+    def _refused(self, problem: str) -> InputError:
+        return InputError(
+            f"the checkpoint {str(self.path)!r} {problem}",
+            argument="checkpoint",
+            value=str(self.path),
+            remedy="give the network, task and settings that it was made with, another file, or delete it",
+        )
+
+
+def digest(*trees: Any) -> str:
+    """A text that is the same for the same arrays and other values only.
+
+    Example:
+        >>> digest(np.ones(2)) == digest(np.ones(2)), digest(np.ones(2)) == digest(np.zeros(2))
+        (True, False)
+    """
+    found = hashlib.sha256()
+    leaves, structure = jax.tree.flatten(trees)
+    found.update(_without_places(str(structure)).encode())
+    for leaf in leaves:
+        if isinstance(leaf, np.ndarray | jax.Array):
+            array = np.ascontiguousarray(leaf)
+            found.update(f"{array.dtype}{array.shape}".encode())
+            found.update(array.view(np.uint8).data if array.size and array.ndim else array.tobytes())
+        else:
+            found.update(_without_places(repr(leaf)).encode())
+    return found.hexdigest()
+
+
+def _without_places(text: str) -> str:
+    """The text without addresses in memory, which differ between processes."""
+    return " ".join(part for part in text.split() if not part.startswith("0x"))
+
+
+def _numbers(leaf: Any) -> Any:
+    keys = isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return np.asarray(jax.random.key_data(leaf) if keys else leaf)
+
+
+def _like(old: Any, new: Any) -> Any:
+    if isinstance(old, jax.Array) and jax.dtypes.issubdtype(old.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(new, impl=jax.random.key_impl(old))
+    return new
+
+
+def _stored(leaf: np.ndarray) -> np.ndarray:
+    """Types that files of NumPy do not know, such as bfloat16, are stored as their bits."""
+    return leaf if leaf.dtype.kind in "fiub" and leaf.dtype.isbuiltin == 1 else leaf.view(f"u{leaf.dtype.itemsize}")
+
+
+def _restored(stored: np.ndarray, like: np.ndarray) -> np.ndarray:
+    return stored if stored.dtype == like.dtype else stored.view(like.dtype)

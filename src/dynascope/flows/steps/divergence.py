@@ -1,0 +1,115 @@
+"""Who diverged, where, and what to do about it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dynascope.errors import DivergenceError, DivergenceWarning
+from dynascope.flows.steps.chunks import Run
+from dynascope.flows.steps.training import EXPLODED, State
+from dynascope.networks.batch_normalisation import BatchNormalisation
+from dynascope.tasks.task import Task
+
+__all__ = ["Divergence", "diverged"]
+
+
+class Divergence(eqx.Module):
+    """Where members diverged.
+
+    Attributes:
+        step: Number of steps after which the loss was beyond all bounds, −1 for members that did not diverge.
+        loss: The loss there, NaN for these.
+    """
+
+    step: np.ndarray
+    loss: np.ndarray
+
+
+def diverged(run: Run, states: State, curves: dict[str, np.ndarray], finite: np.ndarray, done: int) -> Divergence:
+    """Find the members that diverged, at a step, at a recorded one, or by the last.
+
+    Args:
+        run: What was trained.
+        states: Where all members are, as NumPy arrays.
+        curves: What was recorded.
+        finite: Whether all weights of a member are finite.
+        done: Number of steps made.
+
+    Raises:
+        InputError: The batch normalisation of a member has no epsilon and met a channel that is constant.
+        DivergenceError: All members diverged.
+
+    Warns:
+        DivergenceWarning: Some did.
+    """
+    task, loss, recorded = run.ensemble.task, curves["loss"], run.recorded
+    seen = recorded <= done
+    with np.errstate(invalid="ignore"):
+        power = task.target_power if isinstance(task, Task) and run.settings.loss.kind == "squared" else 0.0
+        limit = EXPLODED * np.maximum(np.abs(loss[..., :1]), power / 2)
+        beyond = ~(np.abs(loss) <= np.where(limit == 0, np.inf, limit)) & seen
+    step, value = np.array(states.diverged, np.int64), np.array(states.diverged_loss, float)
+    at = np.argmax(beyond, axis=-1)
+    recorded_first = beyond.any(axis=-1) & ((step < 0) | (recorded[at] < step))
+    step = np.where(recorded_first, recorded[at], step)
+    value = np.where(recorded_first, np.take_along_axis(loss, at[..., None], -1)[..., 0], value)
+    late = (step < 0) & ~np.asarray(finite)
+    found = Divergence(np.where(late, done, step), np.where(late, np.nan, np.where(step < 0, np.nan, value)))
+    failed = np.flatnonzero(np.ravel(found.step) >= 0)
+    if len(failed):
+        _tell(run, states, found, failed)
+    return found
+
+
+def _tell(run: Run, states: State, found: Divergence, failed: np.ndarray) -> None:
+    first = failed[0]
+    step, loss = int(np.ravel(found.step)[first]), float(np.ravel(found.loss)[first])
+    if not np.isfinite(loss):
+        _name_constant_channel(run, states, int(first), step)
+    if run.settings.clocked:
+        time = float(np.ravel(np.asarray(states.clock[0]))[first])
+    else:
+        rates = [
+            np.ravel(leaf)[first if run.ensemble.dimensions else 0] for leaf in jax.tree.leaves(run.ensemble.rates)
+        ]
+        time = float(max(rates)) * step
+    beyond = f"is {loss:.3g} and has exploded" if np.isfinite(loss) else "left the finite numbers"
+    sentence = f"the loss {beyond} by step {step}, time {time:.6g}"
+    remedy = "choose a smaller learning rate or scale"
+    if len(failed) == found.step.size:
+        raise DivergenceError(f"{sentence}{run.ensemble.named(failed)}", time=time, remedy=remedy)
+    warnings.warn(
+        f"{sentence}{run.ensemble.named(failed)}; the others went on: {remedy}.", DivergenceWarning, stacklevel=6
+    )
+
+
+def _name_constant_channel(run: Run, states: State, member: int, step: int) -> None:
+    """Apply the network to the batch at which it diverged once more, outside of compiled code, where layers check."""
+    frame, batches, problem = run.problem.frame, run.settings.batches, run.problem
+    layers = jax.tree.leaves(frame, is_leaf=lambda part: isinstance(part, BatchNormalisation))
+    bare = any(isinstance(layer, BatchNormalisation) and layer.epsilon == 0 for layer in layers)
+    if not bare or problem.data is None:
+        return
+    own, shape = run.members, run.ensemble.shape
+
+    def of_member(leaf: Any) -> Any:
+        return np.asarray(leaf).reshape(-1, *leaf.shape[len(shape) :])[member] if shape else leaf
+
+    weights, carried = jax.tree.map(of_member, (states.weights, states.carried))
+    number, place = (own.number[member], own.place[member]) if shape else (own.number, own.place)
+    data = jax.tree.map(lambda values: values[place], problem.data) if run.settings.several else problem.data
+    with run.ensemble.precision():
+        key, order = batches.key(run.seed, number), batches.first_order()
+        if batches.shuffled:
+            epoch = step // (batches.samples // (batches.size or 1))
+            order = jax.random.permutation(jax.random.fold_in(key, epoch), batches.samples)
+        batch, _ = batches.draw(key, jnp.asarray(step), order, data, run.ensemble.dtype)
+        network = eqx.combine(weights, carried, frame)
+        assert batch is not None
+        getattr(network, "train_step_outputs", network)(jnp.asarray(batch.inputs))

@@ -1,0 +1,171 @@
+"""The losses that descent knows, as functions of outputs and targets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+from jaxtyping import Bool, Float
+
+from dynascope.arguments import require, require_between, require_choice
+from dynascope.record import CONVENTION
+
+__all__ = ["Loss", "LossName", "chosen_loss"]
+
+LossName = Literal["squared", "cross_entropy", "exponential", "logistic"]
+
+_FORMULAS: dict[LossName, str] = {
+    "squared": "½ E‖f(x) − y‖²",
+    "cross_entropy": "−E Σ_k y_k log softmax(f(x))_k (natural logarithm)",
+    "exponential": "E exp(−y f(x)), or with several outputs E Σ_{k≠y} exp(f(x)_k − f(x)_y)",
+    "logistic": "E log(1 + exp(−y f(x))), or with several outputs E Σ_{k≠y} log(1 + exp(f(x)_k − f(x)_y))",
+}
+_TIME = "time = sum of learning rates"
+_ROUNDING = 1e-6  # rows of probabilities may come in single precision
+
+
+@dataclasses.dataclass(frozen=True)
+class Loss:
+    """A mean over samples of a loss of outputs f(x), shape (n, c), and targets.
+
+    Targets are numbers (n, c), or class labels (n,), which stand for one-hot rows e_y. With a single output two labels
+    stand for −1 and 1.
+
+    Attributes:
+        kind: Its name, or a function of (outputs, targets) with one value for each sample, or for each entry of the
+            outputs.
+        label_smoothing: s of the cross-entropy, which replaces the targets by (1 − s) y + s/c.
+        over_outputs: Whether the values of a sample are summed or averaged. The cross-entropy, a single value for all
+            classes, is what it is; margins are averaged over the c − 1 other classes.
+    """
+
+    kind: LossName | Callable[[Any, Any], Any] = "squared"
+    label_smoothing: float = 0.0
+    over_outputs: Literal["sum", "mean"] = "sum"
+
+    @property
+    def name(self) -> str:
+        """Its name, or that of the function."""
+        return self.kind if isinstance(self.kind, str) else getattr(self.kind, "__name__", type(self.kind).__name__)
+
+    @property
+    def convention(self) -> str:
+        """What records say of the loss and of time."""
+        if self == Loss():
+            return CONVENTION
+        if not isinstance(self.kind, str):
+            return f"loss = E {self.name}(f(x), y) (mean over samples, {self.over_outputs} over outputs); {_TIME}"
+        smoothed = f", y smoothed by {self.label_smoothing:g}" if self.label_smoothing else ""
+        over = "" if self.kind == "cross_entropy" else f", {self.over_outputs} over outputs"
+        return f"loss = {_FORMULAS[self.kind]} (mean over samples{over}{smoothed}); {_TIME}"
+
+    @property
+    def classifies(self) -> bool:
+        """Whether its targets are classes."""
+        return isinstance(self.kind, str) and self.kind != "squared"
+
+    def each(self, outputs: Float[Array, "n c"], targets: Any) -> Float[Array, " n"]:
+        """The loss of every sample.
+
+        Example:
+            >>> outputs, labels = jnp.array([[0.0, 0.0]]), jnp.array([1])
+            >>> [round(float(Loss(kind).each(outputs, labels)[0]), 4) for kind in _FORMULAS]
+            [0.5, 0.6931, 1.0, 0.6931]
+        """
+        if self.kind == "cross_entropy":
+            classes = outputs.shape[-1]
+            rows = (1 - self.label_smoothing) * numbers(targets, outputs) + self.label_smoothing / classes
+            return self._over(optax.softmax_cross_entropy(outputs, rows))
+        if self.kind == "squared":
+            return self._over((outputs - numbers(targets, outputs)) ** 2) / 2
+        if not isinstance(self.kind, str):
+            return self._over(self.kind(outputs, targets))
+        growing = jnp.exp if self.kind == "exponential" else jax.nn.softplus
+        rows = numbers(targets, outputs)
+        if outputs.shape[-1] == 1:
+            return self._over(growing(-rows * outputs))
+        gaps = outputs - jnp.sum(rows * outputs, axis=-1, keepdims=True)
+        values = jnp.sum((1 - rows) * growing(gaps), axis=-1)
+        return values / (outputs.shape[-1] - 1) if self.over_outputs == "mean" else values
+
+    def right(self, outputs: Float[Array, "n c"], targets: Any) -> Bool[Array, " n"]:
+        """Whether the largest output is that of the class, or a single output has the sign of its target."""
+        rows = numbers(targets, outputs)
+        if outputs.shape[-1] == 1:
+            return (outputs * rows > 0)[..., 0]
+        return jnp.argmax(outputs, axis=-1) == jnp.argmax(rows, axis=-1)
+
+    def _over(self, values: Array) -> Array:
+        reduce = jnp.sum if self.over_outputs == "sum" else jnp.mean
+        return reduce(values, axis=tuple(range(1, values.ndim))) if values.ndim > 1 else values
+
+
+def numbers(targets: Any, outputs: Any) -> Any:
+    """Targets as numbers: one-hot rows for labels, and −1 or 1 where there is a single output."""
+    if not jnp.issubdtype(jnp.result_type(targets), jnp.integer):
+        return targets
+    if outputs.shape[-1] == 1:
+        return (2 * targets[:, None] - 1).astype(outputs.dtype)
+    return jax.nn.one_hot(targets, outputs.shape[-1], dtype=outputs.dtype)
+
+
+def chosen_loss(loss: Any, label_smoothing: float, over_outputs: Any) -> Loss:
+    """The loss of these arguments of `descend`.
+
+    Raises:
+        InputError: An unknown name, or smoothing that is no probability below one or of another loss.
+    """
+    if not callable(loss):
+        require_choice("loss", loss, tuple(_FORMULAS))
+    require_between(0, 1, open_above=True, label_smoothing=label_smoothing)
+    require(
+        label_smoothing == 0 or loss == "cross_entropy",
+        f"label_smoothing is {label_smoothing} and loss is {loss!r}",
+        argument="label_smoothing",
+        value=label_smoothing,
+        remedy='smooth the labels of loss="cross_entropy"',
+    )
+    require_choice("over_outputs", over_outputs, ("sum", "mean"))
+    return Loss(loss, float(label_smoothing), over_outputs)
+
+
+def check_targets(loss: Loss, targets: np.ndarray, outputs: tuple[int, ...]) -> None:
+    """Check that targets are what the loss is defined for.
+
+    Raises:
+        InputError: Labels without an output, or targets of a classification that are neither classes nor signs.
+    """
+    if targets.dtype.kind in "iu":
+        classes, most = int(targets.max()) + 1, max(outputs[-1], 2)
+        require(
+            classes <= most and (outputs[-1] > 1 or loss.kind in ("exponential", "logistic")),
+            f"the labels go up to {classes - 1} and the network has {outputs[-1]} outputs",
+            argument="network",
+            value=outputs[-1],
+            remedy="give the network one output for each class",
+        )
+        return
+    if not loss.classifies:
+        return
+    if loss.kind == "cross_entropy":
+        total = targets.sum(axis=-1)
+        fits = bool(np.all(targets >= 0) and np.all(np.abs(total - 1) < _ROUNDING) and outputs[-1] > 1)
+        remedy = "give labels, one-hot rows, or rows of probabilities, and a network with one output for each class"
+    elif outputs[-1] == 1:
+        fits, remedy = bool(np.all(np.abs(targets) == 1)), "give targets −1 and 1"
+    else:
+        fits = bool(np.all((targets == 0) | (targets == 1)) and np.all(targets.sum(axis=-1) == 1))
+        remedy = "give labels or one-hot rows"
+    require(
+        fits,
+        f"the targets go from {targets.min():.6g} to {targets.max():.6g}, and the loss is {loss.name}",
+        argument="task",
+        value=(float(targets.min()), float(targets.max())),
+        remedy=remedy,
+    )

@@ -1,0 +1,93 @@
+"""Any optax transformation as the optimiser of descent, and the rates that it applied."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax.numpy as jnp
+import optax
+
+from dynascope.arguments import require
+from dynascope.errors import InputError
+
+__all__ = ["applied_rate", "asked_by", "checked_optimizer", "is_made", "made", "name_of"]
+
+
+def checked_optimizer(optimizer: Any) -> Any:
+    """The optimiser in the form in which programs are compiled for it.
+
+    Raises:
+        InputError: It is neither "sgd" nor an optax transformation nor a function.
+    """
+    if hasattr(optimizer, "gradient_transformation"):
+        optimizer = optimizer.gradient_transformation()
+    require(
+        (isinstance(optimizer, str) and optimizer == "sgd") or is_made(optimizer) or callable(optimizer),
+        f"optimizer is {optimizer!r}",
+        argument="optimizer",
+        value=str(optimizer),
+        remedy="choose sgd, or give an optax transformation, or a function from a learning rate to one",
+    )
+    return optax.sgd if isinstance(optimizer, str) else optimizer
+
+
+def is_made(optimizer: Any) -> bool:
+    """Whether it is a transformation, which has its own learning rate, rather than a function from a rate to one."""
+    return hasattr(optimizer, "init") and hasattr(optimizer, "update")
+
+
+def made(optimizer: Any, rate: Any) -> optax.GradientTransformationExtraArgs:
+    """The transformation for a learning rate, or a schedule of it."""
+    return optax.with_extra_args_support(optimizer if is_made(optimizer) else optimizer(rate))
+
+
+def name_of(optimizer: Any) -> str:
+    """What records call it."""
+    function = optimizer.update if is_made(optimizer) else optimizer
+    name = getattr(function, "__qualname__", type(function).__name__)
+    # optax transformations are functions within the function that has their name.
+    return name.split(".")[0]
+
+
+def applied_rate(schedule: Callable[[Any], Any] | None, before: Any, after: Any, step: Any, dtype: Any) -> Any:
+    """The learning rate of a step, as far as the state of the optimiser tells it, and else that of the schedule.
+
+    States tell it after `optax.inject_hyperparams` and line searches. A schedule is one of the updates that are made,
+    which `optax.MultiSteps` counts.
+    """
+    told = [value for _, value in optax.tree_utils.tree_get_all_with_path(after, "learning_rate")]
+    if told:
+        return jnp.asarray(told[0], dtype)
+    if schedule is None:
+        return jnp.ones((), dtype)
+    counts = [value for _, value in optax.tree_utils.tree_get_all_with_path(before, "gradient_step")]
+    if not counts:
+        return jnp.asarray(schedule(step), dtype)
+    (later, *_) = [value for _, value in optax.tree_utils.tree_get_all_with_path(after, "gradient_step")]
+    return jnp.where(later > counts[0], jnp.asarray(schedule(counts[0]), dtype), 0)
+
+
+@contextlib.contextmanager
+def asked_by(optimizer: Any) -> Iterator[None]:
+    """While an optimiser is started or applied: say what it asks for that descent does not give.
+
+    Raises:
+        InputError: The optimiser cannot be started or applied.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except (TypeError, ValueError, AttributeError, AssertionError) as error:
+        sentence = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+        asked = re.search(r"required (?:keyword-only |positional )?arguments?: (.+)", sentence)
+        problem = f"asks for {asked[1]}" if asked else f"cannot be applied ({sentence})"
+        raise InputError(
+            f"the optimizer {name_of(optimizer)} {problem}",
+            argument="optimizer",
+            value=name_of(optimizer),
+            remedy="use one that needs no more than gradients, parameters, value, grad and value_fn",
+        ) from error

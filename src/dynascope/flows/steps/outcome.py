@@ -1,0 +1,187 @@
+"""What came out of a run, as a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+import optax
+
+from dynascope.arguments import require
+from dynascope.flows.steps.chunks import Run
+from dynascope.flows.steps.divergence import Divergence, diverged
+from dynascope.flows.steps.losses import Loss
+from dynascope.flows.steps.step_statistics import Sampled
+from dynascope.flows.steps.training import EVALUATED
+from dynascope.record import DIMENSIONS
+from dynascope.tasks.stream import Stream
+
+__all__ = ["Probed", "observed", "tells_rate"]
+
+_OWN = ("epoch", "time", "loss", "accuracy", "test_loss", "test_accuracy")
+
+
+class Probed:
+    """A function of the network that is called at recorded steps, and what it found.
+
+    Args:
+        run: What is trained.
+        probe: The function, with the result {name: (names of the axes, value)}.
+    """
+
+    def __init__(self, run: Run, probe: Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]):
+        self._run, self._probe, self._found = run, probe, []
+
+    def __call__(self, results: Sequence[Any]) -> None:
+        """Measure the networks of all members."""
+        ensemble = self._run.ensemble
+        weights = ensemble.joined([eqx.combine(states.weights, states.carried) for states, _, _ in results])
+        flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[len(ensemble.shape) :]), weights)
+        count = int(np.prod(ensemble.shape))
+        each = [jax.tree.map(lambda leaf, own=own: leaf[own], flat) for own in range(count)]
+        with ensemble.precision():
+            self._found.append([self._measured(ensemble.network(own)) for own in each])
+
+    def variables(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """What was found, along `step`, after the dimensions of the ensemble."""
+        names = self._found[0][0].keys()
+        every = [one for row in self._found for one in row]
+        require(
+            all(one.keys() == names for one in every),
+            "the probe gives other names later than at first",
+            argument="probe",
+            remedy="give the same quantities each time",
+        )
+        longest: dict[str, int] = {}
+        for axes, value in (entry for one in every for entry in one.values()):
+            for axis, length in zip(axes, value.shape, strict=True):
+                longest[axis] = max(length, longest.get(axis, 0))
+        ensemble, found = self._run.ensemble, {}
+        for name, (axes, _) in self._found[0][0].items():
+            shape = (len(self._found), len(self._found[0]), *(longest[axis] for axis in axes))
+            curve = np.full(shape, np.nan)
+            for row, members in enumerate(self._found):
+                for member, one in enumerate(members):
+                    value = one[name][1]
+                    curve[(row, member, *map(slice, value.shape))] = value
+            curve = np.moveaxis(curve, 0, 1).reshape(*ensemble.shape, len(self._found), *shape[2:])
+            found[name] = ((*ensemble.dimensions, "step", *axes), curve)
+        return found
+
+    def _measured(self, network: Any) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        found = {}
+        for name, (axes, value) in self._probe(network).items():
+            array = np.asarray(value)
+            require(
+                name not in (*_OWN, *DIMENSIONS) and array.ndim == len(axes) and set(axes) <= DIMENSIONS.keys(),
+                f"the probe gives {name!r} the axes {tuple(axes)} and a value of shape {array.shape}",
+                argument="probe",
+                value=name,
+                remedy=f"name each axis, as records do, and choose none of the names {', '.join(_OWN)}",
+            )
+            found[name] = (tuple(axes), array)
+        return found
+
+
+def observed(
+    run: Run,
+    results: Sequence[Any],
+    done: int,
+    attributes: Mapping[str, Any],
+    *,
+    dimensions: Mapping[str, Sequence[str]],
+    epoch: np.ndarray | None,
+    probe: Probed | None,
+    return_networks: bool,
+) -> Any:
+    """The record of a run, and the networks if asked for.
+
+    Args:
+        run: What was trained.
+        results: For each part of the members their states, curves, and whether weights are finite.
+        done: Number of steps made.
+        attributes: What the record says of the run.
+        dimensions: Names of the axes of the statistics of networks.
+        epoch: Epochs after which was recorded, if these are whole.
+        probe: What was measured outside of the program, or None.
+        return_networks: Whether to return the networks too.
+
+    Raises:
+        DivergenceError: All members diverged.
+    """
+    ensemble, settings, recorded = run.ensemble, run.settings, run.recorded
+    kept = [(states._replace(optimizer=(), order=()), curves, finite) for states, curves, finite in results]
+    states, curves, finite = ensemble.joined(kept)
+    divergence = diverged(run, states, curves, finite, done)
+    curves = {name: _ended(curve, divergence, recorded, len(ensemble.shape)) for name, curve in curves.items()}
+
+    members = tuple(ensemble.dimensions)
+    extra: dict[str, Any] = {} if probe is None else probe.variables()
+    extra["time"] = _time(run, curves)
+    if settings.clocked:
+        extra["applied_rate"] = ((*members, "step"), curves.pop("applied_rate"))
+    if epoch is not None:
+        extra["epoch"] = (("step",), epoch)
+    if np.any(divergence.step >= 0):
+        extra |= {"diverged_step": (members, divergence.step), "diverged_loss": (members, divergence.loss)}
+    coordinates: dict[str, Any] = {}
+    for (name, statistic), own in zip(settings.step_statistics, states.accumulated, strict=True):
+        if isinstance(statistic, Sampled):
+            extra[name] = ((*members, "sampled_step", *statistic.dimensions), own[0])
+            coordinates["sampled_step"] = np.array(statistic.steps)
+    axes = {
+        **{name: () for name in ("accuracy", "test_loss", "test_accuracy") if name in curves},
+        **dimensions,
+        **{name: tuple(each.dimensions) for name, each in settings.step_statistics if not isinstance(each, Sampled)},
+    }
+    record = ensemble.record(
+        ("step", recorded),
+        curves,
+        axes,
+        extra,
+        {**attributes, "loss_over": _loss_over(run)},
+        coordinates,
+    )
+    if not return_networks:
+        return record
+    return record, ensemble.network(eqx.combine(states.weights, states.carried))
+
+
+def _ended(curve: np.ndarray, divergence: Divergence, recorded: np.ndarray, axes: int) -> np.ndarray:
+    """The curve with NaN from where a member diverged."""
+    past = (divergence.step[..., None] >= 0) & (recorded >= divergence.step[..., None])
+    if not past.any() or curve.dtype.kind != "f":
+        return curve
+    return np.where(past.reshape(*past.shape, *(1,) * (curve.ndim - axes - 1)), np.nan, curve).astype(curve.dtype)
+
+
+def _time(run: Run, curves: dict[str, np.ndarray]) -> tuple[tuple[str, ...], np.ndarray]:
+    """Sum of the learning rates; without the dimensions of members where it is theirs all."""
+    ensemble, recorded = run.ensemble, run.recorded
+    if run.settings.clocked:
+        time = curves.pop("time")
+        rows = time.reshape(-1, len(recorded))
+        if np.all(rows == rows[0]):
+            return ("step",), rows[0]
+        return (*ensemble.dimensions, "step"), time
+    rates = ensemble.settings.get("learning_rate", ensemble.dimensions.get("learning_rate"))
+    rate = np.asarray(max(rates.values()) if isinstance(rates, Mapping) else rates)
+    time = np.multiply.outer(rate, recorded)
+    return ("learning_rate", "step")[-time.ndim :], time
+
+
+def _loss_over(run: Run) -> str:
+    stream = run.settings.batches.stream
+    if not isinstance(stream, Stream):
+        return "all data"
+    if stream.has_expectation and run.settings.loss == Loss():
+        return "the whole distribution"
+    return f"{EVALUATED} fresh samples at each recorded step"
+
+
+def tells_rate(states: Any) -> bool:
+    """Whether the state of the optimiser tells the learning rate."""
+    return bool(optax.tree_utils.tree_get_all_with_path(states.optimizer, "learning_rate"))
