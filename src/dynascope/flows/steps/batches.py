@@ -69,9 +69,11 @@ class Batches:
         key = jax.random.key(seed)
         return jax.random.fold_in(key, member) if self.independent else key
 
-    def first_order(self) -> Any:
-        """What `draw` keeps from one step to the next, before the first."""
-        return jnp.arange(self.samples if self.shuffled else 1)
+    def order(self, key: Any, step: Any) -> Any:
+        """The order of the samples in the epoch of a step, which `draw` keeps until the next."""
+        if self.size is None or not self.shuffled:
+            return jnp.arange(1)
+        return self._permutation(key, step // (self.samples // self.size))
 
     def draw(self, key: Any, step: Any, order: Any, data: Batch | None, dtype: Any) -> tuple[Batch | None, Any]:
         """The samples of a step, None for a task without samples, and the order of the epoch."""
@@ -99,8 +101,11 @@ class Batches:
             # The step is that of all members, so that this remains a branch when they are batched.
             order = jax.lax.cond(
                 place == 0,
-                lambda: jax.random.permutation(jax.random.fold_in(key, epoch), self.samples),
+                lambda: self._permutation(key, epoch),
                 lambda: order,
             )
             rows = jax.lax.dynamic_slice_in_dim(order, place * self.size, self.size)
         return Batch(data.inputs[rows], data.targets[rows]), order
+
+    def _permutation(self, key: Any, epoch: Any) -> Any:
+        return jax.random.permutation(jax.random.fold_in(key, epoch), self.samples)

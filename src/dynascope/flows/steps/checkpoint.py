@@ -13,6 +13,7 @@ from typing import Any
 from zipfile import BadZipFile
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from dynascope import __version__
@@ -97,7 +98,7 @@ class Checkpoint:
         arrays = {f"array_{place}": _stored(leaf) for place, leaf in enumerate(leaves)}
         arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
         with written_beside(self.path) as partial, open(partial, "wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, allow_pickle=False, **arrays)
             file.flush()
             os.fsync(file.fileno())
         self.written = time.monotonic()
@@ -153,12 +154,12 @@ def _without_places(text: str) -> str:
 
 
 def _numbers(leaf: Any) -> Any:
-    keys = isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    keys = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
     return np.asarray(jax.random.key_data(leaf) if keys else leaf)
 
 
 def _like(old: Any, new: Any) -> Any:
-    if isinstance(old, jax.Array) and jax.dtypes.issubdtype(old.dtype, jax.dtypes.prng_key):
+    if isinstance(old, jax.Array) and jnp.issubdtype(old.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(new, impl=jax.random.key_impl(old))
     return new
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from dynascope.flows.ensemble import Ensemble
 from dynascope.flows.steps.checkpoint import Checkpoint
+from dynascope.flows.steps.problem import Member, Problem, Settings
 from dynascope.flows.steps.program import advance, start
-from dynascope.flows.steps.training import Member, Problem, Settings
 
 __all__ = ["Run", "train"]
 
@@ -77,7 +77,7 @@ def train(
         return (*start(problem, part, seed, settings, len(recorded), many), True)
 
     def go(first: int, filled: int, stop: int, results: list[Any]) -> list[Any]:
-        place = tuple(np.asarray(each, np.int32) for each in (first, filled, stop))
+        place = np.asarray(first, np.int32), np.asarray(filled, np.int32), np.asarray(stop, np.int32)
 
         def piece(part: Any) -> Any:
             member, (states, curves, _) = part

@@ -16,9 +16,10 @@ from dynascope.flows.ensemble import Ensemble, gather
 from dynascope.flows.steps.checkpoint import Checkpoint, digest
 from dynascope.flows.steps.chunks import Run, train
 from dynascope.flows.steps.losses import LossName, chosen_loss
-from dynascope.flows.steps.optimizers import checked_optimizer, is_made, name_of
+from dynascope.flows.steps.optimizers import checked_optimizer, chosen_rates, is_made, name_of
 from dynascope.flows.steps.outcome import Probed, observed
-from dynascope.flows.steps.setting import chosen_batches, chosen_rates, chosen_steps, gathered_members, posed
+from dynascope.flows.steps.posing import gathered_members, posed
+from dynascope.flows.steps.sampling import chosen_batches, chosen_steps
 from dynascope.flows.steps.step_statistics import StepStatistic
 from dynascope.protocols import Learnable, Network
 
@@ -157,7 +158,7 @@ def descend(
     require_positive(checkpoint_seconds=checkpoint_seconds)
     chosen = checked_optimizer(optimizer)
     rates, schedule, clocked = chosen_rates(learning_rate, has_own=is_made(chosen))
-    first = task[0] if isinstance(task, list | tuple) and task else task
+    first: Any = task[0] if isinstance(task, list | tuple) and task else task
     ensemble = _without_rate(gather(network, first, scale, rates), learning_rate)
     sampling = chosen_batches(
         task, batch_size, micro_batch_size, batches, replacement=replacement, augmentation=augmentation

@@ -12,7 +12,8 @@ import numpy as np
 
 from dynascope.errors import DivergenceError, DivergenceWarning
 from dynascope.flows.steps.chunks import Run
-from dynascope.flows.steps.training import EXPLODED, State
+from dynascope.flows.steps.problem import State
+from dynascope.flows.steps.training import EXPLODED
 from dynascope.networks.batch_normalisation import BatchNormalisation
 from dynascope.tasks.task import Task
 
@@ -105,11 +106,8 @@ def _name_constant_channel(run: Run, states: State, member: int, step: int) -> N
     number, place = (own.number[member], own.place[member]) if shape else (own.number, own.place)
     data = jax.tree.map(lambda values: values[place], problem.data) if run.settings.several else problem.data
     with run.ensemble.precision():
-        key, order = batches.key(run.seed, number), batches.first_order()
-        if batches.shuffled:
-            epoch = step // (batches.samples // (batches.size or 1))
-            order = jax.random.permutation(jax.random.fold_in(key, epoch), batches.samples)
-        batch, _ = batches.draw(key, jnp.asarray(step), order, data, run.ensemble.dtype)
+        key = batches.key(run.seed, number)
+        batch, _ = batches.draw(key, jnp.asarray(step), batches.order(key, step), data, run.ensemble.dtype)
         network = eqx.combine(weights, carried, frame)
         assert batch is not None
         getattr(network, "train_step_outputs", network)(jnp.asarray(batch.inputs))

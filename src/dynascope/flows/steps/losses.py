@@ -20,7 +20,7 @@ __all__ = ["Loss", "LossName", "chosen_loss"]
 
 LossName = Literal["squared", "cross_entropy", "exponential", "logistic"]
 
-_FORMULAS: dict[LossName, str] = {
+_FORMULAS: dict[str, str] = {
     "squared": "½ E‖f(x) − y‖²",
     "cross_entropy": "−E Σ_k y_k log softmax(f(x))_k (natural logarithm)",
     "exponential": "E exp(−y f(x)), or with several outputs E Σ_{k≠y} exp(f(x)_k − f(x)_y)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ import optax
 from dynascope.arguments import require
 from dynascope.errors import InputError
 
-__all__ = ["applied_rate", "asked_by", "checked_optimizer", "is_made", "made", "name_of"]
+__all__ = ["applied_rate", "asked_by", "checked_optimizer", "chosen_rates", "is_made", "made", "name_of"]
 
 
 def checked_optimizer(optimizer: Any) -> Any:
@@ -37,6 +37,36 @@ def checked_optimizer(optimizer: Any) -> Any:
 def is_made(optimizer: Any) -> bool:
     """Whether it is a transformation, which has its own learning rate, rather than a function from a rate to one."""
     return hasattr(optimizer, "init") and hasattr(optimizer, "update")
+
+
+def chosen_rates(learning_rate: Any, *, has_own: bool) -> tuple[Any, Any, bool]:
+    """The rates of the members, the schedule, and whether time has to be summed up on the way.
+
+    Args:
+        learning_rate: As `descend` takes it.
+        has_own: Whether the optimiser has its own rate.
+
+    Raises:
+        InputError: There is none, or one too many.
+    """
+    layerwise = isinstance(learning_rate, Mapping)
+    if has_own:
+        require(
+            learning_rate is None or layerwise,
+            f"learning_rate is {learning_rate} and the optimizer, a transformation, has its own",
+            argument="learning_rate",
+            value=str(learning_rate),
+            remedy="leave it out, or give a function from a rate to a transformation as the optimizer",
+        )
+    elif learning_rate is None:
+        raise InputError(
+            "learning_rate is not given",
+            argument="learning_rate",
+            remedy="give a number, several, one for each layer, or a schedule",
+        )
+    if learning_rate is None:
+        return 1.0, None, True
+    return (1.0, learning_rate, True) if callable(learning_rate) else (learning_rate, None, False)
 
 
 def made(optimizer: Any, rate: Any) -> optax.GradientTransformationExtraArgs:

@@ -113,7 +113,7 @@ def observed(
         DivergenceError: All members diverged.
     """
     ensemble, settings, recorded = run.ensemble, run.settings, run.recorded
-    kept = [(states._replace(optimizer=(), order=()), curves, finite) for states, curves, finite in results]
+    kept = [(states._replace(optimizer=()), curves, finite) for states, curves, finite in results]
     states, curves, finite = ensemble.joined(kept)
     divergence = diverged(run, states, curves, finite, done)
     curves = {name: _ended(curve, divergence, recorded, len(ensemble.shape)) for name, curve in curves.items()}

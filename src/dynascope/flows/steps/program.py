@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from dynascope.flows.ensemble import each_member, working_memory
-from dynascope.flows.steps.training import Member, Problem, Settings, State, Training
+from dynascope.flows.steps.problem import Member, Problem, Settings, State
+from dynascope.flows.steps.training import Training
 
 __all__ = ["advance", "start"]
 
@@ -73,13 +74,13 @@ def advance(
         training = Training(problem, member, seed, settings)
 
         def unfinished(carry: Any) -> Any:
-            step, row, _, _ = carry
+            step, row, *_ = carry
             return (step < stop) | (recorded[row] <= stop)
 
         def segment(carry: Any) -> Any:
-            step, row, state, curves = carry
+            step, row, state, curves, order = carry
             end = jnp.minimum(stop, recorded[row])
-            state = jax.lax.fori_loop(step, end, training.advance, state)
+            state, order = jax.lax.fori_loop(step, end, training.advance, (state, order))
 
             def with_row(curves: dict[str, Any]) -> dict[str, Any]:
                 now = measured(state, end, arrays)
@@ -87,9 +88,11 @@ def advance(
 
             due = end == recorded[row]
             # Steps are those of all members, so that this remains a branch when they are batched.
-            return end, row + due, state, jax.lax.cond(due, with_row, lambda curves: curves, curves)
+            curves = jax.lax.cond(due, with_row, lambda curves: curves, curves)
+            return end, row + due, state, curves, order
 
-        _, _, state, curves = jax.lax.while_loop(unfinished, segment, (first, filled, state, curves))
+        carry = (first, filled, state, curves, training.order(first))
+        _, _, state, curves, _ = jax.lax.while_loop(unfinished, segment, carry)
         finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state.weights)]).all()
         return state, curves, finite
 

@@ -188,7 +188,7 @@ class Recursion(StepStatistic):
     """A quantity with a state of its own: state(t + 1) = following(state(t), step t).
 
     Attributes:
-        start: State before the first step, a function of the weights θ(0): arrays of the shapes and types that it keeps.
+        start: State before the first step, a function of θ(0): arrays of the shapes and types that it keeps.
         following: The state after a step, a JAX function of a state and a `Step`.
         recorded: What is recorded of a state; None for the state itself.
         dimensions: Names of the axes of what is recorded.
@@ -251,7 +251,7 @@ def sampled_steps(statistics: Sequence[StepStatistic], steps: int) -> Int[np.nda
     Raises:
         InputError: They differ, or go beyond the last step.
     """
-    chosen = {each.steps for each in statistics if isinstance(each, Sampled)}
+    chosen = {tuple(each.steps) for each in statistics if isinstance(each, Sampled)}
     if not chosen:
         return None
     if len(chosen) > 1 or max(map(max, chosen)) >= steps:
