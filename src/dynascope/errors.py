@@ -50,4 +50,16 @@ class DivergenceError(RuntimeError):
 
 
 class DivergenceWarning(UserWarning):
-    """Some members of an ensemble diverged, and the others went on."""
+    """Some members of an ensemble diverged, and the others went on.
+
+    Args:
+        problem: One clause that says what happened, and to whom.
+        time: Gradient-flow time at which it happened to the first of them.
+        remedy: One clause that says what to try.
+    """
+
+    def __init__(self, problem: str, *, time: float, remedy: str):
+        super().__init__(f"{problem}; the others went on: {remedy}.")
+        self.problem = problem
+        self.time = time
+        self.remedy = remedy

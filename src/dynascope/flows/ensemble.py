@@ -175,7 +175,8 @@ class Ensemble:
                 remedy="name each of its axes",
             )
             variables[name] = ((*self.dimensions, axis[0], *dimensions), curves[name])
-            for dimension, length in zip(dimensions, own_shape, strict=True):
+        for dimensions, values in variables.values():
+            for dimension, length in zip(dimensions, np.shape(values), strict=True):
                 labels = np.array(names.get(dimension, ()))
                 numbers = np.arange(length) + first.get(dimension, 0)
                 coordinates.setdefault(dimension, labels if len(labels) == length else numbers)

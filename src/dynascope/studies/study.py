@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import importlib
 import importlib.metadata
 import pkgutil
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynascope.arguments import require
 from dynascope.compilation import compile_cache
+from dynascope.errors import DivergenceError, DivergenceWarning
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -80,9 +83,13 @@ class Study:
 
         Returns:
             The tree with the groups `setup`, `observed`, `predicted` and `residual`, and the verdict in its attributes.
+
+        Raises:
+            DivergenceError: A run diverged, if only one of an ensemble: nothing is judged by those that are left.
         """
-        predicted = self.judged(self.predict())
-        return self.compare(self.observe(), predicted)
+        with _no_member_lost():
+            predicted = self.judged(self.predict())
+            return self.compare(self.observe(), predicted)
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
         """The prediction with this study's tolerances attached."""
@@ -159,3 +166,13 @@ def find_study(name: str) -> type[Study]:
         remedy=f"choose from {', '.join(studies)}",
     )
     return studies[name]
+
+
+@contextlib.contextmanager
+def _no_member_lost() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DivergenceWarning)
+        try:
+            yield
+        except DivergenceWarning as warning:
+            raise DivergenceError(warning.problem, time=warning.time, remedy=warning.remedy) from None

@@ -105,7 +105,7 @@ class Checkpoint:
 
     def _flat(self, results: list[Any]) -> list[Any]:
         """All arrays of the states and curves, those of members one after the other."""
-        parts = [[_numbers(leaf) for leaf in jax.tree.leaves(each[:2])] for each in results]
+        parts = [[_numbers(leaf) for leaf in jax.tree.leaves(each)] for each in results]
         if not self.ensemble.dimensions:
             return parts[0]
         members = int(np.prod(self.ensemble.shape))
@@ -114,9 +114,9 @@ class Checkpoint:
     def _parts(self, results: list[Any], leaves: list[Any]) -> list[Any]:
         found = []
         for each, own in zip(results, self.ensemble.parts(leaves), strict=True):
-            before, structure = jax.tree.flatten(each[:2])
+            before, structure = jax.tree.flatten(each)
             after = [_like(old, new) for old, new in zip(before, own, strict=True)]
-            found.append((*jax.tree.unflatten(structure, after), True))
+            found.append(jax.tree.unflatten(structure, after))
         return found
 
     def _refused(self, problem: str) -> InputError:

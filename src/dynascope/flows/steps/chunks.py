@@ -64,7 +64,7 @@ def train(
         probe: Called at every recorded step with the parts of the results.
 
     Returns:
-        For each part of the members its states, curves, and whether weights are finite; and the steps that were made.
+        For each part of the members its states and curves; and the steps that were made.
     """
     ensemble, settings, recorded = run.ensemble, run.settings, run.recorded
     many, sentinel, seed = bool(ensemble.dimensions), np.append(recorded, _NEVER).astype(np.int32), np.asarray(run.seed)
@@ -74,13 +74,13 @@ def train(
     own = ensemble.parts(run.members)
 
     def begin(part: Member) -> Any:
-        return (*start(problem, part, seed, settings, len(recorded), many), True)
+        return start(problem, part, seed, settings, len(recorded), many)
 
     def go(first: int, filled: int, stop: int, results: list[Any]) -> list[Any]:
         place = np.asarray(first, np.int32), np.asarray(filled, np.int32), np.asarray(stop, np.int32)
 
         def piece(part: Any) -> Any:
-            member, (states, curves, _) = part
+            member, (states, curves) = part
             found = advance(problem, member, seed, settings, states, curves, sentinel, place, many)
             return jax.block_until_ready(found)
 
@@ -106,13 +106,13 @@ def train(
                 probe(at[1])
             if progress is not None:
                 progress(stop, run.steps)
-            if all(np.all(np.asarray(states.diverged) >= 0) for states, _, _ in at[1]):
+            if all(np.all(np.asarray(states.diverged) >= 0) for states, _ in at[1]):
                 break
             if checkpoint is not None:
                 checkpoint.write_if_due(*at)
             # The first piece was compiled as well, so it tells nothing of how long a step takes.
             wanted = made * _SECONDS / max(spent, 1e-6) if measured else _GROWTH * length
-            length, measured = int(min(max(wanted, 1), _GROWTH * length)), True
+            length, measured = round(min(max(wanted, 1), _GROWTH * length)), True
     finally:
         if checkpoint is not None:
             checkpoint.write(*at)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import optax
 
-from dynascope.arguments import require_positive, require_seed
+from dynascope.arguments import require, require_positive, require_seed
 from dynascope.flows.ensemble import Ensemble, gather
 from dynascope.flows.steps.checkpoint import Checkpoint, digest
 from dynascope.flows.steps.chunks import Run, train
@@ -156,6 +156,12 @@ def descend(
     """
     require_seed(seed)
     require_positive(checkpoint_seconds=checkpoint_seconds)
+    require(
+        probe is None or checkpoint is None,
+        "a probe is given with a checkpoint, which does not keep what it finds",
+        argument="probe",
+        remedy="give statistics, or no checkpoint",
+    )
     chosen = checked_optimizer(optimizer)
     rates, schedule, clocked = chosen_rates(learning_rate, has_own=is_made(chosen))
     first: Any = task[0] if isinstance(task, list | tuple) and task else task

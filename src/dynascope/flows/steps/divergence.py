@@ -32,14 +32,13 @@ class Divergence(eqx.Module):
     loss: np.ndarray
 
 
-def diverged(run: Run, states: State, curves: dict[str, np.ndarray], finite: np.ndarray, done: int) -> Divergence:
+def diverged(run: Run, states: State, curves: dict[str, np.ndarray], done: int) -> Divergence:
     """Find the members that diverged, at a step, at a recorded one, or by the last.
 
     Args:
         run: What was trained.
         states: Where all members are, as NumPy arrays.
         curves: What was recorded.
-        finite: Whether all weights of a member are finite.
         done: Number of steps made.
 
     Raises:
@@ -60,7 +59,10 @@ def diverged(run: Run, states: State, curves: dict[str, np.ndarray], finite: np.
     recorded_first = beyond.any(axis=-1) & ((step < 0) | (recorded[at] < step))
     step = np.where(recorded_first, recorded[at], step)
     value = np.where(recorded_first, np.take_along_axis(loss, at[..., None], -1)[..., 0], value)
-    late = (step < 0) & ~np.asarray(finite)
+    axes = len(run.ensemble.shape)
+    leaves = jax.tree.leaves(states.weights)
+    finite = [np.isfinite(leaf).all(axis=tuple(range(axes, leaf.ndim))) for leaf in leaves]
+    late = (step < 0) & ~np.all(finite, axis=0)
     found = Divergence(np.where(late, done, step), np.where(late, np.nan, np.where(step < 0, np.nan, value)))
     failed = np.flatnonzero(np.ravel(found.step) >= 0)
     if len(failed):
@@ -85,9 +87,8 @@ def _tell(run: Run, states: State, found: Divergence, failed: np.ndarray) -> Non
     remedy = "choose a smaller learning rate or scale"
     if len(failed) == found.step.size:
         raise DivergenceError(f"{sentence}{run.ensemble.named(failed)}", time=time, remedy=remedy)
-    warnings.warn(
-        f"{sentence}{run.ensemble.named(failed)}; the others went on: {remedy}.", DivergenceWarning, stacklevel=6
-    )
+    warning = DivergenceWarning(f"{sentence}{run.ensemble.named(failed)}", time=time, remedy=remedy)
+    warnings.warn(warning, stacklevel=5)
 
 
 def _name_constant_channel(run: Run, states: State, member: int, step: int) -> None:

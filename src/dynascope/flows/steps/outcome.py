@@ -38,7 +38,7 @@ class Probed:
     def __call__(self, results: Sequence[Any]) -> None:
         """Measure the networks of all members."""
         ensemble = self._run.ensemble
-        weights = ensemble.joined([eqx.combine(states.weights, states.carried) for states, _, _ in results])
+        weights = ensemble.joined([eqx.combine(states.weights, states.carried) for states, _ in results])
         flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[len(ensemble.shape) :]), weights)
         count = int(np.prod(ensemble.shape))
         each = [jax.tree.map(lambda leaf, own=own: leaf[own], flat) for own in range(count)]
@@ -101,7 +101,7 @@ def observed(
 
     Args:
         run: What was trained.
-        results: For each part of the members their states, curves, and whether weights are finite.
+        results: For each part of the members their states and curves.
         done: Number of steps made.
         attributes: What the record says of the run.
         dimensions: Names of the axes of the statistics of networks.
@@ -113,9 +113,8 @@ def observed(
         DivergenceError: All members diverged.
     """
     ensemble, settings, recorded = run.ensemble, run.settings, run.recorded
-    kept = [(states._replace(optimizer=()), curves, finite) for states, curves, finite in results]
-    states, curves, finite = ensemble.joined(kept)
-    divergence = diverged(run, states, curves, finite, done)
+    states, curves = ensemble.joined([(states._replace(optimizer=()), curves) for states, curves in results])
+    divergence = diverged(run, states, curves, done)
     curves = {name: _ended(curve, divergence, recorded, len(ensemble.shape)) for name, curve in curves.items()}
 
     members = tuple(ensemble.dimensions)

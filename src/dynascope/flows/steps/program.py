@@ -41,7 +41,7 @@ def advance(
     recorded: Any,
     place: tuple[Any, Any, Any],
     many: bool,
-) -> tuple[State, dict[str, Any], Any]:
+) -> tuple[State, dict[str, Any]]:
     """Train from one step to another, and fill in the rows of the curves that lie between.
 
     Args:
@@ -56,7 +56,7 @@ def advance(
         many: Whether there are several members, with an axis of their own.
 
     Returns:
-        The new states and curves, and whether all weights are finite, for each member.
+        The new states and curves.
     """
     first, filled, stop = place
 
@@ -93,8 +93,7 @@ def advance(
 
         carry = (first, filled, state, curves, training.order(first))
         _, _, state, curves, _ = jax.lax.while_loop(unfinished, segment, carry)
-        finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state.weights)]).all()
-        return state, curves, finite
+        return state, curves
 
     needed = _needed(problem, members, seed, settings, many)
     return each_member(member, (members, states, curves), many=many, needed=needed)
