@@ -176,7 +176,8 @@ class Ensemble:
             )
             variables[name] = ((*self.dimensions, axis[0], *dimensions), curves[name])
         for dimensions, values in variables.values():
-            for dimension, length in zip(dimensions, np.shape(values), strict=True):
+            # A number of axes that does not fit is refused below.
+            for dimension, length in zip(dimensions, np.shape(values), strict=False):
                 labels = np.array(names.get(dimension, ()))
                 numbers = np.arange(length) + first.get(dimension, 0)
                 coordinates.setdefault(dimension, labels if len(labels) == length else numbers)

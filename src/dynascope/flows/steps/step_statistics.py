@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jaxtyping import Int
 
 from dynascope.arguments import require
@@ -113,8 +114,7 @@ class Largest(StepStatistic):
 
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
         """−∞."""
-        shape = trial(self.function)
-        return jnp.full(shape.shape, -jnp.inf, shape.dtype)
+        return _filled((), trial(self.function), -jnp.inf)
 
     def advance(self, state: Any, step: Step) -> Any:
         """The larger of the state and the value of the step."""
@@ -135,12 +135,11 @@ class Latest(StepStatistic):
 
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
         """NaN."""
-        shape = trial(self.function)
-        return jnp.full(shape.shape, jnp.nan, shape.dtype)
+        return _filled((), trial(self.function), jnp.nan)
 
     def advance(self, state: Any, step: Step) -> Any:
         """The value of the step."""
-        return self.function(step)
+        return jnp.asarray(self.function(step), state.dtype)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,8 +166,7 @@ class Sampled(StepStatistic):
 
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
         """NaN for each of the steps, and the number of those that were met."""
-        shape = trial(self.function)
-        return jnp.full((len(self.steps), *shape.shape), jnp.nan, shape.dtype), jnp.zeros((), jnp.int32)
+        return _filled((len(self.steps),), trial(self.function), jnp.nan), jnp.zeros((), jnp.int32)
 
     def advance(self, state: Any, step: Step) -> Any:
         """The values with that of the step, if it is the next of the chosen."""
@@ -262,3 +260,9 @@ def sampled_steps(statistics: Sequence[StepStatistic], steps: int) -> Int[np.nda
             remedy=f"sample all at the same steps, from 0 to {steps - 1}",
         )
     return np.array(chosen.pop())
+
+
+def _filled(front: tuple[int, ...], value: jax.ShapeDtypeStruct, number: float) -> Array:
+    """Values that are still to come, as numbers that need not be finite: whole ones become floating-point numbers."""
+    dtype = value.dtype if jnp.issubdtype(value.dtype, jnp.inexact) else jnp.result_type(float)
+    return jnp.full((*front, *value.shape), number, dtype)
