@@ -45,8 +45,8 @@ class Probed:
         with ensemble.precision():
             self._found.append([self._measured(ensemble.network(own)) for own in each])
 
-    def variables(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-        """What was found, along `step`, after the dimensions of the ensemble."""
+    def curves(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """What was found, with the dimensions of the ensemble and `step` in front of the axes that are named."""
         names = self._found[0][0].keys()
         every = [one for row in self._found for one in row]
         require(
@@ -68,7 +68,7 @@ class Probed:
                     value = one[name][1]
                     curve[(row, member, *map(slice, value.shape))] = value
             curve = np.moveaxis(curve, 0, 1).reshape(*ensemble.shape, len(self._found), *shape[2:])
-            found[name] = ((*ensemble.dimensions, "step", *axes), curve)
+            found[name] = (axes, curve)
         return found
 
     def _measured(self, network: Any) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
@@ -118,8 +118,7 @@ def observed(
     curves = {name: _ended(curve, divergence, recorded, len(ensemble.shape)) for name, curve in curves.items()}
 
     members = tuple(ensemble.dimensions)
-    extra: dict[str, Any] = {} if probe is None else probe.variables()
-    extra["time"] = _time(run, curves)
+    extra: dict[str, Any] = {"time": _time(run, curves)}
     if settings.clocked:
         extra["applied_rate"] = ((*members, "step"), curves.pop("applied_rate"))
     if epoch is not None:
@@ -136,6 +135,8 @@ def observed(
         **dimensions,
         **{name: tuple(each.dimensions) for name, each in settings.step_statistics if not isinstance(each, Sampled)},
     }
+    for name, (own, curve) in ({} if probe is None else probe.curves()).items():
+        axes[name], curves[name] = own, curve
     record = ensemble.record(
         ("step", recorded),
         curves,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -92,10 +93,10 @@ def labelled_images(data: str, samples: int, test_samples: int, seed: int) -> La
     """
     import numpy as np
 
-    from dynascope.arguments import require, require_positive, require_seed
+    from dynascope.arguments import require, require_count, require_seed
     from dynascope.tasks import digits, read_images
 
-    require_positive(samples=samples, test_samples=test_samples)
+    require_count(least=2, samples=samples, test_samples=test_samples)
     require_seed(seed)
     if data == "digits":
         task, test = digits(), None
@@ -105,7 +106,7 @@ def labelled_images(data: str, samples: int, test_samples: int, seed: int) -> La
         images = read_images(data).scaled("standardised")
         pixels, labels, test = images.pixels, images.labels, images.test
         name, description, classes = images.name, images.description, len(images.class_names)
-    most = len(pixels) - (test is None)
+    most = len(pixels) - 2 * (test is None)
     require(
         samples <= most,
         f"samples is {samples} and there are {len(pixels)} images",
@@ -146,9 +147,12 @@ def train_on_labels(
 
     Images are cropped and mirrored at random if `augment` is true and the network is a large convolutional one.
     """
+    import equinox as eqx
+    import jax
     import numpy as np
 
-    from dynascope.flows import train_classifier
+    from dynascope.flows import descend
+    from dynascope.tasks import CropAndFlip, Labelled
 
     large = run.network not in ("mlp", "convolutional")
     x, test = (
@@ -157,27 +161,24 @@ def train_on_labels(
     labels, draw = data.labels[: run.samples].copy(), np.random.default_rng([seed, 1])
     random = draw.random(len(labels)) < run.random_labels
     labels[random] = draw.integers(data.classes, size=int(random.sum()))
-    record, network = train_classifier(
-        _network(run, data, seed),
-        x,
-        labels,
+    size, period = min(batch_size, len(x)), math.ceil(_FALLS_IN * epochs)
+    names = tuple(f"class {label}" for label in range(data.classes))
+    start, (optimizer, schedule) = _network(run, data, seed), _momentum_and_fall()
+    record, network = descend(
+        jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, start),
+        Labelled(x, labels, names),
         epochs=epochs,
-        learning_rate=run.learning_rate,
-        momentum=_MOMENTUM,
-        weight_decay=run.weight_decay,
-        rate_factor=_FALL,
-        rate_period=-int(-_FALLS_IN * epochs // 1),
+        learning_rate=schedule(np.float32(run.learning_rate), np.int32(period * (len(x) // size))),
+        optimizer=optimizer(np.float32(run.weight_decay)),
         loss=loss,
-        batch_size=min(batch_size, len(x)),
-        crop_padding=4 if augment and large else 0,
-        flip=augment and large,
-        test_images=test,
-        test_labels=data.test_labels,
+        batch_size=size,
+        augmentation=CropAndFlip() if augment and large else None,
+        test=Labelled(test, data.test_labels, names),
         record_epochs=[epochs],
         seed=seed,
+        return_networks=True,
     )
-    targets = np.eye(data.classes)[labels]
-    return _trained(network, x, targets, float(record["test_accuracy"][-1]))
+    return _trained(network, x, np.eye(data.classes)[labels], float(record["test_accuracy"][-1]))
 
 
 def train_on_targets(
@@ -243,9 +244,9 @@ def _network(run: FeatureRun, data: LabelledImages, seed: int) -> Any:
     from dynascope.arguments import require
     from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
 
-    height, width, channels = data.inputs.shape[1:]
+    shape = height, width, channels = data.inputs.shape[1:]
     if run.network == "mlp":
-        widths = (height * width * channels, 2 * run.width, run.width, data.classes)
+        widths = (math.prod(shape), 2 * run.width, run.width, data.classes)
         return MLP(widths, scale=2**0.5, seed=seed)
     if run.network == "convolutional":
         require(
@@ -256,11 +257,36 @@ def _network(run: FeatureRun, data: LabelledImages, seed: int) -> Any:
             remedy="choose residual for images of several channels",
         )
         return Convolutional((height, width), data.classes, width=run.width, scale=2**0.5, seed=seed)
-    shape = (height, width, channels)
     if run.network == "residual":
         return ResNet18(shape, data.classes, width=run.width, seed=seed)
-    normalised = run.network == "vgg-normalised"
-    return VGG16(shape, data.classes, width=run.width, batch_normalisation=normalised, seed=seed)
+    return VGG16(shape, data.classes, width=run.width, batch_normalisation=run.network == "vgg-normalised", seed=seed)
+
+
+@functools.cache
+def _momentum_and_fall() -> tuple[Any, Any]:
+    """The optimiser and the learning rate, as modules whose numbers are arrays, so that all runs share a program."""
+    import equinox as eqx
+    import optax
+
+    class DecayedMomentum(eqx.Module):
+        """Descent with momentum on the loss and ½ λ‖θ‖²."""
+
+        weight_decay: Any
+
+        def __call__(self, learning_rate: Any) -> optax.GradientTransformation:
+            descent = optax.sgd(learning_rate, momentum=_MOMENTUM)
+            return optax.chain(optax.add_decayed_weights(self.weight_decay), descent)
+
+    class Fall(eqx.Module):
+        """A rate that falls to a fifth after each so many updates."""
+
+        first: Any
+        period: Any
+
+        def __call__(self, updates: Any) -> Any:
+            return self.first * _FALL ** (updates // self.period)
+
+    return DecayedMomentum, Fall
 
 
 @functools.cache
@@ -268,8 +294,7 @@ def _falling(steps: int) -> Callable[[Any], optax.GradientTransformation]:
     import optax
 
     def falling(learning_rate: Any) -> optax.GradientTransformation:
-        falls = {round(_FALLS_IN * steps * k): _FALL for k in (1, 2, 3)}
-        schedule = optax.piecewise_constant_schedule(1.0, falls)
+        schedule = optax.piecewise_constant_schedule(1.0, {round(_FALLS_IN * steps * k): _FALL for k in (1, 2, 3)})
         return optax.chain(optax.sgd(schedule, momentum=_MOMENTUM), optax.scale(learning_rate))
 
     return falling

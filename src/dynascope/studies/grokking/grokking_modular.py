@@ -128,7 +128,7 @@ class GrokkingModular(Study):
         import numpy as np
 
         from dynascope.comparison.effect import report_effects
-        from dynascope.flows.classification_epochs import LOSSES
+        from dynascope.flows.steps.losses import Loss
         from dynascope.record import make_record
 
         curves = self._trained()
@@ -153,7 +153,7 @@ class GrokkingModular(Study):
             },
             {**self._coordinates, "hypothesis": [claim.name for claim in claims]},
             attributes={
-                "convention": f"{LOSSES[self.loss]}; where a threshold was not reached, its step is the last one",
+                "convention": f"{Loss(self.loss).convention}; where a threshold was not reached, its step is the last one",
                 "train_threshold": self.train_threshold,
                 "test_threshold": self.test_threshold,
                 "delay_resolution": [each.resolution for each in delays],
@@ -307,11 +307,13 @@ class GrokkingModular(Study):
 
     def _check(self) -> None:
         from dynascope.arguments import require, require_positive, require_seed
-        from dynascope.flows.classification_epochs import LOSSES
 
         require_positive(learning_rate=self.learning_rate)
         require_seed(self.seed)
-        for name, known in (("network", ("relu", "quadratic", "transformer")), ("loss", tuple(LOSSES))):
+        for name, known in (
+            ("network", ("relu", "quadratic", "transformer")),
+            ("loss", ("cross_entropy", "squared")),
+        ):
             value = getattr(self, name)
             require(
                 value in known,

@@ -20,7 +20,7 @@ class Recipe(NamedTuple):
     """What is descended, and how.
 
     Attributes:
-        loss: "cross_entropy" or "squared", as `flows.train_classifier` has them.
+        loss: "cross_entropy" or "squared", as `flows.descend` has them.
         learning_rate: η of AdamW.
         weight_decay: λ: each step also multiplies all weights by 1 − ηλ.
     """
