@@ -153,7 +153,8 @@ class GrokkingModular(Study):
             },
             {**self._coordinates, "hypothesis": [claim.name for claim in claims]},
             attributes={
-                "convention": f"{Loss(self.loss).convention}; where a threshold was not reached, its step is the last one",
+                "convention": f"{Loss(self.loss).convention}; "
+                "where a threshold was not reached, its step is the last one",
                 "train_threshold": self.train_threshold,
                 "test_threshold": self.test_threshold,
                 "delay_resolution": [each.resolution for each in delays],
@@ -191,6 +192,7 @@ class GrokkingModular(Study):
 
     def _trained(self) -> dict[str, np.ndarray]:
         """All that is measured along the steps, over seed and step."""
+        import jax
         import numpy as np
 
         from dynascope.errors import DivergenceError, InputError
@@ -198,7 +200,9 @@ class GrokkingModular(Study):
 
         tasks, tests = [each.train for each in self._tables], [each.test for each in self._tables]
         found: list[dict[str, Any]] = []
-        for step, networks in zip(self._steps, train(self._networks, tasks, self._steps, self._recipe), strict=True):
+        every = train(self._networks, tasks, self._steps, self._recipe)
+        for place, step in enumerate(self._steps):
+            networks = jax.tree.map(lambda leaf, place=place: leaf[:, place], every)
             measured = measure(networks, tasks, tests, self.loss)
             try:
                 found.append(self._metrics(measured))
@@ -243,6 +247,8 @@ class GrokkingModular(Study):
 
     def _renamed_losses(self) -> np.ndarray:
         """Losses under other names over those under the old ones, after as many steps from renamed weights."""
+        import jax
+
         from dynascope.studies.grokking.modular_names import other_names, renamed_network, renamed_task
         from dynascope.studies.grokking.modular_runs import measure, train
 
@@ -253,7 +259,8 @@ class GrokkingModular(Study):
             (self._networks, [each.train for each in self._tables]),
             (others, [renamed_task(each, names) for each in self._tables]),
         ):
-            *_, end = train(networks, tasks, [_RENAMED_STEPS], self._recipe, double=True)
+            run = train(networks, tasks, [_RENAMED_STEPS], self._recipe, double=True)
+            end = jax.tree.map(lambda leaf: leaf[:, -1], run)
             # Test samples matter not here; with those of the other runs no program is compiled anew.
             losses.append(measure(end, tasks, tests, self.loss).loss)
         return losses[1] / losses[0]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ class Recipe(NamedTuple):
         weight_decay: λ: each step also multiplies all weights by 1 − ηλ.
     """
 
-    loss: str
+    loss: Literal["cross_entropy", "squared"]
     learning_rate: float
     weight_decay: float
 
@@ -59,46 +59,61 @@ def train(
     recipe: Recipe,
     *,
     double: bool = False,
-) -> Iterator[Any]:
-    """Train each network on its task, on all samples at each step, and yield them on the way.
+) -> Any:
+    """Train each network on its task, on all samples at each step, and keep it as it was on the way.
 
     Args:
         networks: Modules that differ only in their weights.
         tasks: One for each network, of equal sizes.
-        steps: Steps at which the networks are yielded, not decreasing.
+        steps: Steps at which the networks are kept, increasing.
         recipe: What is descended.
         double: Whether to compute in float64; in float32 otherwise.
 
-    Yields:
-        The networks as one, whose weights have the dimension of the networks in front, as NumPy arrays.
+    Returns:
+        The networks as one, whose weights have the dimensions (networks, steps) in front, as NumPy arrays.
 
     Raises:
-        DivergenceError: A weight left the finite numbers.
+        DivergenceError: A network diverged.
     """
-    import equinox as eqx
+    import warnings
+
     import jax
     import numpy as np
 
+    from dynascope.errors import DivergenceError, DivergenceWarning
+    from dynascope.flows import descend
+
     kind = np.float64 if double else np.float32
-    stacked = jax.tree.map(lambda *leaves: np.stack(leaves).astype(kind), *networks)
-    with jax.enable_x64(double):
-        weights, frame = eqx.partition(stacked, eqx.is_array)
-        data = tuple(np.stack([getattr(task, name) for task in tasks]).astype(kind) for name in ("inputs", "targets"))
-        constants = kind(recipe.learning_rate), kind(recipe.weight_decay)
-        state, done = jax.vmap(_optimizer(*constants).init)(weights), 0
-    for step in map(int, steps):
-        # The generator is left and entered, and the precision with it, between two records.
-        with jax.enable_x64(double):
-            count = np.int32(step - done)
-            weights, state = _advance()(weights, state, frame, data, constants, count, recipe.loss)
-            weights = jax.tree.map(np.asarray, weights)
-        done = step
-        _raise_if_diverged(weights, step, recipe)
-        yield eqx.combine(weights, frame)
+    with warnings.catch_warnings():
+        # What is left of the others is no study.
+        warnings.simplefilter("ignore", DivergenceWarning)
+        run = descend(
+            [jax.tree.map(lambda leaf: leaf.astype(kind), network) for network in networks],
+            list(tasks),
+            steps=int(steps[-1]),
+            learning_rate=recipe.learning_rate,
+            loss=recipe.loss,
+            optimizer=_decoupled()(kind(recipe.weight_decay)),
+            record_steps=steps,
+            statistics={"weights": (_in_a_row, ("weight",))},
+        )
+    if "diverged_step" in run:
+        at = run["diverged_step"].to_numpy()
+        step = int(at[at >= 0].min())
+        raise DivergenceError(
+            f"a network diverged by step {step}",
+            time=step * recipe.learning_rate,
+            remedy="choose a smaller learning rate",
+        )
+    leaves, structure = jax.tree.flatten(networks[0])
+    rows = run["weights"].to_numpy()
+    parts = np.split(rows, np.cumsum([leaf.size for leaf in leaves])[:-1], axis=-1)
+    shaped = [part.reshape(*rows.shape[:2], *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
+    return jax.tree.unflatten(structure, shaped)
 
 
 def measure(networks: Any, tasks: Sequence[Task], tests: Sequence[Task], loss: str) -> Measured:
-    """Measure networks that `train` yields on their training and test samples."""
+    """Measure networks, with one dimension in front, each on its training and test samples."""
     import jax
     import numpy as np
 
@@ -111,10 +126,27 @@ def measure(networks: Any, tasks: Sequence[Task], tests: Sequence[Task], loss: s
 _ARRAYS = ("inputs", "targets")
 
 
-def _optimizer(rate: Any, decay: Any) -> Any:
+def _in_a_row(network: Any) -> Any:
+    from jax.flatten_util import ravel_pytree
+
+    return ravel_pytree(network)[0]
+
+
+@functools.cache
+def _decoupled() -> Any:
+    """The optimiser, as a module whose decay is an array, so that all runs share a program."""
+    import equinox as eqx
     import optax
 
-    return optax.adamw(rate, _FIRST_DECAY, _SECOND_DECAY, weight_decay=decay)
+    class DecoupledAdam(eqx.Module):
+        """Adam, with weights that also shrink by ηλ at each step."""
+
+        weight_decay: Any
+
+        def __call__(self, learning_rate: Any) -> optax.GradientTransformation:
+            return optax.adamw(learning_rate, _FIRST_DECAY, _SECOND_DECAY, weight_decay=self.weight_decay)
+
+    return DecoupledAdam
 
 
 def _mean_loss(outputs: Any, targets: Any, loss: str) -> Any:
@@ -124,34 +156,6 @@ def _mean_loss(outputs: Any, targets: Any, loss: str) -> Any:
     if loss == "cross_entropy":
         return optax.softmax_cross_entropy(outputs, targets).mean()
     return jnp.sum((outputs - targets) ** 2, axis=1).mean() / 2
-
-
-@functools.cache
-def _advance() -> Callable[..., Any]:
-    """Some more steps of all networks."""
-    import equinox as eqx
-    import jax
-    import optax
-
-    def advance(
-        weights: Any, state: Any, frame: Any, data: Any, constants: Any, count: Any, loss: str
-    ) -> tuple[Any, Any]:
-        optimizer = _optimizer(*constants)
-
-        def member(weights: Any, state: Any, inputs: Any, targets: Any) -> tuple[Any, Any]:
-            def value(weights: Any) -> Any:
-                return _mean_loss(eqx.combine(weights, frame)(inputs), targets, loss)
-
-            def step(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
-                weights, state = carry
-                updates, state = optimizer.update(jax.grad(value)(weights), state, weights)
-                return optax.apply_updates(weights, updates), state
-
-            return jax.lax.fori_loop(0, count, step, (weights, state))
-
-        return jax.vmap(member)(weights, state, *data)
-
-    return eqx.filter_jit(advance)
 
 
 @functools.cache
@@ -191,17 +195,3 @@ def _hidden(network: Any) -> tuple[Any, Any]:
 
 def _features(network: Any, inputs: Any) -> Any:
     return network.features(inputs) if hasattr(network, "features") else network.activation(inputs @ network.first)
-
-
-def _raise_if_diverged(weights: Any, step: int, recipe: Recipe) -> None:
-    import jax
-    import numpy as np
-
-    from dynascope.errors import DivergenceError
-
-    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(weights)):
-        raise DivergenceError(
-            f"a weight left the finite numbers by step {step}",
-            time=step * recipe.learning_rate,
-            remedy="choose a smaller learning rate",
-        )
