@@ -135,8 +135,8 @@ def chosen_loss(loss: Any, label_smoothing: float, over_outputs: Any) -> Loss:
     return Loss(loss, float(label_smoothing), over_outputs)
 
 
-def check_targets(loss: Loss, targets: np.ndarray, outputs: tuple[int, ...]) -> None:
-    """Check that targets are what the loss is defined for.
+def check_targets(loss: Loss, targets: np.ndarray, outputs: tuple[int, ...], name: str) -> None:
+    """Check that targets, of the samples of this name, are what the loss is defined for.
 
     Raises:
         InputError: Labels without an output, or targets of a classification that are neither classes nor signs.
@@ -144,7 +144,7 @@ def check_targets(loss: Loss, targets: np.ndarray, outputs: tuple[int, ...]) -> 
     if targets.dtype.kind in "iu":
         classes, most = int(targets.max()) + 1, max(outputs[-1], 2)
         require(
-            classes <= most and (outputs[-1] > 1 or loss.kind in ("exponential", "logistic")),
+            classes <= most and (outputs[-1] > 1 or loss.kind not in ("squared", "cross_entropy")),
             f"the labels go up to {classes - 1} and the network has {outputs[-1]} outputs",
             argument="network",
             value=outputs[-1],
@@ -165,7 +165,7 @@ def check_targets(loss: Loss, targets: np.ndarray, outputs: tuple[int, ...]) -> 
     require(
         fits,
         f"the targets go from {targets.min():.6g} to {targets.max():.6g}, and the loss is {loss.name}",
-        argument="task",
+        argument=name,
         value=(float(targets.min()), float(targets.max())),
         remedy=remedy,
     )

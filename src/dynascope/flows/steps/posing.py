@@ -68,11 +68,11 @@ def posed(
     data = _stacked("task", tasks, several, dtype, len(tasks)) if has_samples else None
     held_out = _stacked("test", test, several, dtype, len(tasks))
     others = _stacked("reference", reference, several, dtype, len(tasks))
-    for batch in (data, held_out):
+    for name, batch in (("task", data), ("test", held_out)):
         if batch is not None and (loss.classifies or batch.targets.dtype.kind in "iu"):
             outputs = _output_shape(ensemble, batch.inputs[0] if several else batch.inputs)
             if outputs:
-                check_targets(loss, batch.targets, outputs)
+                check_targets(loss, batch.targets, outputs, name)
     if compute_dtype is not None:
         require_choice("compute_dtype", compute_dtype, ("bfloat16",))
         require(
