@@ -39,7 +39,7 @@ def descend(
     loss: LossName | Callable[[Any, Any], Any] = "squared",
     label_smoothing: float = 0.0,
     over_outputs: Literal["sum", "mean"] = "sum",
-    optimizer: str | optax.GradientTransformation | Callable[[Any], optax.GradientTransformation] = "sgd",
+    optimizer: str | optax.GradientTransformation | optax.MultiSteps | Callable[[Any], Any] = "sgd",
     batch_size: int | None = None,
     micro_batch_size: int | None = None,
     batches: Literal["shared", "independent"] = "shared",
@@ -142,9 +142,14 @@ def descend(
         `optax.sgd(η, momentum=m, nesterov=…)`, is `torch.optim.SGD(lr=η, momentum=m, nesterov=…)` with dampening 0.
         `optax.adamw(η, weight_decay=λ)` is `torch.optim.AdamW(lr=η, weight_decay=λ)`, whose default is λ = 0.01 where
         optax has 0.0001; both shrink weights by ηλ. The weight decay of `torch.optim.SGD`, which is added to the
-        gradient, is `optax.chain(optax.add_decayed_weights(λ), optax.sgd(η, momentum=m))`. The cross-entropy is that
-        of `torch.nn.CrossEntropyLoss(label_smoothing=s)`; `torch.nn.MSELoss` averages over outputs and has no factor
-        ½, so its gradients are 2/c of the squared loss.
+        gradient, is `optax.chain(optax.add_decayed_weights(λ), optax.sgd(η, momentum=m))`. Rates of layers, and a mask
+        of the weight decay, are parameter groups. `torch.nn.utils.clip_grad_norm_` is `optax.clip_by_global_norm` but
+        for the 1e-6 that it adds to the norm. The cross-entropy is that of
+        `torch.nn.CrossEntropyLoss(label_smoothing=s)`; `torch.nn.MSELoss` averages over outputs and has no factor ½, so
+        its gradients are 2/c of the squared loss.
+
+        `optax.MultiSteps` adds up gradients in single precision, unless it is given an `accumulator_dtype` within
+        `jax.enable_x64`, where a function from a rate to an optimiser is called. `micro_batch_size` needs neither.
 
     Example:
         >>> from dynascope.networks.two_layer import TwoLayer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -77,6 +78,8 @@ def made(optimizer: Any, rate: Any) -> optax.GradientTransformationExtraArgs:
 def name_of(optimizer: Any) -> str:
     """What records call it."""
     function = optimizer.update if is_made(optimizer) else optimizer
+    while isinstance(function, functools.partial):
+        function = function.func
     name = getattr(function, "__qualname__", type(function).__name__)
     # optax transformations are functions within the function that has their name.
     return name.split(".")[0]
@@ -85,19 +88,19 @@ def name_of(optimizer: Any) -> str:
 def applied_rate(schedule: Callable[[Any], Any] | None, before: Any, after: Any, step: Any, dtype: Any) -> Any:
     """The learning rate of a step, as far as the state of the optimiser tells it, and else that of the schedule.
 
-    States tell it after `optax.inject_hyperparams` and line searches. A schedule is one of the updates that are made,
-    which `optax.MultiSteps` counts.
+    States tell it after `optax.inject_hyperparams` and line searches; without a schedule either it counts as one. With
+    `optax.MultiSteps`, which counts the updates that are made, it is zero at a step without one, and the schedule is
+    that of updates.
     """
-    told = [value for _, value in optax.tree_utils.tree_get_all_with_path(after, "learning_rate")]
-    if told:
-        return jnp.asarray(told[0], dtype)
-    if schedule is None:
-        return jnp.ones((), dtype)
-    counts = [value for _, value in optax.tree_utils.tree_get_all_with_path(before, "gradient_step")]
-    if not counts:
-        return jnp.asarray(schedule(step), dtype)
-    (later, *_) = [value for _, value in optax.tree_utils.tree_get_all_with_path(after, "gradient_step")]
-    return jnp.where(later > counts[0], jnp.asarray(schedule(counts[0]), dtype), 0)
+    told, updates = _named(after, "learning_rate"), _named(before, "gradient_step")
+    if not told:
+        told = [1.0 if schedule is None else schedule(updates[0] if updates else step)]
+    rate = jnp.asarray(told[0], dtype)
+    return jnp.where(_named(after, "gradient_step")[0] > updates[0], rate, 0) if updates else rate
+
+
+def _named(state: Any, name: str) -> list[Any]:
+    return [value for _, value in optax.tree_utils.tree_get_all_with_path(state, name)]
 
 
 @contextlib.contextmanager
