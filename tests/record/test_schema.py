@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import dynascope
 from dynascope.errors import InputError
+from dynascope.flows.steps.losses import LossName
 from dynascope.record import CONVENTION, DIMENSIONS, make_record, validate_record
 
 TIMES = [0.0, 1.0, 2.5]
@@ -63,6 +65,17 @@ def test_a_convention_that_differs_is_kept():
 def test_what_breaks_the_schema_is_refused(variables, coordinates, problem):
     with pytest.raises(InputError, match=problem):
         make_record(variables, coordinates)
+
+
+@pytest.mark.parametrize("name", ["loss", "test_loss"])
+def test_only_a_loss_of_ones_own_may_be_negative(name):
+    own = make_record({name: (["step"], [0.5, -0.5])}, {"step": [0, 1]}, attributes={"loss_function": "profit"})
+    assert own[name][1] == -0.5
+    for known in get_args(LossName):
+        with pytest.raises(InputError, match="negative"):
+            make_record({name: (["step"], [0.5, -0.5])}, {"step": [0, 1]}, attributes={"loss_function": known})
+    with pytest.raises(InputError, match="negative"):
+        make_record({"loss_before": (["jump"], [-1.0])}, {"jump": [1]}, attributes={"loss_function": "profit"})
 
 
 def test_a_signed_quantity_may_be_negative():

@@ -61,7 +61,10 @@ DIMENSIONS = {
     "run": "training run",
 }
 
-_NEVER_NEGATIVE = ("loss", "test_loss", LOSS_BEFORE, LOSS_AFTER, "kernel_distance", JUMP_TIME)
+# A loss of these names, or without one, is never negative; any other function may be.
+_NAMED_LOSSES = ("squared", "cross_entropy", "exponential", "logistic")
+_LOSSES = ("loss", "test_loss")
+_NEVER_NEGATIVE = (*_LOSSES, LOSS_BEFORE, LOSS_AFTER, "kernel_distance", JUMP_TIME)
 
 
 def make_record(
@@ -127,6 +130,7 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
             argument=str(name),
             remedy="give a coordinate of the same name",
         )
+    signed = _LOSSES if record.attrs.get("loss_function", "squared") not in _NAMED_LOSSES else ()
     for name, values in record.variables.items():
         require(
             values.dtype.kind in "fiubU",
@@ -135,7 +139,7 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
             value=str(values.dtype),
             remedy="use real numbers, truth values or text",
         )
-        if name in _NEVER_NEGATIVE:
+        if name in _NEVER_NEGATIVE and name not in signed:
             lowest = np.nanmin(values.to_numpy(), initial=0.0)
             require(
                 lowest >= 0,

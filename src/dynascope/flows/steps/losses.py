@@ -70,7 +70,7 @@ class Loss:
         """Whether its targets are classes."""
         return isinstance(self.kind, str) and self.kind != "squared"
 
-    def each(self, outputs: Float[Array, "n c"], targets: Any) -> Float[Array, " n"]:
+    def each(self, outputs: Float[Array, "n ..."], targets: Any) -> Float[Array, " n"]:
         """The loss of every sample.
 
         Example:

@@ -138,7 +138,8 @@ def expand(
 
         θ₁ ← θ₁ − (η/n) Jᵀ r,  θ₂ ← θ₂ − (η/n) [Jᵀ (J θ₂ + ½ θ₁ᵀ H θ₁) + (H θ₁)ᵀ r],
 
-    and F₁ = J θ₁, F₂ = J θ₂ + ½ θ₁ᵀ H θ₁.
+    and F₁ = J θ₁, F₂ = J θ₂ + ½ θ₁ᵀ H θ₁. So both descend the mean over samples of r · F₂, whose derivative by θ₂ moves
+    θ₁, and whose derivative by θ₁ moves θ₂.
 
     Args:
         networks: At the start.
@@ -152,43 +153,75 @@ def expand(
     import jax.numpy as jnp
     import numpy as np
 
+    from dynascope.flows import descend
+    from dynascope.tasks import Task
+
     points = np.concatenate([inputs, others])
+    orders, pairing, crossed = _orders()
+    nothing = jax.tree.map(np.zeros_like, networks[0])
 
-    def orders(start: Any, x: Any, one: Any, two: Any) -> tuple[Any, Any]:
-        first, curved = jax.jvp(lambda at: jax.jvp(lambda each: each(x), (at,), (one,))[1], (start,), (one,))
-        return first, jax.jvp(lambda each: each(x), (start,), (two,))[1] + curved / 2
+    def movement(network: Any) -> Any:
+        return jnp.linalg.norm(network.change(inputs)) / jnp.linalg.norm(network.start.features(inputs))
 
-    def step(_: Any, state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
-        start, one, two = state
-        first, second = orders(start, inputs, one, two)
-
-        def pulled(at: Any, residual: Any) -> Any:
-            return jax.vjp(lambda each: each(inputs), at)[1](residual)[0]
-
-        back, turned = jax.jvp(lambda at: pulled(at, first - targets), (start,), (one,))
-        rate = learning_rate / len(inputs)
-        one = jax.tree.map(lambda each, down: each - rate * down, one, back)
-        two = jax.tree.map(lambda each, *down: each - rate * sum(down), two, pulled(start, second), turned)
-        return start, one, two
-
-    def feature_change(start: Any, one: Any) -> Any:
-        return jax.jvp(lambda each: each.features(inputs), (start,), (one,))[1]
-
-    def segment(state: tuple[Any, Any, Any], count: Any) -> tuple[Any, Any]:
-        state = jax.lax.fori_loop(0, count, step, state)
-        return state, (*orders(state[0], points, *state[1:]), jnp.linalg.norm(feature_change(*state[:2])))
-
-    @jax.jit
-    def followed(start: Any) -> Expansion:
-        nothing = jax.tree.map(jnp.zeros_like, start)
-        end, (first, second, movement) = jax.lax.scan(segment, (start, nothing, nothing), counts)
-        before = start.features(inputs)
-        return Expansion(first, second, movement / jnp.linalg.norm(before), before, feature_change(*end[:2]))
-
-    counts = np.diff(steps, prepend=0)
+    run, ends = descend(
+        [orders(network, nothing, nothing) for network in networks],
+        Task(inputs, targets, name="labels"),
+        steps=int(steps[-1]),
+        learning_rate=learning_rate,
+        loss=pairing,
+        optimizer=crossed,
+        record_steps=steps,
+        statistics={
+            "first": (lambda network: network(points)[:, 0], ("sample", "target")),
+            "second": (lambda network: network(points)[:, 1], ("sample", "target")),
+            "movement": (movement, ()),
+        },
+        return_networks=True,
+    )
     with jax.enable_x64(True):
-        found = [jax.device_get(followed(jax.tree.map(jnp.asarray, network))) for network in networks]
-    return jax.tree.map(lambda *each: np.stack(each), *found)
+        features = jax.vmap(lambda network: (network.start.features(inputs), network.change(inputs)))(ends)
+    recorded = [run[name].to_numpy() for name in ("first", "second", "movement")]
+    return Expansion(*recorded, *map(np.asarray, features))
+
+
+@functools.cache
+def _orders() -> tuple[Any, Any, Any]:
+    """The orders as a module, what they descend and how; of each there is one, so that a compiled program is found."""
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+    import optax
+
+    class Orders(eqx.Module):
+        """F₁ and F₂ of θ₁ and θ₂, side by side, and the first order of the features; θ₀ stays."""
+
+        start: Any
+        one: Any
+        two: Any
+
+        def __call__(self, x: Any) -> Any:
+            start = jax.lax.stop_gradient(self.start)
+            first, curved = jax.jvp(lambda at: self._along(self.one, at, x), (start,), (self.one,))
+            return jnp.stack([first, self._along(self.two, start, x) + curved / 2], axis=1)
+
+        def change(self, x: Any) -> Any:
+            return jax.jvp(lambda each: each.features(x), (self.start,), (self.one,))[1]
+
+        def _along(self, direction: Any, at: Any, x: Any) -> Any:
+            return jax.jvp(lambda each: each(x), (at,), (direction,))[1]
+
+    def pairing(outputs: Any, targets: Any) -> Any:
+        """The product r · F₂ of every sample."""
+        return jnp.sum((outputs[:, 0] - targets) * outputs[:, 1], axis=1)
+
+    def exchanged(updates: Any) -> Any:
+        return eqx.tree_at(lambda each: (each.one, each.two), updates, (updates.two, updates.one))
+
+    def crossed(learning_rate: Any) -> optax.GradientTransformation:
+        """Descent by each other's derivative."""
+        return optax.chain(optax.stateless(lambda updates, _: exchanged(updates)), optax.sgd(learning_rate))
+
+    return Orders, pairing, crossed
 
 
 @functools.cache
