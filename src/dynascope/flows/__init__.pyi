@@ -3,6 +3,7 @@ from .exact.deep_diagonal import deep_diagonal_flow as deep_diagonal_flow
 from .exact.neuron_bundles import linear_flow as linear_flow
 from .exact.signed_phases import diagonal_flow as diagonal_flow
 from .steps.descend import descend as descend
+from .steps.runge_kutta import runge_kutta as runge_kutta
 from .steps.step import Step as Step
 from .steps.step_statistics import Largest as Largest
 from .steps.step_statistics import Latest as Latest

@@ -82,7 +82,7 @@ def test_what_is_measured_is_what_the_networks_give():
 
 @pytest.mark.slow
 def test_a_network_that_diverges_is_told_even_if_the_others_do_not():
-    with pytest.raises(DivergenceError, match="diverged by step|finite numbers"):
+    with pytest.raises(DivergenceError, match=r"diverged by step|finite numbers"):
         train(NETWORKS, TASKS, [0, 1, 2000], Recipe("squared", 1e20, 0.0))
     beyond = [NETWORKS[0], jax.tree.map(lambda leaf: 1e18 * leaf, NETWORKS[1])]
     with pytest.raises(DivergenceError, match="a network diverged by step 1"):

@@ -11,6 +11,7 @@ def missing_strengths(missing):
     return missing
 
 
+@pytest.mark.slow
 def test_the_flow_is_the_limit_of_gradient_descent_on_a_training_set():
     generator = np.random.default_rng(0)
     scale, start, step = 1.5, 0.03, 1e-3
@@ -29,6 +30,7 @@ def test_the_flow_is_the_limit_of_gradient_descent_on_a_training_set():
     np.testing.assert_allclose(scale - first * second, flow[-1], rtol=0.02, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("start", "accuracy"), [(0.3, 1e-8), (1e-3, 1e-8), (1e-9, 1e-5)])
 def test_the_steps_are_short_enough_at_any_time(start, accuracy):
     shares = np.array([[0.9, 1e-2, 1e-4, 0.0], [1.0, 0.3, 1e-3, 1e-6]])

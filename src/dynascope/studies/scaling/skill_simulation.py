@@ -21,7 +21,7 @@ __all__ = ["SkillScaling", "train_skills"]
 _STEP = 0.01  # a step over the time at which it is made
 _GENTLE = 4.0  # ln c below which skills are learned, and losses rise, no faster
 _LONGEST = 150.0  # ln c of skills that are sure to be learned before they are left alone, at 200
-_STABLE = 2.0  # the method of fourth order is stable up to 2.78
+_AXES = ("run", "neurons", "skill")  # of what is measured, as records have to name them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,9 +178,9 @@ def train_skills(
 
     ȧ_k = p_k b_k (S − a_k b_k) and ḃ_k = p_k a_k (S − a_k b_k), from a_k = b_k = √R₀, are the flow of the loss on a
     training set in which the share p_k of the samples asks for skill k; as the skills do not overlap, no other enters.
-    Integrated for all weights at once by the classical method of fourth order, with steps of a hundredth of the time
-    that has passed. A skill for which they are too long to be stable is left alone: so long after it was learned,
-    only e^−200 (S/R₀ − 1) of it is missing.
+    Followed for all weights at once by the classical method of fourth order, with steps of a hundredth of the time that
+    has passed. A skill for which they are too long to be stable is left alone: so long after it was learned, only
+    e^−200 (S/R₀ − 1) of it is missing.
 
     Args:
         shares: p_k ≥ 0 with any members in front, shape (..., skills).
@@ -196,57 +196,39 @@ def train_skills(
     import jax
     import numpy as np
 
+    from dynascope.flows import descend
+    from dynascope.studies.scaling.skill_flow import skill_flow
+    from dynascope.tasks import Expectation
+
     rate = 2 * target_scale * shares.max()
     # From zero to the first of these in one step, which is as short for the fastest skill as any later one.
     starts = np.concatenate([[min(_STEP / rate, times[0] / 2)], times[:-1]])
     counts = np.maximum(np.ceil(np.log(times / starts) / _STEP), 1)
-    with jax.enable_x64(True):
-        return np.asarray(
-            _program(measure)(
-                np.asarray(shares, np.float64),
-                starts,
-                counts.astype(np.int64),
-                (times / starts) ** (1 / counts),
-                float(target_scale),
-                float(initial_strength),
-                *arrays,
-            )
-        )
+    skills, lengths, runge_kutta_where_stable = skill_flow()
+    start = np.full(shares.shape, math.sqrt(initial_strength))
+    asked, scale = np.asarray(shares, np.float64), np.array(target_scale, np.float64)
+    recorded = 1 + np.cumsum(counts.astype(np.int32))
+    measured = jax.eval_shape(measure, start, *arrays)
+    run = descend(
+        skills(start, start, asked, scale, arrays),
+        Expectation(_loss, "skills"),
+        steps=int(recorded[-1]),
+        learning_rate=lengths(starts, recorded, (times / starts) ** (1 / counts)),
+        optimizer=runge_kutta_where_stable,
+        record_steps=recorded,
+        statistics={"measured": (_of_missing(measure), _AXES[: measured.ndim])},
+    )
+    return run["measured"].to_numpy()
 
 
-@functools.cache
-def _program(measure: Callable[..., Any]) -> Callable[..., Any]:
+def _loss(network: Any) -> Any:
+    """Half the mean over samples of (S − a_k b_k)² of the skill that a sample asks for."""
     import jax
     import jax.numpy as jnp
 
-    @jax.jit
-    def train(shares, starts, counts, ratios, target_scale, initial_strength, *arrays):
-        def velocity(weights):
-            first, second = weights
-            pull = shares * (target_scale - first * second)
-            return pull * second, pull * first
+    return jnp.sum(jax.lax.stop_gradient(network.shares) * network.missing**2) / 2
 
-        def step(weights, length):
-            length = jnp.where(2 * target_scale * shares * length < _STABLE, length, 0.0)
 
-            def ahead(part, direction):
-                return tuple(weight + part * length * each for weight, each in zip(weights, direction, strict=True))
-
-            one = velocity(weights)
-            two = velocity(ahead(0.5, one))
-            three = velocity(ahead(0.5, two))
-            four = velocity(ahead(1.0, three))
-            mean = tuple((a + 2 * b + 2 * c + d) / 6 for a, b, c, d in zip(one, two, three, four, strict=True))
-            return ahead(1.0, mean)
-
-        def until(weights, interval):
-            start, count, ratio = interval
-            weights = jax.lax.fori_loop(
-                0, count, lambda index, each: step(each, start * ratio**index * (ratio - 1)), weights
-            )
-            return weights, measure(target_scale - weights[0] * weights[1], *arrays)
-
-        initial = jnp.full(shares.shape, jnp.sqrt(initial_strength))
-        return jax.lax.scan(until, step((initial, initial), starts[0]), (starts, counts, ratios))[1]
-
-    return train
+@functools.cache
+def _of_missing(measure: Callable[..., Any]) -> Callable[[Any], Any]:
+    return lambda network: measure(network.missing, *network.arrays)
