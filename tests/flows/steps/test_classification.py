@@ -134,7 +134,7 @@ def test_steps_with_momentum_decay_and_a_rate_that_falls_are_those_written_by_ha
 def test_an_epoch_uses_every_sample_once_and_another_seed_another_order():
     # To first order in the rate, six steps on six batches are one of six times the length on all samples.
     options = {"epochs": 1, "record_steps": [0, 3, 6], **BATCHES}
-    record, network = descend(LINEAR, DATA, **options | {"learning_rate": 1e-3})
+    _, network = descend(LINEAR, DATA, **options | {"learning_rate": 1e-3})
     slope, _, _ = slopes(LINEAR.weights[0], LINEAR.biases[0], "cross_entropy")
     moved = network.weights[0] - LINEAR.weights[0]
     # The second order is smaller by about 6 · 10⁻³ times the curvature.
