@@ -1,6 +1,8 @@
+import dataclasses
 import warnings
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from dynascope.errors import DivergenceError, DivergenceWarning, InputError
 from dynascope.flows import descend
 from dynascope.networks import ResNet18, TwoLayer
-from dynascope.tasks import Labelled, Task
+from dynascope.tasks import Labelled, Stream, Task
 
 TASK = Task([[1.0], [1.0]], [[1.0], [1.0]])
 
@@ -98,7 +100,7 @@ def test_epsilon_zero_with_a_constant_channel_is_named():
     assert caught.value.argument == "epsilon"
 
 
-def test_a_batch_that_is_not_finite_is_told():
+def test_a_network_that_is_not_finite_is_told():
     class Broken(eqx.Module):
         w: np.ndarray
 
@@ -107,3 +109,26 @@ def test_a_batch_that_is_not_finite_is_told():
 
     with pytest.raises(DivergenceError, match="left the finite numbers by step 0"):
         descend(Broken(np.array(-1.0)), TASK, steps=2, learning_rate=0.1, record_steps=[0, 2])
+
+
+def broken(key, inputs):
+    return inputs / jnp.zeros(())
+
+
+@dataclasses.dataclass(frozen=True)
+class Late(Stream):
+    """Samples of which some small batches are not finite."""
+
+    def sample(self, key, samples, *, dtype=float):
+        inputs = jax.random.normal(key, (samples, 1), dtype)
+        spoiled = (jax.random.uniform(key) < 0.2) & (samples < 10)
+        return jnp.where(spoiled, jnp.inf, inputs), jnp.zeros_like(inputs)
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "argument"), [(TASK, {"augmentation": broken}, "augmentation"), (Late(), {}, "task")]
+)
+def test_a_batch_that_is_not_finite_is_named(task, options, argument):
+    with pytest.raises(InputError, match=r"inputs of the batch of step \d+ are not finite") as caught:
+        descend(LINE, task, steps=30, learning_rate=0.1, batch_size=2, record_steps=[0, 30], **options)
+    assert caught.value.argument == argument

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dynascope.arguments import require
 from dynascope.errors import DivergenceError, DivergenceWarning
 from dynascope.flows.steps.chunks import Run
 from dynascope.flows.steps.problem import State
@@ -42,7 +43,7 @@ def diverged(run: Run, states: State, curves: dict[str, np.ndarray], done: int) 
         done: Number of steps made.
 
     Raises:
-        InputError: The batch normalisation of a member has no epsilon and met a channel that is constant.
+        InputError: A batch was not finite, or a batch normalisation without epsilon met a channel that is constant.
         DivergenceError: All members diverged.
 
     Warns:
@@ -74,7 +75,7 @@ def _tell(run: Run, states: State, found: Divergence, failed: np.ndarray) -> Non
     first = failed[0]
     step, loss = int(np.ravel(found.step)[first]), float(np.ravel(found.loss)[first])
     if not np.isfinite(loss):
-        _name_constant_channel(run, states, int(first), step)
+        _name_bad_input(run, states, int(first), step)
     if run.settings.clocked:
         time = float(np.ravel(np.asarray(states.clock[0]))[first])
     else:
@@ -91,24 +92,30 @@ def _tell(run: Run, states: State, found: Divergence, failed: np.ndarray) -> Non
     warnings.warn(warning, stacklevel=5)
 
 
-def _name_constant_channel(run: Run, states: State, member: int, step: int) -> None:
-    """Apply the network to the batch at which it diverged once more, outside of compiled code, where layers check."""
-    frame, batches, problem = run.problem.frame, run.settings.batches, run.problem
-    layers = jax.tree.leaves(frame, is_leaf=lambda part: isinstance(part, BatchNormalisation))
-    bare = any(isinstance(layer, BatchNormalisation) and layer.epsilon == 0 for layer in layers)
-    if not bare or problem.data is None:
-        return
-    own, shape = run.members, run.ensemble.shape
+def _name_bad_input(run: Run, states: State, member: int, step: int) -> None:
+    """Look at the batch at which a member left the finite numbers, outside of compiled code, where layers check."""
+    batches, problem, shape = run.settings.batches, run.problem, run.ensemble.shape
 
     def of_member(leaf: Any) -> Any:
         return np.asarray(leaf).reshape(-1, *leaf.shape[len(shape) :])[member] if shape else leaf
 
-    weights, carried = jax.tree.map(of_member, (states.weights, states.carried))
-    number, place = (own.number[member], own.place[member]) if shape else (own.number, own.place)
-    data = jax.tree.map(lambda values: values[place], problem.data) if run.settings.several else problem.data
+    number, place = (run.members.number[member], run.members.place[member]) if shape else (np.int32(0), np.int32(0))
     with run.ensemble.precision():
+        data = jax.tree.map(lambda values: values[place], problem.data) if run.settings.several else problem.data
         key = batches.key(run.seed, number)
         batch, _ = batches.draw(key, jnp.asarray(step), batches.order(key, step), data, run.ensemble.dtype)
-        network = eqx.combine(weights, carried, frame)
-        assert batch is not None
-        getattr(network, "train_step_outputs", network)(jnp.asarray(batch.inputs))
+        if batch is None:
+            return
+        for name, values in (("inputs", batch.inputs), ("targets", batch.targets)):
+            require(
+                bool(jnp.isfinite(values).all()),
+                f"the {name} of the batch of step {step} are not finite",
+                argument="task" if batches.augmentation is None else "augmentation",
+                value=name,
+                remedy="check what draws or changes the samples",
+            )
+        layers = jax.tree.leaves(problem.frame, is_leaf=lambda part: isinstance(part, BatchNormalisation))
+        if any(isinstance(layer, BatchNormalisation) and layer.epsilon == 0 for layer in layers):
+            weights, carried = jax.tree.map(of_member, (states.weights, states.carried))
+            network = eqx.combine(weights, carried, problem.frame)
+            getattr(network, "train_step_outputs", network)(jnp.asarray(batch.inputs))

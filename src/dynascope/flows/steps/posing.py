@@ -17,6 +17,7 @@ from dynascope.flows.steps.losses import Loss, check_targets
 from dynascope.flows.steps.problem import Member, Problem, Settings
 from dynascope.flows.steps.sampling import ALL_SAMPLES, Sampling
 from dynascope.flows.steps.step_statistics import StepStatistic, sampled_steps
+from dynascope.protocols import Learnable
 from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.task import Task
 
@@ -54,6 +55,13 @@ def posed(
         argument="task",
         value=len(tasks),
         remedy="give one task, or a list with one task of samples for each of a list of networks",
+    )
+    require(
+        isinstance(tasks[0], Learnable),
+        f"the task is {type(tasks[0]).__name__}",
+        argument="task",
+        value=type(tasks[0]).__name__,
+        remedy="give a Task, Labelled samples (images.scaled().labelled() of images), a Stream or an Expectation",
     )
     has_samples = isinstance(tasks[0], ALL_SAMPLES)
     known = has_samples or sampling.batches.stream is not None or loss == Loss()

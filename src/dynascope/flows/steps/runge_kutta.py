@@ -61,7 +61,7 @@ def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
     def update(
         updates: Any, state: Any, params: Any = None, *, value_fn: Callable[[Any], Any], **_: Any
     ) -> tuple[Any, RungeKuttaState]:
-        length = learning_rate(state.count) if callable(learning_rate) else learning_rate
+        length: Any = learning_rate(state.count) if callable(learning_rate) else learning_rate
         slope = jax.grad(value_fn)
 
         def ahead(part: float, slopes: Any) -> Any:

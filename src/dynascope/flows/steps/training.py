@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
+from dynascope.arguments import require
 from dynascope.flows.steps.batches import Batch
 from dynascope.flows.steps.evaluation import applied, losses, means
 from dynascope.flows.steps.losses import Loss
@@ -191,6 +192,12 @@ class Training:
         average = self._stream_average()
         if average is not None:
             return jax.grad(lambda weights: average.loss(eqx.combine(weights, carried, self.problem.frame)))(weights)
+        require(
+            self.data is not None or self.settings.batches.stream is None,
+            "a step statistic asks for the full gradient and the task is a stream of samples",
+            argument="step_statistics",
+            remedy="use the gradient of the batch, or a task with samples",
+        )
         return jax.grad(lambda weights: self._loss(weights, carried, self.data)[0])(weights)
 
     def _stream_average(self) -> Any:
