@@ -8,7 +8,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-import optax
 
 from dynascope.arguments import require
 from dynascope.flows.steps.chunks import Run
@@ -19,7 +18,7 @@ from dynascope.flows.steps.training import EVALUATED
 from dynascope.record import DIMENSIONS
 from dynascope.tasks.stream import Stream
 
-__all__ = ["Probed", "observed", "tells_rate"]
+__all__ = ["Probed", "observed"]
 
 _OWN = ("epoch", "time", "loss", "accuracy", "test_loss", "test_accuracy")
 
@@ -180,8 +179,3 @@ def _loss_over(run: Run) -> str:
     if stream.has_expectation and run.settings.loss == Loss():
         return "the whole distribution"
     return f"{EVALUATED} fresh samples at each recorded step"
-
-
-def tells_rate(states: Any) -> bool:
-    """Whether the state of the optimiser tells the learning rate."""
-    return bool(optax.tree_utils.tree_get_all_with_path(states.optimizer, "learning_rate"))
