@@ -85,5 +85,5 @@ def test_a_network_that_diverges_is_told_even_if_the_others_do_not():
     with pytest.raises(DivergenceError, match=r"diverged by step|finite numbers"):
         train(NETWORKS, TASKS, [0, 1, 2000], Recipe("squared", 1e20, 0.0))
     beyond = [NETWORKS[0], jax.tree.map(lambda leaf: 1e18 * leaf, NETWORKS[1])]
-    with pytest.raises(DivergenceError, match="a network diverged by step 1"):
+    with pytest.raises(DivergenceError, match=r"a network diverged by step 1"):
         train(beyond, TASKS, [0, 1, 2], Recipe("squared", 1e-3, 0.0))

@@ -57,6 +57,13 @@ def losses(loss: Loss, outputs: Any, batch: Batch) -> Array:
             remedy=f"pass a function of a batch of shape {inputs.shape} with outputs of shape "
             f"{targets.shape if numbers else (*targets.shape, 'classes')}",
         )
+        require(
+            loss.kind != "cross_entropy" or outputs.shape[-1] > 1,
+            "the loss is cross_entropy and the network has one output, whose softmax is one",
+            argument="network",
+            value=outputs.shape,
+            remedy="give it one output for each class, or choose the logistic loss",
+        )
     values = loss.each(outputs, targets)
     require(
         values.shape == inputs.shape[:1],
