@@ -47,7 +47,7 @@ def test_with_fewer_samples_than_inputs_the_path_ends_at_the_interpolator_of_sma
     study = DiagonalStaircase(samples=5, inputs=9, relevant=3, correlation=0.2, seed=seed)
     predicted = study.predict()
     found = predicted["coefficient"][-1].to_numpy()
-    task = study._task
+    task = study._setup.task
     # min Σ (b⁺ + b⁻) such that x (b⁺ − b⁻) = y, as a linear program.
     program = scipy.optimize.linprog(
         np.ones(18), A_eq=np.hstack([task.inputs, -task.inputs]), b_eq=task.targets[:, 0], bounds=(0, None)

@@ -2,182 +2,124 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from dynascope.studies.study import Reference, Study, curve_tolerance
+import equinox as eqx
+import numpy as np
+import xarray as xr
 
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray as xr
-
-    from dynascope.tasks import Task
+from dynascope.flows import gradient_flow
+from dynascope.networks import TwoLayer
+from dynascope.networks.balanced_linear import balanced_linear
+from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies.fields import count, positive, seed
+from dynascope.studies.linear_networks.balanced_start import BALANCED, random_map, whitened_task
+from dynascope.studies.study import Reference
+from dynascope.tasks import Task
+from dynascope.theory.balanced import gram
 
 __all__ = ["LambdaBalanced"]
 
 
-@dataclasses.dataclass(frozen=True)
-class LambdaBalanced(Study):
+class LambdaBalanced(CurvesStudy):
     """Loss, kernel and representations of two-layer linear networks of several balances, from small to learned.
 
     W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, for whitened inputs and a random target map. Near λ = 0 the kernel turns and grows; for large
     |λ| it stays. The representations of inputs, v_iᵀ W₁W₁ᵀ v_i, and of outputs, u_iᵀ W₂ᵀW₂ u_i, are taken along the
     singular vectors of the map; with a hidden layer narrower than its rank only the strongest modes are learned.
-
-    Attributes:
-        inputs: Number of inputs.
-        width: Number of hidden neurons, at most that of inputs and outputs.
-        outputs: Number of outputs.
-        strongest: Largest singular value of the target map.
-        weakest: Smallest one; the others are equally spaced between them.
-        largest_balance: Largest λ; the smallest is its negative.
-        balances: Number of equally spaced λ.
-        initial_size: Size of the smaller layer at the start.
-        first_rate: Learning rate of the first layer.
-        second_rate: Learning rate of the second layer.
-        times: Number of times at which both are recorded.
-        seed: Seed of the task and of the initial weights.
     """
 
-    inputs: int = 5
-    width: int = 2
-    outputs: int = 3
-    strongest: float = 2.0
-    weakest: float = 0.8
-    largest_balance: float = 5.0
-    balances: int = 5
-    initial_size: float = 0.3
-    first_rate: float = 1.0
-    second_rate: float = 1.0
-    times: int = 200
-    seed: int = 0
+    inputs: int = count(5, "Number of inputs.")
+    width: int = count(2, "Number of hidden neurons, at most that of inputs and outputs.")
+    outputs: int = count(3, "Number of outputs.")
+    strongest: float = positive(2.0, "Largest singular value of the target map.")
+    weakest: float = positive(
+        0.8, "Smallest singular value; the others are equally spaced between them.", most="strongest"
+    )
+    largest_balance: float = positive(5.0, "Largest λ; the smallest is its negative.")
+    balances: int = count(5, "Number of equally spaced λ.", least=2)
+    initial_size: float = positive(0.3, "Size of the smaller layer at the start.")
+    first_rate: float = positive(1.0, "Learning rate of the first layer.")
+    second_rate: float = positive(1.0, "Learning rate of the second layer.")
+    times: int = count(200, "Number of times at which both are recorded.", least=2)
+    seed: int = seed("Seed of the task and of the initial weights.")
 
     name: ClassVar[str] = "lambda-balanced"
     reference: ClassVar[Reference] = Reference(
-        paper="C. C. J. Dominé, N. Anguita, A. M. Proca, L. Braun, D. Kunin, P. A. M. Mediano, A. M. Saxe, From Lazy "
-        "to Rich: Exact Learning Dynamics in Deep Linear Networks",
+        paper=BALANCED,
         arxiv="2409.14623",
         claim="Function, representations and kernel of a two-layer linear network follow exactly from its start and "
         "the balance of its layers, which moves it from lazy to rich.",
     )
+    theory: ClassVar[str] = "balanced two-layer linear networks"
+    axes: ClassVar = ("balance", "time")
     minutes: ClassVar[float] = 0.2
-    tolerance: ClassVar = curve_tolerance(
-        **dict.fromkeys(
-            ("loss", "kernel_distance", "kernel_change", "input_representation", "output_representation"),
-            (1e-6, "the theory is exact, and the solver keeps each step within 1e-10"),
-        )
+    tolerance: ClassVar = exact(
+        "loss", "kernel_distance", "kernel_change", "input_representation", "output_representation"
     )
     tiny: ClassVar = {"inputs": 3, "outputs": 2, "balances": 2, "times": 30}
 
-    def observe(self) -> xr.Dataset:
+    def trained(self) -> xr.Dataset:
         """Train by gradient flow on the weights."""
-        from dynascope.flows import gradient_flow
-
-        task = self._task
         run = gradient_flow(
             self._networks,
-            task,
+            self._task,
             duration=self._times[-1],
             save=self._times,
             learning_rate={"first": self.first_rate, "second": self.second_rate},
-            statistics={"input_gram": (_input_gram, ("weight",)), "output_gram": (_output_gram, ("neuron",))},
+            statistics={"inner": (_input_gram, ("weight",)), "outer": (_output_gram, ("neuron",))},
             relative_tolerance=1e-10,
         )
-        inner = run["input_gram"].to_numpy().reshape(self.balances, self.times, self.inputs, self.inputs)
-        outer = run["output_gram"].to_numpy().reshape(self.balances, self.times, self.outputs, self.outputs)
-        run = run.drop_vars(["input_gram", "output_gram", "weight", "neuron"])
-        run = run.rename(seed="balance").assign_coords(balance=self._balances)
-        variables, coordinates = self._measured(inner, outer)
-        return run.assign(variables).assign_coords(coordinates)
+        shape = (self.balances, self.times)
+        inner = run["inner"].to_numpy().reshape(*shape, self.inputs, self.inputs)
+        outer = run["outer"].to_numpy().reshape(*shape, self.outputs, self.outputs)
+        return self.run_record(run, self._measured(inner, outer), members="balance", without=["inner", "outer"])
 
-    def predict(self) -> xr.Dataset:
+    def exact(self) -> Mapping[str, Any]:
         """The exact solution, from the initial weights."""
-        import jax
-        import numpy as np
-
-        from dynascope.record import make_record
-        from dynascope.theory.balanced import gram
-
-        target = self._task.cross_moment.T
         first, second = (np.stack([getattr(each, name) for each in self._networks]) for name in ("first", "second"))
-        with jax.enable_x64(True):
-            solution = gram(
-                first, second, target, self._times, first_rate=self.first_rate, second_rate=self.second_rate
-            )
-            found = jax.device_get(solution)
-        variables, coordinates = self._measured(found.first, found.second)
-        variables["loss"] = (("balance", "time"), np.sum((found.product - target) ** 2, axis=(-2, -1)) / 2)
-        return make_record(
-            variables,
-            {"time": self._times, "balance": self._balances, **coordinates},
-            attributes={
-                "theory": "balanced two-layer linear networks",
-                "network": "linear",
-                "reference": self.reference.paper,
-                "scale": 1.0,
-                **self._task.attributes(),
-            },
-        )
-
-    def _measured(self, inner: np.ndarray, outer: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What both sides are compared in, from W₁W₁ᵀ and W₂ᵀW₂ over balances and times."""
-        import numpy as np
-
-        left, strengths, right = np.linalg.svd(self._task.cross_moment.T, full_matrices=False)
-        angle, size = _kernel_movement(self.second_rate * inner, self.first_rate * outer)
-        along = ("balance", "time")
-        variables = {
-            "kernel_distance": (along, angle),
-            "kernel_change": (along, size),
-            "input_representation": ((*along, "mode"), np.einsum("im,btij,jm->btm", left, inner, left)),
-            "output_representation": ((*along, "mode"), np.einsum("mi,btij,mj->btm", right, outer, right)),
+        target = self._task.cross_moment.T
+        found = gram(first, second, target, self._times, first_rate=self.first_rate, second_rate=self.second_rate)
+        missed = np.asarray(found.product) - target
+        return {
+            **self._measured(np.asarray(found.first), np.asarray(found.second)),
+            "loss": np.sum(missed**2, axis=(-2, -1)) / 2,
         }
-        return variables, {"mode": np.arange(1, len(strengths) + 1)}
+
+    def labels(self) -> Mapping[str, Any]:
+        """Times and λ."""
+        return {"time": self._times, "balance": self._balances}
+
+    def about(self) -> Mapping[str, Any]:
+        """The task."""
+        return {"network": "linear", "scale": 1.0, **self._task.attributes()}
+
+    def _measured(self, inner: np.ndarray, outer: np.ndarray) -> dict[str, Any]:
+        """What both sides are compared in, from W₁W₁ᵀ and W₂ᵀW₂ over balances and times."""
+        left, _, right = np.linalg.svd(self._task.cross_moment.T, full_matrices=False)
+        angle, size = _kernel_movement(self.second_rate * inner, self.first_rate * outer)
+        by_mode = (*self.axes, "mode")
+        return {
+            "kernel_distance": angle,
+            "kernel_change": size,
+            "input_representation": (by_mode, np.einsum("im,btij,jm->btm", left, inner, left)),
+            "output_representation": (by_mode, np.einsum("mi,btij,mj->btm", right, outer, right)),
+        }
 
     @functools.cached_property
     def _task(self) -> Task:
-        import numpy as np
-
-        from dynascope.arguments import require, require_positive
-        from dynascope.studies.linear_networks.continual_learning import random_map, whitened_task
-
-        require_positive(inputs=self.inputs, outputs=self.outputs, weakest=self.weakest)
-        require(
-            self.weakest <= self.strongest < np.inf,
-            f"weakest is {self.weakest} and strongest {self.strongest}",
-            argument="weakest",
-            value=self.weakest,
-            remedy="choose a positive number up to the strongest",
-        )
         strengths = np.linspace(self.strongest, self.weakest, min(self.inputs, self.outputs))
         target = random_map(np.random.default_rng(self.seed), self.inputs, self.outputs, strengths)
         return whitened_task(target, "a random map")
 
-    @functools.cached_property
+    @property
     def _balances(self) -> np.ndarray:
-        import numpy as np
-
-        from dynascope.arguments import require, require_positive
-
-        require_positive(largest_balance=self.largest_balance)
-        require(
-            self.balances >= 2,
-            f"balances is {self.balances}",
-            argument="balances",
-            value=self.balances,
-            remedy="choose two or more",
-        )
         return np.linspace(-self.largest_balance, self.largest_balance, self.balances)
 
     @functools.cached_property
-    def _networks(self) -> list[Any]:
-        import equinox as eqx
-
-        from dynascope.arguments import require_positive
-        from dynascope.networks.balanced_linear import balanced_linear
-
-        require_positive(first_rate=self.first_rate, second_rate=self.second_rate)
+    def _networks(self) -> list[TwoLayer]:
         ratio = (self.first_rate / self.second_rate) ** 0.25
         networks = []
         for balance in self._balances:
@@ -189,24 +131,15 @@ class LambdaBalanced(Study):
             networks.append(eqx.tree_at(lambda each: (each.first, each.second), drawn, layers))
         return networks
 
-    @functools.cached_property
+    @property
     def _times(self) -> np.ndarray:
         """Until modes of the weakest strength would have been learned from the start in balance."""
-        import numpy as np
-
-        from dynascope.arguments import require
-
-        require(
-            self.times >= 2, f"times is {self.times}", argument="times", value=self.times, remedy="choose two or more"
-        )
         rate = self.weakest * (self.first_rate * self.second_rate) ** 0.5
         return np.linspace(0.0, 4.0 / rate, self.times)
 
 
 def _kernel_movement(inner: np.ndarray, outer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Half the squared distance of unit kernels, and ‖K(t) − K(0)‖/‖K(0)‖, of K = I ⊗ A + B ⊗ I on whitened inputs."""
-    import numpy as np
-
     inputs, outputs = inner.shape[-1], outer.shape[-1]
 
     def size(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -218,9 +151,9 @@ def _kernel_movement(inner: np.ndarray, outer: np.ndarray) -> tuple[np.ndarray, 
     return size(*units) ** 2 / 2, size(inner - inner[:, :1], outer - outer[:, :1]) / start
 
 
-def _input_gram(network: Any) -> Any:
+def _input_gram(network: TwoLayer) -> Any:
     return (network.first @ network.first.T).ravel()
 
 
-def _output_gram(network: Any) -> Any:
+def _output_gram(network: TwoLayer) -> Any:
     return (network.second.T @ network.second).ravel()

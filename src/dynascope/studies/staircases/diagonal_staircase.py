@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from dynascope.record.clock import other_scale
-from dynascope.studies.study import Reference, Study
+import numpy as np
 
-if TYPE_CHECKING:
-    import xarray as xr
+from dynascope.studies.fields import count, number, positive, seed
+from dynascope.studies.staircase_study import Setup, StaircaseStudy
+from dynascope.studies.study import Reference
+from dynascope.tasks import regression
 
 __all__ = ["DiagonalStaircase"]
 
 
-@dataclasses.dataclass(frozen=True)
-class DiagonalStaircase(Study):
-    """Levels, times and slopes of the loss staircase of a diagonal linear network on Gaussian data.
+class DiagonalStaircase(StaircaseStudy):
+    """Levels, times and slopes of the loss staircase of a diagonal linear network on Gaussian data."""
 
-    Attributes:
-        samples: Number of samples; fewer than inputs leaves many interpolators to choose from.
-        inputs: Number of inputs.
-        relevant: How many inputs the target depends on.
-        correlation: Correlation of neighbouring inputs, ρ^|i−j|.
-        noise: Standard deviation of the noise on the targets.
-        scale: Initial value of u; the slopes are measured between it and 1e-4 of it.
-        seed: Seed of the data.
-    """
-
-    samples: int = 100
-    inputs: int = 10
-    relevant: int = 4
-    correlation: float = 0.3
-    noise: float = 0.1
-    scale: float = 1e-8
-    seed: int = 0
+    samples: int = count(100, "Number of samples; fewer than inputs leaves many interpolators to choose from.", least=2)
+    inputs: int = count(10, "Number of inputs.")
+    relevant: int = count(4, "How many inputs the target depends on.", most="inputs")
+    correlation: float = number(0.3, "Correlation of neighbouring inputs, ρ^|i−j|.", above=-1.0, below=1.0)
+    noise: float = number(0.1, "Standard deviation of the noise on the targets.", least=0.0)
+    scale: float = positive(1e-8, "Initial value of u; the slopes are measured between it and 1e-4 of it.", below=1.0)
+    seed: int = seed("Seed of the data.")
 
     name: ClassVar[str] = "diagonal-staircase"
     reference: ClassVar[Reference] = Reference(
@@ -47,57 +35,18 @@ class DiagonalStaircase(Study):
     minutes: ClassVar[float] = 0.2
     tiny: ClassVar = {"samples": 20, "inputs": 3, "relevant": 2, "correlation": 0.0, "noise": 0.0, "scale": 1e-12}
 
-    @functools.cached_property
-    def _task(self):
-        import numpy as np
-
-        from dynascope.arguments import require, require_seed
-        from dynascope.tasks import regression
-
-        require(
-            0 < self.relevant <= self.inputs,
-            f"relevant is {self.relevant} of {self.inputs} inputs",
-            argument="relevant",
-            value=self.relevant,
-            remedy="choose a number from 1 to inputs",
-        )
+    def setup(self) -> Setup:
+        """Correlated inputs, and a target that depends on some of them, each half as much as the one before."""
         distance = np.abs(np.subtract.outer(np.arange(self.inputs), np.arange(self.inputs)))
-        covariance = np.where(distance == 0, 1.0, self.correlation**distance)
-        require_seed(self.seed)
         draw = np.random.default_rng(self.seed)
         target_map = np.zeros((self.inputs, 1))
         strengths = draw.choice([-1.0, 1.0], self.relevant) * 2.0 ** -np.arange(self.relevant)
         target_map[draw.permutation(self.inputs)[: self.relevant], 0] = strengths
-        return regression(
+        task = regression(
             samples=self.samples,
-            input_covariance=covariance,
+            input_covariance=np.where(distance == 0, 1.0, self.correlation**distance),
             target_map=target_map,
             noise=self.noise,
             seed=self.seed,
         )
-
-    def _observe(self, scale: float) -> xr.Dataset:
-        from dynascope.observation import observe
-
-        return observe(self._task, "diagonal", scale=scale)
-
-    def observe(self) -> xr.Dataset:
-        """Train at the given scale."""
-        return self._observe(self.scale)
-
-    def predict(self) -> xr.Dataset:
-        """The path of successive saddles."""
-        from dynascope.prediction import predict
-
-        return predict(self._task, "diagonal", scale=self.scale)
-
-    @functools.cached_property
-    def _at_other_scale(self) -> xr.Dataset:
-        """Trained once, however often it is compared."""
-        return self._observe(other_scale(self.scale))
-
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
-        """Levels and times at one scale, slopes between two."""
-        from dynascope.comparison import compare
-
-        return compare(observed, predicted, at_other_scale=self._at_other_scale, attributes=self.attributes())
+        return Setup(task, "diagonal")

@@ -1,0 +1,73 @@
+"""A study that compares staircases: plateaus and jumps of the loss of a network that starts small."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import xarray as xr
+
+from dynascope.comparison import compare
+from dynascope.networks.kinds import NetworkKind
+from dynascope.observation import observe
+from dynascope.prediction import predict
+from dynascope.protocols import Learnable, Network
+from dynascope.record.clock import other_scale
+from dynascope.studies.stated import StatedStudy
+
+__all__ = ["Setup", "StaircaseStudy"]
+
+
+class Setup(NamedTuple):
+    """What is trained, and what is predicted for.
+
+    Attributes:
+        task: What is learned.
+        network: A module at unit scale, or the name of a kind.
+        options: Of `observe`, besides.
+    """
+
+    task: Learnable
+    network: Network | NetworkKind
+    options: Mapping[str, Any] = MappingProxyType({})
+
+
+class StaircaseStudy(StatedStudy):
+    """A study whose claim is a staircase: levels and times at one scale, and slopes of the times between two.
+
+    It states its `setup`; a field `scale` is that of the initial weights. Prediction and observation are those that a
+    user gets for data of their own.
+    """
+
+    if TYPE_CHECKING:
+        scale: float
+
+    def setup(self) -> Setup:
+        """The task and the network."""
+        raise NotImplementedError
+
+    def observe(self) -> xr.Dataset:
+        """Train at the given scale."""
+        return self._observed(self.scale)
+
+    def predict(self) -> xr.Dataset:
+        """The staircase that theory expects."""
+        return predict(self._setup.task, self._setup.network, scale=self.scale)
+
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+        """Levels and times at one scale, slopes between two."""
+        return compare(observed, predicted, at_other_scale=self._at_other_scale, attributes=self.attributes())
+
+    @functools.cached_property
+    def _setup(self) -> Setup:
+        return self.setup()
+
+    @functools.cached_property
+    def _at_other_scale(self) -> xr.Dataset:
+        """Trained once, however often it is compared."""
+        return self._observed(other_scale(self.scale))
+
+    def _observed(self, scale: float) -> xr.Dataset:
+        return observe(self._setup.task, self._setup.network, scale=scale, **self._setup.options)

@@ -1,0 +1,113 @@
+"""A study that states only its science: its fields check themselves, and its records are written for it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, dataclass_transform
+
+import jax
+import numpy as np
+import xarray as xr
+
+from dynascope.record import DIMENSIONS, make_record
+from dynascope.studies import fields
+from dynascope.studies.study import Study
+
+__all__ = ["StatedStudy", "Values"]
+
+Values = Mapping[str, Any]  # name → values along the axes of the study, or (names of the axes, values)
+_FIRST = {"mode": 1, "layer": 1, "jump": 1}  # what is counted from one
+
+
+@dataclass_transform(
+    frozen_default=True,
+    field_specifiers=(
+        *(fields.count, fields.positive, fields.number, fields.fraction, fields.numbers, fields.choice),
+        *(fields.choices, fields.flag, fields.text, fields.seed, dataclasses.field),
+    ),
+)
+class StatedStudy(Study):
+    """What `CurvesStudy`, `StaircaseStudy` and `ClaimsStudy` share.
+
+    A subclass is a frozen dataclass without saying so. Its fields come from `studies.fields`, and are checked when it
+    is made.
+
+    Attributes:
+        theory: What the record of the prediction calls the theory.
+        axes: Names of the axes of a variable that does not name its own.
+    """
+
+    theory: ClassVar[str] = ""
+    axes: ClassVar[tuple[str, ...]] = ("time",)
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        dataclasses.dataclass(frozen=True)(cls)
+        cls.__doc__ = fields.described(cls)
+
+    def __post_init__(self):
+        fields.check_fields(self)
+        self.check()
+
+    def check(self) -> None:
+        """Check what concerns several fields.
+
+        Raises:
+            InputError: They do not fit together.
+        """
+
+    def labels(self) -> Mapping[str, Any]:
+        """Labels along axes by name; an axis without any is numbered."""
+        return {}
+
+    def about(self) -> Mapping[str, Any]:
+        """What both records say of the task and the network."""
+        return {}
+
+    def record(self, values: Values, **attributes: Any) -> xr.Dataset:
+        """The record of these values.
+
+        Args:
+            values: For each variable its values along `axes`, or the pair of the names of its axes and its values.
+            **attributes: What the record says besides what it is about.
+
+        Raises:
+            InputError: Values that do not fit their axes or the labels.
+        """
+        variables, coordinates = {}, {}
+        labels = dict(self.labels())
+        for name, given in jax.device_get(dict(values)).items():
+            named = isinstance(given, tuple) and len(given) == 2 and _names_axes(given[0])
+            axes, array = (given[0], np.asarray(given[1])) if named else (self.axes, np.asarray(given))
+            axes = (axes,) if isinstance(axes, str) else tuple(axes)
+            variables[name] = (axes, array)
+            for axis, length in zip(axes, array.shape, strict=False):
+                numbers = np.arange(length) + _FIRST.get(axis, 0)
+                coordinates.setdefault(axis, np.asarray(labels.get(axis, numbers)))
+        return make_record(variables, coordinates, attributes={**self.about(), **attributes})
+
+    def run_record(
+        self, run: xr.Dataset, values: Values, *, members: str | None = None, without: Sequence[str] = ()
+    ) -> xr.Dataset:
+        """The record of a run with further values.
+
+        Args:
+            run: What a flow returns.
+            values: As `record` takes them.
+            members: What the networks differ in, the axis that the flow calls `seed`.
+            without: Statistics that `values` were made of, and that are left out.
+
+        Raises:
+            InputError: Values that do not fit their axes or the labels.
+        """
+        run = run.drop_vars(without)
+        run = run.drop_vars([name for name in run.coords if name not in run.dims])
+        if members is not None:
+            run = run.rename(seed=members).assign_coords({members: np.asarray(self.labels()[members])})
+        return run.assign(self.record(values).drop_attrs())
+
+
+def _names_axes(names: Any) -> bool:
+    each = (names,) if isinstance(names, str) else names
+    return isinstance(each, tuple | list) and all(isinstance(name, str) and name in DIMENSIONS for name in each)

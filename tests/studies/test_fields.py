@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynascope.errors import InputError
+from dynascope.studies import fields
+from dynascope.studies.stated import StatedStudy
+
+
+class Sample(StatedStudy):
+    """A study that computes nothing."""
+
+    samples: int = fields.count(10, "Number of samples.", least=2)
+    chosen: int = fields.count(3, "How many are chosen.", most="samples")
+    strongest: float = fields.positive(2.0, "The strongest.")
+    weakest: float = fields.positive(1.0, "The weakest.", most="strongest")
+    share: float = fields.fraction(0.5, "A share.", open_above=True)
+    target: float = fields.number(-1.0, "Any number but zero.", nonzero=True)
+    rate: float | None = fields.number(None, "A rate, or None for the usual one.", above=0.0)
+    factors: list[float] = fields.numbers([0.1, 1.0], "Factors.", above=0.0)
+    widths: list[int] = fields.numbers([2, 4], "Widths.", whole=True, increasing=True, fewest=2)
+    kind: str = fields.choice("one", "Which kind.", ("one", "two"))
+    runs: list[str] = fields.choices(["one"], "Which runs.", ("one", "two"))
+    loud: bool = fields.flag(False, "Whether to be loud.")
+    data: str = fields.text("digits", "Where the data are.")
+    seed: int = fields.seed("Seed.")
+
+
+def test_a_study_is_a_frozen_dataclass_whose_docstring_names_its_fields():
+    study = Sample()
+    assert (study.samples, study.factors, study.rate) == (10, [0.1, 1.0], None)
+    with pytest.raises(AttributeError):
+        study.samples = 3
+    assert "    Attributes:\n        samples: Number of samples.\n" in Sample.__doc__
+
+
+def test_lists_are_not_shared_between_studies():
+    assert Sample().factors is not Sample().factors
+
+
+@given(
+    samples=st.integers(2, 100),
+    share=st.floats(0, 1, exclude_max=True),
+    target=st.floats(1e-3, 1e3),
+    seed=st.integers(0),
+)
+def test_what_is_inside_the_bounds_is_taken(samples, share, target, seed):
+    study = Sample(samples=samples, chosen=min(2, samples), share=share, target=-target, seed=seed)
+    assert (study.samples, study.share, study.target, study.seed) == (samples, share, -target, seed)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize(
+    ("field", "value", "remedy"),
+    [
+        ("samples", 1, "at least 2"),
+        ("samples", 2.5, "integer"),
+        ("chosen", 11, "10"),
+        ("chosen", 0, "from 1 to 10"),
+        ("strongest", np.nan, "finite number above 0"),
+        ("strongest", np.inf, "finite"),
+        ("weakest", 3.0, r"of at most strongest \(2\)"),
+        ("weakest", "much", "finite number"),
+        ("share", 1.0, "below 1"),
+        ("share", -0.1, "of at least 0"),
+        ("target", 0.0, "other than zero"),
+        ("rate", -1.0, "above 0"),
+        ("factors", [], "one or more different numbers"),
+        ("factors", [1.0, 1.0], "different"),
+        ("factors", [1.0, -1.0], "above 0"),
+        ("factors", 1.0, "one or more"),
+        ("widths", [2], "2 or more"),
+        ("widths", [4, 2], "sort"),
+        ("widths", [2, 4.5], "integer"),
+        ("kind", "three", "'one' or 'two'"),
+        ("runs", ["three"], "one, two"),
+        ("runs", [], "one or more"),
+        ("loud", "yes", "True"),
+        ("seed", -1, "0"),
+    ],
+)
+def test_what_is_outside_is_refused_when_the_study_is_made(field, value, remedy):
+    with pytest.raises(InputError, match=remedy) as caught:
+        Sample(**{field: value})
+    assert caught.value.argument == field
