@@ -70,8 +70,8 @@ def again(run) -> Study:
 def predicted_again(again) -> xr.Dataset:
     """What it predicts where nothing can be trained."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("dynascope", "dynascope.observation"):
-            patch.setattr(f"{module}.observe", lambda *_, **__: pytest.fail("it was trained"))
+        for module in ("continuous", "steps.descend"):
+            patch.setattr(f"dynascope.flows.{module}.gather", lambda *_, **__: pytest.fail("it was trained"))
         return again.predict()
 
 

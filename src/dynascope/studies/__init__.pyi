@@ -1,3 +1,7 @@
+from .curves_study import CurvesStudy as CurvesStudy
+from .staircase_study import Setup as Setup
+from .staircase_study import StaircaseStudy as StaircaseStudy
+from .stated import StatedStudy as StatedStudy
 from .study import Reference as Reference
 from .study import Study as Study
 from .study import curve_tolerance as curve_tolerance

@@ -102,7 +102,8 @@ class StatedStudy(Study):
             InputError: Values that do not fit their axes or the labels.
         """
         run = run.drop_vars(without)
-        run = run.drop_vars([name for name in run.coords if name not in run.dims])
+        kept = {axis for variable in run.data_vars.values() for axis in variable.dims}
+        run = run.drop_vars([name for name in run.coords if name not in kept])
         if members is not None:
             run = run.rename(seed=members).assign_coords({members: np.asarray(self.labels()[members])})
         return run.assign(self.record(values).drop_attrs())

@@ -1,0 +1,111 @@
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.flows import descend
+from dynascope.networks import DeepLinear
+from dynascope.studies import CurvesStudy, Reference, curve_tolerance
+from dynascope.studies.fields import count, positive
+from dynascope.studies.stated import StatedStudy
+from dynascope.tasks import Task
+
+REFERENCE = Reference(paper="A. Author, Decay", arxiv="1234.56789", claim="It decays.")
+TASK = Task(np.eye(2), np.ones((2, 1)))
+
+
+class Decays(CurvesStudy):
+    """Losses that fall at several rates."""
+
+    rates: int = count(2, "Number of rates.")
+    fastest: float = positive(2.0, "The largest rate.")
+    off: float = positive(1.0, "Factor on what theory says of the rates.")
+
+    name: ClassVar[str] = "decays"
+    reference: ClassVar[Reference] = REFERENCE
+    theory: ClassVar[str] = "exponentials"
+    axes: ClassVar = ("mode", "time")
+    minutes: ClassVar[float] = 0.1
+    tolerance: ClassVar = curve_tolerance(loss=(1e-6, "both are exponentials"))
+
+    def check(self):
+        if self.rates > 10 * self.fastest:
+            raise InputError("too many", argument="rates", value=self.rates, remedy="choose fewer")
+
+    def trained(self):
+        return {"loss": self.curves(1.0), "final": ("mode", self.curves(1.0)[:, -1])}
+
+    def exact(self):
+        return {"loss": self.curves(self.off)}
+
+    def curves(self, factor):
+        rates = factor * self.fastest / jnp.arange(1, self.rates + 1)
+        # Of double precision only within the base.
+        return jnp.exp(-rates[:, None] * jnp.linspace(0.0, 1.0, 5))
+
+    def labels(self):
+        return {"time": np.linspace(0, 1, 5)}
+
+    def about(self):
+        return {"task": "nothing", "network": "none"}
+
+
+def test_records_are_written_from_values_in_double_precision():
+    tree = Decays().run()
+    observed, predicted = tree["observed"].to_dataset(), tree["predicted"].to_dataset()
+    assert tree.attrs["verdict"] == "agree"
+    assert observed["loss"].dims == ("mode", "time")
+    assert observed["loss"].dtype == np.float64
+    assert observed["final"].dims == ("mode",)
+    # Modes are counted from one.
+    assert observed["mode"].to_numpy().tolist() == [1, 2]
+    assert predicted.attrs["theory"] == "exponentials"
+    assert predicted.attrs["reference"] == REFERENCE.paper
+    assert observed.attrs["task"] == predicted.attrs["task"] == "nothing"
+
+
+def test_the_verdict_turns_where_theory_is_wrong():
+    assert Decays(off=1.1).run().attrs["verdict"] == "disagree"
+
+
+def test_what_concerns_several_fields_is_checked_when_the_study_is_made():
+    with pytest.raises(InputError, match="choose fewer"):
+        Decays(rates=30)
+
+
+def test_values_that_do_not_fit_their_axes_are_refused():
+    with pytest.raises(InputError):
+        Decays().record({"loss": np.ones(5)})
+    with pytest.raises(InputError):
+        Decays().record({"loss": np.ones((2, 4))})
+
+
+class Several(StatedStudy):
+    """Networks of several widths."""
+
+    name: ClassVar[str] = "several"
+    reference: ClassVar[Reference] = REFERENCE
+
+    def labels(self):
+        return {"balance": [-1.0, 1.0]}
+
+
+@pytest.mark.slow
+def test_the_record_of_a_run_keeps_what_the_flow_says_and_names_its_members():
+    study, networks = Several(), [DeepLinear((2, 1), seed=seed) for seed in range(2)]
+    run = descend(
+        networks,
+        TASK,
+        steps=3,
+        learning_rate=0.1,
+        record_steps=[0, 3],
+        statistics={"weights": (lambda network: network.weights[0][:, 0], ["feature"])},
+    )
+    size = (("balance", "step"), np.sum(run["weights"].to_numpy() ** 2, axis=-1))
+    found = study.run_record(run, {"size": size}, members="balance", without=["weights"])
+    assert found["loss"].dims == found["size"].dims == ("balance", "step")
+    assert found["balance"].to_numpy().tolist() == [-1.0, 1.0]
+    assert "feature" not in found.coords
+    assert found.attrs["flow"] == "descent"
