@@ -9,6 +9,8 @@ from typing import Any
 import jax
 from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 
+from dynascope.compilation.chains import rolled
+
 __all__ = ["without_callbacks"]
 
 
@@ -20,6 +22,8 @@ def without_callbacks(function: Callable[..., Any]) -> Callable[..., Any]:
     out, so that what is checked has to be known to hold, and what a solver finds wrong comes back as the code in its
     result. All else is computed as before, to the last bit. (The derivative with respect to what is checked has the
     right value, but checks again.)
+
+    What diffrax calls a hundred times, to go back from the last time by as many roundings, is called in a loop.
 
     Args:
         function: Traceable function of arrays, and of trees of them, whose result is such a tree.
@@ -43,7 +47,7 @@ def without_callbacks(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def checked_before(*arguments: Any) -> Any:
         program, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)
-        results = jaxpr_as_fun(_quiet(program))(*jax.tree.leaves(arguments))
+        results = jaxpr_as_fun(rolled(_quiet(program)))(*jax.tree.leaves(arguments))
         return jax.tree.unflatten(jax.tree.structure(shape), results)
 
     return checked_before
