@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from dynascope.compilation import without_callbacks
 from dynascope.flows.solvers.stabilised import RungeKuttaLegendre
 from dynascope.protocols import Average, SumOfNeurons
 
@@ -101,19 +102,25 @@ def settle(
     def run(
         begin: Array, start: Array, end: Array, solver: Any, tolerance: float, steps: int
     ) -> tuple[Array, Array, Array]:
-        solution = diffrax.diffeqsolve(
-            diffrax.ODETerm(velocity),
-            solver,
-            begin,
-            end,
-            None,
-            start,
-            stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance * jnp.sqrt(jnp.mean(start**2))),
-            event=diffrax.Event(stops),
-            adjoint=diffrax.ForwardMode(),
-            max_steps=steps,
-            throw=False,
-        )
+        @without_callbacks
+        def solve(begin: Array, start: Array, end: Array) -> diffrax.Solution:
+            return diffrax.diffeqsolve(
+                diffrax.ODETerm(velocity),
+                solver,
+                begin,
+                end,
+                None,
+                start,
+                stepsize_controller=diffrax.PIDController(
+                    rtol=tolerance, atol=tolerance * jnp.sqrt(jnp.mean(start**2))
+                ),
+                event=diffrax.Event(stops),
+                adjoint=diffrax.ForwardMode(),
+                max_steps=steps,
+                throw=False,
+            )
+
+        solution = solve(begin, start, end)
         assert solution.ts is not None
         assert solution.ys is not None
         time = solution.ts[-1]

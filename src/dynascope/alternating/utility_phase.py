@@ -137,10 +137,9 @@ def grow(
         The neurons when the first reaches the threshold or none can; and `elapsed` time, `reached` (whether one did),
         `log_sizes` at the end, `growth` (their rate, in the clock of the largest), `steps`.
     """
-    best = jnp.maximum(
-        jnp.max(steepest(residual, start, waiting), initial=0.0),
-        jnp.max(steepest(residual, dormant.directions, waiting), initial=0.0),
-    )
+    # One program for both.
+    largest = jax.lax.map(lambda rows: steepest(residual, rows, waiting), jnp.stack([start, dormant.directions]))
+    best = jnp.max(largest, initial=0.0)
 
     def rates(state: Dormant) -> tuple[Array, Array, Array]:
         slopes = residual.slopes(state.directions, waiting)
@@ -166,10 +165,15 @@ def grow(
         missing = numbers["threshold"] - state.log_sizes()
         near = waiting & (swelling > 0) & (missing < _NEAR)
         size = jnp.minimum(size, jnp.min(jnp.where(near, missing / jnp.where(near, swelling, 1), jnp.inf)))
-        second = rates(moved(state, first, size / 2))
-        third = rates(moved(state, second, size / 2))
-        fourth = rates(moved(state, third, size))
-        mean = jax.tree.map(lambda a, b, c, d: (a + 2 * b + 2 * c + d) / 6, first, second, third, fourth)
+
+        def stage(carry: Any, share: Array) -> tuple[Any, None]:
+            before, total = carry
+            ahead = rates(moved(state, before, share * size))
+            return (ahead, jax.tree.map(lambda so_far, each: so_far + each / share, total, ahead)), None
+
+        # The weights of the stages are 1, 2, 2 and 1.
+        (_, total), _ = jax.lax.scan(stage, (first, first), jnp.array([0.5, 0.5, 1.0], size.dtype))
+        mean = jax.tree.map(lambda each: each / 6, total)
         idle = (jnp.max(jnp.where(waiting, growth, -jnp.inf)) <= numbers["least"]) & (turn <= _ROUND_OFF * scale)
         return moved(state, mean, size), elapsed + size * mean[2], count + 1, idle
 
