@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import diffrax
@@ -9,9 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-__all__ = ["MOST_STEPS", "Chart", "chart_at", "integrate", "parts", "polar"]
+from dynascope.compilation import without_callbacks
+from dynascope.theory.steps import MOST_STEPS, step_control
 
-MOST_STEPS = 2**16
+__all__ = ["Chart", "chart_at", "integrate", "of_each", "parts", "polar"]
 
 
 class Chart(NamedTuple):
@@ -70,7 +72,7 @@ def chart_at(
 def integrate(
     x: Array, y: Array, chart: Chart, start: tuple[Array, Array], duration: Array, **options: Any
 ) -> diffrax.Solution:
-    """Follow the flow in the coordinates of a chart until the duration.
+    """Follow the flow in the coordinates of a chart until the duration; times to save at must be in order.
 
     The integrator compiles two small programs of its own at its first use in a process, whatever the data.
     """
@@ -83,18 +85,30 @@ def integrate(
         return -chart.rate * chart.turning(log_growth) * turned, -2 * chart.rate * along
 
     rounding = 1e2 * float(jnp.finfo(x.dtype).eps)
-    return diffrax.diffeqsolve(
-        diffrax.ODETerm(velocity),
-        diffrax.Dopri8(),
-        jnp.zeros_like(duration),
-        duration,
-        None,
-        start,
-        stepsize_controller=diffrax.PIDController(rtol=max(1e-11, rounding), atol=max(1e-12, rounding / 10)),
-        max_steps=MOST_STEPS,
-        throw=False,
-        **options,
-    )
+
+    @without_callbacks
+    def solve(duration: Array, start: tuple[Array, Array]) -> diffrax.Solution:
+        return diffrax.diffeqsolve(
+            diffrax.ODETerm(velocity),
+            diffrax.Dopri8(),
+            jnp.zeros_like(duration),
+            duration,
+            None,
+            start,
+            stepsize_controller=step_control(max(1e-11, rounding), max(1e-12, rounding / 10), duration),
+            max_steps=MOST_STEPS,
+            throw=False,
+            **options,
+        )
+
+    return solve(duration, start)
+
+
+def of_each(one: Callable[..., Any], *members: Array) -> Any:
+    """What a function gives for each member, side by side; one alone is spared what keeps a batch in step."""
+    if len(members[0]) == 1:
+        return jax.tree.map(lambda values: values[None], one(*(values[0] for values in members)))
+    return jax.vmap(one)(*members)
 
 
 def parts(size: Array, delta: Array, kappa: Array) -> tuple[Array, Array]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import diffrax
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dynascope.theory.neuron.chart import chart_at, integrate, polar
+from dynascope.theory.neuron.chart import chart_at, integrate, of_each, polar
 
 __all__ = ["ROUNDING", "followed_sign", "whitened_sign"]
 
@@ -59,4 +58,4 @@ def followed_sign(x: Array, a: Array, seen: Array, imbalance: Array, least: Arra
         return jnp.where(settled, forward * jnp.sign(chart.radius(log_growth)), 0)
 
     flat = (value.reshape(-1, *value.shape[a.ndim :]) for value in (a, seen, imbalance, certain))
-    return jax.vmap(one)(*flat).reshape(a.shape)
+    return of_each(one, *flat).reshape(a.shape)

@@ -19,7 +19,8 @@ from jaxtyping import Bool, Float, Real
 from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_broadcast
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
-from dynascope.theory.neuron.chart import MOST_STEPS, chart_at, integrate, parts, polar
+from dynascope.theory.neuron.chart import chart_at, integrate, of_each, parts, polar
+from dynascope.theory.steps import MOST_STEPS
 
 __all__ = ["FunctionSpacePath", "MapStart", "function_space_flow", "preconditioner", "preconditioner_of", "samples"]
 
@@ -203,7 +204,7 @@ class MapStart(NamedTuple):
 
 
 def samples(inputs: Any, targets: Any) -> tuple[Any, Any]:
-    """X of shape (n, d) and y of shape (n,) or (n, 1), checked."""
+    """X of shape (n, d) and y of shape (n,), checked; one program serves for targets in a row and in a column."""
     x, y = real_value("inputs", inputs, dimensions=2, last=(None, None)), real_value("targets", targets)
     require(
         np.shape(y) in ((len(x),), (len(x), 1)),
@@ -212,7 +213,7 @@ def samples(inputs: Any, targets: Any) -> tuple[Any, Any]:
         value=np.shape(y),
         remedy="give one number for each sample",
     )
-    return x, y
+    return x, y.reshape(-1)
 
 
 def preconditioner_of(beta: Array, delta: Array, kappa: Array) -> Array:
@@ -233,7 +234,7 @@ def _preconditioner(start: MapStart) -> Array:
 
 @jax.jit
 def _flow(times: Array, x: Array, y: Array, start: MapStart) -> FunctionSpacePath:
-    y, timely = y.reshape(-1), jnp.isfinite(times) & (times >= 0)
+    timely = jnp.isfinite(times) & (times >= 0)
     valid = start.valid & jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(y))
     dtype = jnp.result_type(times, x, y, *jax.tree.leaves(start))
     t = jnp.where(timely, times, 0).astype(dtype).reshape(-1)
@@ -257,7 +258,7 @@ def _flow(times: Array, x: Array, y: Array, start: MapStart) -> FunctionSpacePat
         jnp.broadcast_to(beta, (*batch, beta.shape[-1])).reshape(-1, beta.shape[-1]),
         *(jnp.broadcast_to(value, batch).ravel() for value in (delta, kappa, valid)),
     )
-    path = jax.tree.map(lambda values: values.reshape(*batch, *values.shape[1:]), jax.vmap(one)(*flat))
+    path = jax.tree.map(lambda values: values.reshape(*batch, *values.shape[1:]), of_each(one, *flat))
     path = nan_outside(valid[..., None] & timely.reshape(-1) & jnp.isfinite(path.loss), path, leading=True)
     single = times.ndim == 0
     return jax.tree.map(lambda values: jnp.squeeze(values, axis=len(batch)), path) if single else path

@@ -244,7 +244,7 @@ def _interpolator(x: Array, y: Array, neuron: Neuron) -> Interpolator:
     (a, w, rates), known = neuron, jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(y))
     valid = known & neuron.valid
     dtype, batch = jnp.result_type(x, y, a, w, *rates), valid.shape
-    x, y = x.astype(dtype), y.astype(dtype).reshape(-1)
+    x, y = x.astype(dtype), y.astype(dtype)
     a, eta_w, eta_a = (jnp.broadcast_to(value.astype(dtype), batch) for value in (a, *rates))
     w = jnp.broadcast_to(w.astype(dtype), (*batch, w.shape[-1]))
 

@@ -13,10 +13,9 @@ from jaxtyping import Bool, Float
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_times
 from dynascope.compilation import without_callbacks
+from dynascope.theory.steps import MOST_STEPS, step_control
 
 __all__ = ["MapPath", "Samples", "finished", "integrate", "rank"]
-
-_MOST_STEPS = 2**16
 
 
 class MapPath(NamedTuple):
@@ -96,8 +95,8 @@ def integrate(
             start,
             arguments,
             saveat=diffrax.SaveAt(ts=times),
-            stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance * size),
-            max_steps=_MOST_STEPS,
+            stepsize_controller=step_control(tolerance, tolerance * size, times[-1]),
+            max_steps=MOST_STEPS,
             throw=False,
         )
 

@@ -1,0 +1,40 @@
+"""Sizes of the steps in which theories integrate an equation that has no closed form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import diffrax
+import jax.numpy as jnp
+from jax import Array
+
+__all__ = ["MOST_STEPS", "step_control"]
+
+MOST_STEPS = 2**16
+_SHORTEST = 1e-16  # step, as a share of the whole time, below which no number of steps would reach the end
+
+
+def step_control(relative: float, absolute: float | Array, duration: Array) -> diffrax.PIDController:
+    """Steps of the errors asked for, until they are so short that the end is out of reach.
+
+    A step that overflows is too long, like any other whose error is too large.
+
+    Example:
+        >>> decay = diffrax.ODETerm(lambda t, y, rate: -rate * y)
+        >>> for rate in (1.0, 1e30):
+        ...     end = diffrax.diffeqsolve(
+        ...         decay, diffrax.Tsit5(), 0.0, 9.0, None, jnp.ones(()), rate,
+        ...         stepsize_controller=step_control(1e-3, 1e-6, jnp.asarray(9.0)), max_steps=MOST_STEPS, throw=False,
+        ...     )
+        ...     print(bool(end.result == diffrax.RESULTS.successful), int(end.stats["num_steps"]) < 99)
+        True True
+        False True
+    """
+    usual = diffrax.PIDController(rtol=relative, atol=absolute).norm
+
+    def size(error: Any) -> Array:
+        # What is infinite in comparison with what is infinite is no number.
+        found = usual(error)
+        return jnp.where(jnp.isnan(found), jnp.inf, found)
+
+    return diffrax.PIDController(rtol=relative, atol=absolute, norm=size, dtmin=_SHORTEST * duration, force_dtmin=False)
