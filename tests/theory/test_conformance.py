@@ -250,27 +250,49 @@ COMPILABLE, DIFFERENTIABLE = of_each(is_compilable), of_each(is_differentiable)
 
 
 class Compiled(NamedTuple):
-    """A function of all its arguments that are numbers, as one program, in which JAX sees no value."""
+    """A function of all its arguments that are numbers, as one program, in which JAX sees no value.
+
+    Attributes:
+        call: The call of the example that gives what the docstring asks for where values are traced.
+        arguments: All that is traced, in 64 bits.
+        both: The parts of the answer, and the slope of their sum in what is no record if the docstring promises one.
+    """
 
     call: Call
     arguments: dict[str, Any]
-    answer: Callable[[dict[str, Any]], list[jax.Array]]
+    both: Callable[[dict[str, Any]], tuple[list[jax.Array], dict[str, Any]]]
+
+    def answer(self, arguments: dict[str, Any]) -> list[jax.Array]:
+        return self.both(arguments)[0]
 
 
 @functools.cache
 def compiled(function: Member) -> Compiled:
-    """The function at the call of the example that gives what the docstring asks for where values are traced."""
     call = function.calls[-1]._replace(wide=True)
-    return Compiled(call, traced(call, records=True), jax.jit(lambda arguments: values(function(call, **arguments))))
+    plain = traced(call).keys() if is_differentiable(function) else ()
+
+    @jax.jit
+    def both(arguments: dict[str, Any]) -> tuple[list[jax.Array], dict[str, Any]]:
+        def total(moved: dict[str, Any]) -> tuple[jax.Array, list[jax.Array]]:
+            parts = values(function(call, **arguments | moved))
+            return sum(part.sum() for part in parts), parts
+
+        moved = {name: arguments[name] for name in plain}
+        if not moved:
+            return total(moved)[1], {}
+        gradient, parts = jax.grad(total, has_aux=True)(moved)
+        return parts, gradient
+
+    return Compiled(call, traced(call, records=True), both)
 
 
 @pytest.mark.slow
 @COMPILABLE
 def test_compiled_it_gives_the_same(function):
-    call, arguments, answer = compiled(function)
+    program = compiled(function)
     with jax.enable_x64(True):
-        alone = values(function(call, **arguments))
-        together = answer(arguments)
+        alone = values(function(program.call, **program.arguments))
+        together = program.answer(program.arguments)
     assert len(alone) == len(together) > 0
     for one, other in zip(alone, together, strict=True):
         # The compiler may order sums otherwise.
@@ -280,13 +302,13 @@ def test_compiled_it_gives_the_same(function):
 @pytest.mark.slow
 @COMPILABLE
 def test_mapped_over_many_it_gives_the_same_as_one_by_one(function):
-    call, everything, answer = compiled(function)
+    program = compiled(function)
     with jax.enable_x64(True):
-        arguments = traced(call)
+        arguments = traced(program.call)
         many = jax.tree.map(lambda value: np.stack([value, 1.01 * value]), arguments)
-        mapped = jax.device_get(jax.jit(jax.vmap(lambda arguments: values(function(call, **arguments))))(many))
+        mapped = jax.device_get(jax.jit(jax.vmap(lambda arguments: values(function(program.call, **arguments))))(many))
         for member in (0, 1):
-            alone = answer(everything | jax.tree.map(lambda value, member=member: value[member], many))
+            alone = program.answer(program.arguments | jax.tree.map(lambda value, member=member: value[member], many))
             for one, other in zip(alone, mapped, strict=True):
                 np.testing.assert_allclose(other[member], one, rtol=1e-9, atol=1e-12 * np.abs(one).max(initial=0.0))
 
@@ -294,27 +316,21 @@ def test_mapped_over_many_it_gives_the_same_as_one_by_one(function):
 @pytest.mark.slow
 @DIFFERENTIABLE
 def test_its_derivative_is_the_slope_between_neighbours(function):
-    call, everything, answer = compiled(function)
-    step = 1e-5
-
-    @jax.jit
-    @jax.value_and_grad
-    def total(arguments: dict[str, Any]) -> jax.Array:
-        return sum(part.sum() for part in values(function(call, **arguments)))
-
+    program, step = compiled(function), 1e-5
     with jax.enable_x64(True):
-        arguments = traced(call)
+        arguments = traced(program.call)
         random = np.random.default_rng(0)
         # Each number moves by a share of itself, so that none leaves its domain.
         moved = jax.tree.map(lambda value: value * random.uniform(0.5, 1.0, value.shape), arguments)
 
         def at(distance: float) -> tuple[float, dict[str, Any]]:
-            value, gradient = total(jax.tree.map(lambda value, way: value + distance * way, arguments, moved))
-            return float(value), jax.device_get(gradient)
+            there = jax.tree.map(lambda value, way: value + distance * way, arguments, moved)
+            parts, gradient = jax.device_get(program.both(program.arguments | there))
+            return sum(float(np.sum(part)) for part in parts), gradient
 
         outer, inner = at(2 * step)[0] - at(-2 * step)[0], at(step)[0] - at(-step)[0]
         value, gradient = at(0.0)
-        known = sum(float(np.sum(part)) for part in jax.device_get(answer(everything)))
+        known = sum(float(np.sum(part)) for part in values(function(program.call)))
     slope = (8 * inner - outer) / (12 * step)
     derivative = sum(jax.tree.leaves(jax.tree.map(lambda part, way: float((part * way).sum()), gradient, moved)))
     # What is differentiated is the answer; the compiler may order sums otherwise.
@@ -331,14 +347,14 @@ OF_PARTS = {"balanced.gram", "features.kernel_regression_error"}
 @pytest.mark.slow
 @COMPILABLE
 def test_outside_its_domain_it_gives_nan_where_it_is_traced(function):
-    _, arguments, answer = compiled(function)
-    plausible = []
+    program, plausible = compiled(function), []
+    arguments = program.arguments
     with jax.enable_x64(True):
-        inside = jax.device_get(answer(arguments))
+        inside = jax.device_get(program.answer(arguments))
         for name, value in arguments.items():
             if not isinstance(value, np.ndarray) or not re.match(r"[^.;,]*? [>≥] 0\b", function.explained[name]):
                 continue
-            outside = jax.device_get(answer(arguments | {name: -1 - np.abs(value)}))
+            outside = jax.device_get(program.answer(arguments | {name: -1 - np.abs(value)}))
             lost = [np.isnan(found).all() for found in outside]
             if function.name in OF_PARTS and any(lost):
                 # What does not depend on the argument stays what it was.
