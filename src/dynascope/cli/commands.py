@@ -94,6 +94,7 @@ def _run_command() -> Callable:
     return run
 
 
+@functools.cache
 def _runner(study_type: type[Study]) -> Callable:
     def runner(study: Study, out: Path = Path(), json: bool = False) -> Callable[[], int]:
         return functools.partial(_run, study, out, json)
