@@ -59,11 +59,16 @@ OUTSIDE_LAYERS = {
 }
 
 
-def on_a_line(function):
-    def call(first, second, direction, power, target, unexplained=0.1, **others):
-        return function(first, second, line.LineData(direction, power, target, unexplained), **others)
-
-    return call
+def on_a_line(first, second, direction, power, target, unexplained, times, **others):
+    """All that the theory says of a start, which is most of what each part needs."""
+    data = line.LineData(direction, power, target, unexplained)
+    late = {"first": first, "second": second, "data": data, **others}
+    return {
+        "trajectory": line.trajectory(times=times, **late),
+        "alignment": line.alignment(times=times, **late),
+        "layer_norms": line.layer_norms(times=times, **late),
+        "time_scale": line.time_scale(**late),
+    }
 
 
 # The function, arguments in its domain, and what is outside.
@@ -127,14 +132,11 @@ CASES = {
             "target": (np.inf,),
         },
     ),
-    "line.trajectory": (
-        on_a_line(line.trajectory),
+    "line": (
+        on_a_line,
         {**LINE, "times": 1.0, "unexplained": 0.1},
         {**OUTSIDE_LINE, "times": (-1.0, np.inf), "unexplained": (-1.0, np.nan)},
     ),
-    "line.time_scale": (on_a_line(line.time_scale), LINE, OUTSIDE_LINE),
-    "line.alignment": (on_a_line(line.alignment), {**LINE, "times": 1.0}, {**OUTSIDE_LINE, "times": (-1.0,)}),
-    "line.layer_norms": (on_a_line(line.layer_norms), {**LINE, "times": 1.0}, {**OUTSIDE_LINE, "times": (-1.0,)}),
     **{
         f"deep_modes.strength_at of {depth} layers": (
             functools.partial(deep_modes.strength_at, depth=depth),
@@ -233,13 +235,15 @@ CASES = {
 
 def spoiled(name, argument, value, found):
     """The parts of an answer that are lost where an argument is outside."""
-    if name != "line.trajectory":
+    if name != "line":
         return found
+    run = found["trajectory"]
     if argument == "unexplained":
-        return [found.loss]
+        return [run.loss]
+    late = [found["alignment"], found["layer_norms"], *([] if argument == "times" else [found["time_scale"]])]
     # The weights are arrays, and one of them goes on where only the other has a number that is none.
     whole = (argument, value) in {("times", -1.0), ("power", 0.0), ("second_rate", -1.0)}
-    return found if whole else found[2:]
+    return [run if whole else run[2:], *late]
 
 
 @pytest.fixture(autouse=True)

@@ -43,9 +43,15 @@ def time_and_slopes(depth):
     )
 
 
+def five_times(*rows, **options):
+    """`time_to_strength` at five strengths with a target and a start for each, so that each depth has one program."""
+    rows = (np.atleast_1d(np.asarray(row, float)) for row in rows)
+    return time_to_strength(*(np.pad(row, (0, 5 - len(row)), mode="edge") for row in rows), **options)
+
+
 @pytest.mark.slow
 def test_times_golden():
-    times = [float(time_to_strength(1.0, 2.0, 0.01, depth=depth)) for depth in (2, 3, 4)]
+    times = [np.asarray(five_times(1.0, 2.0, 0.01, depth=depth))[0] for depth in (2, 3, 4)]
     # Golden numbers are stored with 12 digits behind the point.
     np.testing.assert_allclose(times, [1.323326206181, 1.977558579612, 2.393285413978], rtol=0, atol=1e-11)
 
@@ -79,7 +85,7 @@ def test_strength_agrees_with_direct_integration(depth, target, start):
 def test_time_and_strength_are_inverse(depth, target, start, parts):
     end = float(limit(target, start, depth=depth).strength)
     strength = start + np.array(parts) * (end - start)
-    time = time_to_strength(strength, target, start, depth=depth)
+    time = five_times(strength, target, start, depth=depth)
     # Where a mode hardly moves, its strength has the digits of the start.
     np.testing.assert_allclose(strength_at(time, target, start, depth=depth).strength, strength, rtol=1e-10, atol=1e-14)
 
@@ -96,7 +102,7 @@ def test_the_closed_form_is_that_of_the_hypergeometric_function(depth):
 
     waiting = ((start ** (1 / depth)) ** (2 - depth) - a ** (2 - depth)) / (depth - 2)
     rising = c ** (2 - depth) * (integral(a / c) - integral(start ** (1 / depth) / c))
-    times = time_to_strength(strength, sigma, start, depth=depth)
+    times = five_times(strength, sigma, start, depth=depth)
     # A difference of waiting times, with the rounding of the longer one.
     np.testing.assert_allclose(times, (waiting + rising) / sigma, rtol=1e-11)
 
@@ -145,13 +151,11 @@ def test_limits_name_what_happens():
 @pytest.mark.slow
 @every_depth
 def test_times_end_where_the_mode_rests(depth):
-    np.testing.assert_array_equal(
-        np.asarray(time_to_strength([0.5, 1.0, 2.0], [1.0, 1.0, 2.0], [0.5, 0.2, 2.0], depth=depth))[:2], [0, np.inf]
-    )
-    assert float(time_to_strength(2.0, 2.0, 2.0, depth=depth)) == 0
+    times = five_times([0.5, 1.0, 2.0], [1.0, 1.0, 2.0], [0.5, 0.2, 2.0], depth=depth)
+    np.testing.assert_array_equal(np.asarray(times)[:3], [0, np.inf, 0])
     missed = [(0.1, 1.0, 0.2), (1.5, 1.0, 0.2), (0.5, 1.0, 2.0)] + [(0.1, 1.0, 0.0), (-0.1, -1.0, 0.1)] * (depth > 1)
+    assert np.all(np.asarray(five_times(*zip(*missed, strict=True), depth=depth, unreachable="infinity")) == np.inf)
     for strength, target, start in missed:
-        assert float(time_to_strength(strength, target, start, depth=depth, unreachable="infinity")) == np.inf
         with pytest.raises(InputError, match="never has strength"):
             time_to_strength(strength, target, start, depth=depth)
     if depth > 1:

@@ -122,7 +122,10 @@ def test_a_random_small_start_ends_where_theory_says(sizes, bias):
     draw, scale, rates = np.random.default_rng(3), 1e-4, {"feature_rate": 1.5, "classifier_rate": 0.5}
     features, classifier = scale * draw.normal(size=(12, 6)), scale * draw.normal(size=(6, 3))
     path, _ = integrated(features, classifier, sizes, [3000.0], **rates, bias=np.zeros(3) if bias else None)
-    (h, w, shift), end = path[0], x64(collapse_end, sizes, bias=bias, **rates)
+    # One zero for each mode, of which there is a program.
+    nothing = np.zeros(len(sizes) - bias)
+    limit = x64(collapse_end, sizes, initial_features=nothing, initial_classifier=nothing, bias=bias, **rates)
+    (h, w, shift), end = path[0], limit
     means = class_means(h, sizes)
     # The conserved quantity is of the order 1e-7. The bias moves a little while the features grow.
     tolerance = 1e-3 if bias else 1e-6
@@ -147,9 +150,10 @@ def test_the_end_differs_from_that_of_a_vanishing_start_by_the_conserved_quantit
 @bounded
 @given(st.permutations([2, 5, 9]), st.booleans(), st.floats(0.1, 10))
 def test_renaming_classes_and_changing_the_unit_of_rates_changes_nothing_else(sizes, bias, rate):
-    plain = x64(collapse_trajectory, [1.0, 2.0, 9.0, 20.0, 50.0], [2, 5, 9], 0.2, 0.1, bias=bias)
-    times = np.array([1.0, 2.0, 9.0, 20.0, 50.0]) / rate
-    renamed = x64(collapse_trajectory, times, sizes, 0.2, 0.1, bias=bias, feature_rate=rate, classifier_rate=rate)
+    times, start = np.array([1.0, 2.0, 9.0, 20.0, 50.0]), ([0.2] * (3 - bias), [0.1] * (3 - bias))
+    plain = x64(collapse_trajectory, times, [2, 5, 9], *start, bias=bias)
+    rates = {"feature_rate": rate, "classifier_rate": rate}
+    renamed = x64(collapse_trajectory, times / rate, sizes, *start, bias=bias, **rates)
     places = [[2, 5, 9].index(size) for size in sizes]
     np.testing.assert_allclose(renamed.singular_value, plain.singular_value, rtol=1e-9)
     expected = plain.class_mean_gram[:, places][:, :, places]
@@ -161,7 +165,8 @@ def test_renaming_classes_and_changing_the_unit_of_rates_changes_nothing_else(si
 @bounded
 @given(st.lists(st.integers(1, 30), min_size=3, max_size=3), st.floats(1e-200, 0.05), st.booleans())
 def test_the_loss_never_increases_and_everything_stays_finite(sizes, start, bias):
-    collapse = x64(collapse_trajectory, np.array([0.1, 1.0, 10.0, 1e3, 1e6]), sizes, start, start / 2, bias=bias)
+    starts = [start] * (3 - bias), [start / 2] * (3 - bias)
+    collapse = x64(collapse_trajectory, np.array([0.1, 1.0, 10.0, 1e3, 1e6]), sizes, *starts, bias=bias)
     assert all(np.isfinite(each).all() for each in collapse)
     # Rounding in the sum over modes.
     assert np.all(np.diff(collapse.loss) <= 1e-15 * collapse.loss[0])

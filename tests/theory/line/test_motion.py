@@ -23,15 +23,16 @@ positive = st.floats(0.3, 2)
 slopes = st.one_of(st.just(0.0), st.floats(-2, 2))
 
 
-def layers(seed, *, dimension=2, width=4):
+def layers(seed, *, dimension=2, width=3):
     draw = np.random.default_rng(seed)
     return draw.normal(size=(dimension, width)), draw.normal(size=width)
 
 
 @pytest.mark.slow
 def test_weights_slope_and_time_scale_golden():
-    run = trajectory(FIRST, SECOND, DATA, np.array([0.1, 0.3]), **RATES)
-    np.testing.assert_allclose(run.strength, [0.409612254135, 0.554318605233], **GOLDEN)
+    # The last time fills up the number that other tests have, for one program.
+    run = jax.device_get(trajectory(FIRST, SECOND, DATA, np.array([0.1, 0.3, 0.3, 0.3, 0.3]), **RATES))
+    np.testing.assert_allclose(run.strength[:2], [0.409612254135, 0.554318605233], **GOLDEN)
     np.testing.assert_allclose(run.second[1], [0.452653638779, -0.227745047281, 0.166346955614], **GOLDEN)
     np.testing.assert_allclose(run.first[1, :, 0], [0.44230396586, 0.289738621146], **GOLDEN)
     np.testing.assert_allclose(time_scale(FIRST, SECOND, DATA, **RATES).time, 0.121949698814, **GOLDEN)
@@ -110,9 +111,9 @@ def test_conserved_quantities_are_conserved_and_what_lies_across_the_line_rests(
 
 @pytest.mark.slow
 def test_the_output_across_the_line_moves_although_the_first_layer_rests_there():
-    run = trajectory(FIRST, SECOND, DATA, np.array([0.0, 1.0]), **RATES)
+    run = trajectory(FIRST, SECOND, DATA, TIMES, **RATES)
     across = np.einsum("d,tdh,th->t", [-0.8, 0.6], run.first, run.second)
-    assert abs(across[1] - across[0]) > 0.01
+    assert abs(across[2] - across[0]) > 0.01
 
 
 @pytest.mark.slow
