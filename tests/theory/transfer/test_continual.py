@@ -80,7 +80,7 @@ def test_converged_layers_are_where_training_ends(shape, balance):
 
     end = solve_ivp(velocity, (0, 60), state, "DOP853", rtol=1e-10, atol=1e-13).y[:, -1]
     first, second = end[:cut].reshape(inputs, width), end[cut:].reshape(width, outputs)
-    expected_first, expected_second = converged_layers(target_map, balance, width)
+    expected_first, expected_second = jax.device_get(converged_layers(target_map, balance, width))
     # What a rotation of the hidden neurons leaves unchanged; after this time it is learned to 1e-8 or better.
     np.testing.assert_allclose(first @ first.T, expected_first @ expected_first.T, atol=1e-6)
     np.testing.assert_allclose(second.T @ second, expected_second.T @ expected_second, atol=1e-6)
@@ -93,7 +93,7 @@ def test_converged_layers_are_where_training_ends(shape, balance):
 def test_converged_layers_are_balanced_and_give_the_best_approximation_of_their_rank(shape, balance, seed):
     inputs, width, outputs = shape
     target_map = np.random.default_rng(seed).normal(size=(inputs, outputs))
-    first, second = converged_layers(target_map, balance, width)
+    first, second = jax.device_get(converged_layers(target_map, balance, width))
     left, strengths, right = np.linalg.svd(target_map, full_matrices=False)
     best = left[:, :width] * strengths[:width] @ right[:width]
     np.testing.assert_allclose(first @ second, best, atol=1e-12)
@@ -103,7 +103,7 @@ def test_converged_layers_are_balanced_and_give_the_best_approximation_of_their_
 @pytest.mark.slow
 def test_layers_wider_than_there_are_modes_keep_the_balance():
     for target_map, balance, width in [(np.ones((3, 1)), -2.0, 3), (np.ones((1, 3)), 2.0, 3), (np.eye(2), 0.0, 5)]:
-        first, second = converged_layers(target_map, balance, width)
+        first, second = jax.device_get(converged_layers(target_map, balance, width))
         np.testing.assert_allclose(first @ second, target_map, atol=1e-14)
         np.testing.assert_allclose(second @ second.T - first.T @ first, balance * np.eye(width), atol=1e-14)
 
@@ -225,7 +225,7 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced():
     lazy = jax.jit(lambda times, balance: lazy_forgetting(np.eye(2), -np.eye(2), times, balance))
     np.testing.assert_array_equal(np.isnan(lazy(np.array([1.0, -1.0]), 40.0)), [False, True])
     assert np.isnan(lazy(np.array([1.0]), np.inf)).all()
-    first, second = converged_layers(np.eye(2), 0.5, 2)
+    first, second = jax.device_get(converged_layers(np.eye(2), 0.5, 2))
     both = jax.jit(lambda old, first: forgetting(first, second, old, -np.eye(2), np.array([1.0]), steps=2))
     assert all(np.isfinite(each).all() for each in both(np.eye(2), first))
     assert np.isnan(both(np.eye(2) * np.nan, first).end)
