@@ -50,7 +50,7 @@ def test_a_balanced_neuron_turns_its_kernel_by_the_angle_over_the_dimension(dime
     first, second = np.random.default_rng(0).normal(size=(2, dimension))
     norms = np.linalg.norm(first), np.linalg.norm(second)
     sine_square = 1 - (first @ second / np.prod(norms)) ** 2
-    change = kernel_change(norms[0], first, -norms[1], second)
+    change = kernel_change(float(norms[0]), first, -float(norms[1]), second)
     # Roundings of order-one numbers.
     np.testing.assert_allclose(change.distance, sine_square / (dimension + 3), rtol=0, atol=1e-14)
 
@@ -111,6 +111,7 @@ def traced(a, w, b, v, rate):
 )
 def test_values_outside_the_domain_give_nan_where_they_are_traced(place, value):
     given = [0.3, np.array([1.0, 0.5]), 0.4, np.array([0.2, 1.0]), 2.0]
+    given = [np.asarray(each, float) for each in given]
     assert np.isfinite(traced(*given)).all()
     given[place] = np.asarray(value, float)
     assert np.isnan(traced(*given)).all()

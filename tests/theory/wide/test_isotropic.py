@@ -11,7 +11,7 @@ from dynascope.theory.wide import isotropic_flow, isotropic_preconditioner, prec
 GOLDEN = np.array([[1.0, 0.2], [0.0, -0.5], [0.3, 0.4]])
 TIMES = np.linspace(0.0, 6.0, 13)
 FIRST_RATE, SECOND_RATE = 0.7, 1.6
-KAPPA = np.sqrt(FIRST_RATE * SECOND_RATE)
+KAPPA = float(np.sqrt(FIRST_RATE * SECOND_RATE))  # a number of Python, for which there is one program
 
 
 @pytest.fixture(autouse=True)
