@@ -58,8 +58,9 @@ def drawn(seed, *, rank=2, samples=3, dimension=4):
     x = left * draw.uniform(1, 2, size=rank) @ right.T
     y = x @ draw.normal(size=dimension)
     w = draw.normal(size=dimension)
-    rates = dict(zip(("output_rate", "weight_rate"), np.exp(0.5 * draw.normal(size=2)), strict=True))
-    return x, y, draw.normal() * draw.choice([0.1, 1.0]), w, rates
+    # Numbers of Python, for which there is one program.
+    rates = dict(zip(("output_rate", "weight_rate"), np.exp(0.5 * draw.normal(size=2)).tolist(), strict=True))
+    return x, y, float(draw.normal() * draw.choice([0.1, 1.0])), w, rates
 
 
 @pytest.mark.slow
