@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
-import importlib
-import importlib.metadata
-import pkgutil
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynascope.arguments import require
 from dynascope.compilation import compile_cache
 from dynascope.errors import DivergenceError, DivergenceWarning
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Reference", "Study", "curve_tolerance", "find_studies", "find_study"]
+__all__ = ["Reference", "Study", "curve_tolerance"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,46 +121,6 @@ def curve_tolerance(**limits: tuple[float, str]) -> dict[str, tuple[float, str]]
         ['loss', 'loss_maximum']
     """
     return {name + end: limit for name, limit in limits.items() for end in ("", "_maximum")}
-
-
-@functools.cache
-def find_studies() -> dict[str, type[Study]]:
-    """Every study by name: those of this package, and those that installed packages offer.
-
-    A module of `dynascope.studies` takes part by defining a subclass of `Study`; another package does by naming such a
-    module under the entry point group "dynascope.studies".
-
-    Example:
-        >>> "linear-staircase" in find_studies()
-        True
-    """
-    package = importlib.import_module("dynascope.studies")
-    modules = [module.name for module in pkgutil.walk_packages(package.__path__, prefix=f"{package.__name__}.")]
-    modules += [entry.value for entry in importlib.metadata.entry_points(group="dynascope.studies")]
-    found = {}
-    for module in map(importlib.import_module, modules):
-        for value in vars(module).values():
-            declared = isinstance(value, type) and issubclass(value, Study) and value.__module__ == module.__name__
-            if declared and hasattr(value, "name"):
-                found[value.name] = value
-    return dict(sorted(found.items()))
-
-
-def find_study(name: str) -> type[Study]:
-    """The study of that name.
-
-    Raises:
-        InputError: There is none.
-    """
-    studies = find_studies()
-    require(
-        name in studies,
-        f"no study is called {name!r}",
-        argument="study",
-        value=name,
-        remedy=f"choose from {', '.join(studies)}",
-    )
-    return studies[name]
 
 
 @contextlib.contextmanager
