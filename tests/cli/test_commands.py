@@ -46,7 +46,7 @@ SLIPS = [
     ["predict", "x.npz", "--scale", "small"],
     ["predict", "x.npz", "--network", "convolutional"],
     ["run"],
-    ["run", "frobnicate"],
+    ["run", "--json", "linear-staircase"],
     ["run", "layerwise-modes", "--frob", "1"],
     ["report"],
 ]
@@ -231,13 +231,6 @@ def test_a_check_of_a_relu_network_trains_it(relu):
     assert first["time"] == pytest.approx(relu.answer["jumps"][0]["time"], rel=2.2 / np.log(1e8))
 
 
-def test_the_list_of_studies_is_an_array():
-    said = dynascope("list", "--json")
-    assert said.code == 0
-    assert [row["study"] for row in said.answer] == list(find_studies())
-    assert all(row.keys() == {"study", "paper", "arxiv", "claim", "minutes"} for row in said.answer)
-
-
 def as_flags(fields):
     flags = []
     for field, value in fields.items():
@@ -282,14 +275,17 @@ def test_a_study_is_one_object_with_the_documented_keys(study):
         each.keys() == {"error", "tolerance", "agrees", "reason"} and each["agrees"]
         for each in answer["agreement"].values()
     )
-    assert Path(answer["record"]) == out / f"dynascope-{name}.zarr"
+    assert Path(answer["record"]).parent == out
 
 
 @pytest.mark.slow
 def test_a_study_writes_its_page_and_its_record(study):
-    name, _, said, out = study
-    assert {path.name for path in out.iterdir()} == {f"dynascope-{name}.html", f"dynascope-{name}.zarr"}
-    assert store.load(said.answer["record"]).attrs["verdict"] == "agree"
+    name, fields, said, out = study
+    written = Path(said.answer["record"])
+    assert {path.name for path in out.iterdir()} == {written.name, f"{written.name.removesuffix('.zarr')}.html"}
+    assert written.name.startswith(f"dynascope-{name}-")
+    assert f"{next(iter(fields)).replace('_', '-')}={next(iter(fields.values()))}" in written.name
+    assert store.load(written).attrs["verdict"] == "agree"
 
 
 # Exit codes.
@@ -374,6 +370,7 @@ def test_every_field_of_a_study_is_a_flag_with_help():
 def test_the_version_is_told():
     said = dynascope("--version")
     assert (said.code, said.out) == (0, f"dynascope {dynascope_version()}\n")
+    assert "--version" in dynascope("--help").out
 
 
 def dynascope_version() -> str:
@@ -479,6 +476,7 @@ def test_a_slip_of_the_pen_is_told_without_a_traceback(tmp_path, monkeypatch, ar
     assert "dynascope" in said.err
     assert "Traceback" not in said.err
     assert all(word in said.err for word in arguments[-1:] if word.startswith("--"))
+    assert said.err.count("\n") == 1
     machine = dynascope(*arguments, "--json")
     assert machine.code == 2
     assert machine.err == ""
@@ -486,6 +484,38 @@ def test_a_slip_of_the_pen_is_told_without_a_traceback(tmp_path, monkeypatch, ar
     assert machine.answer["error"]["value"] == [*arguments, "--json"]
     assert not any(line in machine.answer["error"]["message"] for line in ("─", "│", "---"))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["lits"], "did you mean list?"),
+        (["run", "linear-stairs"], "did you mean linear-staircase?"),
+        (["run", "linear-staircase", "--wdith", "3"], "did you mean --width?"),
+        (["run", "linear-staircase", "--wdith=3"], "has no option --wdith: did you mean --width?"),
+        (["run", "layerwise-modes", "--inital_strength", "3"], "did you mean --initial-strength?"),
+        (["predict", "--netwrok", "linear"], "did you mean --network?"),
+        (["predict", "x.npz", "--network", "linaer"], "Expected one of ('relu', 'quadratic', 'linear'"),
+        (["predict"], "DATA is not given: see dynascope predict --help"),
+        (["run"], "STUDY is not given: see dynascope run --help"),
+        (["list", "--lnog"], "did you mean --long?"),
+        (["list", "gorkking"], "did you mean grokking?"),
+        (["--verison"], "did you mean --version?"),
+        ([], "choose list, predict, run or report"),
+    ],
+)
+def test_a_mistyped_word_is_answered_by_the_one_that_was_meant(arguments, meant):
+    said = dynascope(*arguments)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("dynascope: ")
+    assert said.err.count("\n") == 1
+    assert meant in said.err
+
+
+def test_a_mistyped_study_is_told_to_machines(tmp_path):
+    error = dynascope("run", "linear-stairs", "--json", "--out", tmp_path).answer["error"]
+    assert (error["argument"], error["value"]) == ("study", "linear-stairs")
+    assert "linear-staircase" in error["remedy"]
 
 
 @pytest.mark.parametrize("place", ["file", "file/below"])
@@ -498,14 +528,16 @@ def test_a_folder_that_cannot_be_made_is_refused_before_any_work(monkeypatch, da
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_what_is_not_ours_is_not_overwritten(data, tmp_path):
-    mine = tmp_path / "dynascope-trees-linear.zarr"
+@pytest.mark.parametrize("ending", ["zarr", "html"])
+def test_a_folder_in_the_way_is_left_alone_and_the_results_get_another_name(data, tmp_path, ending):
+    mine = tmp_path / f"dynascope-trees-linear.{ending}"
     mine.mkdir()
     (mine / "novel.txt").write_text("chapter one")
-    said = dynascope("predict", data, "--out", tmp_path)
-    assert said.code == 2
-    assert "is not a record" in said.err
-    assert [path.name for path in tmp_path.rglob("*")] == ["dynascope-trees-linear.zarr", "novel.txt"]
+    said = dynascope("predict", data, "--json", "--out", tmp_path)
+    assert said.code == 0
+    assert Path(said.answer["record"]) == tmp_path / "dynascope-trees-linear-run-2.zarr"
+    assert [path.name for path in mine.iterdir()] == ["novel.txt"]
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 @pytest.mark.slow
@@ -531,15 +563,48 @@ def test_the_page_and_the_record_are_named_after_task_and_network(predicted):
     assert {path.name for path in out.iterdir()} == {"dynascope-trees-linear.html", "dynascope-trees-linear.zarr"}
 
 
-@pytest.mark.slow
-def test_running_twice_replaces_both(data, tmp_path):
-    pages = set()
-    for scale in (1e-5, 1e-7):
-        assert dynascope("predict", data, "--scale", scale, "--out", tmp_path).code == 0
-        pages.add((tmp_path / "dynascope-trees-linear.html").read_text("utf-8"))
-    assert len(pages) == 2
-    assert {path.name for path in tmp_path.iterdir()} == {"dynascope-trees-linear.html", "dynascope-trees-linear.zarr"}
-    assert store.load(tmp_path / "dynascope-trees-linear.zarr")["predicted"].attrs["scale"] == 1e-7
+def test_results_are_named_after_what_was_changed_and_running_twice_keeps_both(data, tmp_path):
+    names = []
+    for flags in (["--scale", 1e-5], ["--scale", 1e-7], ["--scale", 1e-7], ["--width", 9, "--seed", 3]):
+        names.append(Path(dynascope("predict", data, *flags, "--json", "--out", tmp_path).answer["record"]).name)
+    assert names == [
+        "dynascope-trees-linear-scale=1e-05.zarr",
+        "dynascope-trees-linear-scale=1e-07.zarr",
+        "dynascope-trees-linear-scale=1e-07-run-2.zarr",
+        "dynascope-trees-linear-seed=3-width=9.zarr",
+    ]
+    assert all(store.load(tmp_path / name) for name in names)
+    assert len(list(tmp_path.iterdir())) == 2 * len(names)
+
+
+def test_a_run_that_cannot_write_its_page_leaves_no_empty_one(data, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", "the page")
+
+    monkeypatch.setattr("dynascope.report.write_page", full)
+    said = dynascope("predict", data, "--out", tmp_path)
+    assert said.code == 2
+    assert "No space left on device" in said.err
+    assert [path.suffix for path in tmp_path.iterdir()] == [".zarr"]
+
+
+def test_the_page_is_opened_if_asked(data, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or len(opened) < 3)
+    assert dynascope("predict", data, "--open", "--out", tmp_path).code == 0
+    page = tmp_path / "dynascope-trees-linear.html"
+    assert opened == [page.as_uri()]
+    assert dynascope("report", page.with_suffix(".zarr"), "--open").code == 0
+    said = dynascope("report", page.with_suffix(".zarr"), "--open", "--out", tmp_path / "other.html")
+    assert opened == [page.as_uri(), page.as_uri(), (tmp_path / "other.html").as_uri()]
+    assert said.code == 0
+    assert "no browser was found" in said.err
+
+
+def test_report_refuses_a_folder_in_place_of_its_page(predicted, tmp_path):
+    said = dynascope("report", predicted[0].answer["record"], "--out", tmp_path)
+    assert said.code == 2
+    assert "is a folder" in said.err
 
 
 def test_a_file_name_of_any_letters_gives_files_in_the_folder_which_is_made_as_deep_as_wanted(data, tmp_path):
@@ -556,15 +621,15 @@ def test_a_file_name_of_any_letters_gives_files_in_the_folder_which_is_made_as_d
 @pytest.mark.slow
 def test_report_writes_the_page_again(checked, tmp_path):
     _, out = checked
-    page = out / "dynascope-trees-linear.html"
+    page = out / "dynascope-trees-linear-check.html"
     before = page.read_text("utf-8")
     page.unlink()
-    said = dynascope("report", out / "dynascope-trees-linear.zarr")
+    said = dynascope("report", out / "dynascope-trees-linear-check.zarr")
     assert said.code == 0
     assert str(page) in said.out
     assert "Theory and experiment agree" in page.read_text("utf-8")
     assert len(page.read_text("utf-8")) == pytest.approx(len(before), rel=1e-3)
-    assert dynascope("report", out / "dynascope-trees-linear.zarr", "--out", tmp_path / "other.html").code == 0
+    assert dynascope("report", out / "dynascope-trees-linear-check.zarr", "--out", tmp_path / "other.html").code == 0
     assert (tmp_path / "other.html").read_text("utf-8") == page.read_text("utf-8")
 
 
@@ -593,7 +658,7 @@ class Addresses(html.parser.HTMLParser):
 
 @pytest.mark.slow
 def test_the_page_loads_nothing_from_elsewhere(checked):
-    page = (checked[1] / "dynascope-trees-linear.html").read_text("utf-8")
+    page = (checked[1] / "dynascope-trees-linear-check.html").read_text("utf-8")
     addresses = Addresses(page).found
     assert addresses
     assert all(address.startswith("data:") for address in addresses)
@@ -610,7 +675,7 @@ def test_a_table_with_several_targets_names_features_and_targets(table, tmp_path
     record = store.load(said.answer["record"])["predicted"]
     assert record["feature"].to_numpy().tolist() == ["height", "girth", "age"]
     assert record["target"].to_numpy().tolist() == ["yield", "loss <b>"]
-    page = (tmp_path / "dynascope-orchard-linear.html").read_text("utf-8")
+    page = (tmp_path / "dynascope-orchard-linear-target=yield,loss--b-.html").read_text("utf-8")
     assert "<b>" not in page.split("<script>")[0]
 
 
@@ -640,7 +705,7 @@ def test_class_labels_are_encoded_and_the_page_says_so(kinds, tmp_path):
     said = dynascope("predict", kinds, "--target", "kind", "--json", "--out", tmp_path)
     assert said.code == 0
     assert len(said.answer["jumps"]) == 2
-    page = (tmp_path / "dynascope-kinds-linear.html").read_text("utf-8")
+    page = (tmp_path / "dynascope-kinds-linear-target=kind.html").read_text("utf-8")
     assert "one-hot encoded: elm (9 samples), oak (12 samples), yew (7 samples)" in page
 
 
@@ -656,7 +721,7 @@ def test_two_classes_are_one_target_for_a_diagonal_network(folder, tmp_path, fir
     assert said.code == 0
     assert said.answer["jumps"][0]["learned"]["features"] == ["wind"]
     assert said.answer["jumps"][0]["learned"]["coefficients"][0] > 0
-    page = (tmp_path / f"dynascope-{path.stem}-diagonal.html").read_text("utf-8")
+    page = (tmp_path / f"dynascope-{path.stem}-diagonal-target=label.html").read_text("utf-8")
     assert "Only the target &#39;storm&#39; is kept." in page
 
 
@@ -664,9 +729,12 @@ def test_two_classes_are_one_target_for_a_diagonal_network(folder, tmp_path, fir
 def test_integer_labels_can_be_read_as_quantities(folder, tmp_path):
     path = folder / "grades.csv"
     pd.DataFrame({"hours": np.arange(12) % 5, "grade": np.arange(12) % 3}).to_csv(path, index=False)
-    for flags, phrase in ([], "is one-hot encoded"), (["--classification", "False"], "is a quantity"):
+    for flags, name, phrase in (
+        ([], "", "is one-hot encoded"),
+        (["--classification", "False"], "-classification=False", "is a quantity"),
+    ):
         assert dynascope("predict", path, "--target", "grade", *flags, "--out", tmp_path).code == 0
-        assert phrase in (tmp_path / "dynascope-grades-linear.html").read_text("utf-8")
+        assert phrase in (tmp_path / f"dynascope-grades-linear-target=grade{name}.html").read_text("utf-8")
 
 
 # Numbers of the theory ledger.
@@ -743,7 +811,8 @@ def test_a_prediction_prints_its_table_and_where_the_files_are(data, tmp_path):
     assert "\x1b" not in said.out + said.err
     lines = [line.split() for line in said.out.splitlines()]
     assert ["jump", "learned", "predicted", "time", "predicted", "level"] in lines
-    assert f"{tmp_path / 'dynascope-trees-linear.html'}, {tmp_path / 'dynascope-trees-linear.zarr'}" in said.out
+    assert said.out.endswith(f"Page: {tmp_path / 'dynascope-trees-linear.html'}\n")
+    assert f"Record: {tmp_path / 'dynascope-trees-linear.zarr'}\n" in said.out
     assert [line.split(" ")[0] for line in said.err.splitlines() if line.endswith("…")] == [
         *("Reading", "Predicting", "Writing")
     ]
@@ -755,14 +824,6 @@ def test_a_check_prints_both_sides_and_the_verdict(data, tmp_path):
     assert said.code == 0
     assert "observed" in said.out
     assert "Theory and experiment agree" in said.out
-    assert "\x1b" not in said.out
-
-
-def test_the_list_of_studies_is_read_by_people_too():
-    said = dynascope("list")
-    assert said.code == 0
-    assert said.err == ""
-    assert all(name in said.out for name in find_studies())
     assert "\x1b" not in said.out
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dynascope.cli.console import print_agreement, print_staircase, print_studies
+from dynascope.cli.console import print_agreement, print_staircase
 from dynascope.comparison import compare, unjudged
 from dynascope.record import make_record
 from dynascope.studies import Reference
@@ -49,8 +49,9 @@ def run(*, last: float = 30.0, log_inverse_scale: float = 10.0) -> xr.Dataset:
 
 
 @pytest.fixture
-def printed(capsys):
-    """What was printed, each run of blanks as one, since tables wrap."""
+def printed(capsys, monkeypatch):
+    """What was printed where headers need not wrap, each run of blanks as one."""
+    monkeypatch.setenv("COLUMNS", "120")
 
     def read() -> str:
         said = capsys.readouterr()
@@ -141,10 +142,13 @@ def test_a_curve_without_a_staircase_has_no_warnings_to_print(printed):
     assert "Warning" not in printed()
 
 
-def test_studies_are_listed_with_everything_that_is_known(printed):
-    rows = [{"study": "a-study", "claim": "It [rises].", "paper": "A. Author", "arxiv": "1234.5", "minutes": 0.25}]
-    print_studies(rows)
-    assert "a-study It [rises]. A. Author (arXiv 1234.5) 0.25" in printed()
+def test_equal_reasons_are_said_once(printed):
+    print_agreement(REFERENCE, compare(run(), staircase(reasons=("", ""))))
+    said = printed()
+    assert "tolerance of level: " in said
+    same = make_record({"loss": (("time",), [1.0, 0.5])}, {"time": [0.0, 1.0]})
+    print_agreement(REFERENCE, compare(same, same))
+    assert "tolerance of loss, loss maximum: " in printed()
 
 
 @pytest.mark.parametrize("length", [1, 40])
@@ -158,9 +162,20 @@ def test_long_names_are_wrapped_and_never_cut(printed, length):
 
 def test_a_pipe_gets_plain_text(capsys, monkeypatch):
     monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
     print_staircase(compare(run(), staircase()))
     print_agreement(REFERENCE, compare(run(), staircase()))
-    print_studies([{"study": "s", "claim": "c", "paper": "p", "arxiv": "1", "minutes": 1}])
     said = capsys.readouterr().out
     assert "\x1b" not in said
-    assert max(map(len, said.splitlines())) <= 140
+    assert max(map(len, said.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_nothing_is_wider_than_the_terminal_even_where_slopes_were_measured(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    long = staircase(learned=("learns " + "one two three, " * 9, "learns x2"), reasons=("", "a long reason, " * 9))
+    print_staircase(compare(run(), long, at_other_scale=run(log_inverse_scale=15.0)))
+    print_agreement(REFERENCE, compare(run(), long))
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= width
+    assert "jump 1: learns one two three" in said

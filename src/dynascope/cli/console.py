@@ -1,10 +1,10 @@
-"""What the command line says to people: tables and a verdict."""
+"""What the command line says of a staircase or a study to people: tables and a verdict."""
 
 from __future__ import annotations
 
 import json
 import math
-import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from rich.table import Table
 
 # The face of a room loads what is behind it when it is used, so that listing the studies loads nothing heavy.
 from dynascope import record
+from dynascope.cli.width import page_width
 
 if TYPE_CHECKING:
     from dynascope.record import TreeView
@@ -22,17 +23,10 @@ if TYPE_CHECKING:
     from dynascope.record.tree_view import Tree
     from dynascope.studies import Reference
 
-__all__ = ["print_agreement", "print_staircase", "print_studies"]
+__all__ = ["print_agreement", "print_staircase"]
 
 _MOST_REASONS = 10
-
-
-def print_studies(rows: Sequence[Mapping[str, Any]]) -> None:
-    """One study a row."""
-    _print_table(
-        ["study", "claim", "paper", "minutes"],
-        [[row["study"], row["claim"], f"{row['paper']} (arXiv {row['arxiv']})", f"{row['minutes']:g}"] for row in rows],
-    )
+_NUMBER = 10  # columns of a number and of the blanks around it
 
 
 def print_staircase(tree: Tree) -> None:
@@ -47,12 +41,19 @@ def print_staircase(tree: Tree) -> None:
     if view.residual is not None:
         header[2:] = ["predicted time", "observed time", "error", "predicted level", "observed level"]
         header += ["predicted slope", "observed slope"] if any(each.slope is not None for each in seen) else []
-    _print_table(header, [_staircase_row(jump) for jump in rows])
+    cells = [_staircase_row(jump) for jump in rows]
+    if max((len(jump.learned) for jump in rows), default=0) <= page_width() - _NUMBER * (len(header) - 1):
+        _print_table(header, cells)
+    else:
+        _print_table([header[0], *header[2:]], [[row[0], *row[2:]] for row in cells])
+        for jump in rows:
+            _print_text(f"jump {jump.number}: {jump.learned}")
+        print()
     slow = [jump for jump in rows if jump.reason]
     if slow and view.residual is not None:
         console.print("* slow: the time approaches its limit slowly, so it is shown but not judged.", markup=False)
         for jump in slow[:_MOST_REASONS]:
-            console.print(f"  jump {jump.number}: {jump.reason}", markup=False)
+            _print_text(f"jump {jump.number}: {jump.reason}")
         if len(slow) > _MOST_REASONS:
             console.print(f"  and {len(slow) - _MOST_REASONS} more, on the page")
     for warning in _warnings(view):
@@ -68,21 +69,32 @@ def print_agreement(reference: Reference, tree: Tree) -> None:
     console.print(reference.claim, markup=False)
     agreement = json.loads(view.attributes["agreement"])
     _print_table(
-        ["quantity", "error", "tolerance", "agrees", "why this tolerance"],
+        ["quantity", "error", "tolerance", "agrees"],
         [
             [
                 name.replace("_", " "),
                 _number(each["error"]),
                 _number(each["tolerance"]),
                 "not judged" if each["error"] is None and each["agrees"] else "yes" if each["agrees"] else "no",
-                each["reason"],
             ]
             for name, each in agreement.items()
         ],
     )
+    _print_reasons(agreement)
     for warning in _warnings(view):
         console.print(f"Warning: {warning}", markup=False)
     _print_verdict(console, view.attributes)
+
+
+def _print_reasons(agreement: Mapping[str, Mapping[str, Any]]) -> None:
+    """Why the tolerances are what they are, equal reasons once."""
+    names: dict[str, list[str]] = {}
+    for name, each in agreement.items():
+        names.setdefault(each["reason"], []).append(name.replace("_", " "))
+    for reason, quantities in names.items():
+        _print_text(f"tolerance of {', '.join(quantities)}: {reason.removesuffix('.')}")
+    if names:
+        print()
 
 
 def _staircase_row(jump: Jump) -> list[str]:
@@ -104,11 +116,15 @@ def _print_verdict(console: Console, attributes: Mapping[Any, Any]) -> None:
     console.print(f"[bold {colour}]{escape(attributes['verdict_sentence'])}")
 
 
+def _print_text(text: str) -> None:
+    print(textwrap.fill(text, page_width(), initial_indent="  ", subsequent_indent="    ", break_long_words=False))
+
+
 def _print_table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
-    table = Table(box=SIMPLE_HEAD)
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
     for name in header:
-        words = name in ("learned", "claim", "paper", "why this tolerance", "study", "quantity")
-        table.add_column(name, justify="left" if words else "right", no_wrap=name in ("study", "jump"))
+        words = name in ("learned", "quantity")
+        table.add_column(name, justify="left" if words else "right", no_wrap=name == "jump")
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     _console().print(table)
@@ -121,8 +137,7 @@ class _Console(Console):
 
 
 def _console() -> Console:
-    # A pipe has no width of its own; tables must not be cut there.
-    return _Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    return _Console(width=page_width(), highlight=False)
 
 
 def _number(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -17,7 +17,7 @@ from dynascope.arguments import require
 from dynascope.cli.answers import prediction_answer
 from dynascope.cli.exit_codes import AGREED, DISAGREED
 from dynascope.cli.progress import step
-from dynascope.cli.results import check_before, print_json, write_results
+from dynascope.cli.results import check_before, open_page, print_json, print_places, result_name, write_results
 from dynascope.compilation import compile_cache
 from dynascope.record.clock import is_exponential, other_scale
 
@@ -47,10 +47,11 @@ class Predict:
         jumps: Number of jumps after which to stop; all if not said, but 5 for relu, quadratic and attention.
         context: Number of examples in a prompt, for attention.
         out: Folder for the page and the record.
+        open: Open the page in the browser.
         json: Print one JSON object.
     """
 
-    data: tyro.conf.Positional[str]
+    data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
     network: Literal["relu", "quadratic", "linear", "diagonal", "attention"] = "linear"
     scale: float | None = None
     target: tuple[str, ...] = ()
@@ -64,6 +65,7 @@ class Predict:
     jumps: int | None = None
     context: float = 20.0
     out: Path = Path()
+    open: bool = False
     json: bool = False
 
     @compile_cache()
@@ -84,7 +86,7 @@ class Predict:
             tree = self._checked(task, network, predicted, other_scale(scale, **clock))
         else:
             tree = comparison.unjudged(predicted)
-        written = write_results(tree, self.out, f"{task.name}-{self.network}")
+        written = write_results(tree, self.out, result_name(f"{task.name}-{self.network}", self._changed()))
         view, seconds = record.TreeView.of(tree), time.perf_counter() - start
         if self.json:
             print_json(prediction_answer(view, seconds=seconds, record=written))
@@ -92,8 +94,16 @@ class Predict:
             from dynascope.cli.console import print_staircase  # it loads rich, which JSON does without
 
             print_staircase(view)
-            print(f"Page and record: {written.with_suffix('.html')}, {written}")
+            print_places(written)
+        if self.open:
+            open_page(written)
         return DISAGREED if tree.attrs.get("verdict") == "disagree" else AGREED
+
+    def _changed(self) -> dict[str, Any]:
+        """The options that make the results different, and are not what they usually are."""
+        said = {"data", "network", "out", "open", "json"}
+        values = {field.name: (getattr(self, field.name), field.default) for field in dataclasses.fields(self)}
+        return {name: value for name, (value, usual) in values.items() if name not in said and value != usual}
 
     def _task(self) -> Any:
         if self.data == "digits":

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import itertools
 import json
 import os
+import sys
+import webbrowser
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +21,9 @@ from dynascope.cli.progress import step
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["check_before", "print_json", "write_results"]
+__all__ = ["check_before", "open_page", "print_json", "print_places", "result_name", "write_results"]
+
+_LONGEST = 160  # bytes of a name: file systems allow 255, and what is written beside has a longer one
 
 
 def check_before(folder: Path, seed: int) -> None:
@@ -31,16 +39,75 @@ def check_before(folder: Path, seed: int) -> None:
     )
 
 
+def result_name(subject: str, changed: Mapping[str, Any]) -> str:
+    """The name of results, with what makes them different from those of the same command without options.
+
+    Example:
+        >>> result_name("trees linear", {"scale": 1e-06, "check": True, "target": ("height", "girth")})
+        'dynascope-trees-linear-scale=1e-06-check-target=height,girth'
+    """
+    parts = [name.replace("_", "-") + ("" if value is True else f"={_told(value)}") for name, value in changed.items()]
+    whole = "-".join(["dynascope", subject, *parts])
+    plain = "".join(letter if letter.isalnum() or letter in "-_.=,+" else "-" for letter in whole)
+    if len(plain.encode()) <= _LONGEST:
+        return plain
+    # Cut where two names that differ only later still differ.
+    start = plain.encode()[: _LONGEST - 9].decode(errors="ignore")
+    return f"{start}-{hashlib.sha256(plain.encode()).hexdigest()[:8]}"
+
+
 def write_results(tree: xr.DataTree, folder: Path, name: str) -> Path:
-    """Write `dynascope-<name>.html` and `dynascope-<name>.zarr` into the folder; returns the path of the latter."""
-    plain = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
+    """Write `<name>.html` and `<name>.zarr` into the folder; returns the path of the latter.
+
+    What is there already stays: the first of `<name>-run-2`, `<name>-run-3`, … that is free is taken instead.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    with step("Writing the page and the record"):
-        written = record.save(tree, folder / f"dynascope-{plain}.zarr")
-        report.write_page(tree, folder / f"dynascope-{plain}.html")
+    with step("Writing the page and the record"), _free(folder, name) as path:
+        written = record.save(tree, path)
+        report.write_page(tree, path.with_name(f"{path.name.removesuffix('.zarr')}.html"))
     return written
+
+
+def print_places(written: Path) -> None:
+    """Say where the results are, the page last."""
+    print(f"Record: {written}")
+    print(f"Page: {_page(written)}")
+
+
+def open_page(page: Path) -> None:
+    """Show a page, or the page of a record, in the browser."""
+    page = _page(page)
+    if not webbrowser.open(page.resolve().as_uri()):
+        print(f"dynascope: no browser was found to open {page}.", file=sys.stderr)
 
 
 def print_json(answer: Any) -> None:
     """Print one JSON value. It is ASCII, which passes every pipe, and holds no NaN, which would not be JSON."""
     print(json.dumps(answer, allow_nan=False))
+
+
+def _page(path: Path) -> Path:
+    return path.with_name(f"{path.name.removesuffix('.zarr')}.html") if path.name.endswith(".zarr") else path
+
+
+def _told(value: Any) -> str:
+    return ",".join(map(_told, value)) if isinstance(value, list | tuple) else str(value)
+
+
+@contextlib.contextmanager
+def _free(folder: Path, name: str) -> Iterator[Path]:
+    """A path for a record which neither it nor its page has yet.
+
+    The page is made at once, empty, so that of two runs at the same time each has a name of its own.
+    """
+    for number in itertools.count(1):
+        path = folder / (f"{name}.zarr" if number == 1 else f"{name}-run-{number}.zarr")
+        if not os.path.lexists(path):
+            with contextlib.suppress(FileExistsError):
+                _page(path).touch(exist_ok=False)
+                break
+    try:
+        yield path
+    except BaseException:
+        _page(path).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,96 @@
+"""The command that runs a study, of which it imports nothing but that one."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Union
+
+import tyro
+
+# The face of a room loads what is behind it when it is used.
+from dynascope import record
+from dynascope.cli.answers import study_answer
+from dynascope.cli.exit_codes import AGREED, DISAGREED
+from dynascope.cli.progress import step
+from dynascope.cli.results import check_before, open_page, print_json, print_places, result_name, write_results
+
+if TYPE_CHECKING:
+    from dynascope.studies import Study
+
+__all__ = ["Run", "runner", "with_every_study"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """Run a study: observe, predict, compare, and say whether theory and experiment agree.
+
+    Args:
+        study: Its name, as `dynascope list` tells it. Its options come after it, and `dynascope run STUDY --help` tells
+            which it has.
+    """
+
+    study: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="STUDY")]
+
+    def __call__(self) -> int:
+        """Never called: a study has a command of its own."""
+        raise NotImplementedError
+
+
+def runner(study_type: type[Study]) -> Callable[..., Callable[[], int]]:
+    """The command that runs one study, whose options are the fields of the study."""
+
+    def run(study: Study, out: Path = Path(), open: bool = False, json: bool = False) -> Callable[[], int]:
+        return functools.partial(_run, study, out, open, json)
+
+    # Truth values are given like all other fields, as in `--whitened True`.
+    run.__annotations__["study"] = Annotated[study_type, tyro.conf.FlagConversionOff]
+    run.__doc__ = f"""{study_type.reference.claim}
+
+    Args:
+        study: The study.
+        out: Folder for the page and the record.
+        open: Open the page in the browser.
+        json: Print one JSON object.
+    """
+    return run
+
+
+def with_every_study(studies: dict[str, type[Study]]) -> Callable[..., Callable[[], int]]:
+    """The command `run` with one subcommand for each study, as a shell wants it to complete them."""
+
+    def run(study: Callable[[], int]) -> Callable[[], int]:
+        return study
+
+    run.__annotations__["study"] = Union[  # noqa: UP007 - the choices are known only here
+        tuple(
+            Annotated[Any, tyro.conf.arg(constructor=runner(study)), tyro.conf.subcommand(name)]
+            for name, study in studies.items()
+        )
+    ]
+    run.__doc__ = Run.__doc__
+    return run
+
+
+def _run(study: Study, out: Path, open: bool, as_json: bool) -> int:
+    start = time.perf_counter()
+    check_before(out, getattr(study, "seed", 0))
+    with step(f"Running {study.name}"):
+        tree = study.run()
+    view = record.TreeView.of(tree)
+    usual = dataclasses.asdict(type(study)())
+    changed = {name: value for name, value in dataclasses.asdict(study).items() if value != usual[name]}
+    written = write_results(tree, out, result_name(study.name, changed))
+    if as_json:
+        print_json(study_answer(study, view, seconds=time.perf_counter() - start, record=written))
+    else:
+        from dynascope.cli.console import print_agreement  # it loads rich, which JSON does without
+
+        print_agreement(study.reference, view)
+        print_places(written)
+    if open:
+        open_page(written)
+    return DISAGREED if tree.attrs["verdict"] == "disagree" else AGREED
