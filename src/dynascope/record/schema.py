@@ -17,49 +17,13 @@ import xarray as xr
 from dynascope import __version__
 from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.record.dimensions import DIMENSIONS
+from dynascope.record.names import name_all
 from dynascope.record.staircase_names import JUMP_TIME, LOSS_AFTER, LOSS_BEFORE
 
-__all__ = ["CONVENTION", "DIMENSIONS", "make_record", "validate_record"]
+__all__ = ["CONVENTION", "make_record", "validate_record"]
 
 CONVENTION = "loss = ½ E‖f(x) − y‖² (mean over samples, sum over outputs); time = gradient-flow time at rate 1"
-
-DIMENSIONS = {
-    "time": "gradient-flow time",
-    "step": "optimiser step",
-    "sampled_step": "optimiser step of which a statistic was sampled",
-    "seed": "seed of the initialisation",
-    "scale": "initialisation scale",
-    "learning_rate": "learning rate",
-    "jump": "number of the jump in a staircase, from 1",
-    "level": "number of the plateau in a staircase, from 0",
-    "layer": "layer, from the input",
-    "mode": "mode of the data, strongest first",
-    "sample": "sample of the data",
-    "samples": "number of training samples",
-    "compute": "compute, time times neurons",
-    "neurons": "number of neurons",
-    "exponent": "exponent α of the skill frequencies",
-    "neuron": "hidden neuron",
-    "weight": "weight of a neuron",
-    "group": "group of weights",
-    "head": "attention head",
-    "feature": "input coordinate or feature",
-    "frequency": "frequency of the Fourier transform",
-    "irrep": "irreducible representation",
-    "target": "output coordinate",
-    "length": "number of elements composed",
-    "architecture": "kind of network",
-    "start": "initial weights",
-    "scaling_parameter": "scaling parameter (the width, or what else grows)",
-    "knob": "what is scaled",
-    "skill": "skill of a multitask problem",
-    "class": "class label",
-    "charge": "conserved quantity",
-    "imbalance": "imbalance δ of the layers",
-    "balance": "balance λ of the layers",
-    "hypothesis": "hypothesis",
-    "run": "training run",
-}
 
 # A loss of these names, or without one, is never negative; any other function may be.
 _NAMED_LOSSES = ("squared", "cross_entropy", "exponential", "logistic")
@@ -72,26 +36,30 @@ def make_record(
     coordinates: Mapping[str, Any],
     *,
     attributes: Mapping[str, Any] | None = None,
+    names: Mapping[str, tuple[str, str]] | None = None,
 ) -> xr.Dataset:
-    """Build a record and check it.
+    """Build a record and check it; every variable and coordinate says in words what it is, and in which units.
 
     Args:
         variables: For each variable its dimension names and values.
         coordinates: For each dimension its labels.
         attributes: What the record is about. Strings and numbers are kept, other values are written as JSON;
             `convention` and `version` are added.
+        names: For a variable or a coordinate its own `long_name` and `units`; the others take those of the field.
 
     Returns:
         The validated record.
 
     Raises:
         InputError: An unknown dimension, a length that does not match, values that are not numbers or text, a time
-            that does not increase, or an attribute that is not plain data.
+            that does not increase, an attribute that is not plain data, or a name for what the record does not hold.
 
     Example:
         >>> curve = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]}, attributes={"seed": 0})
         >>> curve.attrs["convention"][:4], curve.sizes["time"]
         ('loss', 2)
+        >>> curve["time"].attrs
+        {'long_name': 'time', 'units': 'gradient-flow time'}
     """
     attributes = {"convention": CONVENTION, "version": __version__, **(attributes or {})}
     plain = {name: _plain(name, value) for name, value in attributes.items()}
@@ -107,7 +75,7 @@ def make_record(
             argument="variables",
             remedy="give every variable the lengths of its coordinates",
         ) from None
-    return validate_record(record)
+    return validate_record(name_all(record, names))
 
 
 def validate_record(record: xr.Dataset) -> xr.Dataset:
@@ -132,6 +100,15 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
         )
     signed = _LOSSES if record.attrs.get("loss_function", "squared") not in _NAMED_LOSSES else ()
     for name, values in record.variables.items():
+        for attribute in ("long_name", "units"):
+            said = values.attrs.get(attribute, "")
+            require(
+                isinstance(said, str),
+                f"the {attribute} of {name!r} is a {type(said).__name__}",
+                argument=attribute,
+                value=said,
+                remedy="give it as text",
+            )
         require(
             values.dtype.kind in "fiubU",
             f"{name!r} has values of type {values.dtype}",

@@ -6,6 +6,7 @@ __all__ = [
     "ACCELERATED_TIME",
     "EXTRA_JUMPS",
     "JUMP_TIME",
+    "JUMP_TIMES",
     "LEARNED",
     "LEVEL",
     "LEVEL_ERROR",
@@ -22,6 +23,7 @@ __all__ = [
     "SLOPE_ERROR",
     "SLOW",
     "TIME_ERROR",
+    "WORDS",
 ]
 
 # Of the prediction, over `jump`.
@@ -48,3 +50,21 @@ SLOPE_ERROR = "slope_error"
 LEVEL = "level"
 MISSING_JUMPS = "missing_jumps"
 EXTRA_JUMPS = "extra_jumps"
+
+# In words, and which of them are gradient-flow times.
+WORDS = {
+    JUMP_TIME: "time of the jump",
+    TIME_ERROR: "relative error of the time of the jump",
+    ACCELERATED_TIME: "accelerated time of the jump",
+    LOSS_BEFORE: "loss before the jump",
+    LOSS_AFTER: "loss after the jump",
+    LEARNED: "what is learned",
+    SLOW: "whether the jump is slow",
+    REASON: "reason",
+    SETTLING_TIME: "time until the plateau is flat",
+    LEVEL_ERROR: "relative error of the plateau",
+    SLOPE: "growth of the time per unit of accelerated time",
+    SLOPE_ERROR: "relative error of that growth",
+    LEVEL: "plateau",
+}
+JUMP_TIMES = (JUMP_TIME, SETTLING_TIME)

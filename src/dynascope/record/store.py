@@ -18,6 +18,7 @@ import zarr
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.record.names import name_all
 from dynascope.record.schema import validate_record
 from dynascope.record.whole_files import place_of_previous, written_beside
 
@@ -206,7 +207,8 @@ def _read(path: Path) -> xr.DataTree:
         if isinstance(member, zarr.Array):
             _check_array(name, member)
     with xr.open_datatree(path, engine="zarr", consolidated=False, decode_times=False) as tree:
-        records = {node.path: node.to_dataset(inherit=False).load() for node in tree.subtree}
+        # A record of an older version, or one that was computed with, may have parts without names.
+        records = {node.path: name_all(node.to_dataset(inherit=False).load()) for node in tree.subtree}
     # Folders list their files in no order of their own.
     names = sorted(records, key=lambda name: (name.count("/"), _GROUPS.index(name) if name in _GROUPS else 99, name))
     return xr.DataTree.from_dict({name: records[name][sorted(records[name].data_vars, key=str)] for name in names})

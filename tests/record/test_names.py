@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+
+from dynascope.errors import InputError
+from dynascope.record import DIMENSIONS, describe, export, label, load, make_record, name_all, save
+from dynascope.record.quantities import QUANTITIES, UNITS
+
+CURVE = {"loss": (["time"], [1.0, 0.5])}
+TIMES = {"time": [0.0, 1.0]}
+
+
+def words_of(record: xr.Dataset) -> dict[str, tuple[str, str]]:
+    return {str(name): (part.attrs["long_name"], part.attrs["units"]) for name, part in record.variables.items()}
+
+
+def test_every_part_of_a_record_says_what_it_is_and_in_which_units():
+    record = make_record({**CURVE, "delay": ([], 3.0), "strange_thing": ([], 1)}, TIMES)
+    assert words_of(record) == {
+        "time": ("time", "gradient-flow time"),
+        "loss": ("loss", "1"),
+        "delay": ("delay from fitting to generalising", "gradient-flow time"),
+        "strange_thing": ("strange thing", "1"),
+    }
+
+
+def test_a_time_says_which_clock_its_record_has():
+    record = make_record({"loss": (["step"], [1.0, 0.5]), "delay": ([], 3.0)}, {"step": [0, 1]})
+    assert words_of(record)["delay"][1] == words_of(record)["step"][1] == "optimiser steps"
+
+
+def test_a_name_of_ones_own_is_kept():
+    own = ("error of the gauge", "mm²")
+    assert words_of(make_record(CURVE, TIMES, names={"loss": own}))["loss"] == own
+    record = make_record(CURVE, TIMES)
+    record["loss"].attrs["long_name"] = "mine"
+    assert words_of(name_all(record))["loss"] == ("mine", "1")
+
+
+def test_a_name_for_what_is_not_there_is_bad_input():
+    with pytest.raises(InputError, match="the record has no 'los' to give a name to"):
+        make_record(CURVE, TIMES, names={"los": ("a", "b")})
+
+
+def test_a_long_name_that_is_no_text_is_refused_when_the_record_is_stored(tmp_path):
+    record = make_record(CURVE, TIMES)
+    record["loss"].attrs["long_name"] = 3
+    with pytest.raises(InputError, match="the long_name of 'loss' is a int"):
+        save(record, tmp_path / "record.zarr")
+
+
+@pytest.mark.parametrize(("write", "name"), [(save, "record.zarr"), (export, "record.zip")])
+def test_names_are_stored_and_come_back(tmp_path, write, name):
+    record = make_record(CURVE, TIMES, names={"loss": ("<b>½ MSE</b>", "mV²")})
+    assert words_of(load(write(record, tmp_path / name)).to_dataset()) == words_of(record)
+
+
+def test_a_record_of_a_version_without_names_has_them_when_it_is_loaded(tmp_path):
+    record = make_record(CURVE, TIMES)
+    for part in record.variables.values():
+        part.attrs.clear()
+    assert words_of(load(save(record, tmp_path / "old.zarr")).to_dataset())["time"] == ("time", "gradient-flow time")
+
+
+def test_what_xarray_draws_reads_well():
+    axes = Figure().add_subplot()
+    make_record(CURVE, TIMES)["loss"].plot(ax=axes)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("time [gradient-flow time]", "loss [1]")
+
+
+def test_the_names_of_parts_follow_from_those_of_the_whole():
+    assert describe("kernel_distance_residual") == (
+        "distance of the kernel from its start, observed less predicted",
+        "1",
+    )
+    assert describe("half_samples_low") == (
+        "samples with which half the skill is learned, low end of its interval",
+        "samples",
+    )
+    assert describe("grokking_time_standard_error")[1] == "gradient-flow time"
+
+
+def test_a_label_has_units_unless_they_add_nothing():
+    parts = name_all(xr.Dataset({"adam_seconds": ("neurons", np.ones(2)), "loss": 1.0}, {"neurons": [1, 2]}))
+    assert [label(parts[name]) for name in ("adam_seconds", "neurons", "loss")] == [
+        "duration of Adam (s)",
+        "neurons",
+        "loss",
+    ]
+
+
+def test_every_quantity_with_units_is_described_in_words():
+    assert UNITS.keys() - QUANTITIES.keys() - DIMENSIONS.keys() == set()
+    assert [words for words in [*QUANTITIES.values(), *DIMENSIONS.values()] if "_" in words] == []
