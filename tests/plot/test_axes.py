@@ -31,7 +31,7 @@ def test_values_that_vanish_are_no_power_law():
 
 def test_an_axis_is_called_by_the_words_of_records_or_by_its_own():
     assert axis_label("time") == "gradient-flow time"
-    assert axis_label("mode_strength") == "mode strength"
+    assert axis_label("mode_strength") == "strength of the mode"
 
 
 def test_a_dollar_sign_starts_no_formula():

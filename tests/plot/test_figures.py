@@ -133,7 +133,7 @@ def test_a_figure_of_all_that_a_tree_holds_can_be_saved(tmp_path, options, suffi
 
 def test_the_figure_has_a_panel_for_each_thing():
     labels = [axes.get_ylabel() for axes in plot.figure(study(image=False)).axes]
-    assert labels == ["loss", "mode strength", "jump", "input feature"]
+    assert labels == ["loss", "strength of the mode", "jump", "input pattern"]
 
 
 @pytest.mark.slow

@@ -1,3 +1,8 @@
+from .caption import fill_caption as fill_caption
+from .chart import Chart as Chart
+from .chart import from_json as from_json
+from .chart import to_json as to_json
+from .chart_figure import draw_chart as draw_chart
 from .figures import curves as curves
 from .figures import features as features
 from .figures import figure as figure

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynascope.plot.traces import Trace
-from dynascope.record import DIMENSIONS
+from dynascope.record import describe
 
 __all__ = ["axis_label", "is_logarithmic", "is_power_law", "literal"]
 
@@ -58,8 +58,9 @@ def _straightness(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def axis_label(name: str) -> str:
-    """What an axis is called: the record's own words for a dimension, plain words for a variable."""
-    return DIMENSIONS.get(name, name.replace("_", " "))
+    """What a variable is called of which only the name is known."""
+    long_name, units = describe(name)
+    return units if name == "time" else long_name
 
 
 def literal(text: str) -> str:

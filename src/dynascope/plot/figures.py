@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from dynascope.arguments import require
 from dynascope.plot import traces
 from dynascope.plot.axes import axis_label, is_logarithmic, is_power_law, literal
+from dynascope.plot.chart import from_json
+from dynascope.plot.chart_figure import chart_height, draw_chart
 from dynascope.plot.learned_features import draw_features, features_height, find_features, learned_features
+from dynascope.plot.style import name_lines, new_axes, number_jumps, stroke, styled
 from dynascope.record import TreeView
 from dynascope.record.tree_view import Tree
 from dynascope.record.whole_files import written_beside
@@ -54,11 +54,11 @@ def staircase(tree: Tree, axes: Axes | None = None, *, log_time: bool = False, l
         'loss'
     """
     lines = traces.staircase(tree)
-    axes = axes or _new_axes()
+    axes = axes or new_axes()
     _draw(axes, lines, "loss", log_time, log_loss)
     steps = [line for line in lines if line.side == "predicted"]
     if len(steps) == 1:
-        _number_jumps(axes, steps[0])
+        number_jumps(axes, steps[0])
     return axes
 
 
@@ -92,7 +92,7 @@ def curves(
         1
     """
     lines = traces.curves(tree, variable)
-    axes = axes or _new_axes()
+    axes = axes or new_axes()
     _draw(axes, lines, variable, log_time, log_values or is_power_law(lines))
     return axes
 
@@ -119,7 +119,7 @@ def plane(tree: Tree, horizontal: str, vertical: str, axes: Axes | None = None) 
         'first weight'
     """
     lines = traces.plane(tree, horizontal, vertical)
-    axes = axes or _new_axes()
+    axes = axes or new_axes()
     _draw(axes, lines, vertical, False, False)
     for line in lines:
         axes.plot(line.x[:1], line.y[:1], "o", color=line.colour, markersize=4)
@@ -152,16 +152,28 @@ def features(tree: Tree, axes: Axes | None = None) -> Axes:
         ['age', 'mass']
     """
     found = learned_features(tree)
-    return draw_features(found, axes or _new_axes(height=features_height(found)))
+    return draw_features(found, axes or new_axes(height=features_height(found)))
 
 
 def figure(tree: Tree) -> Figure:
-    """Draw all that a tree holds: the staircase, planes, the other curves of either side, and the features.
+    """Draw the figures that a tree declares, or else all that it holds: staircase, planes, curves and features.
+
+    Args:
+        tree: What `compare` returns, or a record of one side alone. It declares figures by its attribute `figures`, in
+            which `to_json` wrote charts.
 
     Raises:
-        InputError: The tree holds nothing that can be drawn.
+        InputError: The tree holds nothing that can be drawn, or lacks what a declared figure names.
     """
     view = TreeView.of(tree)
+    declared = from_json(view.attributes.get("figures", "[]"))
+    if declared:
+        heights = [chart_height(chart) for chart in declared]
+        drawing = Figure(figsize=(7.2, sum(heights)), layout="constrained")
+        parts = drawing.subfigures(len(declared), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for chart, part in zip(declared, parts, strict=True):
+            draw_chart(view, chart, part)
+        return drawing
     panels: list[tuple[float, Callable[[Axes], Axes]]] = []
     names = traces.curve_names(view)
     if view.staircase is not None:
@@ -182,7 +194,7 @@ def figure(tree: Tree) -> Figure:
     drawing = Figure(figsize=(7.2, sum(heights)), layout="constrained")
     grid = drawing.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
     for axes, (_, draw) in zip(grid[:, 0], panels, strict=True):
-        draw(_styled(axes))
+        draw(styled(axes))
     return drawing
 
 
@@ -215,56 +227,9 @@ def save_figure(figure: Figure, path: str | PathLike[str]) -> Path:
 def _draw(axes: Axes, lines: Sequence[traces.Trace], name: str, log_x: bool, log_y: bool) -> None:
     labels = list(dict.fromkeys(line.label for line in lines))
     for line in lines:
-        axes.plot(line.x, line.y, color=line.colour, **_stroke(line.side, line.alone, crowded=len(labels) > 1))
-    axes.set(xlabel=axis_label(lines[0].axis), ylabel=axis_label(name))
+        axes.plot(line.x, line.y, color=line.colour, **stroke(line.side, line.alone, crowded=len(labels) > 1))
+    axes.set_xlabel(literal(lines[0].x_label or axis_label(lines[0].axis)))
+    axes.set_ylabel(literal(lines[0].y_label or axis_label(name)))
     log_x = log_x or is_logarithmic(lines)
     axes.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
-    handles = []
-    for side in dict.fromkeys(line.side for line in lines):
-        colour = traces.FAINT if len(labels) > 1 else next(line.colour for line in lines if line.side == side)
-        handles.append(Line2D([], [], color=colour, label=side, **_stroke(side, True, crowded=False)))
-    if len(labels) > 1:
-        colours = {line.label: line.colour for line in lines}
-        named = labels if len(labels) <= len(traces.PALETTE) else [labels[0], labels[-1]]
-        handles += [Line2D([], [], color=colours[label], linewidth=4, label=literal(label)) for label in named]
-    axes.legend(handles=handles, frameon=False, fontsize="small")
-
-
-def _stroke(side: str, alone: bool, *, crowded: bool) -> dict[str, Any]:
-    """How a side is drawn: a pale broad line under a dark dashed one where both have the same colour."""
-    if side == "predicted":
-        return {
-            "linestyle": (0, (4, 2)),
-            "linewidth": 1.4 if alone else 0.8,
-            "alpha": 1.0 if alone else 0.6,
-            "zorder": 3,
-        }
-    if not alone:
-        return {"linestyle": "-", "linewidth": 0.7, "alpha": 0.5, "zorder": 2}
-    return {"linestyle": "-", "linewidth": 2.8 if crowded else 2.0, "alpha": 0.5 if crowded else 1.0, "zorder": 2}
-
-
-def _number_jumps(axes: Axes, line: traces.Trace) -> None:
-    """Write the number of each jump above it, except where numbers would run into each other."""
-    corners = np.stack(traces.corners(line)[:2], axis=1)
-    places = axes.transAxes.inverted().transform(axes.transData.transform(corners))
-    taken = np.array([-np.inf, np.inf])
-    for number, (corner, place) in enumerate(zip(corners, places, strict=True), start=1):
-        if np.any(np.abs(place - taken) > (0.025, 0.05)):
-            axes.annotate(
-                str(number), tuple(corner), (3, 2), textcoords="offset points", fontsize="x-small", color=traces.FAINT
-            )
-            taken = place
-
-
-def _new_axes(height: float = 3.8) -> Axes:
-    return _styled(Figure(figsize=(7.2, height), layout="constrained").add_subplot())
-
-
-def _styled(axes: Axes) -> Axes:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color("#bbbbbb")
-    axes.tick_params(which="both", color="#bbbbbb", labelcolor="#444444", labelsize=9)
-    axes.grid(color="#eeeeee", linewidth=0.8)
-    axes.set_axisbelow(True)
-    return axes
+    name_lines(axes, lines)

@@ -16,14 +16,16 @@ from jaxtyping import Float
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
-from dynascope.record import StaircaseView, TreeView
+from dynascope.record import StaircaseView, TreeView, describe
+from dynascope.record import label as axis_label
 from dynascope.record.tree_view import Tree
 
-__all__ = ["Trace", "corners", "curve_names", "curves", "plane", "planes", "staircase"]
+__all__ = ["Trace", "corners", "curve_names", "curves", "lines", "plane", "planes", "ramp", "staircase"]
 
 # The colours of Okabe and Ito, which the colour-blind can tell apart; those that stand out on white come first.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999999")
 OBSERVED, PREDICTED = PALETTE[:2]
+SIDES = {"observed": OBSERVED, "predicted": PREDICTED}
 FAINT = "#777777"
 _AXES = (
     *("time", "step", "length", "scaling_parameter", "scale", "learning_rate", "samples", "neurons", "compute"),
@@ -43,6 +45,8 @@ class Trace(NamedTuple):
         axis: Name of the dimension that x runs over, or of the other variable in a plane.
         x: Time, another axis, or the other variable, shape (n,).
         y: Values, shape (n,).
+        x_label: What the horizontal axis is called; empty if only the name is known.
+        y_label: What the vertical axis is called.
     """
 
     side: str
@@ -52,6 +56,8 @@ class Trace(NamedTuple):
     axis: str
     x: Float[np.ndarray, " n"]
     y: Float[np.ndarray, " n"]
+    x_label: str = ""
+    y_label: str = ""
 
 
 def curve_names(tree: Tree) -> list[str]:
@@ -71,9 +77,7 @@ def curves(tree: Tree, variable: str) -> list[Trace]:
         InputError: Neither side has such a curve.
     """
     view = TreeView.of(tree)
-    found = {
-        name: list(_lines(record[variable])) for name, record in view.sides.items() if _has_curve(record, variable)
-    }
+    found = {name: list(lines(record[variable])) for name, record in view.sides.items() if _has_curve(record, variable)}
     if not found:
         names = curve_names(view)
         raise InputError(
@@ -83,12 +87,15 @@ def curves(tree: Tree, variable: str) -> list[Trace]:
             remedy=f"choose one of {', '.join(names)}" if names else "pass a tree with a variable over time",
         )
     labels = list(dict.fromkeys(label for each in found.values() for label, *_ in each))
-    colours = dict(zip(labels, _colours(len(labels)), strict=True))
+    colours = dict(zip(labels, ramp(len(labels)), strict=True))
     traces = []
     for name, each in found.items():
         for label, axis, x, y in each:
-            colour = colours[label] if len(labels) > 1 else {"observed": OBSERVED, "predicted": PREDICTED}[name]
-            traces.append(Trace(name, label, colour, [line[0] for line in each].count(label) == 1, axis, x, y))
+            colour = colours[label] if len(labels) > 1 else SIDES[name]
+            alone = [line[0] for line in each].count(label) == 1
+            values = view.sides[name][variable]
+            words = axis_label(values[axis]), axis_label(values)
+            traces.append(Trace(name, label, colour, alone, axis, x, y, *words))
     return traces
 
 
@@ -115,9 +122,9 @@ def plane(tree: Tree, horizontal: str, vertical: str) -> list[Trace]:
         remedy=f"choose two of {', '.join(curve_names(view))}",
     )
     found = curves(view, vertical)
-    other = {(line.side, line.label): line.y for line in curves(view, horizontal)}
+    other = {(line.side, line.label): line for line in curves(view, horizontal)}
     return [
-        line._replace(axis=horizontal, x=other[line.side, line.label])
+        line._replace(axis=horizontal, x=other[line.side, line.label].y, x_label=other[line.side, line.label].y_label)
         for line in found
         if line.side in sides and line.alone
     ]
@@ -147,14 +154,17 @@ def staircase(tree: Tree) -> list[Trace]:
     """
     view = TreeView.of(tree)
     observed = view.observed
-    seen = list(_lines(observed["loss"])) if observed is not None and _has_curve(observed, "loss") else []
+    seen = list(lines(observed["loss"])) if observed is not None and _has_curve(observed, "loss") else []
     require(
         bool(seen) or view.staircase is not None,
         "the tree has neither an observed loss nor predicted jumps",
         argument="tree",
         remedy="pass what predict, observe or compare return",
     )
-    traces = [Trace("observed", "", OBSERVED, len(seen) == 1, axis, x, y) for _, axis, x, y in seen]
+    words = [describe("time")[1], describe("loss")[0]]
+    if seen and observed is not None:
+        words = [axis_label(part) for part in (observed[seen[0][1]], observed["loss"])]
+    traces = [Trace("observed", "", OBSERVED, len(seen) == 1, axis, x, y, *words) for _, axis, x, y in seen]
     if view.staircase is not None:
         members = list(view.staircase.members())
         times = view.staircase.times
@@ -164,7 +174,7 @@ def staircase(tree: Tree) -> list[Trace]:
             end = np.clip(end, last, 2 * last)
         for member in members:
             x, y = _path(member, float(end) or 1.0)
-            traces.append(Trace("predicted", "", PREDICTED, len(members) == 1, "time", x, y))
+            traces.append(Trace("predicted", "", PREDICTED, len(members) == 1, "time", x, y, *words))
     return traces
 
 
@@ -174,13 +184,19 @@ def corners(line: Trace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return line.x[2:-1:2], line.y[2:-1:2], line.y[3:-1:2]
 
 
-def _lines(values: xr.DataArray) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
-    """Label, axis, x and y of every line in a variable."""
-    axis = next(name for name in _AXES if name in values.dims)
+def lines(values: xr.DataArray, axis: str | None = None) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
+    """Label, axis, x and y of every line in a variable; labels that are text are placed at 0, 1, ….
+
+    Args:
+        values: The variable.
+        axis: The dimension to draw it over; by default the first of time, steps and so on.
+    """
+    axis = axis or next(name for name in _AXES if name in values.dims)
     others = [str(name) for name in values.dims if name != axis]
     named = [name for name in others if name not in _ENSEMBLE] or [name for name in others if name != "seed"]
     values = values.transpose(*others, axis)
-    x = values[axis].to_numpy().astype(float)
+    places = values[axis].to_numpy()
+    x = np.arange(float(len(places))) if places.dtype.kind == "U" else places.astype(float)
     for index in np.ndindex(values.shape[:-1]):
         at = dict(zip(others, index, strict=True))
         label = ", ".join(f"{name.replace('_', ' ')} {_short(values[name].to_numpy()[at[name]])}" for name in named)
@@ -198,7 +214,7 @@ def _path(steps: StaircaseView, end: float) -> tuple[np.ndarray, np.ndarray]:
     return x, np.concatenate([levels[:1], np.repeat(levels, 2)])
 
 
-def _colours(count: int) -> list[str]:
+def ramp(count: int) -> list[str]:
     """As many colours as asked: the palette, and beyond it a ramp of one hue that orders the members."""
     if count <= len(PALETTE):
         return list(PALETTE[:count])

@@ -1,0 +1,130 @@
+"""Captions with measured numbers in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dynascope.arguments import require
+from dynascope.errors import InputError
+from dynascope.plot.numbers import number
+from dynascope.record import TreeView
+from dynascope.record.tree_view import Tree
+
+__all__ = ["fill_caption"]
+
+_DIGITS = 3
+_FIELD = re.compile(r"\{([^{}]*)\}")
+_PARTS = re.compile(r"(\w+)\.(\w+)(?:\.(error|tolerance))?((?:\[\w+=[^\]]+\])*)((?::\w+)*)")
+_REDUCED: dict[str, Callable[[np.ndarray], Any]] = {
+    "first": lambda values: values[0],
+    "last": lambda values: values[-1],
+    "least": np.nanmin,
+    "most": np.nanmax,
+    "mean": np.nanmean,
+    "median": np.nanmedian,
+}
+
+
+def fill_caption(template: str, tree: Tree) -> str:
+    r"""The text with the numbers that it names.
+
+    A name in braces is `parameters.width`, `agreement.loss` (its error; `agreement.loss.tolerance`), or a variable of
+    a side: `observed.slope`, `observed.accuracy:last`, `predicted.strength[mode=2]:most`. What is left of a variable
+    after its members are chosen is reduced by `first`, `last`, `least`, `most`, `mean` or `median`, unless it is one
+    number; `percent` at the end writes a share of one as a percentage.
+
+    Args:
+        template: The text; braces that are doubled stay braces.
+        tree: The tree or record whose numbers they are.
+
+    Returns:
+        The text.
+
+    Raises:
+        InputError: A name that the tree does not hold, or a variable of several numbers with no word how to reduce it.
+
+    Example:
+        >>> from dynascope.record import make_record
+        >>> record = make_record({"accuracy": (["time"], [0.5, 0.98])}, {"time": [0.0, 1.0]})
+        >>> fill_caption("Accuracy rises to {observed.accuracy:last:percent}.", record)
+        'Accuracy rises to 98\xa0%.'
+    """
+    view = TreeView.of(tree)
+    kept = template.replace("{{", "\0").replace("}}", "\1")
+    return _FIELD.sub(lambda field: _value(field[1], view), kept).replace("\0", "{").replace("\1", "}")
+
+
+def _value(field: str, view: TreeView) -> str:
+    parts = _PARTS.fullmatch(field)
+    if parts is None:
+        raise InputError(
+            f"the caption names {field!r}",
+            argument="caption",
+            value=field,
+            remedy="name a number as group.name, such as observed.accuracy:last or parameters.width",
+        )
+    group, name, part, chosen, ways = parts.groups()
+    *reductions, last = ways.split(":")[1:] or [""]
+    if last != "percent":
+        reductions, last = [*reductions, *([last] if last else [])], ""
+    sides = {**view.sides, **({"residual": view.residual} if view.residual is not None else {})}
+    if group in sides:
+        value = _reduced(field, _member(field, sides[group], name, chosen), reductions)
+    else:
+        require(
+            group in ("parameters", "agreement"),
+            f"the caption names {field!r}, and the tree has no {group!r}",
+            argument="caption",
+            value=field,
+            remedy=f"choose from {', '.join((*sides, 'parameters', 'agreement'))}",
+        )
+        told = json.loads(view.attributes.get(group, "{}"))
+        _is_there(field, name, told)
+        value = told[name] if group == "parameters" else told[name][part or "error"]
+    if isinstance(value, str):
+        return value
+    told = f"{number(100 * value, _DIGITS)} %" if last else number(value, _DIGITS)
+    # No line ends within a number.
+    return told.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _member(field: str, record: xr.Dataset, name: str, chosen: str) -> xr.DataArray:
+    _is_there(field, name, record.variables)
+    values = record[name]
+    for dimension, label in re.findall(r"\[(\w+)=([^\]]+)\]", chosen):
+        _is_there(field, dimension, values.coords)
+        labels = values[dimension].to_numpy()
+        at = labels == (label if labels.dtype.kind == "U" else float(label))
+        _is_there(field, label, labels[at].astype(str) if at.any() else labels, found=bool(at.any()))
+        values = values.isel({dimension: int(np.argmax(at))})
+    return values
+
+
+def _reduced(field: str, values: xr.DataArray, reductions: list[str]) -> Any:
+    array = np.atleast_1d(values.to_numpy())
+    if array.size == 1:
+        return array.item()
+    require(
+        len(reductions) == 1 and reductions[0] in _REDUCED,
+        f"the caption names {field!r}, which is {array.size} numbers",
+        argument="caption",
+        value=field,
+        remedy=f"choose a member by [dimension=label], or end in one of {', '.join(f':{each}' for each in _REDUCED)}",
+    )
+    return float(_REDUCED[reductions[0]](array))
+
+
+def _is_there(field: str, name: str, names: Any, *, found: bool | None = None) -> None:
+    require(
+        name in names if found is None else found,
+        f"the caption names {field!r}, and there is no {name!r}",
+        argument="caption",
+        value=field,
+        remedy=f"choose from {', '.join(map(str, names))}",
+    )

@@ -1,0 +1,142 @@
+"""The declaration of a figure: which variables over what, and how they are drawn.
+
+Files and pages draw the same declaration, so that both show the same thing in the same colours and words.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, get_args
+
+from dynascope.arguments import require
+from dynascope.errors import InputError
+
+__all__ = ["Chart", "from_json", "to_json"]
+
+Log = Literal["", "x", "y", "xy"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """One figure of a study: what was observed solid, or as points, and what was predicted dashed over it.
+
+    Attributes:
+        variables: Names of the variables that are drawn together, on whichever side has them.
+        over: The dimension along which they run, or another variable against which they are drawn as paths.
+        caption: What is seen and what it means; numbers in braces are filled in from the result (`fill_caption`).
+        title: A few words above it.
+        log: Which axes are logarithmic: "", "x", "y" or "xy". A power law is straight between two such axes.
+        members: Of each dimension named here only these labels.
+        interval: The variables that hold the low and the high end of an interval of the one variable that is drawn: a
+            band, or error bars where points are drawn.
+        error: The variable that holds half the length of such an interval, in place of `interval`.
+        points: Draw what was observed as points.
+        residual: Draw observed less predicted in a panel below, where both curves coincide.
+        staircase: Draw the predicted jumps as a numbered staircase under the observed loss.
+        words: What each variable is called beside its line, in place of its long name.
+        x_label: What is written along the horizontal axis, in place of the long name and units.
+        y_label: What is written along the vertical axis.
+
+    Raises:
+        InputError: There is no variable; or what is drawn for one variable is asked for several.
+
+    Example:
+        >>> Chart("loss", log="y").variables
+        ('loss',)
+    """
+
+    variables: tuple[str, ...] | str
+    over: str = "time"
+    caption: str = ""
+    title: str = ""
+    log: Log = ""
+    members: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+    interval: tuple[str, str] | None = None
+    error: str | None = None
+    points: bool = False
+    residual: bool = False
+    staircase: bool = False
+    words: tuple[str, ...] = ()
+    x_label: str = ""
+    y_label: str = ""
+
+    def __post_init__(self):
+        names = (self.variables,) if isinstance(self.variables, str) else tuple(self.variables)
+        object.__setattr__(self, "variables", names)
+        require(bool(names), "there is no variable", argument="variables", remedy="name what is to be drawn")
+        require(
+            self.log in get_args(Log),
+            f"log is {self.log!r}",
+            argument="log",
+            value=self.log,
+            remedy="name the logarithmic axes: '', 'x', 'y' or 'xy'",
+        )
+        require(
+            len(self.words) in (0, len(names)),
+            f"there are {len(self.words)} words for {len(names)} variables",
+            argument="words",
+            value=len(self.words),
+            remedy="give one for each variable, or none",
+        )
+        bounds = (self.interval is not None) + (self.error is not None)
+        require(
+            bounds == 0 or (bounds == 1 and len(names) == 1),
+            f"{len(names)} variables have {bounds} kinds of interval",
+            argument="interval",
+            remedy="give interval or error, of a chart with one variable",
+        )
+        require(
+            not self.staircase or names == ("loss",),
+            f"a staircase of {', '.join(names)} is asked for",
+            argument="staircase",
+            remedy="draw 'loss' alone",
+        )
+
+
+def to_json(charts: Iterable[Chart]) -> str:
+    """Charts as text, to be stored in the attribute `figures` of a tree.
+
+    Example:
+        >>> to_json([Chart("loss", over="step", log="xy")])
+        '[{"variables": ["loss"], "over": "step", "log": "xy"}]'
+    """
+    empty = Chart("loss")
+    told = [
+        {
+            field.name: getattr(chart, field.name)
+            for field in dataclasses.fields(chart)
+            if field.name == "variables" or getattr(chart, field.name) != getattr(empty, field.name)
+        }
+        for chart in charts
+    ]
+    return json.dumps(told, ensure_ascii=False)
+
+
+def from_json(text: str) -> tuple[Chart, ...]:
+    """The charts that `to_json` wrote.
+
+    Raises:
+        InputError: The text is another.
+
+    Example:
+        >>> chart = Chart("accuracy", members={"seed": (0, 1)}, interval=("low", "high"))
+        >>> from_json(to_json([chart])) == (chart,)
+        True
+    """
+    try:
+        return tuple(Chart(**{name: _tuples(value) for name, value in each.items()}) for each in json.loads(text))
+    except (AttributeError, TypeError, json.JSONDecodeError) as error:
+        raise InputError(
+            f"the figures are no list of charts ({error})",
+            argument="figures",
+            value=text[:200],
+            remedy="write them with plot.to_json",
+        ) from None
+
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _tuples(each) for name, each in value.items()}
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,261 @@
+"""What a declared chart shows of a tree, before any drawing library: its lines, intervals, labels and words."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from dynascope.arguments import require
+from dynascope.plot import traces
+from dynascope.plot.caption import fill_caption
+from dynascope.plot.chart import Chart
+from dynascope.plot.traces import Trace
+from dynascope.record import TreeView, describe
+from dynascope.record import label as axis_label
+from dynascope.record.tree_view import Tree
+
+__all__ = ["MOST_IN_A_LEGEND", "Layout", "Series", "direct_labels", "lay_out"]
+
+MOST_IN_A_LEGEND = 4
+_APART = 0.055  # of the height of the axes, between two labels
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+    """One line of a chart, with its interval.
+
+    Attributes:
+        trace: The line.
+        low: Low end of the interval at each point, shape (n,), or None.
+        high: High end.
+    """
+
+    trace: Trace
+    low: Float[np.ndarray, " n"] | None = None
+    high: Float[np.ndarray, " n"] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """What a chart shows of one tree.
+
+    Attributes:
+        chart: The declaration.
+        series: The lines.
+        residual: Observed less predicted, where the chart asks for it.
+        ticks: The labels at 0, 1, … of an axis whose labels are text.
+        caption: With the numbers filled in.
+        x_label: What is written along the horizontal axis.
+        y_label: What is written along the vertical axis.
+    """
+
+    chart: Chart
+    series: tuple[Series, ...]
+    residual: tuple[Trace, ...]
+    ticks: tuple[str, ...]
+    caption: str
+    x_label: str
+    y_label: str
+
+    @property
+    def traces(self) -> list[Trace]:
+        """The lines without their intervals."""
+        return [each.trace for each in self.series]
+
+    @property
+    def labels(self) -> list[str]:
+        """What the lines are called, each once."""
+        return list(dict.fromkeys(line.label for line in self.traces))
+
+
+def lay_out(tree: Tree, chart: Chart) -> Layout:
+    """Find what a chart shows of a tree.
+
+    Raises:
+        InputError: The tree lacks a variable or a member that the chart or its caption names, or a variable does not
+            run over what the chart says.
+    """
+    view = TreeView.of(tree)
+    series = [Series(line) for line in traces.staircase(view)] if chart.staircase else _series(view, chart)
+    lines = [each.trace for each in series]
+    first = lines[0]
+    several = len(chart.variables) > 1
+    return Layout(
+        chart=chart,
+        series=tuple(series),
+        residual=tuple(_residual(lines)) if chart.residual else (),
+        ticks=_ticks(view, chart),
+        caption=fill_caption(chart.caption, view),
+        x_label=chart.x_label or first.x_label,
+        y_label=chart.y_label or ("" if several else first.y_label),
+    )
+
+
+def _series(view: TreeView, chart: Chart) -> list[Series]:
+    for name in (*(chart.interval or ()), *filter(None, [chart.error])):
+        _sides_with(view, name)
+    drawn = []
+    for number, name in enumerate(chart.variables):
+        for side, record in _sides_with(view, name).items():
+            word = ""
+            if len(chart.variables) > 1:
+                word = chart.words[number] if chart.words else record[name].attrs.get("long_name", describe(name)[0])
+            drawn += _of_record(side, record, name, word, chart)
+    labels = list(dict.fromkeys(each.trace.label for each in drawn))
+    colours = dict(zip(labels, traces.ramp(len(labels)), strict=True))
+    return [
+        dataclasses.replace(
+            each,
+            trace=each.trace._replace(
+                colour=colours[each.trace.label] if len(labels) > 1 else traces.SIDES[each.trace.side]
+            ),
+        )
+        for each in drawn
+    ]
+
+
+def _of_record(side: str, record: xr.Dataset, name: str, word: str, chart: Chart) -> list[Series]:
+    values = _chosen(record[name], chart)
+    axis = _axis(values, chart, record)
+    words = axis_label(record[chart.over]), axis_label(values)
+    found = list(traces.lines(values, axis))
+    members = [line[0] for line in found]
+    drawn = []
+    for number, (member, _, x, y) in enumerate(found):
+        label = ", ".join(filter(None, [word, member]))
+        across = x if chart.over == axis else _line(record[chart.over], chart, axis, number)
+        trace = Trace(side, label, "", members.count(member) == 1, chart.over, across, y, *words)
+        drawn.append(Series(trace, *_interval(record, chart, axis, number, y)))
+    return drawn
+
+
+def _sides_with(view: TreeView, name: str) -> dict[str, xr.Dataset]:
+    sides = {side: record for side, record in view.sides.items() if name in record.variables}
+    known = dict.fromkeys(str(each) for record in view.sides.values() for each in record.data_vars)
+    require(
+        bool(sides),
+        f"a figure names {name!r}, which neither side of the tree has",
+        argument="variables",
+        value=name,
+        remedy=f"choose from {', '.join(known)}",
+    )
+    return sides
+
+
+def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
+    for dimension, labels in chart.members.items():
+        if dimension not in values.dims:
+            continue
+        known = values[dimension].to_numpy().tolist()
+        missing = [label for label in labels if label not in known]
+        require(
+            not missing,
+            f"a figure asks for {dimension} {missing[:1]} of {str(values.name)!r}",
+            argument="members",
+            value=missing[:1],
+            remedy=f"choose from {', '.join(map(str, known))}",
+        )
+        values = values.isel({dimension: [known.index(label) for label in labels]})
+    return values
+
+
+def _axis(values: xr.DataArray, chart: Chart, record: xr.Dataset) -> str:
+    """The dimension along which a variable is drawn: what the chart says, or that of a path against a variable."""
+    if chart.over in values.dims:
+        return chart.over
+    along = [name for name in ("time", "step", *values.dims) if name in values.dims]
+    require(
+        chart.over in record.data_vars and set(record[chart.over].dims) == set(values.dims) and bool(along),
+        f"a figure draws {str(values.name)!r} over {chart.over!r}, and it runs over {', '.join(map(str, values.dims))}",
+        argument="over",
+        value=chart.over,
+        remedy="name one of its dimensions, or a variable over the same dimensions",
+    )
+    return str(along[0])
+
+
+def _line(values: xr.DataArray, chart: Chart, axis: str, number: int) -> Float[np.ndarray, " n"]:
+    return list(traces.lines(_chosen(values, chart), axis))[number][3]
+
+
+def _interval(
+    record: xr.Dataset, chart: Chart, axis: str, number: int, y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+    names = chart.interval or ((chart.error,) if chart.error else ())
+    if not names or any(name not in record for name in names):
+        return None, None
+    ends = [_line(record[name], chart, axis, number) for name in names]
+    return (ends[0], ends[1]) if len(ends) == 2 else (y - ends[0], y + ends[0])
+
+
+def _residual(lines: Sequence[Trace]) -> list[Trace]:
+    """Observed less predicted of every pair that has both, at the points of the observation."""
+    predicted = {line.label: line for line in lines if line.side == "predicted" and line.alone}
+    return [
+        line._replace(y=line.y - np.interp(line.x, predicted[line.label].x, predicted[line.label].y))
+        for line in lines
+        if line.side == "observed" and line.label in predicted
+    ]
+
+
+def _ticks(view: TreeView, chart: Chart) -> tuple[str, ...]:
+    for record in view.sides.values():
+        if chart.over in record.coords and record[chart.over].dtype.kind == "U":
+            return tuple(str(label) for label in _chosen(record[chart.over], chart).to_numpy())
+    return ()
+
+
+def direct_labels(lines: Sequence[Trace], *, log_y: bool = False) -> list[tuple[float, float, str, str]]:
+    """Where each line is named at its end, so that names do not run into each other.
+
+    Args:
+        lines: The lines; those of one label are named once, at the end of the last of them.
+        log_y: Whether the vertical axis is logarithmic.
+
+    Returns:
+        Horizontal and vertical place, label and colour of each name that has room, from the lowest up.
+
+    Example:
+        >>> x = np.array([0.0, 1.0])
+        >>> lines = [Trace("observed", name, "#000", True, "time", x, x * end) for name, end in (("a", 1), ("b", 9))]
+        >>> [(label, x, round(y, 2)) for x, y, label, _ in direct_labels(lines)]
+        [('a', 1.0, 1.0), ('b', 1.0, 9.0)]
+    """
+    ends = {}
+    drawn = []
+    for line in lines:
+        seen = np.isfinite(line.x) & np.isfinite(line.y) & ((line.y > 0) | (not log_y))
+        if seen.any():
+            drawn.append(line.y[seen])
+            ends[line.label] = (float(line.x[seen][-1]), float(line.y[seen][-1]), line.label, line.colour)
+    if not ends:
+        return []
+    to, back = (np.log, np.exp) if log_y else (np.asarray, np.asarray)
+    everything = to(np.concatenate(drawn))
+    bottom, height = everything.min(), float(np.ptp(everything)) or 1.0
+    ordered = sorted(ends.values(), key=lambda end: end[1])
+    most = int(1 / _APART)
+    if len(ordered) > most:
+        ordered = [ordered[round(i)] for i in np.linspace(0, len(ordered) - 1, most)]
+    places = (to(np.array([end[1] for end in ordered])) - bottom) / height
+    return [
+        (x, float(back(bottom + height * place)), label, colour)
+        for place, (x, _, label, colour) in zip(_spread(places), ordered, strict=True)
+    ]
+
+
+def _spread(places: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Increasing places, moved as little as needed to be apart: those that touch share a centre."""
+    groups = [[float(place), 1] for place in places]
+    merged: list[list[float]] = []
+    for centre, count in groups:
+        merged.append([centre, count])
+        while len(merged) > 1 and merged[-1][0] - merged[-2][0] < _APART * (merged[-1][1] + merged[-2][1]) / 2:
+            upper, lower = merged.pop(), merged.pop()
+            total = upper[1] + lower[1]
+            merged.append([(upper[0] * upper[1] + lower[0] * lower[1]) / total, total])
+    return np.concatenate([centre + _APART * (np.arange(count) - (count - 1) / 2) for centre, count in merged])

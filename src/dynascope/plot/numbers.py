@@ -1,0 +1,39 @@
+"""How numbers are written for people, in captions, on axes and on pages."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["number", "percent"]
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A few digits, in the notation of print; a dash for what is unknown.
+
+    Example:
+        >>> number(-0.00001234), number(12.5), number(1e-8), number(float("inf")), number(None)
+        ('−1.234 × 10⁻⁵', '12.5', '10⁻⁸', '∞', '–')
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    mantissa, _, exponent = (str(value) if isinstance(value, int) else f"{value:.{digits}g}").partition("e")
+    if exponent:
+        power = f"10{str(int(exponent)).translate(_RAISED)}"
+        mantissa = power if mantissa == "1" else f"{mantissa} × {power}"
+    return mantissa.replace("-", "−")
+
+
+def percent(value: float | None) -> str:
+    """A signed share of one; a dash for what is unknown.
+
+    Example:
+        >>> percent(0.0312), percent(-0.5), percent(None)
+        ('+3.1 %', '−50.0 %', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{100 * value:+.1f} %".replace("-", "−")

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.plot import Chart, from_json, to_json
+
+FULL = Chart(
+    ("accuracy",),
+    over="step",
+    caption="Both rise to {observed.accuracy:last}.",
+    title="Accuracy",
+    log="x",
+    members={"seed": (0, 1), "start": ("small",)},
+    interval=("low", "high"),
+    points=True,
+    residual=True,
+    words=("training",),
+    x_label="steps",
+    y_label="accuracy",
+)
+
+
+def test_charts_come_back_from_their_text():
+    charts = (FULL, Chart("loss", staircase=True), Chart(("a", "b"), over="c"), Chart("loss", error="spread"))
+    assert from_json(to_json(charts)) == charts
+
+
+def test_one_variable_may_be_named_alone():
+    assert Chart("loss") == Chart(("loss",))
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"variables": ()}, "there is no variable"),
+        ({"variables": ("a", "b"), "words": ("one",)}, "1 words for 2 variables"),
+        ({"variables": ("a", "b"), "error": "c"}, "2 variables have 1 kinds of interval"),
+        ({"variables": "a", "error": "c", "interval": ("d", "e")}, "1 variables have 2 kinds of interval"),
+        ({"variables": "accuracy", "staircase": True}, "a staircase of accuracy"),
+    ],
+)
+def test_a_chart_that_cannot_be_drawn_is_bad_input(fields, problem):
+    with pytest.raises(InputError, match=problem):
+        Chart(**fields)
+
+
+@pytest.mark.parametrize("text", ["loss", '["loss"]', '[{"variable": "loss"}]', '[{"over": "time"}]', "3"])
+def test_text_that_holds_no_charts_is_bad_input(text):
+    with pytest.raises(InputError, match="no list of charts"):
+        from_json(text)
+
+
+def test_an_axis_scale_that_is_not_known_is_bad_input():
+    with pytest.raises(InputError, match="loglog"):
+        from_json('[{"variables": ["loss"], "log": "loglog"}]')

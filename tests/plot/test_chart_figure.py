@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.colors import to_hex
+
+from dynascope import plot
+from dynascope.errors import InputError
+from dynascope.plot import Chart
+from dynascope.record import make_record
+
+TIME = np.linspace(0.0, 1.0, 5)
+
+
+def tree(modes: int = 2) -> xr.DataTree:
+    strength = np.stack([(1 + TIME) * mode for mode in range(1, modes + 1)])
+    record = make_record(
+        {
+            "strength": (["mode", "time"], strength),
+            "low": (["mode", "time"], strength - 0.1),
+            "high": (["mode", "time"], strength + 0.2),
+            "loss": (["time"], 1 - TIME),
+        },
+        {"time": TIME, "mode": np.arange(1, modes + 1)},
+        names={"loss": ("cost $x$", "1")},
+    )
+    return xr.DataTree.from_dict({"observed": record, "predicted": record.drop_vars(["low", "high"])})
+
+
+def test_the_prediction_is_dashed_over_the_observation_in_the_same_colour():
+    (axes,) = plot.draw_chart(tree(), Chart("strength", log="xy")).axes
+    assert [line.get_linestyle() for line in axes.lines] == ["-", "-", "--", "--"]
+    colours = [to_hex(line.get_color()) for line in axes.lines]
+    assert colours[:2] == colours[2:]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert legend == ["observed", "predicted", "mode 1", "mode 2"]
+
+
+def test_more_than_four_lines_are_named_at_their_ends():
+    (axes,) = plot.draw_chart(tree(5), Chart("strength")).axes
+    assert [text.get_text() for text in axes.texts] == [f"mode {i}" for i in range(1, 6)]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["observed", "predicted"]
+
+
+def test_an_interval_is_a_band_and_of_points_it_is_bars():
+    band = plot.draw_chart(tree(), Chart("strength", interval=("low", "high"))).axes[0]
+    assert len(band.collections) == 2
+    bars = plot.draw_chart(tree(), Chart("strength", interval=("low", "high"), points=True)).axes[0]
+    assert len(bars.containers) == 2
+    lower, upper = bars.containers[0].lines[2][0].get_segments()[0][:, 1]
+    assert (lower, upper) == pytest.approx((0.9, 1.2))
+    assert [line.get_linestyle() for line in bars.lines].count("--") == 2
+
+
+def test_the_residual_has_a_panel_of_its_own():
+    above, below = plot.draw_chart(tree(), Chart("strength", residual=True)).axes
+    assert (above.get_ylabel(), below.get_ylabel()) == ("strength of the skill", "difference")
+    assert below.get_xlabel() == "gradient-flow time"
+    np.testing.assert_array_equal(below.lines[1].get_ydata(), np.zeros(5))
+
+
+def test_the_caption_stands_below_with_its_numbers():
+    figure = plot.draw_chart(tree(), Chart("loss", title="A title", caption="It ends at {observed.loss:last}."))
+    assert figure.get_supxlabel() == "It ends at 0."
+    assert figure.axes[0].get_title(loc="left") == "A title"
+    assert figure.axes[0].get_ylabel() == r"cost \$x\$"
+
+
+def test_the_figure_of_a_tree_is_made_of_what_it_declares(tmp_path):
+    declaring = tree()
+    declaring.attrs["figures"] = plot.to_json([Chart("strength"), Chart("loss", residual=True)])
+    figure = plot.figure(declaring)
+    assert [axes.get_ylabel() for axes in figure.axes] == ["strength of the skill", r"cost \$x\$", "difference"]
+    assert plot.save_figure(figure, tmp_path / "figure.png").exists()
+
+
+def test_a_figure_that_names_a_missing_variable_is_bad_input():
+    declaring = tree()
+    declaring.attrs["figures"] = plot.to_json([Chart("accuracy")])
+    with pytest.raises(InputError, match="a figure names 'accuracy'"):
+        plot.figure(declaring)

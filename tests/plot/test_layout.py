@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from dynascope.errors import InputError
+from dynascope.plot import Chart
+from dynascope.plot.layout import direct_labels, lay_out
+from dynascope.plot.traces import OBSERVED, PREDICTED, Trace
+from dynascope.record import make_record
+
+TIME = np.linspace(0.0, 1.0, 5)
+
+
+def side(shift: float = 0.0) -> xr.Dataset:
+    strength = np.stack([TIME, TIME**2]) + shift
+    return make_record(
+        {
+            "strength": (["mode", "time"], strength),
+            "low": (["mode", "time"], strength - 0.1),
+            "high": (["mode", "time"], strength + 0.2),
+            "spread": (["mode", "time"], np.full((2, 5), 0.3)),
+            "accuracy": (["time"], TIME + shift),
+            "test_accuracy": (["time"], TIME / 2 + shift),
+            "exponent_found": (["start"], [1.0 + shift, 2.0]),
+        },
+        {"time": TIME, "mode": [1, 2], "start": ["small", "large"]},
+        names={"accuracy": ("training", "1")},
+    )
+
+
+@pytest.fixture
+def tree() -> xr.DataTree:
+    return xr.DataTree.from_dict({"observed": side(0.5), "predicted": side()})
+
+
+def test_both_sides_of_a_member_share_a_colour(tree):
+    layout = lay_out(tree, Chart("strength"))
+    assert [(line.side, line.label) for line in layout.traces] == [
+        ("observed", "mode 1"),
+        ("observed", "mode 2"),
+        ("predicted", "mode 1"),
+        ("predicted", "mode 2"),
+    ]
+    colours = [line.colour for line in layout.traces]
+    assert colours[:2] == colours[2:]
+    assert colours[0] != colours[1]
+    assert (layout.x_label, layout.y_label) == ("gradient-flow time", "strength of the skill")
+
+
+def test_a_line_alone_has_the_colour_of_its_side(tree):
+    layout = lay_out(tree, Chart("accuracy"))
+    assert [line.colour for line in layout.traces] == [OBSERVED, PREDICTED]
+    assert layout.y_label == "training"
+
+
+def test_several_variables_are_told_apart_by_their_words(tree):
+    assert lay_out(tree, Chart(("accuracy", "test_accuracy"))).labels == ["training", "test accuracy"]
+    assert lay_out(tree, Chart(("accuracy", "test_accuracy"), words=("a", "b"))).labels == ["a", "b"]
+    assert lay_out(tree, Chart(("accuracy", "strength"))).labels == [
+        "training",
+        "strength of the skill, mode 1",
+        "strength of the skill, mode 2",
+    ]
+
+
+def test_only_the_members_that_are_named_are_drawn(tree):
+    layout = lay_out(tree, Chart("strength", members={"mode": (2,)}))
+    assert layout.labels == ["mode 2"]
+    np.testing.assert_array_equal(layout.traces[1].y, TIME**2)
+
+
+def test_an_interval_belongs_to_its_member(tree):
+    _, second, *_ = lay_out(tree, Chart("strength", interval=("low", "high"))).series
+    np.testing.assert_array_equal(second.low, TIME**2 + 0.5 - 0.1)
+    np.testing.assert_array_equal(second.high, TIME**2 + 0.5 + 0.2)
+    _, second, *_ = lay_out(tree, Chart("strength", error="spread")).series
+    np.testing.assert_array_equal(second.high, second.trace.y + 0.3)
+
+
+def test_an_interval_of_one_side_is_drawn_on_that_side(tree):
+    tree["predicted"] = xr.DataTree(tree["predicted"].to_dataset().drop_vars("low"))
+    observed, predicted = lay_out(tree, Chart("strength", members={"mode": (1,)}, interval=("low", "high"))).series
+    assert observed.low is not None
+    assert predicted.low is None
+
+
+def test_the_residual_is_observed_less_predicted(tree):
+    layout = lay_out(tree, Chart("strength", residual=True))
+    for line in layout.residual:
+        # Differences of numbers of order one.
+        np.testing.assert_allclose(line.y, 0.5, rtol=1e-15)
+
+
+def test_a_variable_over_another_is_a_path(tree):
+    layout = lay_out(tree, Chart("test_accuracy", over="accuracy"))
+    np.testing.assert_array_equal(layout.traces[0].x, TIME + 0.5)
+    assert (layout.x_label, layout.y_label) == ("training", "test accuracy")
+
+
+def test_labels_that_are_text_are_ticks(tree):
+    layout = lay_out(tree, Chart("exponent_found", over="start"))
+    assert layout.ticks == ("small", "large")
+    np.testing.assert_array_equal(layout.traces[0].x, [0, 1])
+
+
+def test_own_words_stand_along_the_axes(tree):
+    layout = lay_out(tree, Chart("accuracy", x_label="t", y_label="share", caption="{observed.accuracy:last}"))
+    assert (layout.x_label, layout.y_label, layout.caption) == ("t", "share", "1.5")
+
+
+@pytest.mark.parametrize(
+    ("chart", "argument", "problem"),
+    [
+        (Chart("stength"), "variables", "a figure names 'stength', .* choose from strength"),
+        (Chart("strength", interval=("low", "hihg")), "variables", "a figure names 'hihg'"),
+        (Chart("strength", error="sprad"), "variables", "a figure names 'sprad'"),
+        (Chart("strength", over="step"), "over", "draws 'strength' over 'step', and it runs over mode, time"),
+        (Chart("strength", over="accuracy"), "over", "draws 'strength' over 'accuracy'"),
+        (Chart("strength", members={"mode": (3,)}), "members", r"asks for mode \[3\] of 'strength': choose from 1, 2"),
+        (Chart("strength", caption="{observed.stength}"), "caption", "there is no 'stength'"),
+    ],
+)
+def test_what_the_tree_lacks_is_bad_input_that_names_it(tree, chart, argument, problem):
+    with pytest.raises(InputError, match=problem) as caught:
+        lay_out(tree, chart)
+    assert caught.value.argument == argument
+
+
+def ends(heights: list[float]) -> list[Trace]:
+    x = np.array([0.0, 1.0])
+    return [Trace("observed", f"line {i}", OBSERVED, True, "time", x, x * y) for i, y in enumerate(heights)]
+
+
+def test_names_at_the_ends_of_lines_keep_apart_and_in_order():
+    placed = direct_labels(ends([1.0, 0.999, 0.998, 0.5, 0.0, 0.001]))
+    heights = np.array([y for _, y, _, _ in placed])
+    assert [label for _, _, label, _ in placed] == [f"line {i}" for i in (4, 5, 3, 2, 1, 0)]
+    # Of axes of height one; less than the rounding of a sum of a few such numbers.
+    assert np.diff(heights).min() > 0.055 - 1e-12
+    assert heights[2] == 0.5
+
+
+def test_more_names_than_have_room_are_thinned_and_keep_both_ends():
+    labels = [label for _, _, label, _ in direct_labels(ends(list(np.linspace(0, 1, 60))))]
+    assert len(labels) == 18
+    assert (labels[0], labels[-1]) == ("line 0", "line 59")
+
+
+def test_a_line_without_a_finite_value_is_not_named():
+    assert direct_labels(ends([np.nan])) == []
+    assert [label for _, _, label, _ in direct_labels(ends([-1.0, 1.0]), log_y=True)] == ["line 1"]
