@@ -109,3 +109,29 @@ def test_the_record_of_a_run_keeps_what_the_flow_says_and_names_its_members():
     assert found["balance"].to_numpy().tolist() == [-1.0, 1.0]
     assert "feature" not in found.coords
     assert found.attrs["flow"] == "descent"
+
+
+class Counted(StatedStudy):
+    """A study whose times are known beforehand, and whose hypotheses are not."""
+
+    even: int = count(2, "An even number.")
+
+    def check(self):
+        self.require(self.even % 2 == 0, "even", "double it")
+
+    def labels(self):
+        return {"time": [0.5, 1.5]}
+
+
+def test_labels_that_are_found_with_the_values_come_before_those_of_the_study():
+    found = {"size": ("hypothesis", [3.0]), "hypothesis": ("hypothesis", ["H1"])}
+    record = Counted().record({"loss": [2.0, 1.0, 0.5], "time": [0.0, 1.0, 2.0], **found})
+    np.testing.assert_array_equal(record["time"], [0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(record["hypothesis"], ["H1"])
+    np.testing.assert_array_equal(Counted().record({"loss": [2.0, 1.0]})["time"], [0.5, 1.5])
+
+
+def test_what_a_study_requires_is_refused_by_the_name_of_its_field():
+    with pytest.raises(InputError, match=r"even is 3.*double it") as caught:
+        Counted(even=3)
+    assert (caught.value.argument, caught.value.value) == ("even", 3)

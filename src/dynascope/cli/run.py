@@ -40,6 +40,7 @@ class Run:
         raise NotImplementedError
 
 
+@functools.cache
 def runner(study_type: type[Study]) -> Callable[..., Callable[[], int]]:
     """The command that runs one study, whose options are the fields of the study."""
 

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import xarray as xr
 
+from dynascope.arguments import require
 from dynascope.record import DIMENSIONS, make_record
 from dynascope.studies import fields
 from dynascope.studies.study import Study
@@ -57,6 +58,15 @@ class StatedStudy(Study):
             InputError: They do not fit together.
         """
 
+    def require(self, holds: Any, field: str, remedy: str, *, problem: str = "") -> None:
+        """Refuse the value of a field unless something holds; the problem is the value itself if nothing else is said.
+
+        Raises:
+            InputError: It does not hold.
+        """
+        value = getattr(self, field)
+        require(bool(holds), problem or f"{field} is {value}", argument=field, value=value, remedy=remedy)
+
     def labels(self) -> Mapping[str, Any]:
         """Labels along axes by name; an axis without any is numbered."""
         return {}
@@ -69,19 +79,23 @@ class StatedStudy(Study):
         """The record of these values.
 
         Args:
-            values: For each variable its values along `axes`, or the pair of the names of its axes and its values.
+            values: For each variable its values along `axes`, or the pair of the names of its axes and its values. What
+                has the name of its only axis are labels, and come before those of `labels`.
             **attributes: What the record says besides what it is about.
 
         Raises:
             InputError: Values that do not fit their axes or the labels.
         """
-        variables, coordinates = {}, {}
-        labels = dict(self.labels())
+        variables, coordinates, labels = {}, {}, dict(self.labels())
         for name, given in jax.device_get(dict(values)).items():
             named = isinstance(given, tuple) and len(given) == 2 and _names_axes(given[0])
             axes, array = (given[0], np.asarray(given[1])) if named else (self.axes, np.asarray(given))
             axes = (axes,) if isinstance(axes, str) else tuple(axes)
-            variables[name] = (axes, array)
+            if axes == (name,):
+                labels[name] = array
+            else:
+                variables[name] = (axes, array)
+        for axes, array in variables.values():
             for axis, length in zip(axes, array.shape, strict=False):
                 numbers = np.arange(length) + _FIRST.get(axis, 0)
                 coordinates.setdefault(axis, np.asarray(labels.get(axis, numbers)))
