@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -9,7 +8,8 @@ from scipy.special import zeta
 
 from dynascope.errors import InputError
 from dynascope.studies.scaling.scaling_compute import ScalingCompute
-from dynascope.studies.scaling.skill_simulation import train_skills
+from dynascope.studies.scaling.skill_flow import train_skills
+from dynascope.studies.scaling.skill_simulation import SkillScaling
 from dynascope.theory.scaling_laws import compute_optimum, plan, power_laws
 
 TINY = ScalingCompute(**ScalingCompute.tiny)
@@ -32,23 +32,21 @@ def test_random_tasks_follow_the_law_from_any_start_at_any_rate(seed):
     alpha = float(draw.uniform(0.25, 0.8))
     exponents = [alpha, alpha + float(draw.uniform(0.05, 0.2))]
     most = int(draw.integers(1000, 1500))
+    model = {"target_scale": scale, "initial_strength": scale * float(10 ** draw.uniform(-3, -0.7))}
+    rate = float(10 ** draw.uniform(-3, 0))
+    theta = [compute_optimum(1.0, alpha, learning_rate=rate, **model).theta for alpha in exponents]
+    skills = SkillScaling(exponents=exponents, **model)
     study = ScalingCompute(
         exponents=exponents,
-        target_scale=scale,
-        initial_strength=scale * float(10 ** draw.uniform(-3, -0.7)),
-        learning_rate=float(10 ** draw.uniform(-3, 0)),
+        **model,
+        learning_rate=rate,
+        least_compute=most * max(skills._first_steps(alpha, rate) for alpha in exponents),
+        most_compute=min(each * (most / 2.1) ** (alpha + 2) for each, alpha in zip(theta, exponents, strict=True)),
         budgets=4,
         most_neurons=most,
         sizes=110,
     )
-    theta = [
-        compute_optimum(1.0, alpha, learning_rate=study.learning_rate, **study._model).theta for alpha in exponents
-    ]
-    budgets = {
-        "least_compute": most * max(study._first_steps(alpha, study.learning_rate) for alpha in exponents),
-        "most_compute": min(each * (most / 2.1) ** (alpha + 2) for each, alpha in zip(theta, exponents, strict=True)),
-    }
-    tree = dataclasses.replace(study, **budgets).run()
+    tree = study.run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
 
 

@@ -9,7 +9,7 @@ from scipy.special import zeta
 
 from dynascope.errors import InputError
 from dynascope.studies.scaling.scaling_data import ScalingData, _spread
-from dynascope.studies.scaling.skill_simulation import train_skills
+from dynascope.studies.scaling.skill_flow import train_skills
 
 
 def missing_strengths(missing):

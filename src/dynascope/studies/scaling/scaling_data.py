@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from dynascope.studies.scaling.skill_simulation import SkillScaling, train_skills
+import numpy as np
+from scipy.special import gamma, zeta
+
+from dynascope.studies.fields import count, numbers, seed
+from dynascope.studies.scaling.skill_flow import train_skills
+from dynascope.studies.scaling.skill_simulation import NAM, SkillScaling
 from dynascope.studies.study import Reference, curve_tolerance
-
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray as xr
-
-    from dynascope.theory.scaling_laws import PowerLaw
+from dynascope.theory.scaling_laws import PowerLaw, data_law, fit, power_laws
 
 __all__ = ["ScalingData"]
 
@@ -25,37 +25,34 @@ _ERRORS = 5.0  # standard errors that are tolerated
 _AFTER = 35.0  # e-folds after a skill with a single sample was half learned
 
 
-@dataclasses.dataclass(frozen=True)
 class ScalingData(SkillScaling):
     """The loss of the multilinear model after long training on D samples, which falls as D^−α/(α+1).
 
     Compared are the mean loss over training sets, itself and over the power law; the exponent of a fit to it; and the
     prefactor that it has with the exponent of theory, as the one of the fit is extrapolated to a single sample.
-
-    Attributes:
-        exponents: α of the skill frequencies P(k) ∝ k^−(α+1), at least 0.2.
-        target_scale: S, the strength of a learned skill.
-        initial_strength: R₀, the strength of every skill at the start, below half of S.
-        fewest_samples: Smallest training set.
-        most_samples: Largest one.
-        sizes: Number of sizes, at equal ratios.
-        training_sets: Number of training sets of each size, enough for an error of the mean of 0.6 %.
-        seed: Seed of the samples.
     """
 
-    fewest_samples: int = 300
-    most_samples: int = 30_000
-    sizes: int = 9
-    training_sets: int = 600
-    seed: int = 0
+    exponents: list[float] = numbers(
+        [0.3, 0.6, 0.9],
+        "α of the skill frequencies P(k) ∝ k^−(α+1), at least 0.2: below, the ranks of skills get too large to draw.",
+        least=0.2,
+    )
+    fewest_samples: int = count(300, "Smallest training set.")
+    most_samples: int = count(30_000, "Largest one.")
+    sizes: int = count(9, "Number of sizes, at equal ratios; a power law is fitted to three or more.", least=3)
+    training_sets: int = count(
+        600, "Number of training sets of each size, enough for an error of the mean of 0.6 %.", least=2
+    )
+    seed: int = seed("Seed of the samples.")
 
     name: ClassVar[str] = "scaling-data"
     reference: ClassVar[Reference] = Reference(
-        paper=SkillScaling.source,
+        paper=NAM,
         arxiv="2404.17563",
         claim="After long training the loss of the multilinear model falls with the number of samples by the power "
         "α/(α + 1), with a prefactor that is known.",
     )
+    axes: ClassVar = ("exponent", "samples")
     along: ClassVar = ("samples", "exponent")
     minutes: ClassVar[float] = 0.5
     tolerance: ClassVar = curve_tolerance(
@@ -63,48 +60,46 @@ class ScalingData(SkillScaling):
     )
     tiny: ClassVar = {"exponents": [0.4, 0.7], "most_samples": 10_000, "sizes": 5, "training_sets": 320}
 
-    def observe(self) -> xr.Dataset:
+    def trained(self) -> Mapping[str, Any]:
         """Draw training sets, train on each of them by gradient flow, and fit power laws to the mean losses."""
-        import numpy as np
-
-        from dynascope.record import make_record
-        from dynascope.theory.scaling_laws import fit
-
         samples, losses = self._samples, self._losses()
         fits = [fit(each, samples, window=(self.fewest_samples, self.most_samples), seed=self.seed) for each in losses]
         error = losses.std(axis=1, ddof=1) / math.sqrt(self.training_sets)
-        mean, laws = losses.mean(axis=1), np.array([law.loss(samples) for law in self._laws])
-        amplitudes = np.exp(np.log(mean / laws).mean(axis=1)) * [law.prefactor for law in self._laws]
-        return make_record(
-            {
-                **self._observed("samples", mean, laws, fits),
-                "prefactor": (("exponent",), amplitudes),
-                "fitted_prefactor": (("exponent",), [each.prefactor for each in fits]),
-                "standard_error": (("exponent", "samples"), error),
-            },
-            {"exponent": self.exponents, "samples": samples},
-            attributes=self._about(*self._description),
-        )
+        fitted = self._fitted(losses.mean(axis=1), samples, fits)
+        amplitudes = np.exp(np.log(fitted["loss_over_law"]).mean(axis=1)) * [law.prefactor for law in self._laws]
+        return {
+            **fitted,
+            "prefactor": ("exponent", amplitudes),
+            "fitted_prefactor": fitted["prefactor"],
+            "standard_error": error,
+        }
 
-    def predict(self) -> xr.Dataset:
+    def exact(self) -> Mapping[str, Any]:
         """The mean over all training sets, and the power law in it."""
-        import numpy as np
+        losses = np.array([data_law(self._samples, alpha, **self._model) for alpha in self._exponents])
+        return self._expected(losses, self._samples)
 
-        from dynascope.record import make_record
-        from dynascope.theory.scaling_laws import data_law
+    def labels(self) -> Mapping[str, Any]:
+        """Exponents and sizes."""
+        return {"exponent": self.exponents, "samples": self._samples}
 
-        samples = self._samples
-        losses = np.array([data_law(samples, alpha, **self._model) for alpha in self._exponents])
-        return make_record(
-            self._predicted("samples", losses, np.array([law.loss(samples) for law in self._laws])),
-            {"exponent": self.exponents, "samples": samples},
-            attributes=self._theory(*self._description),
+    def check(self) -> None:
+        """Means over training sets are known as well as the tolerances ask."""
+        super().check()
+        self._check_span("samples")
+        spread = max(_spread(alpha, self.fewest_samples) for alpha in self._exponents)
+        # Over a decade the exponent of a fit varies by so much of the spread of a loss, relative to α/(α + 1).
+        slope = max(_spread(alpha, self.fewest_samples) * (alpha + 1) / (3 * alpha) for alpha in self._exponents)
+        needed = math.ceil((_ERRORS * max(spread / _LOSS[0], slope / _EXPONENT[0])) ** 2)
+        self.require(
+            self.training_sets >= needed,
+            "training_sets",
+            f"choose {needed} or more, or larger sets",
+            problem=f"training_sets is {self.training_sets}, and the loss of small ones varies by {spread:.1%}",
         )
 
     def _losses(self) -> np.ndarray:
         """Of all data after training on each of the training sets, (exponent, training set, size)."""
-        import numpy as np
-
         generator = np.random.default_rng(self.seed)
         sizes = self._samples.tolist()
         sets = [
@@ -128,41 +123,15 @@ class ScalingData(SkillScaling):
         Skills with equally many samples start equal and are pulled equally, so that one stands for all of them; and as
         a share d/D in the time D t does what a share d does in the time t, for those of sets of all sizes.
         """
-        import numpy as np
-
         end = np.array([(self._offset + _AFTER) / (2 * self.target_scale)])
         return train_skills(counts, end, _losses, **self._model)[0]
 
     @functools.cached_property
     def _samples(self) -> np.ndarray:
-        from dynascope.arguments import require, require_seed
-
-        require_seed(self.seed)
-        require(
-            self._exponents.min() >= 0.2,
-            f"the smallest of exponents is {self._exponents.min():g}",
-            argument="exponents",
-            value=self.exponents,
-            remedy="choose 0.2 or more: below, the ranks of skills get too large to be drawn",
-        )
-        samples = self._sizes("samples", self.fewest_samples, self.most_samples, self.sizes)
-        spread = max(_spread(alpha, self.fewest_samples) for alpha in self._exponents)
-        # Over a decade the exponent of a fit varies by so much of the spread of a loss, relative to α/(α + 1).
-        slope = max(_spread(alpha, self.fewest_samples) * (alpha + 1) / (3 * alpha) for alpha in self._exponents)
-        needed = math.ceil((_ERRORS * max(spread / _LOSS[0], slope / _EXPONENT[0])) ** 2)
-        require(
-            self.training_sets >= needed,
-            f"training_sets is {self.training_sets}, and the loss of small ones varies by {spread:.1%}",
-            argument="training_sets",
-            value=self.training_sets,
-            remedy=f"choose {needed} or more, or larger sets",
-        )
-        return samples
+        return self._spaced("samples", self.sizes)
 
     @functools.cached_property
     def _laws(self) -> list[PowerLaw]:
-        from dynascope.theory.scaling_laws import power_laws
-
         return [power_laws(alpha, **self._model).samples for alpha in self._exponents]
 
     @property
@@ -175,9 +144,6 @@ class ScalingData(SkillScaling):
 
 def _drawn(generator: np.random.Generator, alpha: float, samples: int) -> tuple[np.ndarray, np.ndarray]:
     """A training set: the numbers of samples that skills have in it, and how frequent those of each number are."""
-    import numpy as np
-    from scipy.special import zeta
-
     ranks, counts = np.unique(generator.zipf(alpha + 1, samples), return_counts=True)
     found, place = np.unique(counts, return_inverse=True)
     return found, np.bincount(place, ranks.astype(np.float64) ** -(alpha + 1)) / zeta(alpha + 1)
@@ -189,8 +155,6 @@ def _spread(alpha: float, samples: float) -> float:
     For counts d_k that are Poisson and independent the variance is Σ P² (e^(−DP) − e^(−2DP)), summed as the law is; for
     those that add up to D it is less.
     """
-    from scipy.special import gamma, zeta
-
     beta = alpha / (alpha + 1)
     skills = zeta(alpha + 1) ** (-1 / (alpha + 1)) / (alpha + 1) * samples ** (1 - beta)
     return math.sqrt(beta * (1 - 0.5 ** (1 + beta)) / (gamma(beta) * skills))
