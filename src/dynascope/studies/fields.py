@@ -114,7 +114,7 @@ def numbers(
     return _field(list(default), description, check)
 
 
-def choice(default: str, description: str, options: Sequence[str]) -> Any:
+def choice(default: str | int, description: str, options: Sequence[str | int]) -> Any:
     """One of the options."""
     return _field(default, description, lambda name, value, study: require_choice(name, value, tuple(options)))
 
