@@ -7,27 +7,32 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+import xarray as xr
 
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import balanced_linear
+from dynascope.protocols import Learnable
 from dynascope.tasks import Task, regression
+from dynascope.theory import transfer as theory
 
 __all__ = [
-    "BALANCED",
     "balanced_networks",
     "converged",
-    "learned_map",
+    "converged_layers",
+    "flow_of_map",
     "random_map",
     "random_rotation",
     "slowest_rate",
     "whitened_task",
 ]
 
-BALANCED = (
-    "C. C. J. Dominé, N. Anguita, A. M. Proca, L. Braun, D. Kunin, P. A. M. Mediano, A. M. Saxe, From Lazy to Rich: "
-    "Exact Learning Dynamics in Deep Linear Networks"
-)
+
+def _learned_map(network: TwoLayer) -> Any:
+    return network.first @ network.second
+
+
+_PRODUCT = {"product": (_learned_map, ("feature", "target"))}
 
 
 def slowest_rate(inputs: int, outputs: int, weakest: float, balances: np.ndarray) -> float:
@@ -74,12 +79,20 @@ def balanced_networks(inputs: int, outputs: int, balances: np.ndarray, *, seed: 
     return networks
 
 
-def converged(networks: list[Any], task: Any, **options: Any) -> list[Any]:
-    """The networks after `flows.gradient_flow` on a task with these options."""
+def flow_of_map(networks: list[TwoLayer], task: Learnable, times: np.ndarray, **options: Any) -> xr.Dataset:
+    """`flows.gradient_flow` over these times, with W₁ W₂ of every network as `product`."""
+    return gradient_flow(networks, task, duration=times[-1], save=times, statistics=_PRODUCT, **options)
+
+
+def converged(networks: list[TwoLayer], task: Learnable, times: np.ndarray, **options: Any) -> list[TwoLayer]:
+    """The networks after that flow."""
+    # With as many times and the same statistics, training on another task is the same compiled program.
+    options = {"duration": times[-1], "save": times, "statistics": _PRODUCT, **options}
     _, stacked = gradient_flow(networks, task, return_networks=True, **options)
     return [jax.tree.map(lambda weights, i=i: weights[i], stacked) for i in range(len(networks))]
 
 
-def learned_map(network: Any) -> Any:
-    """W₁ W₂ of a two-layer linear network, shape (inputs, outputs)."""
-    return network.first @ network.second
+def converged_layers(target: np.ndarray, balances: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Both layers in which every start of a balance λ ends, for each λ."""
+    first, second = zip(*(theory.converged_layers(target, balance, width) for balance in balances), strict=True)
+    return np.stack(first), np.stack(second)

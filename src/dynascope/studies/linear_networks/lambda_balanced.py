@@ -13,9 +13,10 @@ import xarray as xr
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import balanced_linear
-from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import count, positive, seed
-from dynascope.studies.linear_networks.balanced_start import BALANCED, random_map, whitened_task
+from dynascope.studies.linear_networks.balanced_start import random_map, whitened_task
+from dynascope.studies.linear_networks.balanced_study import BALANCED, BalancedStudy
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task
 from dynascope.theory.balanced import gram
@@ -23,7 +24,7 @@ from dynascope.theory.balanced import gram
 __all__ = ["LambdaBalanced"]
 
 
-class LambdaBalanced(CurvesStudy):
+class LambdaBalanced(BalancedStudy):
     """Loss, kernel and representations of two-layer linear networks of several balances, from small to learned.
 
     W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, for whitened inputs and a random target map. Near λ = 0 the kernel turns and grows; for large
@@ -53,8 +54,6 @@ class LambdaBalanced(CurvesStudy):
         claim="Function, representations and kernel of a two-layer linear network follow exactly from its start and "
         "the balance of its layers, which moves it from lazy to rich.",
     )
-    theory: ClassVar[str] = "balanced two-layer linear networks"
-    axes: ClassVar = ("balance", "time")
     minutes: ClassVar[float] = 0.2
     tolerance: ClassVar = exact(
         "loss", "kernel_distance", "kernel_change", "input_representation", "output_representation"
@@ -88,14 +87,6 @@ class LambdaBalanced(CurvesStudy):
             "loss": np.sum(missed**2, axis=(-2, -1)) / 2,
         }
 
-    def labels(self) -> Mapping[str, Any]:
-        """Times and λ."""
-        return {"time": self._times, "balance": self._balances}
-
-    def about(self) -> Mapping[str, Any]:
-        """The task."""
-        return {"network": "linear", "scale": 1.0, **self._task.attributes()}
-
     def _measured(self, inner: np.ndarray, outer: np.ndarray) -> dict[str, Any]:
         """What both sides are compared in, from W₁W₁ᵀ and W₂ᵀW₂ over balances and times."""
         left, _, right = np.linalg.svd(self._task.cross_moment.T, full_matrices=False)
@@ -114,10 +105,6 @@ class LambdaBalanced(CurvesStudy):
         target = random_map(np.random.default_rng(self.seed), self.inputs, self.outputs, strengths)
         return whitened_task(target, "a random map")
 
-    @property
-    def _balances(self) -> np.ndarray:
-        return np.linspace(-self.largest_balance, self.largest_balance, self.balances)
-
     @functools.cached_property
     def _networks(self) -> list[TwoLayer]:
         ratio = (self.first_rate / self.second_rate) ** 0.25
@@ -131,7 +118,7 @@ class LambdaBalanced(CurvesStudy):
             networks.append(eqx.tree_at(lambda each: (each.first, each.second), drawn, layers))
         return networks
 
-    @property
+    @functools.cached_property
     def _times(self) -> np.ndarray:
         """Until modes of the weakest strength would have been learned from the start in balance."""
         rate = self.weakest * (self.first_rate * self.second_rate) ** 0.5

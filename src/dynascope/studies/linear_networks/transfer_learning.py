@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from dynascope.studies.study import Reference, Study, curve_tolerance
+import equinox as eqx
+import jax
+import numpy as np
+import xarray as xr
 
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray as xr
-
-    from dynascope.tasks import Task
+from dynascope.arguments import require
+from dynascope.networks import TwoLayer
+from dynascope.studies.curves_study import exact
+from dynascope.studies.fields import count, positive, seed
+from dynascope.studies.linear_networks.balanced_start import (
+    balanced_networks,
+    converged,
+    converged_layers,
+    flow_of_map,
+    random_rotation,
+    whitened_task,
+)
+from dynascope.studies.linear_networks.balanced_study import BALANCED, BalancedStudy
+from dynascope.studies.study import Reference
+from dynascope.tasks import Task
+from dynascope.tasks.expectation import Expectation
+from dynascope.theory.transfer import joint_transfer, transfer_error, transfer_speed
 
 __all__ = ["TransferLearning"]
 
 
-@dataclasses.dataclass(frozen=True)
-class TransferLearning(Study):
+class TransferLearning(BalancedStudy):
     """What a new output learns from the features of an old task, in square two-layer linear networks.
 
     Networks of several balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on old targets that use only some
@@ -29,208 +43,118 @@ class TransferLearning(Study):
 
     With λ < 0 the first layer keeps features of all directions, which are learned at the speed √(s² + λ²/4) − λ/2; with
     λ > 0 those that the old task did not use are lost, and the loss of the readout ends on a floor.
-
-    Attributes:
-        dimension: Number of inputs, of old outputs and of hidden neurons.
-        rank: Number of input directions that the old task uses.
-        strongest: Largest singular value of the old target map.
-        weakest: Smallest one that is not zero; the others are equally spaced between them.
-        largest_balance: Largest λ; the smallest is its negative.
-        balances: Number of equally spaced λ; even, since at λ = 0 unused directions are never quite forgotten.
-        times: Number of times at which both are recorded.
-        seed: Seed of the tasks and of the initial weights.
     """
 
-    dimension: int = 3
-    rank: int = 2
-    strongest: float = 2.0
-    weakest: float = 1.0
-    largest_balance: float = 3.0
-    balances: int = 4
-    times: int = 300
-    seed: int = 0
+    dimension: int = count(3, "Number of inputs, of old outputs and of hidden neurons.")
+    rank: int = count(2, "Number of input directions that the old task uses.", most="dimension")
+    strongest: float = positive(2.0, "Largest singular value of the old target map.")
+    weakest: float = positive(
+        1.0, "Smallest one that is not zero; the others are equally spaced between them.", most="strongest"
+    )
+    largest_balance: float = positive(3.0, "Largest λ; the smallest is its negative.")
+    balances: int = count(
+        4, "Number of equally spaced λ; even, since at λ = 0 unused directions are never quite forgotten.", least=2
+    )
+    times: int = count(300, "Number of times at which both are recorded.", least=2)
+    seed: int = seed("Seed of the tasks and of the initial weights.")
 
     name: ClassVar[str] = "transfer-learning"
     reference: ClassVar[Reference] = Reference(
-        paper="C. C. J. Dominé, N. Anguita, A. M. Proca, L. Braun, D. Kunin, P. A. M. Mediano, A. M. Saxe, From Lazy "
-        "to Rich: Exact Learning Dynamics in Deep Linear Networks",
+        paper=BALANCED,
         arxiv="2409.14623",
         claim="A large first layer keeps features of all inputs and serves any new task, a large second layer keeps "
         "only those of the old task, and the speed of a new readout along each is known in closed form.",
     )
     minutes: ClassVar[float] = 0.5
-    tolerance: ClassVar = curve_tolerance(
-        **dict.fromkeys(
-            ("loss", "mode_strength", "old_loss", "new_loss"),
-            (1e-6, "the theory is exact, and the solver keeps each step within 1e-10"),
-        )
-    )
+    tolerance: ClassVar = exact("loss", "mode_strength", "old_loss", "new_loss")
     tiny: ClassVar = {"dimension": 2, "rank": 1, "balances": 2, "times": 40}
 
-    def observe(self) -> xr.Dataset:
-        """Train on the old task, then a readout on its own and all layers together, by gradient flow."""
-        import numpy as np
-
-        from dynascope.flows import gradient_flow
-        from dynascope.studies.linear_networks.continual_learning import balanced_networks, learned_map, trained
-        from dynascope.tasks.expectation import Expectation
-
-        networks = balanced_networks(self.dimension, self.dimension, self._balances, seed=self.seed)
-        options: dict[str, Any] = {
-            "statistics": {"product": (learned_map, ("feature", "target"))},
-            "relative_tolerance": 1e-10,
-        }
-        old, new, both = self._tasks
-        networks = trained(networks, old, duration=60.0 / np.abs(self._balances).min(), save=self.times, **options)
-        options |= {"duration": self._times[-1], "save": self._times}
-        unlearned = np.zeros((self.dimension, 1))
-        frozen = Expectation(lambda network: new.loss(_frozen(network)), new.name, new.description)
-        readout = gradient_flow([_with_second(each, unlearned) for each in networks], frozen, **options)
-        enlarged = [_with_second(each, np.hstack([each.second, unlearned])) for each in networks]
-        joint = gradient_flow(enlarged, both, **options)["product"].to_numpy()
-
-        run = readout.rename(seed="balance").assign_coords(balance=self._balances, mode=self._modes)
-        dimensions = ("balance", "time")
-        strength = readout["product"].to_numpy()[..., 0] @ self._directions
-        squares = np.sum((joint - both.cross_moment.T) ** 2, axis=-2) / 2
-        return run.drop_vars(["product", "feature", "target"]).assign(
-            mode_strength=((*dimensions, "mode"), strength),
-            old_loss=(dimensions, np.sum(squares[..., :-1], axis=-1)),
-            new_loss=(dimensions, squares[..., -1]),
-        )
-
-    def predict(self) -> xr.Dataset:
-        """The exact solutions from the layers that every start of that balance ends in."""
-        import jax
-        import numpy as np
-
-        from dynascope.record import make_record
-        from dynascope.theory.transfer import converged_layers, joint_transfer, transfer_error, transfer_speed
-
-        times = self._times
-        old, new, _ = (task.cross_moment.T for task in self._tasks)
-        with jax.enable_x64(True):
-            layers = [converged_layers(old, balance, self.dimension) for balance in self._balances]
-            readouts = [transfer_error(first, new, times) for first, _ in layers]
-            first, second = map(np.stack, zip(*layers, strict=True))
-            joint = joint_transfer(first, second, old, new, times)
-            speeds = np.asarray(transfer_speed(self._strengths, self._balances[:, None]))
-        return make_record(
-            {
-                "loss": (("balance", "time"), np.stack([each.error for each in readouts])),
-                "mode_strength": (("balance", "time", "mode"), -np.expm1(-speeds[:, None] * times[:, None])),
-                "old_loss": (("balance", "time"), joint.old_error),
-                "new_loss": (("balance", "time"), joint.new_error),
-                "floor": (("balance",), np.stack([each.floor for each in readouts])),
-                "speed": (("balance", "mode"), speeds),
-            },
-            {"time": times, "balance": self._balances, "mode": self._modes},
-            attributes={
-                "theory": "balanced two-layer linear networks",
-                "network": "linear",
-                "reference": self.reference.paper,
-                "scale": 1.0,
-                **self._tasks[1].attributes(),
-            },
-        )
-
-    @functools.cached_property
-    def _tasks(self) -> tuple[Task, Task, Task]:
-        """The old one, the new one, and both."""
-        import numpy as np
-
-        from dynascope.studies.linear_networks.continual_learning import random_rotation, whitened_task
-
-        right = random_rotation(np.random.default_rng([self.seed, 2]), self.dimension)
-        old = self._directions * self._strengths @ right.T
-        new = self._directions.sum(axis=1, keepdims=True)
-        return (
-            whitened_task(old, "the old task"),
-            whitened_task(new, "a new task"),
-            whitened_task(np.hstack([old, new]), "both tasks"),
-        )
-
-    @functools.cached_property
-    def _directions(self) -> np.ndarray:
-        """Input directions of the old task, one in each column, strongest first; the last ones it does not use."""
-        import numpy as np
-
-        from dynascope.studies.linear_networks.continual_learning import random_rotation
-
-        return random_rotation(np.random.default_rng(self.seed), self.dimension)
-
-    @functools.cached_property
-    def _strengths(self) -> np.ndarray:
-        """Singular values of the old target map, of every direction."""
-        import numpy as np
-
-        from dynascope.arguments import require
-
+    def check(self) -> None:
+        """No balance is zero."""
         require(
-            1 <= self.rank <= self.dimension,
-            f"rank is {self.rank} and dimension {self.dimension}",
-            argument="rank",
-            value=self.rank,
-            remedy="choose a rank from one to the dimension",
-        )
-        require(
-            0 < self.weakest <= self.strongest < np.inf,
-            f"weakest is {self.weakest} and strongest {self.strongest}",
-            argument="weakest",
-            value=self.weakest,
-            remedy="choose a positive number up to the strongest",
-        )
-        used = np.linspace(self.strongest, self.weakest, self.rank)
-        return np.concatenate([used, np.zeros(self.dimension - self.rank)])
-
-    @property
-    def _modes(self) -> np.ndarray:
-        import numpy as np
-
-        return np.arange(1, self.dimension + 1)
-
-    @functools.cached_property
-    def _balances(self) -> np.ndarray:
-        import numpy as np
-
-        from dynascope.arguments import require, require_positive
-
-        require_positive(largest_balance=self.largest_balance)
-        require(
-            self.balances >= 2 and self.balances % 2 == 0,
+            self.balances % 2 == 0,
             f"balances is {self.balances}",
             argument="balances",
             value=self.balances,
             remedy="choose an even number",
         )
-        return np.linspace(-self.largest_balance, self.largest_balance, self.balances)
+
+    def trained(self) -> xr.Dataset:
+        """Train on the old task, then a readout on its own and all layers together, by gradient flow."""
+        accuracy = {"relative_tolerance": 1e-10}
+        networks = balanced_networks(self.dimension, self.dimension, self._balances, seed=self.seed)
+        first_times = np.linspace(0.0, 60.0 / np.abs(self._balances).min(), self.times)
+        networks = converged(networks, self._old_task, first_times, **accuracy)
+        unlearned = np.zeros((self.dimension, 1))
+        new, both = self._task, self._both_tasks
+        frozen = Expectation(lambda network: new.loss(_frozen(network)), new.name, new.description)
+        run = flow_of_map([_with_second(each, unlearned) for each in networks], frozen, self._times, **accuracy)
+        enlarged = [_with_second(each, np.hstack([each.second, unlearned])) for each in networks]
+        joint = flow_of_map(enlarged, both, self._times, **accuracy)["product"].to_numpy()
+        squares = np.sum((joint - both.cross_moment.T) ** 2, axis=-2) / 2
+        values = {
+            "mode_strength": ((*self.axes, "mode"), run["product"].to_numpy()[..., 0] @ self._directions),
+            "old_loss": np.sum(squares[..., :-1], axis=-1),
+            "new_loss": squares[..., -1],
+        }
+        return self.run_record(run, values, members="balance", without=["product"])
+
+    def exact(self) -> Mapping[str, Any]:
+        """The exact solutions from the layers that every start of that balance ends in."""
+        old, new = self._old_task.cross_moment.T, self._task.cross_moment.T
+        first, second = converged_layers(old, self._balances, self.dimension)
+        readouts = [transfer_error(each, new, self._times) for each in first]
+        joint = joint_transfer(first, second, old, new, self._times)
+        speeds = np.asarray(transfer_speed(self._strengths, self._balances[:, None]))
+        return {
+            "loss": np.stack([each.error for each in readouts]),
+            "mode_strength": ((*self.axes, "mode"), -np.expm1(-speeds[:, None] * self._times[:, None])),
+            "old_loss": joint.old_error,
+            "new_loss": joint.new_error,
+            "floor": ("balance", np.stack([each.floor for each in readouts])),
+            "speed": (("balance", "mode"), speeds),
+        }
+
+    @functools.cached_property
+    def _maps(self) -> tuple[np.ndarray, np.ndarray]:
+        """The target maps of the old task and of the new one."""
+        right = random_rotation(np.random.default_rng([self.seed, 2]), self.dimension)
+        return self._directions * self._strengths @ right.T, self._directions.sum(axis=1, keepdims=True)
+
+    @functools.cached_property
+    def _old_task(self) -> Task:
+        return whitened_task(self._maps[0], "the old task")
+
+    @functools.cached_property
+    def _task(self) -> Task:
+        return whitened_task(self._maps[1], "a new task")
+
+    @functools.cached_property
+    def _both_tasks(self) -> Task:
+        return whitened_task(np.hstack(self._maps), "both tasks")
+
+    @functools.cached_property
+    def _directions(self) -> np.ndarray:
+        """Input directions of the old task, one in each column, strongest first; the last ones it does not use."""
+        return random_rotation(np.random.default_rng(self.seed), self.dimension)
+
+    @property
+    def _strengths(self) -> np.ndarray:
+        """Singular values of the old target map, of every direction."""
+        used = np.linspace(self.strongest, self.weakest, self.rank)
+        return np.concatenate([used, np.zeros(self.dimension - self.rank)])
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
         """Until the readout has learned the slowest direction that the old task used."""
-        import jax
-        import numpy as np
-
-        from dynascope.arguments import require
-        from dynascope.theory.transfer import transfer_speed
-
-        require(
-            self.times >= 2, f"times is {self.times}", argument="times", value=self.times, remedy="choose two or more"
-        )
-        with jax.enable_x64(True):
-            slowest = float(transfer_speed(self._strengths[self.rank - 1], self._balances[-1]))
+        slowest = float(transfer_speed(self._strengths[self.rank - 1], self._balances[-1]))
         return np.linspace(0.0, 4.0 / slowest, self.times)
 
 
-def _frozen(network):
+def _frozen(network: TwoLayer) -> TwoLayer:
     """The network with a first layer that gradients do not reach."""
-    import equinox as eqx
-    import jax
-
     return eqx.tree_at(lambda layers: layers.first, network, jax.lax.stop_gradient(network.first))
 
 
-def _with_second(network, second: np.ndarray):
-    import equinox as eqx
-
+def _with_second(network: TwoLayer, second: np.ndarray) -> TwoLayer:
     return eqx.tree_at(lambda layers: layers.second, network, second)
