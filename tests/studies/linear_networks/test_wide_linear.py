@@ -38,7 +38,7 @@ def test_both_signs_of_the_imbalance_move_alike_and_keep_their_charge():
 
 
 @pytest.mark.parametrize(("field", "value"), [("imbalance", 0.0), ("initial_size", -1.0), ("times", 1), ("seed", -1)])
-def test_bad_fields_are_named(field, value):
+def test_bad_fields_are_named_when_the_study_is_made(field, value):
     with pytest.raises(InputError) as caught:
-        WideLinear(**SMALL | {field: value}).run()
+        WideLinear(**SMALL | {field: value})
     assert caught.value.argument == field

@@ -2,57 +2,47 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from dynascope.studies.study import Reference, Study, curve_tolerance
+import numpy as np
+import xarray as xr
+from scipy.integrate import simpson
 
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray as xr
-
-    from dynascope.tasks import Task
+from dynascope.flows import descend, gradient_flow
+from dynascope.networks import TwoLayer
+from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies.fields import count, flag, positive, seed
+from dynascope.studies.linear_networks.kernel_path import kernel_path
+from dynascope.studies.study import Reference
+from dynascope.tasks import Task, regression
+from dynascope.theory.wide import conserved_matrix, isotropic_flow, isotropic_preconditioner, preconditioner_matrix
 
 __all__ = ["WideLinear"]
 
-_EXACT = (1e-6, "the theory is exact, and the solvers keep each step within 1e-10")
-_FIRST_ORDER = (0.03, "the drift is predicted to first order in the step, which changes the map by below a hundredth")
 _LONGEST_STEP = 0.004  # step of discrete descent, in units of the fastest time constant
 _SPAN = 5.0  # duration, in units of the slowest time constant
 
 
-@dataclasses.dataclass(frozen=True)
-class WideLinear(Study):
+class WideLinear(CurvesStudy):
     """Function and tangent kernel of isotropic two-layer linear networks over time, from one initial function.
 
     One network is as wide as it has outputs, with a large second layer (δ > 0), the other as wide as it has inputs,
     with a large first layer (δ < 0). Both should follow one equation of the function, in which only δ² appears.
     Discrete descent in two step sizes shows by how much steps break the conservation of Δ: in proportion to the step.
-
-    Attributes:
-        inputs: Number of inputs.
-        outputs: Number of outputs.
-        imbalance: δ > 0 of η₁ A Aᵀ − η₂ Wᵀ W = δ I; shown beside −δ.
-        initial_size: Standard deviation of the entries of the initial map, common to both.
-        first_rate: Learning rate η₁ of the first layer W.
-        second_rate: Learning rate η₂ of the second layer A.
-        whitened: Whether the inputs are white; otherwise their variances fall from 1 to 0.3.
-        samples: Number of samples, at least that of inputs.
-        times: Number of times at which both are recorded.
-        seed: Seed of the task and of the initial map.
     """
 
-    inputs: int = 3
-    outputs: int = 2
-    imbalance: float = 0.5
-    initial_size: float = 0.1
-    first_rate: float = 1.0
-    second_rate: float = 1.0
-    whitened: bool = False
-    samples: int = 20
-    times: int = 200
-    seed: int = 0
+    inputs: int = count(3, "Number of inputs.")
+    outputs: int = count(2, "Number of outputs.")
+    imbalance: float = positive(0.5, "δ > 0 of η₁ A Aᵀ − η₂ Wᵀ W = δ I; shown beside −δ.")
+    initial_size: float = positive(0.1, "Standard deviation of the entries of the initial map, common to both.")
+    first_rate: float = positive(1.0, "Learning rate η₁ of the first layer W.")
+    second_rate: float = positive(1.0, "Learning rate η₂ of the second layer A.")
+    whitened: bool = flag(False, "Whether the inputs are white; otherwise their variances fall from 1 to 0.3.")
+    samples: int = count(20, "Number of samples, at least that of inputs.", least="inputs")
+    times: int = count(200, "Number of times at which both are recorded.", least=2)
+    seed: int = seed("Seed of the task and of the initial map.")
 
     name: ClassVar[str] = "wide-linear"
     reference: ClassVar[Reference] = Reference(
@@ -62,219 +52,165 @@ class WideLinear(Study):
         claim="The function of an isotropic two-layer linear network moves by an equation of its own that depends on "
         "the size of the imbalance of its layers and not on its sign.",
     )
+    theory: ClassVar[str] = "isotropic two-layer linear networks in function space"
     along: ClassVar = ("time", "learning_rate")
     minutes: ClassVar[float] = 0.3
-    tolerance: ClassVar = curve_tolerance(
-        **dict.fromkeys(("loss", "coefficients", "kernel_trace", "kernel_change"), _EXACT),
-        step_drift=_FIRST_ORDER,
-    )
+    tolerance: ClassVar = {
+        **exact(
+            *("loss", "coefficients", "kernel_trace", "kernel_change"),
+            reason="the theory is exact, and the solvers keep each step within 1e-10",
+        ),
+        **exact(
+            "step_drift",
+            error=0.03,
+            reason="the drift is predicted to first order in the step, which changes the map by below a hundredth",
+        ),
+    }
     tiny: ClassVar = {"samples": 4, "times": 30}
 
-    def observe(self) -> xr.Dataset:
+    def trained(self) -> xr.Dataset:
         """Train both by gradient flow, and by discrete descent in two step sizes."""
-        import jax
-        import numpy as np
-        import xarray as xr
-
-        from dynascope.flows import gradient_flow
-        from dynascope.theory.wide import conserved_matrix, preconditioner_matrix
-
-        rates = {"first_rate": self.first_rate, "second_rate": self.second_rate}
-        runs = []
-        for imbalance, network in zip(self._imbalances, self._networks, strict=True):
-            run = gradient_flow(
-                network,
-                self._task,
-                duration=self._times[-1],
-                save=self._times,
-                learning_rate={"first": self.first_rate, "second": self.second_rate},
-                statistics={"first": (_first, ("weight",)), "second": (_second, ("neuron",))},
-                relative_tolerance=1e-10,
-            )
-            first = run["first"].to_numpy().reshape(self.times, self.inputs, -1)
-            second = run["second"].to_numpy().reshape(self.times, -1, self.outputs)
-            with jax.enable_x64(True):
-                kernel = np.asarray(preconditioner_matrix(first, second, **rates))
-                charge = np.asarray(conserved_matrix(first, second, **rates))
-            broken = charge - imbalance * np.eye(charge.shape[-1])
-            runs.append(
-                run.drop_vars(["first", "second", "weight", "neuron"]).assign(
-                    coefficients=(("time", "feature", "target"), first @ second),
-                    conserved_drift=("time", np.linalg.norm(broken, axis=(-2, -1))),
-                    step_drift=("learning_rate", self._step_drift(network)),
-                    **self._kernel(kernel, ("time",)),
-                )
-            )
+        runs = [self._flow(*each) for each in zip(self._imbalances, self._networks, strict=True)]
         joined = xr.concat(runs, "imbalance", combine_attrs="drop_conflicts", join="exact")
-        return joined.assign_coords(imbalance=self._imbalances, learning_rate=self._steps, **self._names)
+        return joined.assign_coords(imbalance=self._imbalances)
 
-    def predict(self) -> xr.Dataset:
+    def exact(self) -> Mapping[str, Any]:
         """The equation of the function alone, and the first-order drift that follows from its path."""
-        import jax
-        import numpy as np
-        from scipy.integrate import simpson
+        widths = self.outputs, self.inputs
+        members = [self._path(*each) for each in zip(self._imbalances, widths, strict=True)]
+        return {
+            name: (("imbalance", *axes), np.stack([each[name][1] for each in members]))
+            for name, (axes, _) in members[0].items()
+        }
 
-        from dynascope.record import make_record
-        from dynascope.theory.wide import isotropic_flow, isotropic_preconditioner
+    def labels(self) -> Mapping[str, Any]:
+        """Times, step sizes, δ, and the coordinates of the task."""
+        return {
+            "time": self._times,
+            "learning_rate": self._steps,
+            "imbalance": self._imbalances,
+            "feature": self._task.feature_names,
+            "target": self._task.target_names,
+        }
 
-        task, widths, rate = self._task, (self.outputs, self.inputs), (self.first_rate * self.second_rate) ** 0.5
-        end = self._times[-1]
-        between = -(-2000 // (self.times - 1))  # the drift is an integral over finer times than those of the record
-        fine = np.linspace(0.0, end, (self.times - 1) * between + 1)
-        found: dict[str, list[Any]] = {"loss": [], "coefficients": [], "kernel_trace": [], "kernel_change": []}
-        drifts = []
-        with jax.enable_x64(True):
-            for imbalance, width in zip(self._imbalances, widths, strict=True):
-                start = self._start, imbalance, width
-                path = jax.device_get(isotropic_flow(fine, task.inputs, task.targets, *start, rate=rate))
-                loss, coefficients = path.loss[::between], path.coefficients[::between]
-                kernel = isotropic_preconditioner(coefficients, imbalance, width, rate=rate)
-                measured = {name: value for name, (_, value) in self._kernel(np.asarray(kernel), ("time",)).items()}
-                for name, value in {"loss": loss, "coefficients": coefficients, **measured}.items():
-                    found[name].append(value)
-                gradient = task.input_moment @ path.coefficients - task.cross_moment.T
-                speed = rate**2 * _drift_speed(path.coefficients, gradient, imbalance, rate)
-                drifts.append(self._steps * simpson(speed, x=fine))
-        members = ("imbalance", "time", "feature", "target")
-        curves = {name: (members[: np.ndim(value)], np.stack(value)) for name, value in found.items()}
-        return make_record(
-            {**curves, "step_drift": (("imbalance", "learning_rate"), np.stack(drifts))},
-            {
-                "imbalance": self._imbalances,
-                "time": self._times,
-                "learning_rate": self._steps,
-                **self._names,
-            },
-            attributes={
-                "theory": "isotropic two-layer linear networks in function space",
-                "network": "linear",
-                "reference": self.reference.paper,
-                "scale": 1.0,
-                **task.attributes(),
-            },
+    def about(self) -> Mapping[str, Any]:
+        """The task."""
+        return {"network": "linear", "scale": 1.0, **self._task.attributes()}
+
+    def _flow(self, imbalance: float, network: TwoLayer) -> xr.Dataset:
+        run = gradient_flow(
+            network,
+            self._task,
+            duration=self._times[-1],
+            save=self._times,
+            learning_rate={"first": self.first_rate, "second": self.second_rate},
+            statistics={"first": (_first, ("weight",)), "second": (_second, ("neuron",))},
+            relative_tolerance=1e-10,
         )
+        first = run["first"].to_numpy().reshape(self.times, self.inputs, -1)
+        second = run["second"].to_numpy().reshape(self.times, -1, self.outputs)
+        rates = {"first_rate": self.first_rate, "second_rate": self.second_rate}
+        charge = np.asarray(conserved_matrix(first, second, **rates))
+        values = {
+            "coefficients": (("time", "feature", "target"), first @ second),
+            "conserved_drift": np.linalg.norm(charge - imbalance * np.eye(charge.shape[-1]), axis=(-2, -1)),
+            "step_drift": ("learning_rate", [self._step_drift(network, step) for step in self._steps]),
+            **_kernel_curves(np.asarray(preconditioner_matrix(first, second, **rates))),
+        }
+        return self.run_record(run, values, without=["first", "second"])
 
-    def _step_drift(self, network: Any) -> np.ndarray:
-        """The change of tr Δ over discrete descent, for each step size."""
-        import numpy as np
+    def _path(self, imbalance: float, width: int) -> dict[str, tuple[Any, np.ndarray]]:
+        task, rate = self._task, (self.first_rate * self.second_rate) ** 0.5
+        between = -(-2000 // (self.times - 1))  # the drift is an integral over finer times than those of the record
+        fine = np.linspace(0.0, self._times[-1], (self.times - 1) * between + 1)
+        path = isotropic_flow(fine, task.inputs, task.targets, self._start, imbalance, width, rate=rate)
+        beta = np.asarray(path.coefficients)
+        gradient = task.input_moment @ beta - task.cross_moment.T
+        speed = rate**2 * _drift_speed(beta, gradient, imbalance, rate)
+        seen = beta[::between]
+        kernel = np.asarray(isotropic_preconditioner(seen, imbalance, width, rate=rate))
+        return {
+            "loss": (("time",), np.asarray(path.loss)[::between]),
+            "coefficients": (("time", "feature", "target"), seen),
+            "step_drift": (("learning_rate",), self._steps * simpson(speed, x=fine)),
+            **_kernel_curves(kernel),
+        }
 
-        from dynascope.flows import descend
-
-        drifts = []
-        for step in self._steps:
-            steps = round(self._times[-1] / step)
-            rates = {"first": step * self.first_rate, "second": step * self.second_rate}
-            _, end = descend(
-                network, self._task, steps=steps, learning_rate=rates, record_steps=[0, steps], return_networks=True
-            )
-            charges = [
-                self.first_rate * np.sum(np.asarray(each.second) ** 2)
-                - self.second_rate * np.sum(np.asarray(each.first) ** 2)
-                for each in (network, end)
-            ]
-            drifts.append(charges[1] - charges[0])
-        return np.array(drifts)
-
-    def _kernel(self, kernel: np.ndarray, dimensions: tuple[str, ...]) -> dict[str, Any]:
-        """The trace of the matrix M over time and how far it has moved, ‖M(t) − M(0)‖/‖M(0)‖."""
-        import numpy as np
-
-        change = np.linalg.norm(kernel - kernel[:1], axis=(-2, -1)) / np.linalg.norm(kernel[0])
-        trace = np.trace(kernel, axis1=-2, axis2=-1)
-        return {"kernel_trace": (dimensions, trace), "kernel_change": (dimensions, change)}
-
-    @property
-    def _names(self) -> dict[str, list[str]]:
-        return {"feature": list(self._task.feature_names), "target": list(self._task.target_names)}
+    def _step_drift(self, network: TwoLayer, step: float) -> float:
+        """The change of tr Δ over discrete descent."""
+        steps = round(self._times[-1] / step)
+        rates = {"first": step * self.first_rate, "second": step * self.second_rate}
+        _, end = descend(
+            network, self._task, steps=steps, learning_rate=rates, record_steps=[0, steps], return_networks=True
+        )
+        before, after = (
+            self.first_rate * np.sum(np.asarray(each.second) ** 2)
+            - self.second_rate * np.sum(np.asarray(each.first) ** 2)
+            for each in (network, end)
+        )
+        return after - before
 
     @functools.cached_property
     def _task(self) -> Task:
-        import numpy as np
-
-        from dynascope.arguments import require_positive, require_seed
-        from dynascope.tasks import regression
-
-        require_positive(inputs=self.inputs, outputs=self.outputs)
-        require_seed(self.seed)
         target = np.random.default_rng(self.seed).normal(size=(self.inputs, self.outputs))
         return regression(
             samples=self.samples,
-            input_covariance=np.geomspace(1.0, 1.0 if self.whitened else 0.3, self.inputs),
+            input_covariance=np.geomspace(1.0, self._least_variance, self.inputs),
             target_map=target / np.linalg.norm(target, 2),
             seed=self.seed,
             exact_moments=True,
         )
 
-    @functools.cached_property
+    @property
+    def _least_variance(self) -> float:
+        return 1.0 if self.whitened else 0.3
+
+    @property
     def _imbalances(self) -> np.ndarray:
-        import numpy as np
-
-        from dynascope.arguments import require_positive
-
-        require_positive(imbalance=self.imbalance, first_rate=self.first_rate, second_rate=self.second_rate)
         return np.array([self.imbalance, -self.imbalance])
 
     @functools.cached_property
     def _start(self) -> np.ndarray:
         """The initial map of both, (d, c)."""
-        import numpy as np
-
-        from dynascope.arguments import require_positive
-
-        require_positive(initial_size=self.initial_size)
-        self._task  # noqa: B018  # for its checks
         return self.initial_size * np.random.default_rng([self.seed, 1]).normal(size=(self.inputs, self.outputs))
 
-    @functools.cached_property
-    def _networks(self) -> list[Any]:
+    @property
+    def _networks(self) -> list[TwoLayer]:
         """Layers of that map with η₁ A Aᵀ − η₂ Wᵀ W = ±δ I."""
-        import equinox as eqx
-        import numpy as np
-
-        from dynascope.networks import TwoLayer
-
         left, sizes, right = np.linalg.svd(self._start)
         ratio, rate = (self.first_rate / self.second_rate) ** 0.25, (self.first_rate * self.second_rate) ** 0.5
         half = self.imbalance / (2 * rate)
         networks = []
-        for width, positive in ((self.outputs, True), (self.inputs, False)):
+        for width, basis in ((self.outputs, right.T), (self.inputs, left)):
             large = np.sqrt(np.hypot(np.pad(sizes, (0, width - len(sizes))), half) + half)
-            basis = right.T if positive else left
             square = (basis * large) @ basis.T
-            other = self._start @ np.linalg.inv(square) if positive else np.linalg.inv(square) @ self._start
-            first, second = (other, square) if positive else (square, other)
+            inverse = np.linalg.inv(square)
+            first, second = (self._start @ inverse, square) if basis is not left else (square, inverse @ self._start)
             network = TwoLayer(self.inputs, width, self.outputs, activation="linear")
-            networks.append(
-                eqx.tree_at(lambda each: (each.first, each.second), network, (first * ratio, second / ratio))
-            )
+            networks.append(network.with_neurons(np.hstack([first.T * ratio, second / ratio])))
         return networks
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
         """Until the direction of least variance has been learned at the imbalance that is there from the start."""
-        import numpy as np
-
-        from dynascope.arguments import require
-
-        require(
-            self.times >= 2, f"times is {self.times}", argument="times", value=self.times, remedy="choose two or more"
-        )
-        slowest = (1.0 if self.whitened else 0.3) * self._fastest
-        return np.linspace(0.0, _SPAN / slowest, self.times)
+        return np.linspace(0.0, _SPAN / (self._least_variance * self._fastest), self.times)
 
     @property
     def _fastest(self) -> float:
         """The rate of the strongest mode at its target, of size one."""
-        product = self.first_rate * self.second_rate
-        return float((4 * product + self._imbalances[0] ** 2) ** 0.5)
+        return float((4 * self.first_rate * self.second_rate + self.imbalance**2) ** 0.5)
 
-    @functools.cached_property
+    @property
     def _steps(self) -> np.ndarray:
         """Two step sizes that both divide the duration."""
-        import numpy as np
+        fewest = np.ceil(self._times[-1] * self._fastest / _LONGEST_STEP)
+        return self._times[-1] / np.array([2 * fewest, fewest])
 
-        count = np.ceil(self._times[-1] * self._fastest / _LONGEST_STEP)
-        return self._times[-1] / np.array([2 * count, count])
+
+def _kernel_curves(kernel: np.ndarray) -> dict[str, tuple[Any, np.ndarray]]:
+    """The trace of the matrix M over time, and how far it has moved."""
+    trace = np.trace(kernel, axis1=-2, axis2=-1)
+    return {"kernel_trace": (("time",), trace), "kernel_change": (("time",), kernel_path(kernel).change)}
 
 
 def _drift_speed(beta: np.ndarray, gradient: np.ndarray, imbalance: float, rate: float) -> np.ndarray:
@@ -282,8 +218,6 @@ def _drift_speed(beta: np.ndarray, gradient: np.ndarray, imbalance: float, rate:
 
     The layers are those of the isotropic family, √(κ²ββᵀ + δ²/4) − δ/2 and √(κ²βᵀβ + δ²/4) + δ/2.
     """
-    import numpy as np
-
     left, sizes, right = np.linalg.svd(beta, full_matrices=False)
     half = abs(imbalance) / 2
     excess = np.hypot(rate * sizes, half) - half
@@ -292,9 +226,9 @@ def _drift_speed(beta: np.ndarray, gradient: np.ndarray, imbalance: float, rate:
     return inner - outer - imbalance * np.sum(gradient**2, axis=(-2, -1))
 
 
-def _first(network: Any) -> Any:
+def _first(network: TwoLayer) -> Any:
     return network.first.ravel()
 
 
-def _second(network: Any) -> Any:
+def _second(network: TwoLayer) -> Any:
     return network.second.ravel()
