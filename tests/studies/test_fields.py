@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynascope.arguments import require_context
 from dynascope.errors import InputError
 from dynascope.studies import fields
 from dynascope.studies.stated import StatedStudy
@@ -24,6 +25,10 @@ class Sample(StatedStudy):
     runs: list[str] = fields.choices(["one"], "Which runs.", ("one", "two"))
     loud: bool = fields.flag(False, "Whether to be loud.")
     data: str = fields.text("digits", "Where the data are.")
+    limit: int | None = fields.count(None, "A number, or None for as many as it takes.", least=2)
+    strengths: list[float] = fields.numbers([], "Strengths, which may repeat.", fewest=0, different=False, above=0.0)
+    context_length: float = fields.checked(np.inf, "A length, which may be infinite.", require_context)
+    names: list[str] = fields.checked([], "Names.")
     seed: int = fields.seed("Seed.")
 
 
@@ -33,6 +38,11 @@ def test_a_study_is_a_frozen_dataclass_whose_docstring_names_its_fields():
     with pytest.raises(AttributeError):
         study.samples = 3
     assert "    Attributes:\n        samples: Number of samples.\n" in Sample.__doc__
+
+
+def test_a_list_may_be_empty_or_repeat_where_its_field_says_so():
+    assert Sample(strengths=[1.0, 1.0]).strengths == [1.0, 1.0]
+    assert (Sample().strengths, Sample().names, Sample().limit) == ([], [], None)
 
 
 def test_lists_are_not_shared_between_studies():
@@ -77,6 +87,10 @@ def test_what_is_inside_the_bounds_is_taken(samples, share, target, seed):
         ("runs", ["three"], "one, two"),
         ("runs", [], "one or more"),
         ("loud", "yes", "True"),
+        ("limit", 1, "at least 2"),
+        ("strengths", 1.0, "a list of numbers"),
+        ("strengths", [1.0, 1.0, -1.0], "above 0"),
+        ("context_length", 0.0, "or infinity"),
         ("seed", -1, "0"),
     ],
 )

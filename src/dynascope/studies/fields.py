@@ -11,6 +11,7 @@ from dynascope.arguments import require, require_choice, require_integer, requir
 
 __all__ = [
     "check_fields",
+    "checked",
     "choice",
     "choices",
     "count",
@@ -28,10 +29,12 @@ Bound = float | str | None  # a number, or the name of another field
 _Check = Callable[[str, Any, Any], None]
 
 
-def count(default: int, description: str, *, least: Bound = 1, most: Bound = None) -> Any:
-    """A whole number from `least` to `most`."""
+def count(default: int | None, description: str, *, least: Bound = 1, most: Bound = None) -> Any:
+    """A whole number from `least` to `most`; None where that is the default."""
 
     def check(name: str, value: Any, study: Any) -> None:
+        if value is None and default is None:
+            return
         low, high = _bound(least, study, 1), _bound(most, study, math.inf)
         require_integer(least=int(low), most=high, **{name: value})
 
@@ -80,6 +83,7 @@ def numbers(
     description: str,
     *,
     fewest: int = 1,
+    different: bool = True,
     whole: bool = False,
     increasing: bool = False,
     above: Bound = None,
@@ -87,16 +91,17 @@ def numbers(
     most: Bound = None,
     below: Bound = None,
 ) -> Any:
-    """Different finite numbers, each within bounds."""
+    """Finite numbers, each within bounds, and different ones unless `different` is false."""
+    many = {0: "a list of", 1: "one or more"}.get(fewest, f"{fewest} or more")
 
     def check(name: str, value: Any, study: Any) -> None:
         listed = isinstance(value, list | tuple)
         require(
-            listed and len(value) >= fewest and len(set(value)) == len(value),
+            listed and len(value) >= fewest and (not different or len(set(value)) == len(value)),
             f"{name} is {value}",
             argument=name,
             value=value,
-            remedy=f"give {'one' if fewest == 1 else fewest} or more different numbers",
+            remedy=f"give {many} {'different ' if different else ''}numbers",
         )
         for each in value:
             if whole:
@@ -143,6 +148,11 @@ def flag(default: bool, description: str) -> Any:
 def text(default: str | None, description: str) -> Any:
     """A text that is checked where it is used, such as the path of data."""
     return _field(default, description, lambda name, value, study: None)
+
+
+def checked(default: Any, description: str, check: Callable[[Any], Any] | None = None) -> Any:
+    """Anything, with a check of its own; without one the study checks it where it is used."""
+    return _field(default, description, lambda name, value, study: check and check(value))
 
 
 def seed(description: str) -> Any:

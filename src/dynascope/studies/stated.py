@@ -25,7 +25,7 @@ _FIRST = {"mode": 1, "layer": 1, "jump": 1}  # what is counted from one
     frozen_default=True,
     field_specifiers=(
         *(fields.count, fields.positive, fields.number, fields.fraction, fields.numbers, fields.choice),
-        *(fields.choices, fields.flag, fields.text, fields.seed, dataclasses.field),
+        *(fields.choices, fields.flag, fields.text, fields.checked, fields.seed, dataclasses.field),
     ),
 )
 class StatedStudy(Study):
