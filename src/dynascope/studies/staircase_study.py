@@ -38,7 +38,7 @@ class StaircaseStudy(StatedStudy):
     """A study whose claim is a staircase: levels and times at one scale, and slopes of the times between two.
 
     It states its `setup`; a field `scale` is that of the initial weights. Prediction and observation are those that a
-    user gets for data of their own.
+    user gets for data of their own, unless it has a theory or a flow of its own and says so in `predict` or `trained`.
     """
 
     if TYPE_CHECKING:
@@ -48,9 +48,17 @@ class StaircaseStudy(StatedStudy):
         """The task and the network."""
         raise NotImplementedError
 
+    def trained(self, scale: float) -> xr.Dataset:
+        """Train from this scale."""
+        return observe(self._setup.task, self._setup.network, scale=scale, **self._setup.options)
+
+    def second_scale(self) -> float:
+        """The scale from which to train again, for the slopes."""
+        return other_scale(self.scale)
+
     def observe(self) -> xr.Dataset:
         """Train at the given scale."""
-        return self._observed(self.scale)
+        return self.trained(self.scale)
 
     def predict(self) -> xr.Dataset:
         """The staircase that theory expects."""
@@ -58,16 +66,13 @@ class StaircaseStudy(StatedStudy):
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Levels and times at one scale, slopes between two."""
-        return compare(observed, predicted, at_other_scale=self._at_other_scale, attributes=self.attributes())
+        return compare(observed, predicted, at_other_scale=self._at_second_scale, attributes=self.attributes())
 
     @functools.cached_property
     def _setup(self) -> Setup:
         return self.setup()
 
     @functools.cached_property
-    def _at_other_scale(self) -> xr.Dataset:
+    def _at_second_scale(self) -> xr.Dataset:
         """Trained once, however often it is compared."""
-        return self._observed(other_scale(self.scale))
-
-    def _observed(self, scale: float) -> xr.Dataset:
-        return observe(self._setup.task, self._setup.network, scale=scale, **self._setup.options)
+        return self.trained(self.second_scale())
