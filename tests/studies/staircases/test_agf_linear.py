@@ -59,7 +59,7 @@ def test_theory_and_experiment_agree_on_random_moments(moments, seed):
 
 def test_where_the_moments_commute_the_first_plateau_is_not_the_best_map_of_rank_one():
     study, tree = ran("commuting")
-    task, seen = study._task, tree["residual"]["observed_loss_after"]
+    task, seen = study._setup.task, tree["residual"]["observed_loss_after"]
     values = np.linalg.svd(task.cross_moment / np.sqrt(np.diag(task.input_moment)), compute_uv=False)
     best = (task.target_power - values[0] ** 2) / 2
     assert best == pytest.approx(0.86)
@@ -79,7 +79,7 @@ def test_the_best_map_of_rank_one_is_refuted_where_the_moments_commute():
 @pytest.mark.parametrize("moments", GOLDEN)
 @pytest.mark.parametrize("data", ["example", "random"])
 def test_the_moments_of_the_samples_are_exact(moments, data):
-    task = AgfLinear(moments=moments, data=data)._task
+    task = AgfLinear(moments=moments, data=data)._setup.task
     if moments == "whitened":
         np.testing.assert_allclose(task.input_moment, np.eye(task.input_dimension), atol=1e-12)
     right = np.linalg.svd(task.cross_moment).Vh
@@ -111,8 +111,7 @@ def test_a_narrow_network_stops_at_its_rank():
         ({"seed": -1}, "seed"),
     ],
 )
-def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, fields, name):
-    monkeypatch.setattr("dynascope.observe", lambda *_, **__: pytest.fail("it was trained"))
+def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(fields, name):
     with pytest.raises(InputError) as refusal:
-        AgfLinear(**fields).run()
+        AgfLinear(**fields)
     assert refusal.value.argument == name
