@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from typing import TYPE_CHECKING, ClassVar, Literal
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
 
+import numpy as np
+import xarray as xr
+from numpy.polynomial import hermite_e
+
+from dynascope.alternating import alternating_flow
+from dynascope.arguments import require
+from dynascope.flows import gradient_flow
+from dynascope.networks import TwoLayer
+from dynascope.record import Staircase, StaircaseView, staircase_record
 from dynascope.record.clock import other_scale
-from dynascope.studies.study import Reference, Study
-
-if TYPE_CHECKING:
-    import xarray as xr
+from dynascope.record.staircase import slopes_between, with_tolerances
+from dynascope.studies.fields import choice, count, numbers, positive, seed
+from dynascope.studies.staircase_study import StaircaseStudy
+from dynascope.studies.staircases.papers import ALTERNATING
+from dynascope.studies.staircases.random_moments import orthonormal
+from dynascope.studies.study import Reference
+from dynascope.tasks.multi_index import MultiIndex
+from dynascope.theory.staircase.multi_index import quadratic_index_staircase
 
 __all__ = ["MultiIndexStaircase"]
 
@@ -19,36 +33,38 @@ _SMALLEST = 1e-12  # at a scale 1e-8 of this, a direction to be learned last may
 _OFFSET = 3.0  # e-folds of growth that a predicted time may leave out
 
 
-@dataclasses.dataclass(frozen=True)
-class MultiIndexStaircase(Study):
+class MultiIndexStaircase(StaircaseStudy):
     """Levels, times and slopes of the loss staircase of a two-layer network on y = Σ_r g_r ⟨w_r, x⟩^k, x ~ N(0, I).
 
     The activation is z^k too, the loss is the exact expectation over inputs, and the flow is the one in which each
     neuron has the rate ‖θ_i‖^(1−k), where plateaus last for times that grow as log(1/scale).
-
-    Attributes:
-        dimension: Number of inputs d.
-        strengths: g_r, one for each direction; the directions are drawn at random, orthonormal.
-        degree: k, at least two.
-        width: Number of neurons, at least that of directions; some neurons die out, so take a few more.
-        theory: "alternating-flow" for the general prediction from the very neurons that are trained, "closed-form" for
-            the formula of the quadratic network with positive strengths.
-        scale: Factor on the initial weights, from 1e-12; the slopes are measured between it and 1e-8 of it.
-        seed: Seed of the initial weights and of the directions.
     """
 
-    dimension: int = 10
-    strengths: list[float] = dataclasses.field(default_factory=lambda: [1.0, 0.4, 0.15])
-    degree: int = 2
-    width: int = 16
-    theory: Literal["alternating-flow", "closed-form"] = "alternating-flow"
-    scale: float = 1e-8
-    seed: int = 0
+    dimension: int = count(10, "Number of inputs d.")
+    strengths: list[float] = numbers(
+        [1.0, 0.4, 0.15],
+        "g_r, one for each direction; the directions are drawn at random, orthonormal.",
+        different=False,
+    )
+    degree: int = count(2, "k, at least two.", least=2)
+    width: int = count(16, "Number of neurons, at least that of directions; some neurons die out, so take a few more.")
+    theory: Literal["alternating-flow", "closed-form"] = choice(
+        "alternating-flow",
+        '"alternating-flow" for the general prediction from the very neurons that are trained, "closed-form" for the '
+        "formula of the quadratic network with positive strengths.",
+        ("alternating-flow", "closed-form"),
+    )
+    scale: float = positive(
+        1e-8,
+        "Factor on the initial weights, from 1e-12; the slopes are measured between it and 1e-8 of it.",
+        least=_SMALLEST,
+        below=1.0,
+    )
+    seed: int = seed("Seed of the initial weights and of the directions.")
 
     name: ClassVar[str] = "multi-index"
     reference: ClassVar[Reference] = Reference(
-        paper="D. Kunin, G. L. Marchetti, F. Chen, D. Karkada, J. B. Simon, M. R. DeWeese, S. Ganguli, N. Miolane, "
-        "Alternating gradient flows: a theory of feature learning in two-layer neural networks",
+        paper=ALTERNATING,
         arxiv="2506.06489",
         claim="Beyond the paper: alternating gradient flows also predict in what order, and when, a two-layer network "
         "learns the directions on which a multi-index model of a Gaussian input depends.",
@@ -56,76 +72,22 @@ class MultiIndexStaircase(Study):
     minutes: ClassVar[float] = 1.0
     tiny: ClassVar = {"dimension": 3, "strengths": [1.0, 0.3], "width": 8, "theory": "closed-form"}
 
-    @functools.cached_property
-    def _task(self):
-        import numpy as np
-        from numpy.polynomial import hermite_e
-
-        from dynascope.arguments import require, require_array, require_positive, require_seed
-        from dynascope.tasks.multi_index import MultiIndex
-
-        require_positive(dimension=self.dimension)
-        strengths = require_array("strengths", self.strengths, (None,))
+    def check(self) -> None:
+        """A neuron for each direction, directions that there are, and a closed form where there is one."""
+        directions = len(self.strengths)
         require(
-            0 < len(strengths) <= self.dimension and np.all(strengths),
-            f"there are {np.count_nonzero(strengths)} strengths other than zero in {self.dimension} dimensions",
+            directions <= self.dimension and all(self.strengths),
+            f"there are {np.count_nonzero(self.strengths)} strengths other than zero in {self.dimension} dimensions",
             argument="strengths",
             value=self.strengths,
             remedy="give at least one, none of them zero, and not more than dimensions",
         )
         require(
-            self.degree >= 2,
-            f"degree is {self.degree}",
-            argument="degree",
-            value=self.degree,
-            remedy="choose at least two; a linear network sees a single direction",
-        )
-        require_seed(self.seed)
-        turn, _ = np.linalg.qr(np.random.default_rng(self.seed).normal(size=(self.dimension, self.dimension)))
-        link = hermite_e.poly2herme([0.0] * self.degree + [1.0])
-        return MultiIndex(np.multiply.outer(strengths, link), turn[:, : len(strengths)].T)
-
-    @functools.cached_property
-    def _network(self):
-        from dynascope.arguments import require
-        from dynascope.networks import TwoLayer
-
-        require(
-            self.width >= len(self.strengths),
-            f"width is {self.width} for {len(self.strengths)} directions",
+            self.width >= directions,
+            f"width is {self.width} for {directions} directions",
             argument="width",
             value=self.width,
             remedy="choose at least one neuron for each direction",
-        )
-        return TwoLayer(self.dimension, self.width, 1, activation=f"power-{self.degree}", seed=self.seed)
-
-    def _closed_form(self, scale: float):
-        from dynascope.theory.staircase.multi_index import quadratic_index_staircase
-
-        return quadratic_index_staircase(self.strengths, scale=scale)
-
-    @functools.cached_property
-    def _staircases(self) -> tuple[xr.Dataset, xr.Dataset]:
-        """The prediction at both scales."""
-        from dynascope.alternating import alternating_flow
-        from dynascope.arguments import require, require_positive
-        from dynascope.record import staircase_record
-
-        require_positive(scale=self.scale)
-        require(
-            _SMALLEST <= self.scale < 1,
-            f"scale is {self.scale}",
-            argument="scale",
-            value=self.scale,
-            remedy=f"choose a number from {_SMALLEST} to one",
-        )
-        task, network = self._task, self._network
-        require(
-            self.theory in ("alternating-flow", "closed-form"),
-            f"theory is {self.theory!r}",
-            argument="theory",
-            value=self.theory,
-            remedy="choose alternating-flow or closed-form",
         )
         require(
             self.theory == "alternating-flow" or self.degree == 2,
@@ -135,50 +97,26 @@ class MultiIndexStaircase(Study):
             remedy="choose alternating-flow",
         )
 
-        def staircase(scale: float) -> xr.Dataset:
-            if self.theory == "alternating-flow":
-                return alternating_flow(network, task, scale=scale, normalised=True)
-            return staircase_record(
-                self._closed_form(scale),
-                task,
-                scale=scale,
-                network="TwoLayer",
-                slope_tolerance=(0.01, "what the times leave out is bounded and cancels between the scales"),
-            )
-
-        return staircase(self.scale), staircase(other_scale(self.scale, normalised=True, factor=_APART))
-
-    def _observe(self, staircase: xr.Dataset) -> xr.Dataset:
-        from dynascope.flows import gradient_flow
-        from dynascope.record import StaircaseView
-
+    def trained(self, scale: float) -> xr.Dataset:
+        """Train on the exact population loss."""
         return gradient_flow(
             self._network,
             self._task,
-            scale=float(staircase.attrs["scale"]),
-            duration=1.4 * float(StaircaseView(staircase).times.max()) + 20.0 / max(map(abs, self.strengths)),
+            scale=scale,
+            duration=1.4 * float(StaircaseView(self._staircases[scale]).times.max())
+            + 20.0 / max(map(abs, self.strengths)),
             save=4000,
             normalised=True,
             statistics={"index_strength": (self._index_strength, ("mode",))},
         )
 
-    @functools.cached_property
-    def _index_strength(self):
-        """Σ_i a_i ⟨w_i, w_r⟩^k for each direction w_r, which is g_r once all is learned."""
-        directions, degree = self._task.directions, self.degree
-        return lambda network: ((directions @ network.first) ** degree @ network.second)[:, 0]
-
-    def observe(self) -> xr.Dataset:
-        """Train on the exact population loss."""
-        return self._observe(self._staircases[0])
+    def second_scale(self) -> float:
+        """Far enough for the growth before a jump to be known well against it."""
+        return other_scale(self.scale, normalised=True, factor=_APART)
 
     def predict(self) -> xr.Dataset:
         """Ask the theory at both scales; where there is a closed form, it stands beside the general prediction."""
-        import math
-
-        from dynascope.record.staircase import slopes_between, with_tolerances
-
-        first, second = self._staircases
+        first, second = self._staircases.values()
         first = with_tolerances(
             first.assign_attrs(network=f"two-layer power-{self.degree}"),
             jump_time=(_OFFSET / -math.log(self.scale), f"times are known up to growth by {_OFFSET:g} e-folds"),
@@ -195,8 +133,6 @@ class MultiIndexStaircase(Study):
 
         What it learns is the one, of those not learned before, with which its overlap is largest.
         """
-        import numpy as np
-
         weights = predicted["direction"].to_numpy()[:, : self.dimension]
         overlaps = weights @ self._task.directions.T / np.linalg.norm(weights, axis=1, keepdims=True)
         every = range(len(self.strengths))
@@ -226,12 +162,36 @@ class MultiIndexStaircase(Study):
         return predicted.assign({name: (("jump",), values) for name, values in beside.items()})
 
     @functools.cached_property
-    def _at_other_scale(self) -> xr.Dataset:
-        """Trained once, however often it is compared."""
-        return self._observe(self._staircases[1])
+    def _staircases(self) -> dict[float, xr.Dataset]:
+        """The prediction at both scales."""
+        return {scale: self._staircase(scale) for scale in (self.scale, self.second_scale())}
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
-        """Levels and times at one scale, slopes between two."""
-        from dynascope.comparison import compare
+    def _staircase(self, scale: float) -> xr.Dataset:
+        if self.theory == "alternating-flow":
+            return alternating_flow(self._network, self._task, scale=scale, normalised=True)
+        return staircase_record(
+            self._closed_form(scale),
+            self._task,
+            scale=scale,
+            network="TwoLayer",
+            slope_tolerance=(0.01, "what the times leave out is bounded and cancels between the scales"),
+        )
 
-        return compare(observed, predicted, at_other_scale=self._at_other_scale, attributes=self.attributes())
+    def _closed_form(self, scale: float) -> Staircase:
+        return quadratic_index_staircase(self.strengths, scale=scale)
+
+    @functools.cached_property
+    def _index_strength(self) -> Callable[[Any], Any]:
+        """Σ_i a_i ⟨w_i, w_r⟩^k for each direction w_r, which is g_r once all is learned."""
+        directions, degree = self._task.directions, self.degree
+        return lambda network: ((directions @ network.first) ** degree @ network.second)[:, 0]
+
+    @functools.cached_property
+    def _task(self) -> MultiIndex:
+        turn = orthonormal(np.random.default_rng(self.seed), self.dimension)
+        link = hermite_e.poly2herme([0.0] * self.degree + [1.0])
+        return MultiIndex(np.multiply.outer(self.strengths, link), turn[:, : len(self.strengths)].T)
+
+    @functools.cached_property
+    def _network(self) -> TwoLayer:
+        return TwoLayer(self.dimension, self.width, 1, activation=f"power-{self.degree}", seed=self.seed)
