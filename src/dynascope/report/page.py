@@ -27,11 +27,12 @@ from dynascope.errors import InputError
 from dynascope.plot import traces
 from dynascope.plot.axes import is_logarithmic, is_power_law
 from dynascope.plot.learned_features import MOST_PICTURES, find_features
+from dynascope.plot.numbers import number, percent
 from dynascope.record import CONVENTION, TreeView
 from dynascope.record.tree_view import Tree
 from dynascope.record.whole_files import written_beside
 from dynascope.report.interactive import lines_figure, staircase_figure
-from dynascope.report.wording import number, percent, plain, words
+from dynascope.report.wording import plain, words
 
 __all__ = ["render_page", "write_page"]
 

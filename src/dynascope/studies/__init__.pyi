@@ -1,11 +1,11 @@
 from .curves_study import CurvesStudy as CurvesStudy
-from .staircase_study import Setup as Setup
-from .staircase_study import StaircaseStudy as StaircaseStudy
-from .stated import StatedStudy as StatedStudy
 from .index import StudyEntry as StudyEntry
 from .index import find_studies as find_studies
 from .index import find_study as find_study
 from .index import study_index as study_index
+from .staircase_study import Setup as Setup
+from .staircase_study import StaircaseStudy as StaircaseStudy
+from .stated import StatedStudy as StatedStudy
 from .study import Reference as Reference
 from .study import Study as Study
 from .study import curve_tolerance as curve_tolerance
