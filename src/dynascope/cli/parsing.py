@@ -39,7 +39,9 @@ def parsed(command: Any, arguments: Sequence[str], *, words: int) -> Callable[[]
     def read(given: Sequence[str]) -> Any:
         # A line is kept as one by tyro if it starts with a blank.
         said = (inspect.getdoc(command) or "").partition("\n\n")[0]
-        text = textwrap.fill(" ".join(said.split()), page_width(), initial_indent=" ", subsequent_indent=" ")
+        text = textwrap.fill(
+            " ".join(said.split()), page_width(), initial_indent=" ", subsequent_indent=" ", break_on_hyphens=False
+        )
         return tyro.cli(command, prog=called, description=text, args=given, config=_SETTINGS)
 
     told = io.StringIO()
