@@ -132,3 +132,12 @@ def test_a_batch_that_is_not_finite_is_named(task, options, argument):
     with pytest.raises(InputError, match=r"inputs of the batch of step \d+ are not finite") as caught:
         descend(LINE, task, steps=30, learning_rate=0.1, batch_size=2, record_steps=[0, 30], **options)
     assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize(("loss", "start"), [("logistic", 30.0), ("exponential", 12.0)])
+def test_a_start_with_hardly_any_loss_may_meet_a_sample_that_it_gets_wrong(loss, start):
+    signs = Task(np.array([[1.0]] * 9 + [[-1.0]]), np.ones((10, 1)))
+    options = {"steps": 10, "batch_size": 1, "record_steps": [0, 10]}
+    run = descend(Line(np.array(start)), signs, learning_rate=1e-14, loss=loss, seed=1, **options)
+    assert run.loss[0] > 1
+    assert "diverged_step" not in run

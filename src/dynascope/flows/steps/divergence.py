@@ -16,7 +16,6 @@ from dynascope.flows.steps.chunks import Run
 from dynascope.flows.steps.problem import State
 from dynascope.flows.steps.training import EXPLODED
 from dynascope.networks.batch_normalisation import BatchNormalisation
-from dynascope.tasks.task import Task
 
 __all__ = ["Divergence", "diverged"]
 
@@ -49,12 +48,11 @@ def diverged(run: Run, states: State, curves: dict[str, np.ndarray], done: int) 
     Warns:
         DivergenceWarning: Some did.
     """
-    task, loss, recorded = run.ensemble.task, curves["loss"], run.recorded
+    loss, recorded = curves["loss"], run.recorded
     seen = recorded <= done
     with np.errstate(invalid="ignore"):
-        power = task.target_power if isinstance(task, Task) and run.settings.loss.kind == "squared" else 0.0
-        limit = EXPLODED * np.maximum(np.abs(loss[..., :1]), power / 2)
-        beyond = ~(np.abs(loss) <= np.where(limit == 0, np.inf, limit)) & seen
+        limit = np.maximum(EXPLODED * np.abs(loss[..., :1]), np.asarray(states.limit)[..., None])
+        beyond = ~(np.abs(loss) <= limit) & seen
     step, value = np.array(states.diverged, np.int64), np.array(states.diverged_loss, float)
     at = np.argmax(beyond, axis=-1)
     recorded_first = beyond.any(axis=-1) & ((step < 0) | (recorded[at] < step))

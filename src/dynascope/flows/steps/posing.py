@@ -100,7 +100,7 @@ def posed(
             remedy="give samples as reference",
         )
     of_steps = _checked_step_statistics(step_statistics, {name for name, *_ in of_networks}, steps)
-    powers = [each.target_power if isinstance(each, Task) and loss == Loss() else 0.0 for each in tasks]
+    powers = [_power(each, loss) for each in tasks]
     settings = Settings(
         loss,
         sampling.batches,
@@ -169,6 +169,15 @@ def _output_shape(ensemble: Ensemble, inputs: np.ndarray) -> tuple[int, ...]:
             return jax.eval_shape(lambda weights: ensemble.network(weights)(inputs[:1]), one).shape
         except (TypeError, ValueError):
             return ()
+
+
+def _power(task: Any, loss: Loss) -> float:
+    """Twice the loss of the zero function, or about that; zero where it is not known."""
+    if loss.classifies:
+        return 2.0
+    if loss.kind != "squared" or not isinstance(task, ALL_SAMPLES):
+        return 0.0
+    return task.target_power if isinstance(task, Task) else 1.0
 
 
 def _takes_data(function: Callable[..., Any]) -> bool:

@@ -55,7 +55,8 @@ class Problem(eqx.Module):
         average: A loss in closed form, instead of samples.
         optimizer: A transformation, or a function from a rate to one.
         schedule: The learning rate as a function of the number of updates, or None.
-        target_power: E‖y‖² of the squared loss, shape () or (tasks,), zero for other losses.
+        target_power: Twice the loss of the zero function, or about that, which is E‖y‖² of the squared loss; zero where
+            it is not known. Shape () or (tasks,).
     """
 
     frame: Any
