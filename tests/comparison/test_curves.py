@@ -122,6 +122,15 @@ def test_other_dimensions_are_compared_label_by_label():
         compare_curves(observed, over_lengths([2, 4], [1.0, 2.0]), ("length",))
 
 
+def test_a_number_is_compared_where_its_tolerance_is_given():
+    expected = curve(TIME, loss=TIME).assign(slope=2.0, ratio=1.0)
+    observed = expected.assign(slope=2.2, ratio=3.0)
+    residual, errors = compare_curves(observed, expected.assign_attrs(slope_tolerance=0.2))
+    assert float(residual["slope_residual"]) == pytest.approx(0.2)
+    assert errors["slope"] == pytest.approx(0.1)
+    assert "ratio" not in errors
+
+
 def test_several_dimensions_may_be_named():
     both = [curve(TIME, loss=each * np.exp(-TIME)).merge(over_lengths([2, 3], [each, 2.0])) for each in (1.0, 1.1)]
     _, errors = compare_curves(*both, ("time", "length"))

@@ -58,6 +58,7 @@ def compare(
 
     Curves: every variable over `time` that both records hold is compared on the times they share, in relative L2 norm
     and in largest error over the largest predicted value. Other dimensions than time may be named by `along`.
+    Numbers without a dimension are compared where the prediction carries their tolerance.
 
     Args:
         observed: Record of a run, with `loss` over `time`, or over `step` with the times of the steps.

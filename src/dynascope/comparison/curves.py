@@ -15,14 +15,14 @@ __all__ = ["compare_curves"]
 def compare_curves(
     observed: xr.Dataset, predicted: xr.Dataset, along: Sequence[str] = ("time",)
 ) -> tuple[xr.Dataset, dict[str, float]]:
-    """Residuals of all shared variables along a dimension, and their errors.
+    """Residuals of all shared variables along a dimension, and their errors; and of numbers that are to be judged.
 
     Over time the prediction is interpolated linearly at the observed times inside the range of both; along any other
     dimension both must have the same labels.
 
     Args:
         observed: Record of a run.
-        predicted: Record of a theory.
+        predicted: Record of a theory. A number without a dimension is compared if an attribute has its tolerance.
         along: Dimensions; a variable is compared if it has one of them, over all its dimensions.
 
     Returns:
@@ -35,10 +35,12 @@ def compare_curves(
     shared = [
         str(name)
         for name, values in predicted.data_vars.items()
-        if set(along) & set(values.dims)
-        and values.dtype.kind in "fiu"
+        if values.dtype.kind in "fiu"
         and name in observed
-        and set(along) & set(observed[name].dims)
+        and all(
+            set(along) & set(dimensions) or (not dimensions and f"{name}_tolerance" in predicted.attrs)
+            for dimensions in (values.dims, observed[name].dims)
+        )
     ]
     require(
         bool(shared),
