@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from typing import TYPE_CHECKING, ClassVar, Literal
+import math
+from typing import ClassVar, Literal
 
+import numpy as np
+import xarray as xr
+
+from dynascope.arguments import require
+from dynascope.flows import gradient_flow
+from dynascope.groups import encoding_from_frequencies
+from dynascope.networks import TwoLayer
+from dynascope.record import Staircase, staircase_record
 from dynascope.record.clock import other_scale
-from dynascope.studies.study import Reference, Study
-
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray as xr
+from dynascope.studies.fields import choice, count, numbers, positive, seed
+from dynascope.studies.staircase_study import StaircaseStudy
+from dynascope.studies.staircases.papers import ALTERNATING
+from dynascope.studies.study import Reference
+from dynascope.tasks.algebra import modular_addition
+from dynascope.theory.modular.addition import modular_addition_staircase
 
 __all__ = ["ModularAddition"]
 
@@ -22,37 +31,38 @@ _NEURONS = 6  # that learn a frequency completely
 _SMALLEST_PLAIN = 1e-3  # scale at which the plain flow still ends in minutes
 
 
-@dataclasses.dataclass(frozen=True)
-class ModularAddition(Study):
+class ModularAddition(StaircaseStudy):
     """Levels, times and slopes of the loss staircase of a two-layer quadratic network on all pairs of numbers.
 
     Neurons start near one frequency each, taken in turn, with random phases and unit norm times the scale. In the plain
     clock the phases of their three parts fit together, so that the neurons of a frequency grow at the same time.
-
-    Attributes:
-        p: The modulus.
-        frequencies: Frequencies of the encoding; its phases are drawn at random.
-        amplitudes: Their amplitudes.
-        clock: "normalised" for the flow in which each neuron has the rate 1/norm, where times grow as log(1/scale);
-            "plain" for gradient flow, where they grow as 1/scale and a scale of 0.02 is already small.
-        width: Number of neurons; at least six for each frequency, and twice as many are safe from unlucky phases.
-        scale: Norm of the neurons at the start; the slopes are measured between it and 1e-4 of it, or a half of it in
-            the plain clock.
-        seed: Seed of the phases.
     """
 
-    p: int = 17
-    frequencies: list[int] = dataclasses.field(default_factory=lambda: [1, 2, 4])
-    amplitudes: list[float] = dataclasses.field(default_factory=lambda: [0.8, 0.52, 0.36])
-    clock: Literal["normalised", "plain"] = "normalised"
-    width: int = 60
-    scale: float = 1e-6
-    seed: int = 0
+    p: int = count(17, "The modulus.", least=3)
+    frequencies: list[int] = numbers(
+        [1, 2, 4], "Frequencies of the encoding; its phases are drawn at random.", whole=True
+    )
+    amplitudes: list[float] = numbers([0.8, 0.52, 0.36], "Their amplitudes.", different=False)
+    clock: Literal["normalised", "plain"] = choice(
+        "normalised",
+        '"normalised" for the flow in which each neuron has the rate 1/norm, where times grow as log(1/scale); "plain" '
+        "for gradient flow, where they grow as 1/scale and a scale of 0.02 is already small.",
+        ("normalised", "plain"),
+    )
+    width: int = count(
+        60, "Number of neurons; at least six for each frequency, and twice as many are safe from unlucky phases."
+    )
+    scale: float = positive(
+        1e-6,
+        "Norm of the neurons at the start; the slopes are measured between it and 1e-4 of it, or a half of it in the "
+        "plain clock.",
+        below=1.0,
+    )
+    seed: int = seed("Seed of the phases.")
 
     name: ClassVar[str] = "modular-addition"
     reference: ClassVar[Reference] = Reference(
-        paper="D. Kunin, G. L. Marchetti, F. Chen, D. Karkada, J. B. Simon, M. R. DeWeese, S. Ganguli, N. Miolane, "
-        "Alternating gradient flows: a theory of feature learning in two-layer neural networks",
+        paper=ALTERNATING,
         arxiv="2506.06489",
         claim="From small initialisation a two-layer quadratic network learns modular addition one frequency of the "
         "encoding after the other, strongest first, at times set by the cube of its Fourier coefficient.",
@@ -60,120 +70,58 @@ class ModularAddition(Study):
     minutes: ClassVar[float] = 0.2
     tiny: ClassVar = {"p": 7, "frequencies": [1, 2], "amplitudes": [1.0, 0.6], "width": 24}
 
-    @functools.cached_property
-    def _encoding(self) -> np.ndarray:
-        import numpy as np
-
-        from dynascope.arguments import require, require_seed
-        from dynascope.groups.encodings import encoding_from_frequencies
-
+    def check(self) -> None:
+        """An amplitude and enough neurons for each frequency, and an end of the plain flow."""
         require(
-            len(self.frequencies) == len(self.amplitudes) and len(set(self.frequencies)) == len(self.frequencies),
+            len(self.frequencies) == len(self.amplitudes),
             f"there are {len(self.amplitudes)} amplitudes for the frequencies {self.frequencies}",
             argument="amplitudes",
             value=self.amplitudes,
-            remedy="give different frequencies, and one amplitude for each",
+            remedy="give one amplitude for each frequency",
         )
-        require_seed(self.seed)
-        phases = np.random.default_rng(self.seed).uniform(0, 2 * np.pi, len(self.frequencies))
-        # The phase of p/2 would only scale its amplitude.
-        phases[2 * np.array(self.frequencies) == self.p] = 0.0
-        amplitudes = dict(zip(self.frequencies, self.amplitudes, strict=True))
-        return encoding_from_frequencies(self.p, amplitudes, dict(zip(self.frequencies, phases, strict=True)))
-
-    @functools.cached_property
-    def _task(self):
-        from dynascope.tasks.algebra import modular_addition as modular
-
-        return modular.ModularAddition(self._encoding)
-
-    @functools.cached_property
-    def _network(self):
-        import numpy as np
-
-        from dynascope.arguments import require
-        from dynascope.networks import TwoLayer
-
-        encoding, frequencies = self._encoding, np.array(self.frequencies)
+        fewest = _NEURONS * len(self.frequencies)
         require(
-            self.width >= _NEURONS * len(frequencies),
-            f"width is {self.width} for {len(frequencies)} frequencies",
+            self.width >= fewest,
+            f"width is {self.width} for {len(self.frequencies)} frequencies",
             argument="width",
             value=self.width,
-            remedy=f"choose at least {_NEURONS * len(frequencies)}: a frequency takes {_NEURONS} neurons to learn",
+            remedy=f"choose at least {fewest}: a frequency takes {_NEURONS} neurons to learn",
         )
-        network = TwoLayer(2 * self.p, self.width, self.p, activation="quadratic")
-        phases = np.random.default_rng([self.seed, 1]).uniform(0, 2 * np.pi, (self.width, 3, len(frequencies)))
-        if self.clock == "plain":
-            turn = np.angle(np.fft.fft(encoding)[frequencies])
-            phases[:, 2] = phases[:, 0] + phases[:, 1] - turn
-        angles = 2 * np.pi / self.p * np.multiply.outer(frequencies, np.arange(self.p))
-        own = np.arange(self.width)[:, None] % len(frequencies) == np.arange(len(frequencies))
-        waves = np.cos(phases[..., None] + angles) * np.where(own, 1.0, _SPREAD)[:, None, :, None]
-        rows = waves.sum(axis=2).reshape(self.width, -1)
-        return network.with_neurons(rows / np.linalg.norm(rows, axis=1, keepdims=True))
-
-    def _staircase(self, scale: float):
-        from dynascope.theory.modular.addition import modular_addition_staircase
-
-        return modular_addition_staircase(
-            self._encoding, scale=scale, neurons=self._network.neurons, normalised=self.clock == "normalised"
-        )
-
-    def _observe(self, scale: float) -> xr.Dataset:
-        from dynascope import flows
-
-        normalised = self.clock == "normalised"
-        return flows.gradient_flow(
-            self._network,
-            self._task,
-            scale=scale,
-            duration=1.4 * float(self._staircase(scale).times.max()),
-            save=4000,
-            normalised=normalised,
-            # The plain flow waits 1/scale for what then happens in a time of order one.
-            **({} if normalised else {"solver": "stabilised", "relative_tolerance": 1e-3}),
-        )
-
-    def observe(self) -> xr.Dataset:
-        """Train on the average over all pairs."""
-        return self._observe(self.scale)
-
-    def predict(self) -> xr.Dataset:
-        """The utilities of the frequencies, and the growth of every neuron until one of them takes it."""
-        import math
-
-        from dynascope.arguments import require
-        from dynascope.record import staircase_record
-
         require(
-            self.clock in ("normalised", "plain"),
-            f"clock is {self.clock!r}",
-            argument="clock",
-            value=self.clock,
-            remedy="choose normalised or plain",
-        )
-        normalised = self.clock == "normalised"
-        require(
-            normalised or self.scale >= _SMALLEST_PLAIN,
+            self._normalised or self.scale >= _SMALLEST_PLAIN,
             f"scale is {self.scale}, and the plain flow takes a time of 1/scale",
             argument="scale",
             value=self.scale,
             remedy=f"choose at least {_SMALLEST_PLAIN}, or the normalised clock",
         )
-        staircase = self._staircase(self.scale)
-        times = (
-            (1 / math.log(1 / self.scale), "times are known up to the growth of neurons by a factor of e")
-            if normalised
-            else (5 * self.scale, "what the times leave out falls with the scale")
+
+    def trained(self, scale: float) -> xr.Dataset:
+        """Train on the average over all pairs."""
+        return gradient_flow(
+            self._network,
+            self._task,
+            scale=scale,
+            duration=1.4 * float(self._staircase(scale).times.max()),
+            save=4000,
+            normalised=self._normalised,
+            # The plain flow waits 1/scale for what then happens in a time of order one.
+            **({} if self._normalised else {"solver": "stabilised", "relative_tolerance": 1e-3}),
         )
-        slopes = (
-            (0.01, "what the times leave out is the same at both scales, up to the overlap of drops")
-            if normalised
-            else (0.05, "what the times leave out changes little between the two scales")
-        )
+
+    def second_scale(self) -> float:
+        """Far below in the clock in which times grow as log(1/scale), half of it where they grow as 1/scale."""
+        return other_scale(self.scale, degree=3, normalised=self._normalised, divisor=2.0)
+
+    def predict(self) -> xr.Dataset:
+        """The utilities of the frequencies, and the growth of every neuron until one of them takes it."""
+        if self._normalised:
+            times = 1 / math.log(1 / self.scale), "times are known up to the growth of neurons by a factor of e"
+            slopes = 0.01, "what the times leave out is the same at both scales, up to the overlap of drops"
+        else:
+            times = 5 * self.scale, "what the times leave out falls with the scale"
+            slopes = 0.05, "what the times leave out changes little between the two scales"
         return staircase_record(
-            staircase,
+            self._staircase(self.scale),
             self._task,
             scale=self.scale,
             network="two-layer quadratic",
@@ -181,13 +129,36 @@ class ModularAddition(Study):
             slope_tolerance=slopes,
         )
 
+    @property
+    def _normalised(self) -> bool:
+        return self.clock == "normalised"
+
+    def _staircase(self, scale: float) -> Staircase:
+        neurons = self._network.neurons
+        return modular_addition_staircase(self._encoding, scale=scale, neurons=neurons, normalised=self._normalised)
+
     @functools.cached_property
-    def _at_other_scale(self) -> xr.Dataset:
-        """Trained once, however often it is compared."""
-        return self._observe(other_scale(self.scale, degree=3, normalised=self.clock == "normalised", divisor=2.0))
+    def _encoding(self) -> np.ndarray:
+        phases = np.random.default_rng(self.seed).uniform(0, 2 * np.pi, len(self.frequencies))
+        # The phase of p/2 would only scale its amplitude.
+        phases[2 * np.array(self.frequencies) == self.p] = 0.0
+        amplitudes = dict(zip(self.frequencies, self.amplitudes, strict=True))
+        return encoding_from_frequencies(self.p, amplitudes, dict(zip(self.frequencies, phases, strict=True)))
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
-        """Levels and times at one scale, slopes between two."""
-        from dynascope.comparison import compare
+    @functools.cached_property
+    def _task(self) -> modular_addition.ModularAddition:
+        return modular_addition.ModularAddition(self._encoding)
 
-        return compare(observed, predicted, at_other_scale=self._at_other_scale, attributes=self.attributes())
+    @functools.cached_property
+    def _network(self) -> TwoLayer:
+        frequencies = np.array(self.frequencies)
+        phases = np.random.default_rng([self.seed, 1]).uniform(0, 2 * np.pi, (self.width, 3, len(frequencies)))
+        if not self._normalised:
+            turn = np.angle(np.fft.fft(self._encoding)[frequencies])
+            phases[:, 2] = phases[:, 0] + phases[:, 1] - turn
+        angles = 2 * np.pi / self.p * np.multiply.outer(frequencies, np.arange(self.p))
+        own = np.arange(self.width)[:, None] % len(frequencies) == np.arange(len(frequencies))
+        waves = np.cos(phases[..., None] + angles) * np.where(own, 1.0, _SPREAD)[:, None, :, None]
+        rows = waves.sum(axis=2).reshape(self.width, -1)
+        network = TwoLayer(2 * self.p, self.width, self.p, activation="quadratic")
+        return network.with_neurons(rows / np.linalg.norm(rows, axis=1, keepdims=True))
