@@ -5,18 +5,27 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from dynascope.record.clock import other_scale
-from dynascope.studies.study import Reference, Study
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
 
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray as xr
-
-    from dynascope.groups import Group, Irrep
-    from dynascope.record import Staircase
+from dynascope.arguments import require
+from dynascope.flows import gradient_flow
+from dynascope.groups import Group, Irrep, encoding_from_fourier, find_group, real_irreducible_representations
+from dynascope.networks import TwoLayer
+from dynascope.record import Staircase, staircase_record
+from dynascope.studies.fields import checked, count, numbers, positive, seed, text
+from dynascope.studies.staircase_study import StaircaseStudy
+from dynascope.studies.staircases.papers import COMPOSITION
+from dynascope.studies.study import Reference
+from dynascope.tasks.algebra import group_expectation
+from dynascope.tasks.algebra.group_composition import group_composition
+from dynascope.theory.groups import composition_staircase, maximal_utility, neurons_near_irreps
 
 __all__ = ["GroupComposition"]
 
@@ -28,40 +37,43 @@ _MOST_IRREPS = 3
 _SURPLUS = 2
 
 
-@dataclasses.dataclass(frozen=True)
-class GroupComposition(Study):
+class GroupComposition(StaircaseStudy):
     """Levels, times and slopes of the loss staircase of a two-layer network with the activation zᵏ on all sequences.
 
     The encoding of the elements holds a few irreps, each with one amplitude: all singular values of its Fourier
     coefficient. Neurons start near one irrep each, more of them where it is larger, and the flow is the
     homogeneity-normalised one, in which each neuron has the rate norm^(1−k). The observed record also holds the part of
     the loss in each irrep, which shows the order.
-
-    Attributes:
-        group: Name of the group: C11, C5xC5, D7, S4, A5, Q8, Oh, …
-        sequence_length: Number k of elements that are composed.
-        irreps: Names of the irreps in the encoding; none for up to three of different dimension where there are, chosen
-            so that no irrep pushes the neurons of another while it is learned, unless the group has no two such.
-        amplitudes: Amplitude of each irrep; none for those that make each irrep be learned 2.5 times as late as the one
-            before, the first at log(1/scale).
-        width: Number of neurons; none for twice as many as the explicit construction needs (see
-            `theory.groups.construction_width`), irreps of dimension one counted as of two.
-        scale: Norm of the neurons at the start; the slopes are measured between it and 1e-4 of it.
-        seed: Seed of the encoding and of the neurons.
     """
 
-    group: str = "D7"
-    sequence_length: int = 2
-    irreps: list[str] = dataclasses.field(default_factory=list)
-    amplitudes: list[float] = dataclasses.field(default_factory=list)
-    width: int | None = None
-    scale: float = 1e-5
-    seed: int = 0
+    group: str = text("D7", "Name of the group: C11, C5xC5, D7, S4, A5, Q8, Oh, …")
+    sequence_length: int = count(2, "Number k of elements that are composed.", least=2, most=20)
+    irreps: list[str] = checked(
+        [],
+        "Names of the irreps in the encoding; none for up to three of different dimension where there are, chosen so "
+        "that no irrep pushes the neurons of another while it is learned, unless the group has no two such.",
+    )
+    amplitudes: list[float] = numbers(
+        [],
+        "Amplitude of each irrep; none for those that make each irrep be learned 2.5 times as late as the one before, "
+        "the first at log(1/scale).",
+        fewest=0,
+        different=False,
+        above=0.0,
+    )
+    width: int | None = count(
+        None,
+        "Number of neurons; none for twice as many as the explicit construction needs (see "
+        "`theory.groups.construction_width`), irreps of dimension one counted as of two.",
+    )
+    scale: float = positive(
+        1e-5, "Norm of the neurons at the start; the slopes are measured between it and 1e-4 of it.", below=1.0
+    )
+    seed: int = seed("Seed of the encoding and of the neurons.")
 
     name: ClassVar[str] = "group-composition"
     reference: ClassVar[Reference] = Reference(
-        paper="G. L. Marchetti, D. Kunin, A. Myers, F. Acosta, N. Miolane, Sequential Group Composition: A Window into "
-        "the Mechanics of Deep Learning",
+        paper=COMPOSITION,
         arxiv="2602.03655",
         claim="From small initialisation a two-layer network learns to compose the elements of a finite group one "
         "irreducible representation of the encoding after the other, in an order set by its Fourier coefficients, its "
@@ -70,43 +82,90 @@ class GroupComposition(Study):
     minutes: ClassVar[float] = 0.2
     tiny: ClassVar = {"group": "D3", "width": 48}
 
-    @functools.cached_property
-    def _group(self) -> Group:
-        from dynascope.groups import find_group
-
-        return find_group(self.group)
-
-    @functools.cached_property
-    def _irreps(self) -> list[Irrep]:
-        """The irreps in the encoding, in the order in which they are to be learned."""
-        from dynascope.arguments import require
-        from dynascope.groups import real_irreducible_representations
-
-        _, *offered = real_irreducible_representations(self._group)
+    def check(self) -> None:
+        """Irreps that the group has, an amplitude for each, and neurons for each."""
+        names = [irrep.name for irrep in self._offered]
         require(
-            len(offered) > 0,
+            len(names) > 0,
             f"the group {self.group} has the trivial irrep alone",
             argument="group",
             value=self.group,
             remedy="choose a larger one",
         )
-        names = {irrep.name: irrep for irrep in offered}
-        unknown = [name for name in self.irreps if name not in names]
         require(
-            not unknown and len(set(self.irreps)) == len(self.irreps),
+            set(self.irreps) <= set(names) and len(set(self.irreps)) == len(self.irreps),
             f"irreps is {self.irreps}",
             argument="irreps",
             value=self.irreps,
             remedy=f"choose different ones from {', '.join(names)}",
         )
-        return [names[name] for name in self.irreps] or self._undisturbed(offered)
+        require(
+            not self.amplitudes or len(self.amplitudes) == len(self._irreps),
+            f"amplitudes is {self.amplitudes}",
+            argument="amplitudes",
+            value=self.amplitudes,
+            remedy="give a positive number for each irrep, or none at all",
+        )
+        require(
+            self.width is None or min(self._shares) >= 1,
+            f"width is {self.width}",
+            argument="width",
+            value=self.width,
+            remedy="choose enough for a neuron in each irrep, or none for as many as it takes",
+        )
 
-    def _undisturbed(self, offered: list[Irrep]) -> list[Irrep]:
+    def trained(self, scale: float) -> xr.Dataset:
+        """Train on the average over all sequences."""
+        record = gradient_flow(
+            self._network,
+            self._task,
+            scale=scale,
+            duration=1.6 * float(self._staircase(scale).times[-1]),
+            save=1000,
+            statistics={"irrep_loss": (self._irrep_losses, ("irrep",))},
+            normalised=True,
+        )
+        return record.assign_coords(irrep=[irrep.name for irrep in self._irreps])
+
+    def predict(self) -> xr.Dataset:
+        """The largest utility of a neuron in each irrep, and the share of the encoding that the irrep holds."""
+        return staircase_record(
+            self._staircase(self.scale),
+            self._task,
+            scale=self.scale,
+            network=f"two-layer, activation power-{self.sequence_length}",
+            jump_time_tolerance=(
+                2 / math.log(1 / self.scale),
+                "times are known up to the growth of neurons by a factor of e²: many grow at once, once aligned",
+            ),
+            slope_tolerance=(0.01, "what the times leave out is the same at both scales, up to the overlap of drops"),
+        )
+
+    def _staircase(self, scale: float) -> Staircase:
+        steps = composition_staircase(self._group, self._encoding, self.sequence_length, scale=scale)
+        # It does not know that every irrep has neurons here.
+        return dataclasses.replace(steps, warnings=tuple(each for each in steps.warnings if "Gaussian" not in each))
+
+    @functools.cached_property
+    def _group(self) -> Group:
+        return find_group(self.group)
+
+    @functools.cached_property
+    def _offered(self) -> list[Irrep]:
+        """All irreps but the trivial one."""
+        _, *others = real_irreducible_representations(self._group)
+        return others
+
+    @functools.cached_property
+    def _irreps(self) -> list[Irrep]:
+        """The irreps in the encoding, in the order in which they are to be learned."""
+        names = {irrep.name: irrep for irrep in self._offered}
+        return [names[name] for name in self.irreps] or self._undisturbed()
+
+    def _undisturbed(self) -> list[Irrep]:
         """A few irreps, none marked slow after those before it; first one of each dimension, smallest first."""
-        from dynascope.theory.groups import composition_staircase
-
         found: dict[int, list[Irrep]] = {}
-        for irrep in offered:
+        for irrep in self._offered:
             found.setdefault(irrep.dimension, []).append(irrep)
         ordered = [irrep for each in itertools.zip_longest(*found.values()) for irrep in each if irrep]
         chosen = ordered[:1]
@@ -124,77 +183,42 @@ class GroupComposition(Study):
         return self._encoding_of(self._irreps, self.amplitudes)
 
     def _encoding_of(self, irreps: list[Irrep], amplitudes: Sequence[float] = ()) -> np.ndarray:
-        from dynascope.arguments import require
-        from dynascope.groups.encodings import encoding_from_fourier
-        from dynascope.theory.groups import maximal_utility
-
         group, k = self._group, self.sequence_length
         if not amplitudes:
             # U* grows as the power k + 1 of the amplitude, and the time is 1/((k + 1) U*).
             ones = [encoding_from_fourier(group, {irrep.name: 1.0}) for irrep in irreps]
             utilities = [maximal_utility(group, x, irrep, k) for x, irrep in zip(ones, irreps, strict=True)]
             amplitudes = [((k + 1) * u * _SPACING**i) ** (-1 / (k + 1)) for i, u in enumerate(utilities)]
-        require(
-            len(amplitudes) == len(irreps) and min(amplitudes) > 0,
-            f"amplitudes is {amplitudes}, for the irreps {', '.join(irrep.name for irrep in irreps)}",
-            argument="amplitudes",
-            value=amplitudes,
-            remedy="give a positive number for each irrep, or none at all",
-        )
-        named: dict[str | int, float] = {
-            irrep.name: amplitude for irrep, amplitude in zip(irreps, amplitudes, strict=True)
-        }
+        named: dict[str | int, Any] = {each.name: size for each, size in zip(irreps, amplitudes, strict=True)}
         return encoding_from_fourier(group, named, seed=self.seed)
 
     @functools.cached_property
     def _task(self) -> Any:
-        from dynascope.tasks.algebra.group_composition import group_composition
-        from dynascope.tasks.algebra.group_expectation import GroupComposition
-
         if self.sequence_length == 2:
-            return GroupComposition(self._group, self._encoding)
+            return group_expectation.GroupComposition(self._group, self._encoding)
         return group_composition(self._group, self._encoding, sequence_length=self.sequence_length)
 
     @functools.cached_property
-    def _network(self) -> Any:
-        import numpy as np
-
-        from dynascope.arguments import require
-        from dynascope.networks import TwoLayer
-        from dynascope.theory.groups import neurons_near_irreps
-
-        n, k, x = self._group.order, self.sequence_length, self._encoding
-        ordered = sorted(self._irreps, key=lambda irrep: irrep.index)
+    def _shares(self) -> np.ndarray:
+        """Number of neurons of each irrep, in the order of the group."""
+        ordered, k = sorted(self._irreps, key=lambda irrep: irrep.index), self.sequence_length
         # An irrep of dimension one needs as many: half of the random neurons have the wrong sign for it.
         needs = np.array([2 ** (k - 1) * max(irrep.real_dimension, 2) ** (k + 1) for irrep in ordered])
         width = _SURPLUS * int(needs.sum()) if self.width is None else self.width
-        shares = np.diff(np.round(width * np.cumsum([0, *needs]) / needs.sum()).astype(int))
-        require(
-            shares.min() >= 1,
-            f"width is {width}",
-            argument="width",
-            value=width,
-            remedy=f"choose enough for a neuron in each of {len(needs)} irreps, shared out as {needs.tolist()}",
-        )
+        return np.diff(np.round(width * np.cumsum([0, *needs]) / needs.sum()).astype(int))
+
+    @functools.cached_property
+    def _network(self) -> TwoLayer:
+        n, k, shares = self._group.order, self.sequence_length, self._shares
         # Dealt out to the irreps in turn, until each has its share.
-        dealt = neurons_near_irreps(self._group, x, k, neurons=int(shares.max()) * len(needs), seed=self.seed)
-        rows = np.concatenate([dealt[i :: len(needs)][:share] for i, share in enumerate(shares)])
-        return TwoLayer(k * n, width, n, activation=f"power-{k}").with_neurons(rows)
-
-    def _staircase(self, scale: float) -> Staircase:
-        from dynascope.theory.groups import composition_staircase
-
-        steps = composition_staircase(self._group, self._encoding, self.sequence_length, scale=scale)
-        # It does not know that every irrep has neurons here.
-        return dataclasses.replace(steps, warnings=tuple(each for each in steps.warnings if "Gaussian" not in each))
+        neurons = int(shares.max()) * len(shares)
+        dealt = neurons_near_irreps(self._group, self._encoding, k, neurons=neurons, seed=self.seed)
+        rows = np.concatenate([dealt[i :: len(shares)][:share] for i, share in enumerate(shares)])
+        return TwoLayer(k * n, len(rows), n, activation=f"power-{k}").with_neurons(rows)
 
     @functools.cached_property
     def _irrep_losses(self) -> Callable[[Any], Any]:
         """The part of the loss in each irrep of the outputs, as a function of the network."""
-        import equinox as eqx
-        import jax.numpy as jnp
-        import numpy as np
-
         group, x, task = self._group, self._encoding, self._task
         quotients = group.table[group.inverse]
         projections = [i.members * i.dimension / group.order * np.real(i.character)[quotients] for i in self._irreps]
@@ -206,50 +230,3 @@ class GroupComposition(Study):
             return jnp.stack([task.loss(each) - rest for each, rest in zip(within, others, strict=True)])
 
         return losses
-
-    def _observe(self, scale: float) -> xr.Dataset:
-        from dynascope import flows
-
-        record = flows.gradient_flow(
-            self._network,
-            self._task,
-            scale=scale,
-            duration=1.6 * float(self._staircase(scale).times[-1]),
-            save=1000,
-            statistics={"irrep_loss": (self._irrep_losses, ("irrep",))},
-            normalised=True,
-        )
-        return record.assign_coords(irrep=[irrep.name for irrep in self._irreps])
-
-    def observe(self) -> xr.Dataset:
-        """Train on the average over all sequences."""
-        return self._observe(self.scale)
-
-    def predict(self) -> xr.Dataset:
-        """The largest utility of a neuron in each irrep, and the share of the encoding that the irrep holds."""
-        import math
-
-        from dynascope.record import staircase_record
-
-        return staircase_record(
-            self._staircase(self.scale),
-            self._task,
-            scale=self.scale,
-            network=f"two-layer, activation power-{self.sequence_length}",
-            jump_time_tolerance=(
-                2 / math.log(1 / self.scale),
-                "times are known up to the growth of neurons by a factor of e²: many grow at once, once aligned",
-            ),
-            slope_tolerance=(0.01, "what the times leave out is the same at both scales, up to the overlap of drops"),
-        )
-
-    @functools.cached_property
-    def _at_other_scale(self) -> xr.Dataset:
-        """Trained once, however often it is compared."""
-        return self._observe(other_scale(self.scale))
-
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
-        """Levels and times at one scale, slopes between two."""
-        from dynascope.comparison import compare
-
-        return compare(observed, predicted, at_other_scale=self._at_other_scale, attributes=self.attributes())
