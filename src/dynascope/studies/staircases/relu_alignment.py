@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from typing import TYPE_CHECKING, ClassVar, Literal
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
-from dynascope.record.clock import other_scale
-from dynascope.studies.study import Reference, Study, curve_tolerance
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
 
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray as xr
+from dynascope.arguments import require
+from dynascope.comparison import compare
+from dynascope.networks import TwoLayer
+from dynascope.observation import observe
+from dynascope.prediction import predict
+from dynascope.record import Staircase, staircase_record, training_time
+from dynascope.studies.fields import choice, count, positive
+from dynascope.studies.staircase_study import StaircaseStudy
+from dynascope.studies.staircases.random_moments import orthonormal
+from dynascope.studies.study import Reference, curve_tolerance
+from dynascope.tasks import Task
+from dynascope.theory.relu_alignment import alignment_path, orthogonal_staircase
 
 __all__ = ["ReluAlignment"]
 
@@ -20,29 +32,30 @@ _LARGE = 1e-3
 _SHRUNK = 3.0
 
 
-@dataclasses.dataclass(frozen=True)
-class ReluAlignment(Study):
+class ReluAlignment(StaircaseStudy):
     """Directions and growth of every neuron of a ReLU network, or the staircase that follows on orthogonal inputs.
 
     The network is f(x) = Σ aᵢ relu(wᵢ·x) with |aᵢ| = ‖wᵢ‖ at the start. On data in the plane the neurons are followed
     until the largest has reached a thousandth. Those that theory expects to shrink more than twentyfold on the way are
     left out: training keeps them balanced only up to the size of its steps, which comes to matter once they are small.
-
-    Attributes:
-        data: "plane" for Gaussian inputs and targets in the plane; "orthogonal" for orthogonal inputs, as many as
-            samples, with targets of both signs; "general" for Gaussian inputs in three dimensions and targets of two
-            teacher neurons of opposite sign, where only alternating gradient flow can tell the staircase.
-        samples: Number of samples; with general data ten times as many.
-        width: Number of neurons.
-        scale: Factor on the initial weights; with orthogonal data the slopes are measured between it and 1e-4 of it.
-        seed: Seed of the data and of the initial weights.
     """
 
-    data: Literal["plane", "orthogonal", "general"] = "plane"
-    samples: int = 6
-    width: int = 60
-    scale: float = 1e-8
-    seed: int = 10
+    data: Literal["plane", "orthogonal", "general"] = choice(
+        "plane",
+        '"plane" for Gaussian inputs and targets in the plane; "orthogonal" for orthogonal inputs, as many as samples, '
+        'with targets of both signs; "general" for Gaussian inputs in three dimensions and targets of two teacher '
+        "neurons of opposite sign, where only alternating gradient flow can tell the staircase.",
+        ("plane", "orthogonal", "general"),
+    )
+    samples: int = count(6, "Number of samples; with general data ten times as many.", least=2)
+    width: int = count(60, "Number of neurons.")
+    # Neurons must be aligned before they are large.
+    scale: float = positive(
+        1e-8,
+        "Factor on the initial weights; with orthogonal data the slopes are measured between it and 1e-4 of it.",
+        most=1e-4,
+    )
+    seed: int = count(10, "Seed of the data and of the initial weights.", least=0)
 
     name: ClassVar[str] = "relu-alignment"
     reference: ClassVar[Reference] = Reference(
@@ -57,12 +70,8 @@ class ReluAlignment(Study):
 
     def observe(self) -> xr.Dataset:
         """Train: along the alignment by small steps of descent, through the jumps by gradient flow."""
-        import numpy as np
-
-        from dynascope.observation import observe
-
         if self.data != "plane":
-            return self._staircase_observed(self.scale)
+            return self.trained(self.scale)
         # An adaptive solver would shorten its steps without end where a neuron slides along a kink.
         run = observe(
             self._task,
@@ -76,28 +85,8 @@ class ReluAlignment(Study):
         ).isel(neuron=self._judged)
         return run.assign(growth=np.log(run["size"] / run["size"][0])).drop_vars("size")
 
-    def predict(self) -> xr.Dataset:
-        """The exact path of each neuron under frozen residuals, or the staircase."""
-        if self.data == "general":
-            return self._alternation
-        return self._staircase_predicted() if self.data == "orthogonal" else self._paths_predicted()
-
-    @functools.cached_property
-    def _at_other_scale(self) -> xr.Dataset:
-        """Trained once, however often it is compared."""
-        return self._staircase_observed(other_scale(self.scale))
-
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
-        """Directions, growth and loss over time, or levels and times at one scale and slopes between two."""
-        from dynascope.comparison import compare
-
-        other = None if self.data == "plane" else self._at_other_scale
-        return compare(observed, predicted, at_other_scale=other, attributes=self.attributes())
-
-    def _staircase_observed(self, scale: float) -> xr.Dataset:
-        from dynascope.observation import observe
-        from dynascope.record import training_time
-
+    def trained(self, scale: float) -> xr.Dataset:
+        """Train through the jumps."""
         if self.data == "general":
             duration = training_time(self._alternation, scale)
         else:
@@ -105,41 +94,28 @@ class ReluAlignment(Study):
         # No neuron slides along a kink here, but all cross some, where the error of a step is of first order.
         return observe(self._task, self._network, scale=scale, duration=duration, save=2000, relative_tolerance=1e-6)
 
-    @functools.cached_property
-    def _alternation(self) -> xr.Dataset:
-        from dynascope.prediction import predict
+    def predict(self) -> xr.Dataset:
+        """The exact path of each neuron under frozen residuals, or the staircase."""
+        if self.data == "general":
+            return self._alternation
+        return self._staircase_predicted() if self.data == "orthogonal" else self._paths_predicted()
 
-        return predict(self._task, self._network, scale=self.scale, jumps=2)
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+        """Directions, growth and loss over time, or levels and times at one scale and slopes between two."""
+        if self.data != "plane":
+            return super().compare(observed, predicted)
+        return compare(observed, predicted, attributes=self.attributes())
 
-    def _staircase_predicted(self) -> xr.Dataset:
-        import numpy as np
+    def labels(self) -> Mapping[str, Any]:
+        """Times and neurons of the paths."""
+        return {"time": self._steps * self._learning_rate, "neuron": self._judged}
 
-        from dynascope.record import staircase_record
-
-        return staircase_record(
-            self._staircase(self.scale),
-            self._task,
-            scale=self.scale,
-            network="relu",
-            jump_time_tolerance=(
-                1.0 / -float(np.log(self.scale)),
-                "times are known up to an offset, which was below 0.5 in random problems: 1/log(1/scale)",
-            ),
-            slope_tolerance=(0.02, "neurons that do not see all the data move the slopes by up to one percent"),
-        )
-
-    def _staircase(self, scale: float):
-        from dynascope.theory.relu_alignment import orthogonal_staircase
-
-        task, network = self._task, self._network
-        return orthogonal_staircase(task.inputs, task.targets, scale=scale, first=network.first, second=network.second)
+    def about(self) -> Mapping[str, Any]:
+        """The task and the network."""
+        return {"network": "relu", "scale": self.scale, **self._task.attributes()}
 
     def _paths_predicted(self) -> xr.Dataset:
-        import numpy as np
-
-        from dynascope.record import make_record
-
-        times = self._steps * self._learning_rate
+        times = self.labels()["time"]
         paths = [self._paths[neuron] for neuron in self._judged]
         directions, growths = zip(*(path.at(times) for path in paths), strict=True)
         judged = curve_tolerance(
@@ -147,88 +123,65 @@ class ReluAlignment(Study):
             direction=(2e-3, "descent lags behind the flow by a share of its step, and rattles about a kink"),
             growth=(5e-3, "descent lags behind the flow by a share of its step"),
         )
-        return make_record(
+        return self.record(
             {
-                "loss": (("time",), np.full(len(times), self._task.target_power / 2)),
+                "loss": np.full(len(times), self._task.target_power / 2),
                 "direction": (("time", "neuron", "feature"), np.stack(directions, axis=1)),
                 "growth": (("time", "neuron"), np.stack(growths, axis=1)),
-                "extremal_direction": (("neuron", "feature"), np.array([path.end for path in paths])),
-                "kind": (("neuron",), np.array([path.kind for path in paths])),
-                "rate": (("neuron",), np.array([path.rate for path in paths])),
+                "extremal_direction": (("neuron", "feature"), [path.end for path in paths]),
+                "kind": ("neuron", [path.kind for path in paths]),
+                "rate": ("neuron", [path.rate for path in paths]),
             },
-            {"time": times, "neuron": self._judged, "feature": np.arange(2)},
-            attributes={
-                "theory": "early alignment of ReLU networks",
-                "reference": self.reference.paper,
-                "network": "relu",
-                "scale": self.scale,
-                **{f"{name}_tolerance": value for name, (value, _) in judged.items()},
-                **{f"{name}_tolerance_reason": reason for name, (_, reason) in judged.items()},
-                **self._task.attributes(),
-            },
+            theory="early alignment of ReLU networks",
+            reference=self.reference.paper,
+            **{f"{name}_tolerance": value for name, (value, _) in judged.items()},
+            **{f"{name}_tolerance_reason": reason for name, (_, reason) in judged.items()},
         )
+
+    def _staircase_predicted(self) -> xr.Dataset:
+        return staircase_record(
+            self._staircase(self.scale),
+            self._task,
+            scale=self.scale,
+            network="relu",
+            jump_time_tolerance=(
+                1.0 / -math.log(self.scale),
+                "times are known up to an offset, which was below 0.5 in random problems: 1/log(1/scale)",
+            ),
+            slope_tolerance=(0.02, "neurons that do not see all the data move the slopes by up to one percent"),
+        )
+
+    def _staircase(self, scale: float) -> Staircase:
+        task, (first, second) = self._task, map(np.asarray, (self._network.first, self._network.second))
+        return orthogonal_staircase(task.inputs, task.targets, scale=scale, first=first, second=second)
 
     @functools.cached_property
-    def _task(self):
-        import numpy as np
+    def _alternation(self) -> xr.Dataset:
+        return predict(self._task, self._network, scale=self.scale, jumps=2)
 
-        from dynascope.arguments import require, require_seed
-        from dynascope.tasks import Task
-
-        require(
-            self.data in ("plane", "orthogonal", "general"),
-            f"data is {self.data!r}",
-            argument="data",
-            value=self.data,
-            remedy="choose plane, orthogonal or general",
-        )
-        require(
-            self.samples >= 2,
-            f"samples is {self.samples}",
-            argument="samples",
-            value=self.samples,
-            remedy="choose at least two",
-        )
-        require(
-            0 < self.scale <= 1e-4,
-            f"scale is {self.scale}",
-            argument="scale",
-            value=self.scale,
-            remedy="choose a positive number up to 1e-4, so that neurons are aligned before they are large",
-        )
-        require_seed(self.seed)
+    @functools.cached_property
+    def _task(self) -> Task:
         draw = np.random.default_rng(self.seed)
         if self.data == "plane":
             inputs, targets = draw.normal(size=(self.samples, 2)), draw.normal(size=self.samples)
         elif self.data == "general":
             inputs = draw.normal(size=(10 * self.samples, 3))
-            teacher = np.linalg.qr(draw.normal(size=(3, 3)))[0][:, :2]
-            targets = np.maximum(inputs @ teacher, 0) @ [2.0, -1.0]
+            targets = np.maximum(inputs @ orthonormal(draw, 3)[:, :2], 0) @ [2.0, -1.0]
         else:
-            turned, _ = np.linalg.qr(draw.normal(size=(self.samples, self.samples)))
+            turned = orthonormal(draw, self.samples)
             inputs = np.sqrt(self.samples) * draw.uniform(0.7, 1.4, self.samples)[:, None] * turned
             # The weaker sign comes later by far enough for a plateau.
             targets = draw.uniform(0.7, 1.3, self.samples) * np.where(np.arange(self.samples) % 2, -0.5, 1.0)
         return Task(inputs, targets[:, None], name=f"{self.data} data")
 
     @functools.cached_property
-    def _network(self):
-        import equinox as eqx
-        import numpy as np
-
-        from dynascope.networks import TwoLayer
-
-        task = self._task
-        network = TwoLayer(task.input_dimension, self.width, 1, activation="relu", seed=self.seed)
+    def _network(self) -> TwoLayer:
+        network = TwoLayer(self._task.input_dimension, self.width, 1, activation="relu", seed=self.seed)
         balanced = np.linalg.norm(network.first, axis=0)[:, None] * np.sign(network.second)
         return eqx.tree_at(lambda layers: layers.second, network, balanced)
 
     @functools.cached_property
-    def _paths(self):
-        import numpy as np
-
-        from dynascope.theory.relu_alignment import alignment_path
-
+    def _paths(self) -> list[Any]:
         task, network = self._task, self._network
         return [
             alignment_path(task.inputs, task.targets, start, sign=int(sign))
@@ -238,18 +191,12 @@ class ReluAlignment(Study):
     @property
     def _learning_rate(self) -> float:
         """A small fraction of the shortest time in which a neuron can turn."""
-        import numpy as np
-
         task = self._task
         return 5e-4 / float(np.mean(np.abs(task.targets[:, 0]) * np.linalg.norm(task.inputs, axis=1)))
 
     @functools.cached_property
     def _steps(self) -> np.ndarray:
         """Recorded steps, up to the time when the first neuron is large."""
-        import numpy as np
-
-        from dynascope.arguments import require
-
         fastest = max(path.rate for path in self._paths)
         require(
             fastest > 0,
@@ -266,17 +213,10 @@ class ReluAlignment(Study):
     @functools.cached_property
     def _judged(self) -> np.ndarray:
         """Neurons that do not shrink too much."""
-        import numpy as np
-
         times = self._steps * self._learning_rate
         return np.array([i for i, path in enumerate(self._paths) if path.at(times)[1].min() > -_SHRUNK])
 
 
-def _alignment(network):
-    import jax.numpy as jnp
-
+def _alignment(network: TwoLayer) -> Mapping[str, Any]:
     sizes = jnp.linalg.norm(network.first, axis=0)
-    return {
-        "direction": (("neuron", "feature"), (network.first / sizes).T),
-        "size": (("neuron",), sizes),
-    }
+    return {"direction": (("neuron", "feature"), (network.first / sizes).T), "size": (("neuron",), sizes)}
