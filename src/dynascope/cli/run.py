@@ -7,7 +7,7 @@ import functools
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Union
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_type_hints
 
 import tyro
 
@@ -44,11 +44,12 @@ class Run:
 def runner(study_type: type[Study]) -> Callable[..., Callable[[], int]]:
     """The command that runs one study, whose options are the fields of the study."""
 
-    def run(study: Study, out: Path = Path(), open: bool = False, json: bool = False) -> Callable[[], int]:
-        return functools.partial(_run, study, out, open, json)
+    def run(study: Any, out: Path = Path(), open: bool = False, json: bool = False) -> Callable[[], int]:
+        # A field that the study refuses is told as what it is, not as words that cannot be read.
+        return functools.partial(_run, study_type(**vars(study)), out, open, json)
 
     # Truth values are given like all other fields, as in `--whitened True`.
-    run.__annotations__["study"] = Annotated[study_type, tyro.conf.FlagConversionOff]
+    run.__annotations__["study"] = Annotated[_unchecked(study_type), tyro.conf.FlagConversionOff]
     run.__doc__ = f"""{study_type.reference.claim}
 
     Args:
@@ -58,6 +59,18 @@ def runner(study_type: type[Study]) -> Callable[..., Callable[[], int]]:
         json: Print one JSON object.
     """
     return run
+
+
+def _unchecked(study_type: type[Study]) -> type:
+    """A dataclass with the fields of the study, which checks nothing."""
+    types = get_type_hints(study_type)
+    given = [
+        (each.name, types[each.name], dataclasses.field(default=each.default))
+        if each.default_factory is dataclasses.MISSING
+        else (each.name, types[each.name], dataclasses.field(default_factory=each.default_factory))
+        for each in dataclasses.fields(study_type)
+    ]
+    return dataclasses.make_dataclass(study_type.__name__, given, namespace={"__doc__": study_type.__doc__})
 
 
 def with_every_study(studies: dict[str, type[Study]]) -> Callable[..., Callable[[], int]]:
