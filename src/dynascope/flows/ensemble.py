@@ -302,7 +302,9 @@ def _precision(weights: list[Any]) -> np.dtype:
 
 
 def _positive(name: str, values: Any, dimensions: dict[str, np.ndarray], settings: dict[str, Any]) -> np.ndarray:
-    array = np.asarray(values, dtype=np.float64)
+    array = np.array(np.nan)
+    with contextlib.suppress(TypeError, ValueError):
+        array = np.asarray(values, dtype=np.float64)
     require(
         array.ndim <= 1 and array.size > 0 and bool(np.all(np.isfinite(array) & (array > 0))),
         f"{name} is {values}",
@@ -310,10 +312,8 @@ def _positive(name: str, values: Any, dimensions: dict[str, np.ndarray], setting
         value=values,
         remedy="give a finite positive number, or a sequence of them",
     )
-    if array.ndim == 1:
-        dimensions[name] = array
-    else:
-        settings[name] = float(array)
+    kept: dict[str, Any] = dimensions if array.ndim else settings
+    kept[name] = array if array.ndim else float(array)
     return np.atleast_1d(array)
 
 
@@ -329,7 +329,7 @@ def _named_rates(weights: Any, rates: Mapping[str, float]) -> Any:
             value=key,
             remedy=f"name weights of the network: {listed}",
         )
-        _positive("learning_rate", float(rate), {}, {})
+        _positive("learning_rate", [rate], {}, {})
 
     def rate_of(name: str) -> float:
         keys = [key for key in rates if _within(name, key)]

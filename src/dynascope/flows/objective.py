@@ -91,6 +91,14 @@ def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequen
     Raises:
         InputError: A name that records use otherwise, or an unknown dimension.
     """
+    require(
+        statistics is None
+        or (isinstance(statistics, Mapping) and all(_is_statistic(*each) for each in statistics.items())),
+        f"statistics is {statistics!r}",
+        argument="statistics",
+        value=str(statistics),
+        remedy="give a mapping from names to pairs of a function and the names of the axes of its value",
+    )
     checked = tuple((name, function, tuple(dimensions)) for name, (function, dimensions) in (statistics or {}).items())
     allowed = sorted(DIMENSIONS.keys() - set(_ADDED))
     for name, _, dimensions in checked:
@@ -109,3 +117,13 @@ def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequen
             remedy=f"use {', '.join(allowed)}; those of time and members are added",
         )
     return checked
+
+
+def _is_statistic(name: Any, entry: Any) -> bool:
+    return (
+        isinstance(name, str)
+        and isinstance(entry, tuple | list)
+        and len(entry) == 2
+        and isinstance(entry[1], tuple | list)
+        and all(isinstance(axis, str) for axis in entry[1])
+    )

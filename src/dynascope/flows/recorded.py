@@ -51,7 +51,10 @@ def recorded_steps(name: str, chosen: Any, last: int) -> Int[np.ndarray, " step"
         >>> recorded_steps("record_steps", [0, 5], 10)
         array([0, 5])
     """
-    recorded = np.asarray(chosen)
+    try:
+        recorded = np.asarray(chosen)
+    except ValueError:
+        recorded = np.array(np.nan)
     require(
         recorded.ndim == 1
         and recorded.size > 0

@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from dynascope.arguments import require
+from dynascope.flows.steps.own_functions import calling
 from dynascope.tasks.stream import Stream
 
 __all__ = ["Batch", "Batches"]
 
+_FORM = "give a JAX function of a random key and inputs, with new inputs of the same shape and type"
 _AUGMENTED = 1  # follows the step in the keys of augmentation
 
 
@@ -80,7 +83,17 @@ class Batches:
         batch, order = self._drawn(key, step, order, data, dtype)
         if self.augmentation is not None and batch is not None:
             own = jax.random.fold_in(jax.random.fold_in(key, step), _AUGMENTED)
-            batch = batch._replace(inputs=self.augmentation(own, batch.inputs))
+            with calling("augmentation", type(self.augmentation).__name__, _FORM):
+                inputs = jnp.asarray(self.augmentation(own, batch.inputs))
+            before = batch.inputs.shape, batch.inputs.dtype
+            require(
+                (inputs.shape, inputs.dtype) == before,
+                f"augmentation makes inputs of shape {inputs.shape} and type {inputs.dtype} of {before}",
+                argument="augmentation",
+                value=(inputs.shape, str(inputs.dtype)),
+                remedy=_FORM,
+            )
+            batch = batch._replace(inputs=inputs)
         return batch, order
 
     def fresh(self, key: Any, size: int, dtype: Any) -> Batch:

@@ -11,13 +11,14 @@ from typing import Any, Literal
 import numpy as np
 import optax
 
-from dynascope.arguments import require, require_positive, require_seed
+from dynascope.arguments import require, require_choice, require_integer, require_positive
 from dynascope.flows.ensemble import Ensemble, gather
 from dynascope.flows.steps.checkpoint import Checkpoint, digest
 from dynascope.flows.steps.chunks import Run, train
 from dynascope.flows.steps.losses import LossName, chosen_loss
 from dynascope.flows.steps.optimizers import checked_optimizer, chosen_rates, is_made, name_of
 from dynascope.flows.steps.outcome import Probed, observed
+from dynascope.flows.steps.own_functions import require_function
 from dynascope.flows.steps.posing import gathered_members, posed
 from dynascope.flows.steps.sampling import chosen_batches, chosen_steps
 from dynascope.flows.steps.step_statistics import StepStatistic
@@ -159,7 +160,18 @@ def descend(
         >>> record["time"].to_numpy(), record["loss"].to_numpy().round(4)
         (array([ 0., 30.]), array([1.2545, 0.    ]))
     """
-    require_seed(seed)
+    require_integer(least=0, most=2**32 - 1, seed=seed)
+    for name, function in (("probe", probe), ("progress", progress)):
+        if function is not None:
+            require_function(name, function)
+    require_choice("return_networks", return_networks, (True, False))
+    require(
+        checkpoint is None or isinstance(checkpoint, str | PathLike),
+        f"checkpoint is {checkpoint!r}",
+        argument="checkpoint",
+        value=str(checkpoint),
+        remedy="give the name of a file",
+    )
     require_positive(checkpoint_seconds=checkpoint_seconds)
     require(
         probe is None or checkpoint is None,

@@ -14,6 +14,7 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from dynascope.arguments import require, require_between, require_choice
+from dynascope.flows.steps.own_functions import calling, require_function
 from dynascope.record import CONVENTION
 
 __all__ = ["Loss", "LossName", "chosen_loss"]
@@ -85,7 +86,9 @@ class Loss:
         if self.kind == "squared":
             return self._over((outputs - numbers(targets, outputs)) ** 2) / 2
         if not isinstance(self.kind, str):
-            return self._over(self.kind(outputs, targets))
+            form = "give a JAX function of outputs and targets with one value for each sample, or for each output"
+            with calling("loss", self.name, form):
+                return self._over(self.kind(outputs, targets))
         growing = jnp.exp if self.kind == "exponential" else jax.nn.softplus
         rows = numbers(targets, outputs)
         if outputs.shape[-1] == 1:
@@ -121,7 +124,9 @@ def chosen_loss(loss: Any, label_smoothing: float, over_outputs: Any) -> Loss:
     Raises:
         InputError: An unknown name, or smoothing that is no probability below one or of another loss.
     """
-    if not callable(loss):
+    if callable(loss):
+        require_function("loss", loss)
+    else:
         require_choice("loss", loss, tuple(_FORMULAS))
     require_between(0, 1, open_above=True, label_smoothing=label_smoothing)
     require(

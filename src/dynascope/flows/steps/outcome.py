@@ -20,7 +20,10 @@ from dynascope.tasks.stream import Stream
 
 __all__ = ["Probed", "observed"]
 
-_OWN = ("epoch", "time", "loss", "accuracy", "test_loss", "test_accuracy")
+_OWN = (
+    *("epoch", "time", "loss", "accuracy", "test_loss", "test_accuracy"),
+    *("applied_rate", "diverged_step", "diverged_loss"),
+)
 
 
 class Probed:
@@ -72,14 +75,32 @@ class Probed:
 
     def _measured(self, network: Any) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
         found = {}
-        for name, (axes, value) in self._probe(network).items():
+        entries = self._probe(network)
+        require(
+            isinstance(entries, Mapping)
+            and all(isinstance(each, tuple) and len(each) == 2 for each in entries.values()),
+            f"the probe gives {type(entries).__name__} of {entries!r}"[:200],
+            argument="probe",
+            value=type(entries).__name__,
+            remedy="return {name: (names of the axes, value)}",
+        )
+        settings = self._run.settings
+        others = {name for name, *_ in (*settings.statistics, *settings.step_statistics)}
+        for name, (axes, value) in entries.items():
             array = np.asarray(value)
+            require(
+                name not in others,
+                f"the probe gives {name!r}, which is one of the statistics too",
+                argument="probe",
+                value=name,
+                remedy="choose a name of its own",
+            )
             require(
                 name not in (*_OWN, *DIMENSIONS) and array.ndim == len(axes) and set(axes) <= DIMENSIONS.keys(),
                 f"the probe gives {name!r} the axes {tuple(axes)} and a value of shape {array.shape}",
                 argument="probe",
                 value=name,
-                remedy=f"name each axis, as records do, and choose none of the names {', '.join(_OWN)}",
+                remedy=f"name each axis, as records do, and choose no name of an axis and none of {', '.join(_OWN)}",
             )
             found[name] = (tuple(axes), array)
         return found
@@ -127,15 +148,17 @@ def observed(
     coordinates: dict[str, Any] = {}
     for (name, statistic), own in zip(settings.step_statistics, states.accumulated, strict=True):
         if isinstance(statistic, Sampled):
-            extra[name] = ((*members, "sampled_step", *statistic.dimensions), own[0])
-            coordinates["sampled_step"] = np.array(statistic.steps)
+            steps = np.array(statistic.steps)
+            values = _ended(own[0], divergence, steps, len(ensemble.shape))
+            extra[name] = ((*members, "sampled_step", *statistic.dimensions), values)
+            coordinates["sampled_step"] = steps
     axes = {
         **{name: () for name in ("accuracy", "test_loss", "test_accuracy") if name in curves},
         **dimensions,
         **{name: tuple(each.dimensions) for name, each in settings.step_statistics if not isinstance(each, Sampled)},
     }
     for name, (own, curve) in ({} if probe is None else probe.curves()).items():
-        axes[name], curves[name] = own, curve
+        axes[name], curves[name] = own, _ended(curve, divergence, recorded, len(ensemble.shape))
     record = ensemble.record(
         ("step", recorded),
         curves,
@@ -152,9 +175,10 @@ def observed(
 def _ended(curve: np.ndarray, divergence: Divergence, recorded: np.ndarray, axes: int) -> np.ndarray:
     """The curve with NaN from where a member diverged."""
     past = (divergence.step[..., None] >= 0) & (recorded >= divergence.step[..., None])
-    if not past.any() or curve.dtype.kind != "f":
+    if not past.any():
         return curve
-    return np.where(past.reshape(*past.shape, *(1,) * (curve.ndim - axes - 1)), np.nan, curve).astype(curve.dtype)
+    ended = np.where(past.reshape(*past.shape, *(1,) * (curve.ndim - axes - 1)), np.nan, curve)
+    return ended.astype(curve.dtype) if curve.dtype.kind == "f" else ended
 
 
 def _time(run: Run, curves: dict[str, np.ndarray]) -> tuple[tuple[str, ...], np.ndarray]:

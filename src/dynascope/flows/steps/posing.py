@@ -14,6 +14,7 @@ from dynascope.flows.ensemble import Ensemble
 from dynascope.flows.objective import check_statistics
 from dynascope.flows.steps.batches import Batch
 from dynascope.flows.steps.losses import Loss, check_targets
+from dynascope.flows.steps.own_functions import require_function
 from dynascope.flows.steps.problem import Member, Problem, Settings
 from dynascope.flows.steps.sampling import ALL_SAMPLES, Sampling
 from dynascope.flows.steps.step_statistics import StepStatistic, sampled_steps
@@ -57,7 +58,7 @@ def posed(
         remedy="give one task, or a list with one task of samples for each of a list of networks",
     )
     require(
-        isinstance(tasks[0], Learnable),
+        isinstance(tasks[0], Learnable) and not isinstance(tasks[0], type),
         f"the task is {type(tasks[0]).__name__}",
         argument="task",
         value=type(tasks[0]).__name__,
@@ -91,6 +92,8 @@ def posed(
             remedy="give a network with float32 weights",
         )
     of_networks = check_statistics(statistics)
+    for name, function, _ in of_networks:
+        require_function("statistics", function, repr(name))
     with_data = [(name, function, _takes_data(function)) for name, function, _ in of_networks]
     for name, _, of_data in with_data:
         require(
@@ -192,16 +195,27 @@ def _takes_data(function: Callable[..., Any]) -> bool:
 def _checked_step_statistics(
     statistics: Mapping[str, StepStatistic] | None, taken: set[str], steps: int
 ) -> tuple[tuple[str, StepStatistic], ...]:
+    require(
+        statistics is None or isinstance(statistics, Mapping),
+        f"step_statistics is {statistics!r}",
+        argument="step_statistics",
+        value=str(statistics),
+        remedy="give a mapping from names to Total, Largest, Latest, Sampled or Recursion",
+    )
     found = dict(statistics or {})
     for name, each in found.items():
         require(
-            isinstance(each, StepStatistic) and name not in taken,
+            isinstance(name, str) and isinstance(each, StepStatistic) and name not in taken,
             f"the step statistic {name!r} is {'one of the statistics too' if name in taken else type(each).__name__}",
             argument="step_statistics",
             value=name,
             remedy="give Total, Largest, Latest, Sampled or Recursion under a name of its own",
         )
     check_statistics({name: (_nothing, each.dimensions) for name, each in found.items()})
+    for name, each in found.items():
+        for field in ("function", "start", "following"):
+            if hasattr(each, field):
+                require_function("step_statistics", getattr(each, field), repr(name))
     sampled_steps(list(found.values()), steps)
     return tuple(found.items())
 

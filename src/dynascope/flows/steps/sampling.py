@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,12 +11,14 @@ from dynascope.arguments import given, require, require_choice, require_count
 from dynascope.errors import InputError
 from dynascope.flows.recorded import recorded_steps
 from dynascope.flows.steps.batches import Batches
+from dynascope.flows.steps.own_functions import require_function
 from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task
 
 __all__ = ["ALL_SAMPLES", "Sampling", "chosen_batches", "chosen_steps"]
 
+_MOST = 2**31 - 2  # steps are counted in 32 bits, and the largest such number is never reached
 ALL_SAMPLES = (Task, Labelled)  # tasks that are a number of samples
 
 
@@ -43,6 +44,9 @@ def chosen_batches(
         InputError: A batch that the task cannot fill, or settings without a batch that they could belong to.
     """
     require_choice("batches", batches, ("shared", "independent"))
+    if augmentation is not None:
+        require_function("augmentation", augmentation)
+    require_choice("replacement", replacement, (True, False))
     first = task[0] if isinstance(task, list | tuple) and task else task
     samples = first.samples if isinstance(first, ALL_SAMPLES) else 0
     stream = first if isinstance(first, Stream) else None
@@ -91,9 +95,16 @@ def chosen_steps(
     )
     require_count(**given(steps=steps, epochs=epochs))
     length = per_epoch or 1
-    count = operator.index(steps) if steps is not None else operator.index(epochs) * length  # type: ignore[arg-type]
+    count = int(steps) if steps is not None else int(epochs) * length  # type: ignore[arg-type]
+    require(
+        count <= _MOST,
+        f"there are {count} steps",
+        argument="steps" if steps is not None else "epochs",
+        value=count,
+        remedy=f"choose at most {_MOST} steps",
+    )
     if epochs is not None and record_steps is None and record_epochs is None:
-        record_epochs = np.arange(epochs + 1)
+        record_epochs = np.arange(count // length + 1)
     if record_epochs is not None:
         whole = recorded_steps("record_epochs", record_epochs, count // length)
         return count, whole * length, whole

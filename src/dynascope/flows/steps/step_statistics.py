@@ -85,12 +85,13 @@ class Total(StepStatistic):
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
         """Nothing."""
         shape = trial(self.function)
-        return jnp.zeros(shape.shape, shape.dtype), jnp.zeros(shape.shape, shape.dtype)
+        dtype = jnp.int32 if shape.dtype == bool else shape.dtype
+        return jnp.zeros(shape.shape, dtype), jnp.zeros(shape.shape, dtype)
 
     def advance(self, state: Any, step: Step) -> Any:
         """The sum, and what was lost of it by rounding."""
         sums, lost = state
-        value = self.function(step)
+        value = jnp.asarray(self.function(step), sums.dtype)
         new = sums + value
         rest = jnp.where(jnp.abs(sums) >= jnp.abs(value), (sums - new) + value, (value - new) + sums)
         return new, lost + rest
@@ -199,7 +200,20 @@ class Recursion(StepStatistic):
 
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
         """The start."""
-        return jax.tree.map(jnp.asarray, self.start(weights))
+        state = jax.tree.map(jnp.asarray, self.start(weights))
+        before, after = jax.eval_shape(lambda: state), trial(lambda step: self.following(state, step))
+        kept = jax.tree.structure(before) == jax.tree.structure(after) and all(
+            (one.shape, one.dtype) == (other.shape, other.dtype)
+            for one, other in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
+        )
+        require(
+            kept,
+            f"a Recursion starts as {before} and goes on as {after}",
+            argument="step_statistics",
+            value=str(after),
+            remedy="let following keep the structure, the shapes and the types of start",
+        )
+        return state
 
     def advance(self, state: Any, step: Step) -> Any:
         """The state after the step."""

@@ -16,6 +16,7 @@ from dynascope.flows.steps.batches import Batch
 from dynascope.flows.steps.evaluation import applied, losses, means
 from dynascope.flows.steps.losses import Loss
 from dynascope.flows.steps.optimizers import applied_rate, asked_by, made
+from dynascope.flows.steps.own_functions import calling
 from dynascope.flows.steps.problem import Member, Problem, Settings, State
 from dynascope.flows.steps.step import Step
 from dynascope.flows.steps.step_statistics import Sampled
@@ -54,11 +55,14 @@ class Training:
         def trial(function: Callable[[Step], Any]) -> Any:
             return jax.eval_shape(lambda: function(self._step(jnp.asarray(0), state, self.order(0))[0]))
 
-        accumulated = tuple(each.initial(weights, trial) for _, each in self.settings.step_statistics)
+        accumulated = []
+        for name, each in self.settings.step_statistics:
+            with calling("step_statistics", name, "give JAX functions of a Step whose value is a single array"):
+                accumulated.append(each.initial(weights, trial))
         first = self.first_loss()
         largest = jnp.maximum(jnp.abs(first), jnp.asarray(power, dtype) / 2)
         limit = jnp.where(largest > 0, EXPLODED * largest, jnp.inf)
-        return state._replace(accumulated=accumulated, limit=limit)
+        return state._replace(accumulated=tuple(accumulated), limit=limit)
 
     def first_loss(self) -> Any:
         """The loss of the first batch at the initial weights."""
@@ -102,16 +106,17 @@ class Training:
         if self.test is not None:
             measured |= {f"test_{name}": value for name, value in self._evaluated(network, self.test, step).items()}
         for name, function, of_data in self.settings.statistics:
-            measured[name] = jnp.asarray(function(network, *self.reference) if of_data else function(network))
+            with calling("statistics", name, "give a JAX function of the network, or of network, inputs and targets"):
+                measured[name] = jnp.asarray(function(network, *self.reference) if of_data else function(network))
         return measured
 
     def told(self, state: State) -> dict[str, Any]:
         """What is recorded of the steps up to now."""
-        found = {
-            name: jnp.asarray(statistic.value(own))
-            for (name, statistic), own in zip(self.settings.step_statistics, state.accumulated, strict=True)
-            if not isinstance(statistic, Sampled)
-        }
+        found = {}
+        for (name, statistic), own in zip(self.settings.step_statistics, state.accumulated, strict=True):
+            if not isinstance(statistic, Sampled):
+                with calling("step_statistics", name, "record a single array"):
+                    found[name] = jnp.asarray(statistic.value(own))
         if self.settings.clocked:
             time, lost, rate = state.clock
             found |= {"time": time + lost, "applied_rate": rate}
