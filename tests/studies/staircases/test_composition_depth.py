@@ -9,6 +9,7 @@ import xarray as xr
 from dynascope.errors import InputError
 from dynascope.groups import cyclic
 from dynascope.studies import find_study
+from dynascope.studies.staircases import composition_depth
 from dynascope.tasks.algebra.group_composition import group_composition
 
 CompositionDepth = find_study("composition-depth")
@@ -58,15 +59,13 @@ def test_a_wrong_prediction_for_one_architecture_turns_the_verdict(sides, quanti
 
 
 def test_a_network_with_a_wrong_weight_turns_the_verdict(monkeypatch):
-    from dynascope.networks import constructions
-
-    exact = constructions.two_layer_composition
+    exact = composition_depth.two_layer_composition
 
     def spoilt(*arguments, **options):
         network = exact(*arguments, **options)
         return network.with_neurons(network.neurons + 1e-6)
 
-    monkeypatch.setattr(constructions, "two_layer_composition", spoilt)
+    monkeypatch.setattr(composition_depth, "two_layer_composition", spoilt)
     monkeypatch.setattr(CompositionDepth, "_train", lambda *_: {})
     agreement = json.loads(tiny.run().attrs["agreement"])
     assert [name for name, each in agreement.items() if not each["agrees"]] == ["exactness", "exactness_maximum"]
@@ -81,7 +80,7 @@ def test_the_width_is_doubled_until_the_best_seed_reaches_the_target(monkeypatch
         losses = [0.5, 0.01 if tried[-1] >= needed else 0.02]
         return xr.Dataset({"loss": (("seed", "step"), np.multiply.outer(losses, [100.0, task.target_power / 2]))})
 
-    monkeypatch.setattr("dynascope.flows.descend", descend)
+    monkeypatch.setattr("dynascope.studies.staircases.composition_depth.descend", descend)
     study = CompositionDepth(smallest_width=2, largest_width=32, target_loss=0.015)
     trained = study._train("tree", 2, group_composition(cyclic(3)))
     assert trained == {"trained_width": reported, "trained_loss": pytest.approx(0.01 if reported else 0.02)}
@@ -111,7 +110,7 @@ def test_training_needs_ever_more_width_in_one_layer_and_the_same_in_deeper_netw
         ("learning_rate", -1.0),
     ],
 )
-def test_a_field_out_of_range_is_refused_by_name(field, value):
+def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, value):
     with pytest.raises(InputError) as refusal:
-        CompositionDepth(**CompositionDepth.tiny | {field: value}).run()
+        CompositionDepth(**CompositionDepth.tiny | {field: value})
     assert refusal.value.argument == field

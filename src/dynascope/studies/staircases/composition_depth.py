@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from dynascope.studies.study import Reference, Study, curve_tolerance
+import jax
+import numpy as np
 
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray as xr
-
-    from dynascope.groups import Group
-    from dynascope.tasks import Task
+from dynascope.flows import descend
+from dynascope.groups import Group, find_group
+from dynascope.networks import TwoLayer
+from dynascope.networks.constructions import recurrent_composition, tree_composition, two_layer_composition
+from dynascope.networks.recurrent import Recurrent
+from dynascope.networks.tree import Tree
+from dynascope.studies.annealed import annealed
+from dynascope.studies.curves_study import CurvesStudy
+from dynascope.studies.fields import count, positive, text
+from dynascope.studies.staircases.papers import COMPOSITION
+from dynascope.studies.study import Reference, curve_tolerance
+from dynascope.tasks import Task
+from dynascope.tasks.algebra.group_composition import group_composition
+from dynascope.theory.groups import construction_width
 
 __all__ = ["CompositionDepth"]
 
 _ARCHITECTURES = ("two-layer", "recurrent", "tree")
 
 
-@dataclasses.dataclass(frozen=True)
-class CompositionDepth(Study):
+class CompositionDepth(CurvesStudy):
     """Width and depth of networks that compose k = 2, 3, … elements of a group, written down and trained.
 
     Judged are the networks that are written down: for each k their width, their depth (nonlinear layers one after the
@@ -29,36 +37,29 @@ class CompositionDepth(Study):
     sufficient. Beside them stands `trained_width`, the smallest width, by doubling, at which training reaches the
     target loss (0 where none does), and `trained_loss`, the loss there. It may be smaller, as the
     inputs are finitely many: on a commutative group a width polynomial in k suffices.
-
-    Attributes:
-        group: Name of the group, such as "D3"; its elements are encoded one-hot, less the mean.
-        longest: Largest k.
-        smallest_width: Width at which training starts to look; it is doubled until the target loss is reached.
-        largest_width: Width at which training stops to look.
-        target_loss: Loss to reach, over that of the zero function.
-        steps: Steps of Adam, with a learning rate that falls to zero as a cosine.
-        learning_rate: Learning rate at the start.
-        seeds: Number of initialisations at each width, of which the best counts.
     """
 
-    group: str = "D3"
-    longest: int = 4
-    smallest_width: int = 8
-    largest_width: int = 256
-    target_loss: float = 0.01
-    steps: int = 1000
-    learning_rate: float = 0.02
-    seeds: int = 4
+    group: str = text("D3", 'Name of the group, such as "D3"; its elements are encoded one-hot, less the mean.')
+    longest: int = count(4, "Largest k.", least=3)
+    smallest_width: int = count(
+        8, "Width at which training starts to look; it is doubled until the target loss is reached."
+    )
+    largest_width: int = count(256, "Width at which training stops to look.", least="smallest_width")
+    target_loss: float = positive(0.01, "Loss to reach, over that of the zero function.")
+    steps: int = count(1000, "Steps of Adam, with a learning rate that falls to zero as a cosine.")
+    learning_rate: float = positive(0.02, "Learning rate at the start.")
+    seeds: int = count(4, "Number of initialisations at each width, of which the best counts.")
 
     name: ClassVar[str] = "composition-depth"
     reference: ClassVar[Reference] = Reference(
-        paper="G. L. Marchetti, D. Kunin, A. Myers, F. Acosta, N. Miolane, Sequential Group Composition: A Window into "
-        "the Mechanics of Deep Learning",
+        paper=COMPOSITION,
         arxiv="2602.03655",
         claim="A two-layer network that multiplies out the representations composes k group elements exactly at a "
         "width exponential in k, a recurrent network does so at constant width in k − 1 steps, and a tree at constant "
         "width on ⌈log₂ k⌉ levels.",
     )
+    theory: ClassVar[str] = "polarised representations"
+    axes: ClassVar = ("length", "architecture")
     along: ClassVar = "length"
     minutes: ClassVar[float] = 1.5
     tolerance: ClassVar = curve_tolerance(
@@ -68,47 +69,34 @@ class CompositionDepth(Study):
     )
     tiny: ClassVar = {"group": "C2", "longest": 3, "smallest_width": 4, "steps": 200, "target_loss": 0.1, "seeds": 2}
 
-    def observe(self) -> xr.Dataset:
+    def trained(self) -> Mapping[str, Any]:
         """Write the networks down and measure them; then train others."""
-        from dynascope.record import make_record
-        from dynascope.tasks.algebra.group_composition import group_composition
-
         table = []
-        for k in self._lengths():
-            task = group_composition(self._group(), sequence_length=k)
-            built = self._constructed(k)
+        for k in self._lengths:
+            task, built = group_composition(self._group, sequence_length=k), self._constructed(k)
             table.append([_measure(built[name], task) | self._train(name, k, task) for name in _ARCHITECTURES])
-        variables = {
-            name: (("length", "architecture"), [[entry[name] for entry in row] for row in table])
-            for name in table[0][0]
-        }
-        return make_record(variables, self._coordinates(), attributes=self._about())
+        return {name: [[entry[name] for entry in row] for row in table] for name in table[0][0]}
 
-    def predict(self) -> xr.Dataset:
+    def exact(self) -> Mapping[str, Any]:
         """The widths and depths that representation theory and polarisation give."""
-        import numpy as np
+        pair, *_ = widths = [construction_width(self._group, self._encoding, k) for k in self._lengths]
+        return {
+            "width": [(width, pair, pair) for width in widths],
+            # ⌈log₂ k⌉ is the number of binary digits of k − 1.
+            "depth": [(1, k - 1, (k - 1).bit_length()) for k in self._lengths],
+            "exactness": np.ones((len(widths), len(_ARCHITECTURES))),
+        }
 
-        from dynascope.record import make_record
-        from dynascope.theory.groups import construction_width
+    def check(self) -> None:
+        """A group of that name."""
+        find_group(self.group)
 
-        group, lengths = self._group(), self._lengths()
-        pair, *_ = widths = [construction_width(group, _encoding(group), k) for k in lengths]
-        # ⌈log₂ k⌉ is the number of binary digits of k − 1.
-        depths = [(1, k - 1, (k - 1).bit_length()) for k in lengths]
-        return make_record(
-            {
-                "width": (("length", "architecture"), [(width, pair, pair) for width in widths]),
-                "depth": (("length", "architecture"), depths),
-                "exactness": (("length", "architecture"), np.ones((len(lengths), 3))),
-            },
-            self._coordinates(),
-            attributes={"theory": "polarised representations", "reference": self.reference.paper, **self._about()},
-        )
+    def labels(self) -> Mapping[str, Any]:
+        """Lengths of sequences, and names of architectures."""
+        return {"length": self._lengths, "architecture": _ARCHITECTURES}
 
-    def _coordinates(self) -> dict[str, Any]:
-        return {"length": self._lengths(), "architecture": _ARCHITECTURES}
-
-    def _about(self) -> dict[str, Any]:
+    def about(self) -> Mapping[str, Any]:
+        """The task and the networks."""
         return {
             "task": f"composition in {self.group}",
             "description": [
@@ -119,46 +107,37 @@ class CompositionDepth(Study):
             "scale": 1.0,
         }
 
+    @functools.cached_property
     def _group(self) -> Group:
-        from dynascope.groups import find_group
-
         return find_group(self.group)
 
-    def _lengths(self) -> list[int]:
-        from dynascope.arguments import require
+    @property
+    def _encoding(self) -> np.ndarray:
+        """One-hot, less the mean: what `group_composition` uses, with an invertible transform everywhere."""
+        return np.eye(self._group.order)[0] - 1 / self._group.order
 
-        require(
-            self.longest >= 3,
-            f"longest is {self.longest}",
-            argument="longest",
-            value=self.longest,
-            remedy="choose three or more, so that there are two lengths to compare",
-        )
+    @property
+    def _lengths(self) -> list[int]:
         return list(range(2, self.longest + 1))
 
     def _constructed(self, k: int) -> dict[str, Any]:
-        from dynascope.networks.constructions import recurrent_composition, tree_composition, two_layer_composition
-
-        group = self._group()
-        encoding = _encoding(group)
         return {
-            "two-layer": two_layer_composition(group, encoding, k),
-            "recurrent": recurrent_composition(group, encoding),
-            "tree": tree_composition(group, encoding),
+            "two-layer": two_layer_composition(self._group, self._encoding, k),
+            "recurrent": recurrent_composition(self._group, self._encoding),
+            "tree": tree_composition(self._group, self._encoding),
         }
 
     def _train(self, name: str, k: int, task: Task) -> dict[str, Any]:
         """The smallest width that reaches the target loss, 0 if none does, and the loss over that of zero there."""
-        from dynascope.flows import descend
-
-        zero, loss, width = task.target_power / 2, float("inf"), self._first_width()
+        zero, loss, width = task.target_power / 2, float("inf"), self.smallest_width
         while width <= self.largest_width:
             record = descend(
                 [_random(name, task, k, width, seed) for seed in range(self.seeds)],
                 task,
                 steps=self.steps,
                 learning_rate=self.learning_rate,
-                optimizer=_annealed_adam(self.steps),
+                # Powers make steep places, where a gradient of bounded norm keeps training finite.
+                optimizer=annealed("adam", self.steps, largest_gradient=1.0),
                 record_steps=[0, self.steps],
             )
             loss = float(record["loss"].isel(step=-1).min()) / zero
@@ -167,34 +146,10 @@ class CompositionDepth(Study):
             width *= 2
         return {"trained_width": 0, "trained_loss": loss}
 
-    def _first_width(self) -> int:
-        from dynascope.arguments import require, require_positive
-
-        require_positive(smallest_width=self.smallest_width, target_loss=self.target_loss, seeds=self.seeds)
-        require(
-            self.largest_width >= self.smallest_width,
-            f"largest_width is {self.largest_width}",
-            argument="largest_width",
-            value=self.largest_width,
-            remedy=f"choose at least the smallest width, {self.smallest_width}",
-        )
-        return self.smallest_width
-
-
-def _encoding(group: Group) -> np.ndarray:
-    """One-hot, less the mean: what `group_composition` uses, with an invertible transform everywhere."""
-    import numpy as np
-
-    return np.eye(group.order)[0] - 1 / group.order
-
 
 def _measure(network: Any, task: Task) -> dict[str, Any]:
-    import jax
-    import numpy as np
-
-    with jax.enable_x64(True):
-        error = np.asarray(network(task.inputs)) - task.targets
-        lines = jax.make_jaxpr(network)(task.inputs).eqns
+    error = np.asarray(network(task.inputs)) - task.targets
+    lines = jax.make_jaxpr(network)(task.inputs).eqns
     return {
         "loss": float(np.sum(error**2)) / (2 * task.samples),
         # The last weights have a row for each hidden neuron.
@@ -206,26 +161,7 @@ def _measure(network: Any, task: Task) -> dict[str, Any]:
 
 
 def _random(name: str, task: Task, k: int, width: int, seed: int) -> Any:
-    from dynascope.networks import TwoLayer
-    from dynascope.networks.recurrent import Recurrent
-    from dynascope.networks.tree import Tree
-
     n = task.output_dimension
     if name == "two-layer":
         return TwoLayer(k * n, width, n, activation=f"power-{k}", seed=seed)
     return Recurrent(n, width, n, seed=seed) if name == "recurrent" else Tree(n, width, seed=seed)
-
-
-@functools.cache
-def _annealed_adam(steps: int) -> Any:
-    import optax
-
-    def annealed_adam(learning_rate: Any) -> optax.GradientTransformation:
-        # Powers make steep places, where a gradient of bounded norm keeps training finite.
-        return optax.chain(
-            optax.clip_by_global_norm(1.0),
-            optax.adam(optax.cosine_decay_schedule(1.0, steps)),
-            optax.scale(learning_rate),
-        )
-
-    return annealed_adam
