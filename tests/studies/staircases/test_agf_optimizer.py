@@ -24,7 +24,7 @@ def disagreeing(observed, predicted) -> set[str]:
 
 
 def test_the_prediction_is_reduced_rank_regression():
-    task = tiny._task()
+    task = tiny._task
     predicted = tiny.predict()
     whitened = np.linalg.cholesky(np.linalg.inv(task.input_moment))
     strengths = np.linalg.svd(task.cross_moment @ whitened, compute_uv=False)
@@ -123,4 +123,4 @@ def test_digits_agree_too():
 )
 def test_fields_that_make_no_sense_are_refused(fields, message):
     with pytest.raises(InputError, match=message):
-        dataclasses.replace(tiny, **fields).predict()
+        dataclasses.replace(tiny, **fields)

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+import json
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
-from dynascope.studies.study import Reference, Study, curve_tolerance
+import numpy as np
+import xarray as xr
 
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray as xr
-
-    from dynascope.tasks import Task
+from dynascope.alternating.optimizer import active_set_descent
+from dynascope.arguments import require
+from dynascope.flows import descend
+from dynascope.networks import TwoLayer
+from dynascope.studies.annealed import annealed
+from dynascope.studies.fields import choice, count, seed
+from dynascope.studies.staircases.papers import ALTERNATING
+from dynascope.studies.stated import StatedStudy
+from dynascope.studies.study import Reference, curve_tolerance
+from dynascope.tasks import Task, digits
+from dynascope.theory.staircase import linear_staircase
 
 __all__ = ["AgfOptimizer"]
 
 _INPUTS, _TARGETS = 10, 4  # of the teacher
-_RATES = {"sgd": (0.1, 0.3, 1.0), "adam": (0.003, 0.01, 0.03)}
+_RATES: dict[Literal["sgd", "adam"], tuple[float, ...]] = {"sgd": (0.1, 0.3, 1.0), "adam": (0.003, 0.01, 0.03)}
 
 
-@dataclasses.dataclass(frozen=True)
-class AgfOptimizer(Study):
+class AgfOptimizer(StatedStudy):
     """Loss against the number of neurons when neurons are added one by one where their utility is largest.
 
     Judged is what theory says before anything is trained. Of linear neurons: the `loss` with k neurons is that of the
@@ -34,38 +43,29 @@ class AgfOptimizer(Study):
     neurons, `sgd_seconds` and `adam_seconds` for all rates and seeds of one width, on a program that is as wide as the
     widest. The attribute `neurons_to_one_percent` says how many neurons each needs for one percent of the initial loss
     (0 where none does).
-
-    Attributes:
-        data: "teacher" (a ReLU network on Gaussian inputs) or "digits".
-        neurons: Largest number of neurons.
-        teacher: Number of neurons of the teacher.
-        samples: Number of samples.
-        starts: Directions from which each utility is maximised.
-        steps: Steps of SGD and Adam, with a learning rate that falls to zero as a cosine.
-        batch_size: Samples in such a step.
-        seeds: Number of initialisations for SGD and Adam.
-        seed: Seed of the data and of the directions.
     """
 
-    data: Literal["teacher", "digits"] = "teacher"
-    neurons: int = 10
-    teacher: int = 6
-    samples: int = 256
-    starts: int = 64
-    steps: int = 4000
-    batch_size: int = 32
-    seeds: int = 2
-    seed: int = 0
+    data: Literal["teacher", "digits"] = choice(
+        "teacher", '"teacher" (a ReLU network on Gaussian inputs) or "digits".', ("teacher", "digits")
+    )
+    neurons: int = count(10, "Largest number of neurons.", least=2)
+    teacher: int = count(6, "Number of neurons of the teacher.")
+    samples: int = count(256, "Number of samples.")
+    starts: int = count(64, "Directions from which each utility is maximised.")
+    steps: int = count(4000, "Steps of SGD and Adam, with a learning rate that falls to zero as a cosine.")
+    batch_size: int = count(32, "Samples in such a step.")
+    seeds: int = count(2, "Number of initialisations for SGD and Adam.")
+    seed: int = seed("Seed of the data and of the directions.")
 
     name: ClassVar[str] = "agf-optimizer"
     reference: ClassVar[Reference] = Reference(
-        paper="D. Kunin, G. L. Marchetti, F. Chen, D. Karkada, J. B. Simon, M. R. DeWeese, S. Ganguli, N. Miolane, "
-        "Alternating Gradient Flows: A Theory of Feature Learning in Two-layer Neural Networks",
+        paper=ALTERNATING,
         arxiv="2506.06489",
         claim="Adding the neuron of largest utility and descending, again and again, trains a network feature by "
         "feature: linear neurons through the best map of each rank, ReLU neurons by no less than their utility "
         "guarantees.",
     )
+    axes: ClassVar = ("neuron",)
     along: ClassVar = "neuron"
     minutes: ClassVar[float] = 0.4
     tolerance: ClassVar = curve_tolerance(
@@ -79,84 +79,70 @@ class AgfOptimizer(Study):
     )
     tiny: ClassVar = {"neurons": 3, "teacher": 2, "samples": 40, "starts": 16, "steps": 100, "batch_size": 20}
 
+    def check(self) -> None:
+        """As many digits as there are."""
+        require(
+            self.data != "digits" or self.samples <= digits().samples,
+            f"samples is {self.samples}",
+            argument="samples",
+            value=self.samples,
+            remedy=f"choose at most {digits().samples}",
+        )
+
     def observe(self) -> xr.Dataset:
         """Train by active-set descent, linear and ReLU neurons, then ReLU networks by SGD and Adam."""
-        import json
-
-        import numpy as np
-
-        from dynascope.record import make_record
-
-        task = self._task()
-        linear, relu = (self._active_set(task, activation) for activation in ("linear", "relu"))
-        descended = {name: self._descended(task, name) for name in _RATES}
+        power = self._task.target_power
+        linear, relu = (self._active_set(activation) for activation in ("linear", "relu"))
+        descended = {name: self._descended(name) for name in _RATES}
         losses = {"active set": relu["loss"], **{name: loss for name, (loss, _) in descended.items()}}
-        variables = {
-            "loss": linear["loss"],
-            "growth_rate": linear["growth_rate"],
-            "guarantee": relu["guarantee"],
-            "power_balance": relu["power"] / task.target_power + 2 * relu["loss"] / task.target_power,
-            **{f"relu_{name}": relu[name] for name in ("loss", "growth_rate", "seconds")},
-            **{f"{name}_loss": loss for name, (loss, _) in descended.items()},
-            **{f"{name}_seconds": seconds for name, (_, seconds) in descended.items()},
-        }
-        enough = {name: np.flatnonzero(loss <= 0.005 * task.target_power) for name, loss in losses.items()}
+        enough = {name: np.flatnonzero(loss <= 0.005 * power) for name, loss in losses.items()}
         fewest = {name: int(found[0]) + 1 if len(found) else 0 for name, found in enough.items()}
-        return make_record(
-            {name: (("neuron",), values) for name, values in variables.items()},
-            {"neuron": self._widths()},
-            attributes={"neurons_to_one_percent": json.dumps(fewest), **self._about(task)},
+        return self.record(
+            {
+                "loss": linear["loss"],
+                "growth_rate": linear["growth_rate"],
+                "guarantee": relu["guarantee"],
+                "power_balance": relu["power"] / power + 2 * relu["loss"] / power,
+                **{f"relu_{name}": relu[name] for name in ("loss", "growth_rate", "seconds")},
+                **{f"{name}_loss": loss for name, (loss, _) in descended.items()},
+                **{f"{name}_seconds": seconds for name, (_, seconds) in descended.items()},
+            },
+            neurons_to_one_percent=json.dumps(fewest),
         )
 
     def predict(self) -> xr.Dataset:
         """Reduced-rank regression, the singular values of what it leaves, and what holds for every ReLU network."""
-        import numpy as np
-
-        from dynascope.record import make_record
-        from dynascope.theory.staircase import linear_staircase
-
-        task = self._task()
-        ranks = linear_staircase(task.cross_moment, task.input_moment, task.target_power, scale=1e-6)
+        cross = self._task.cross_moment
+        ranks = linear_staircase(cross, self._task.input_moment, self._task.target_power, scale=1e-6)
         _, features = ranks.features["output_feature"]
-        counts = np.minimum(self._widths(), len(features))
         learned = [features[:k].T @ features[:k] for k in range(len(features) + 1)]
-        rates = np.array([np.linalg.norm(task.cross_moment - each @ task.cross_moment, 2) for each in learned])
+        rates = np.array([np.linalg.norm(cross - each @ cross, 2) for each in learned])
         rates[rates < 1e-12 * rates[0]] = 0.0
-        return make_record(
+        return self.record(
             {
-                "loss": (("neuron",), ranks.levels[counts]),
-                "growth_rate": (("neuron",), rates[np.minimum(self._widths() - 1, len(features))]),
-                "guarantee": (("neuron",), np.ones(self.neurons)),
-                "power_balance": (("neuron",), np.ones(self.neurons)),
+                "loss": ranks.levels[np.minimum(self._widths, len(features))],
+                "growth_rate": rates[np.minimum(self._widths - 1, len(features))],
+                "guarantee": np.ones(self.neurons),
+                "power_balance": np.ones(self.neurons),
             },
-            {"neuron": self._widths()},
-            attributes={"theory": "greedy low-rank learning", "reference": ranks.reference, **self._about(task)},
+            theory="greedy low-rank learning",
+            reference=ranks.reference,
         )
 
+    def labels(self) -> Mapping[str, Any]:
+        """Numbers of neurons."""
+        return {"neuron": self._widths}
+
+    def about(self) -> Mapping[str, Any]:
+        """The task and the network."""
+        return {**self._task.attributes(), "network": "two-layer", "scale": 1.0}
+
+    @property
     def _widths(self) -> np.ndarray:
-        import numpy as np
-
-        from dynascope.arguments import require
-
-        require(
-            self.neurons >= 2,
-            f"neurons is {self.neurons}",
-            argument="neurons",
-            value=self.neurons,
-            remedy="choose two or more, so that there is a curve",
-        )
         return np.arange(1, self.neurons + 1)
 
-    def _about(self, task: Task) -> dict[str, Any]:
-        return {**task.attributes(), "network": "two-layer", "scale": 1.0}
-
+    @cached_property
     def _task(self) -> Task:
-        import numpy as np
-
-        from dynascope.arguments import require, require_positive
-        from dynascope.tasks import Task, digits
-
-        require_positive(samples=self.samples, teacher=self.teacher)
         draw = np.random.default_rng(self.seed)
         if self.data == "teacher":
             inputs = draw.normal(size=(self.samples, _INPUTS))
@@ -164,21 +150,7 @@ class AgfOptimizer(Study):
             targets = hidden @ draw.normal(size=(self.teacher, _TARGETS)) / self.teacher**0.5
             made = f"Gaussian inputs; the targets are a random ReLU network of {self.teacher} neurons."
             return Task(inputs, targets, name="ReLU teacher", description=(made,))
-        require(
-            self.data == "digits",
-            f"data is {self.data!r}",
-            argument="data",
-            value=self.data,
-            remedy="choose teacher or digits",
-        )
         whole = digits()
-        require(
-            self.samples <= whole.samples,
-            f"samples is {self.samples}",
-            argument="samples",
-            value=self.samples,
-            remedy=f"choose at most {whole.samples}",
-        )
         rows = np.sort(draw.permutation(whole.samples)[: self.samples])
         part = dataclasses.replace(
             whole,
@@ -188,16 +160,11 @@ class AgfOptimizer(Study):
         )
         return part.centred()
 
-    def _active_set(self, task: Task, activation: str) -> dict[str, np.ndarray]:
+    def _active_set(self, activation: str) -> dict[str, np.ndarray]:
         """What holds with at most k neurons, k = 1, 2, …, and the rate at which neuron k enters."""
-        import numpy as np
-
-        from dynascope.alternating.optimizer import active_set_descent
-        from dynascope.networks import TwoLayer
-
-        network = TwoLayer(task.input_dimension, 1, task.output_dimension, activation=activation)
+        network = TwoLayer(self._task.input_dimension, 1, self._task.output_dimension, activation=activation)
         record, _ = active_set_descent(
-            network, task, max_neurons=self.neurons, starts=self.starts, least_growth=1e-3, seed=self.seed
+            network, self._task, max_neurons=self.neurons, starts=self.starts, least_growth=1e-3, seed=self.seed
         )
         rounds = {name: values.to_numpy() for name, values in record.data_vars.items()}
         allowed = rounds["neurons"] <= np.arange(self.neurons + 1)[:, None]
@@ -211,53 +178,31 @@ class AgfOptimizer(Study):
             "guarantee": np.where(entered, np.minimum(drops / np.where(entered, promised, 1), 1), 1.0),
         }
 
-    def _descended(self, task: Task, optimizer: str) -> tuple[np.ndarray, np.ndarray]:
+    def _descended(self, optimizer: Literal["sgd", "adam"]) -> tuple[np.ndarray, np.ndarray]:
         """The best loss of each width, and the seconds that finding it took."""
-        import time
-
-        import numpy as np
-
-        from dynascope.flows import descend
-        from dynascope.networks import TwoLayer
-
-        def trained(width: int, steps: int) -> float:
-            networks = [
-                TwoLayer(task.input_dimension, width, task.output_dimension, activation="relu", seed=seed)
-                for seed in range(self.seeds)
-            ]
-            # Neurons of zero weights stay zero, so that one program serves all widths.
-            rows = [np.pad(network.neurons, ((0, self.neurons - width), (0, 0))) for network in networks]
-            record = descend(
-                [network.with_neurons(each) for network, each in zip(networks, rows, strict=True)],
-                task,
-                steps=steps,
-                learning_rate=_RATES[optimizer],
-                optimizer=_annealed(optimizer, self.steps),
-                batch_size=min(self.batch_size, task.samples),
-                record_steps=[0, steps],
-                seed=self.seed,
-            )
-            return float(record["loss"].isel(step=-1).min())
-
         losses, seconds = [], []
-        trained(1, steps=1)  # compiles
-        for width in self._widths():
+        self._trained(optimizer, 1, steps=1)  # compiles
+        for width in self._widths:
             began = time.perf_counter()
-            losses.append(trained(int(width), self.steps))
+            losses.append(self._trained(optimizer, int(width), self.steps))
             seconds.append(time.perf_counter() - began)
         return np.array(losses), np.array(seconds)
 
-
-@functools.cache
-def _annealed(name: str, steps: int) -> Any:
-    import optax
-
-    def annealed(learning_rate: Any) -> optax.GradientTransformation:
-        # A gradient of bounded norm keeps the largest rates finite.
-        return optax.chain(
-            optax.clip_by_global_norm(1.0),
-            getattr(optax, name)(optax.cosine_decay_schedule(1.0, steps)),
-            optax.scale(learning_rate),
+    def _trained(self, optimizer: Literal["sgd", "adam"], width: int, steps: int) -> float:
+        """The best loss, over rates and seeds, of networks that wide."""
+        sizes = self._task.input_dimension, width, self._task.output_dimension
+        networks = [TwoLayer(*sizes, activation="relu", seed=seed) for seed in range(self.seeds)]
+        # Neurons of zero weights stay zero, so that one program serves all widths.
+        rows = [np.pad(network.neurons, ((0, self.neurons - width), (0, 0))) for network in networks]
+        record = descend(
+            [network.with_neurons(each) for network, each in zip(networks, rows, strict=True)],
+            self._task,
+            steps=steps,
+            learning_rate=_RATES[optimizer],
+            # A gradient of bounded norm keeps the largest rates finite.
+            optimizer=annealed(optimizer, self.steps, largest_gradient=1.0),
+            batch_size=min(self.batch_size, self._task.samples),
+            record_steps=[0, steps],
+            seed=self.seed,
         )
-
-    return annealed
+        return float(record["loss"].isel(step=-1).min())
