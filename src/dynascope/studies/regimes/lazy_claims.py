@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
-    from dynascope.comparison.effect import Effect, Hypothesis
+from dynascope.comparison.effect import Effect, Hypothesis
+from dynascope.probes.features import feature_metrics
+from dynascope.probes.kernel import centred_alignment
 
 __all__ = ["final_features", "put_claims"]
 
@@ -34,9 +35,6 @@ def final_features(
         before: The features at the start.
         labels: Shape (n, c).
     """
-    from dynascope.probes.features import feature_metrics
-    from dynascope.probes.kernel import centred_alignment
-
     with warnings.catch_warnings():
         # Few samples are what is studied here, and the page says so.
         warnings.filterwarnings("ignore", message=".*(balanced|modes beyond the samples)")
@@ -56,8 +54,6 @@ def put_claims(scaled: Sequence[dict[str, Any]], last: dict[str, Any]) -> tuple[
         scaled: What was measured of networks with ever smaller targets.
         last: The same of those of which the last layer alone is trained.
     """
-    from dynascope.comparison.effect import Hypothesis
-
     laziest = scaled[-1]
     claims = {
         Hypothesis("smallness of targets", metric, direction, f"H{k}", statement): [each[metric] for each in scaled]

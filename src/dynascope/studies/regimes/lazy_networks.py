@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
 
-    from dynascope.networks import MLP
+from dynascope.flows import descend
+from dynascope.networks import MLP
+from dynascope.tasks import Task
 
 __all__ = ["Expansion", "Trained", "expand", "fastest_rate", "measures", "train"]
 
@@ -71,14 +75,8 @@ def train(
         divisor: α.
         learning_rate: η.
     """
-    import jax
-    import numpy as np
-
-    from dynascope.flows import descend
-    from dynascope.tasks import Task
-
     run, ends = descend(
-        [_module()(network, network, kind) for network in networks],
+        [_Moved(network, network, kind) for network in networks],
         Task(inputs, targets / divisor, name="labels"),
         steps=int(steps[-1]),
         learning_rate=learning_rate,
@@ -93,9 +91,6 @@ def train(
 
 def measures(inputs: np.ndarray, others: np.ndarray) -> dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]]:
     """The statistics that `train` records: outputs on the inputs and on others, and movement of the features."""
-    import jax.numpy as jnp
-    import numpy as np
-
     points = np.concatenate([inputs, others])
 
     def movement(network: Any) -> Any:
@@ -107,8 +102,6 @@ def measures(inputs: np.ndarray, others: np.ndarray) -> dict[str, tuple[Callable
 
 def fastest_rate(network: MLP, inputs: np.ndarray) -> float:
     """The largest eigenvalue of the tangent kernel over n, to the accuracy of a clock."""
-    import jax
-    import jax.numpy as jnp
 
     def iterate(outputs: Any, _: None) -> tuple[Any, Any]:
         value, gradient = jax.vjp(lambda network: network(inputs), network)
@@ -149,27 +142,19 @@ def expand(
         steps: Numbers of steps, increasing, shape (times,).
         learning_rate: η.
     """
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-
-    from dynascope.flows import descend
-    from dynascope.tasks import Task
-
     points = np.concatenate([inputs, others])
-    orders, pairing, crossed = _orders()
     nothing = jax.tree.map(np.zeros_like, networks[0])
 
     def movement(network: Any) -> Any:
         return jnp.linalg.norm(network.change(inputs)) / jnp.linalg.norm(network.start.features(inputs))
 
     run, ends = descend(
-        [orders(network, nothing, nothing) for network in networks],
+        [_Orders(network, nothing, nothing) for network in networks],
         Task(inputs, targets, name="labels"),
         steps=int(steps[-1]),
         learning_rate=learning_rate,
-        loss=pairing,
-        optimizer=crossed,
+        loss=_pairing,
+        optimizer=_crossed,
         record_steps=steps,
         statistics={
             "first": (lambda network: network(points)[:, 0], ("sample", "target")),
@@ -184,71 +169,56 @@ def expand(
     return Expansion(*recorded, *map(np.asarray, features))
 
 
-@functools.cache
-def _orders() -> tuple[Any, Any, Any]:
-    """The orders as a module, what they descend and how; of each there is one, so that a compiled program is found."""
-    import equinox as eqx
-    import jax
-    import jax.numpy as jnp
-    import optax
+class _Orders(eqx.Module):
+    """F₁ and F₂ of θ₁ and θ₂, side by side, and the first order of the features; θ₀ stays."""
 
-    class Orders(eqx.Module):
-        """F₁ and F₂ of θ₁ and θ₂, side by side, and the first order of the features; θ₀ stays."""
+    start: Any
+    one: Any
+    two: Any
 
-        start: Any
-        one: Any
-        two: Any
+    def __call__(self, x: Any) -> Any:
+        start = jax.lax.stop_gradient(self.start)
+        first, curved = jax.jvp(lambda at: self._along(self.one, at, x), (start,), (self.one,))
+        return jnp.stack([first, self._along(self.two, start, x) + curved / 2], axis=1)
 
-        def __call__(self, x: Any) -> Any:
-            start = jax.lax.stop_gradient(self.start)
-            first, curved = jax.jvp(lambda at: self._along(self.one, at, x), (start,), (self.one,))
-            return jnp.stack([first, self._along(self.two, start, x) + curved / 2], axis=1)
+    def change(self, x: Any) -> Any:
+        return jax.jvp(lambda each: each.features(x), (self.start,), (self.one,))[1]
 
-        def change(self, x: Any) -> Any:
-            return jax.jvp(lambda each: each.features(x), (self.start,), (self.one,))[1]
-
-        def _along(self, direction: Any, at: Any, x: Any) -> Any:
-            return jax.jvp(lambda each: each(x), (at,), (direction,))[1]
-
-    def pairing(outputs: Any, targets: Any) -> Any:
-        """The product r · F₂ of every sample."""
-        return jnp.sum((outputs[:, 0] - targets) * outputs[:, 1], axis=1)
-
-    def exchanged(updates: Any) -> Any:
-        return eqx.tree_at(lambda each: (each.one, each.two), updates, (updates.two, updates.one))
-
-    def crossed(learning_rate: Any) -> optax.GradientTransformation:
-        """Descent by each other's derivative."""
-        return optax.chain(optax.stateless(lambda updates, _: exchanged(updates)), optax.sgd(learning_rate))
-
-    return Orders, pairing, crossed
+    def _along(self, direction: Any, at: Any, x: Any) -> Any:
+        return jax.jvp(lambda each: each(x), (at,), (direction,))[1]
 
 
-@functools.cache
-def _module() -> Any:
-    """The network as a module of which there is one, so that a compiled program is found."""
-    import equinox as eqx
-    import jax
+def _pairing(outputs: Any, targets: Any) -> Any:
+    """The product r · F₂ of every sample."""
+    return jnp.sum((outputs[:, 0] - targets) * outputs[:, 1], axis=1)
 
-    class Moved(eqx.Module):
-        """f − f₀ of a network and its start, which stays; or its linear order, or that of its last layer."""
 
-        network: Any
-        start: Any
-        kind: str = eqx.field(static=True)
+def _exchanged(updates: Any) -> Any:
+    return eqx.tree_at(lambda each: (each.one, each.two), updates, (updates.two, updates.one))
 
-        def __call__(self, x: Any) -> Any:
-            start = jax.lax.stop_gradient(self.start)
-            if self.kind == "all layers":
-                return self.network(x) - start(x)
-            if self.kind == "linearised":
-                moved = jax.tree.map(lambda now, before: now - before, self.network, start)
-                return jax.jvp(lambda network: network(x), (start,), (moved,))[1]
-            weights = self.network.classifier - start.classifier
-            return start.features(x) @ weights + self.network.classifier_bias - start.classifier_bias
 
-        def features(self, x: Any) -> Any:
-            """Inputs of the last layer, which stay where nothing but the linear order is trained."""
-            return (self.network if self.kind == "all layers" else self.start).features(x)
+def _crossed(learning_rate: Any) -> optax.GradientTransformation:
+    """Descent by each other's derivative."""
+    return optax.chain(optax.stateless(lambda updates, _: _exchanged(updates)), optax.sgd(learning_rate))
 
-    return Moved
+
+class _Moved(eqx.Module):
+    """f − f₀ of a network and its start, which stays; or its linear order, or that of its last layer."""
+
+    network: Any
+    start: Any
+    kind: str = eqx.field(static=True)
+
+    def __call__(self, x: Any) -> Any:
+        start = jax.lax.stop_gradient(self.start)
+        if self.kind == "all layers":
+            return self.network(x) - start(x)
+        if self.kind == "linearised":
+            moved = jax.tree.map(lambda now, before: now - before, self.network, start)
+            return jax.jvp(lambda network: network(x), (start,), (moved,))[1]
+        weights = self.network.classifier - start.classifier
+        return start.features(x) @ weights + self.network.classifier_bias - start.classifier_bias
+
+    def features(self, x: Any) -> Any:
+        """Inputs of the last layer, which stay where nothing but the linear order is trained."""
+        return (self.network if self.kind == "all layers" else self.start).features(x)
