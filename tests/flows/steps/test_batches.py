@@ -140,3 +140,13 @@ def test_inputs_are_augmented_in_training_only():
     assert not np.array_equal(moved["seen"][0], moved["seen"][1])
     # The rate is as good as zero.
     assert moved.loss.to_numpy() == pytest.approx(plain.loss.to_numpy(), abs=1e-7)
+
+
+def test_draws_with_replacement_do_not_depend_on_the_precision():
+    batches, data = Batches(size=6, samples=50, replacement=True), Batch(np.arange(50), np.arange(50))
+    drawn = []
+    for double in (False, True):
+        with jax.enable_x64(double):
+            batch, _ = batches.draw(batches.key(3, 0), 2, None, Batch(*map(jnp.asarray, data)), None)
+            drawn.append(batch.inputs.tolist())
+    assert drawn[0] == drawn[1]

@@ -108,7 +108,8 @@ class Batches:
             return self.fresh(jax.random.fold_in(key, step), self.size, dtype), order
         assert data is not None
         if self.replacement:
-            rows = jax.random.randint(jax.random.fold_in(key, step), (self.size,), 0, self.samples)
+            # A draw of a named type is the same in single and in double precision.
+            rows = jax.random.randint(jax.random.fold_in(key, step), (self.size,), 0, self.samples, jnp.int32)
         else:
             epoch, place = jnp.divmod(step, self.samples // self.size)
             # The step is that of all members, so that this remains a branch when they are batched.
