@@ -131,6 +131,10 @@ def test_labels_that_are_found_with_the_values_come_before_those_of_the_study():
     np.testing.assert_array_equal(Counted().record({"loss": [2.0, 1.0]})["time"], [0.5, 1.5])
 
 
+def test_variables_keep_the_order_in_which_they_are_stated():
+    assert list(Counted().record({"loss": [2.0, 1.0], "accuracy": [0.0, 1.0]})) == ["loss", "accuracy"]
+
+
 def test_what_a_study_requires_is_refused_by_the_name_of_its_field():
     with pytest.raises(InputError, match=r"even is 3.*double it") as caught:
         Counted(even=3)

@@ -87,9 +87,10 @@ class StatedStudy(Study):
             InputError: Values that do not fit their axes or the labels.
         """
         variables, coordinates, labels = {}, {}, dict(self.labels())
-        for name, given in jax.device_get(dict(values)).items():
+        for name, given in values.items():
             named = isinstance(given, tuple) and len(given) == 2 and _names_axes(given[0])
-            axes, array = (given[0], np.asarray(given[1])) if named else (self.axes, np.asarray(given))
+            axes, array = given if named else (self.axes, given)
+            array = np.asarray(jax.device_get(array))
             axes = (axes,) if isinstance(axes, str) else tuple(axes)
             if axes == (name,):
                 labels[name] = array
