@@ -99,7 +99,7 @@ def test_networks_start_with_weights_of_one_size_in_single_precision():
 
 
 def test_the_published_setting_is_a_field_away():
-    published = EmergenceData(paper=True, seed=5)._published
+    published = EmergenceData(paper=True, seed=5)._setting
     assert (published._parity.input_dimension, published.width, published.steps) == (37, 1000, 500_000)
     assert (published.seed, published.paper) == (5, False)
 
@@ -129,7 +129,8 @@ def test_the_page_of_the_published_setting_has_its_parameters():
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    monkeypatch.setattr("dynascope.flows.descend", lambda *_, **__: pytest.fail("it was trained"))
+    name = "dynascope.studies.scaling.emergence_data.descend"
+    monkeypatch.setattr(name, lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         EmergenceData(**EmergenceData.tiny | change).run()
     assert refusal.value.argument == argument

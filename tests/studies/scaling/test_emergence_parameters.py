@@ -114,7 +114,7 @@ def test_a_network_is_out_of_order_where_a_rarer_skill_is_stronger_than_any_befo
 
 
 def test_the_published_setting_is_a_field_away():
-    published = EmergenceParameters(paper=True, seed=5)._published
+    published = EmergenceParameters(paper=True, seed=5)._setting
     assert (published._parity.input_dimension, published.batch_size, published.steps) == (37, 4000, 500_000)
     assert (published.seed, published.paper, published.learning_rate, published.weight_decay) == (5, False, 1e-3, 5e-5)
 
@@ -138,7 +138,8 @@ def test_the_published_setting_is_a_field_away():
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    monkeypatch.setattr("dynascope.flows.descend", lambda *_, **__: pytest.fail("it was trained"))
+    name = "dynascope.studies.scaling.emergence_parameters.descend"
+    monkeypatch.setattr(name, lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         EmergenceParameters(**EmergenceParameters.tiny | change).run()
     assert refusal.value.argument == argument

@@ -99,7 +99,7 @@ def test_fresh_samples_train_networks_of_more_bits_than_a_population_can_have():
 
 
 def test_the_published_setting_is_that_of_the_source():
-    published = EmergenceTime(paper=True, seed=3)._published
+    published = EmergenceTime(paper=True, seed=3)._setting
     assert published._parity.input_dimension == 37
     assert (published.width, published.batch_size, published.steps, published.seeds) == (1000, 4000, 30_000, 10)
     assert (published.seed, published.paper) == (3, False)
@@ -142,7 +142,8 @@ def test_half_strength_is_passed_between_two_records_or_never():
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    monkeypatch.setattr("dynascope.flows.descend", lambda *_, **__: pytest.fail("it was trained"))
+    name = "dynascope.studies.scaling.emergence_time.descend"
+    monkeypatch.setattr(name, lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         EmergenceTime(**TINY | change).run()
     assert refusal.value.argument == argument

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -46,25 +48,24 @@ def study_and_law(request, monkeypatch):
 
 def test_one_skill_alone_forecasts_all_by_either_definition(study_and_law):
     study, law = study_and_law
-    forecast = study._forecast()
+    forecast = study.record(study._forecast())
     for name, definition in (("strength", "correlation"), ("loss_equivalent", "loss_equivalent")):
-        along, values = forecast[name]
-        assert along == (study.resource, "skill")
+        assert forecast[name].dims == (study.resource, "skill")
         # Half of the strength is at an amount that is among those given, by either definition.
         assert study._needs[definition].needed == pytest.approx(12.0)
-        np.testing.assert_allclose(values, law(study, study._needs[definition].needed, 2, definition))
+        np.testing.assert_allclose(forecast[name], law(study, study._needs[definition].needed, 2, definition))
 
 
 def test_networks_that_follow_the_law_need_what_is_forecast(study_and_law):
     study, law = study_and_law
     strength = law(study, 6.0, 2, "correlation")
     losses = (1 - law(study, 6.0, 2, "loss_equivalent")) ** 2
-    observed = study._observed(np.stack([strength - 0.01, strength + 0.01], axis=1), losses)
-    np.testing.assert_allclose(observed["strength"][1], strength)
-    np.testing.assert_allclose(observed["strength_error"][1], 0.01)
-    np.testing.assert_allclose(observed["loss_equivalent"][1], law(study, 6.0, 2, "loss_equivalent"), atol=1e-12)
-    np.testing.assert_allclose(observed["loss"][1], study.target_scale**2 / 2 * losses @ study._parity.frequencies)
-    half, ratio = (observed[f"half_{study.resource}{end}"][1] for end in ("", "_ratio"))
+    observed = study.record(study._observed(np.stack([strength - 0.01, strength + 0.01], axis=1), losses))
+    np.testing.assert_allclose(observed["strength"], strength)
+    np.testing.assert_allclose(observed["strength_error"], 0.01)
+    np.testing.assert_allclose(observed["loss_equivalent"], law(study, 6.0, 2, "loss_equivalent"), atol=1e-12)
+    np.testing.assert_allclose(observed["loss"], study.target_scale**2 / 2 * losses @ study._parity.frequencies)
+    half, ratio = (observed[f"half_{study.resource}{end}"].to_numpy() for end in ("", "_ratio"))
     np.testing.assert_allclose(half / study._forecast_half, ratio)
     # Of half the need that was calibrated, up to what lies between amounts and, of samples, their chance.
     assert ratio == pytest.approx([0.5, 0.5], rel=0.15)
@@ -83,7 +84,7 @@ def test_one_skill_that_is_not_learned_is_an_error_of_the_range(study_and_law, m
     monkeypatch.setattr(
         type(study), "_alone", lambda self: (self._amounts, np.zeros(len(self._amounts)), np.ones(len(self._amounts)))
     )
-    fresh = type(study)(**{study.resource: study._amounts}, skills=2, features=8)
+    fresh = dataclasses.replace(study)
     with pytest.raises(InputError) as refusal:
         fresh._forecast()
     assert refusal.value.argument == study.resource

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
+import jax
+import numpy as np
+import optax
+import xarray as xr
+
+from dynascope.comparison.effect import Effect, Hypothesis
+from dynascope.flows import descend
+from dynascope.studies.fields import count, numbers, positive, seed
+from dynascope.studies.scaling.extended_multilinear import least_norm_strength, mean_interpolants, train_extended
+from dynascope.studies.scaling.parity_networks import gaussian_network
 from dynascope.studies.scaling.skill_needs import SkillNeeds
+from dynascope.studies.scaling.skill_simulation import NAM
 from dynascope.studies.study import Reference, curve_tolerance
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import numpy as np
-    import xarray as xr
-
-    from dynascope.comparison.effect import Effect, Hypothesis
-    from dynascope.studies.scaling.parity_networks import SkillReading
-    from dynascope.tasks import SparseParity
-    from dynascope.theory.skills import Need
-    from dynascope.theory.skills.training_set import Definition
+from dynascope.tasks import Task
+from dynascope.theory.skills import Need, calibrate_data, data_emergence
+from dynascope.theory.skills.training_set import Definition
 
 __all__ = ["EmergenceData"]
 
@@ -30,14 +32,8 @@ _LEARNED = 0.9  # where the curve of one skill is long past one half
 _SHARES = (0.25, 0.5, 0.75)
 _MEAN = (0.02, "the standard error of a mean over four thousand training sets or more is below half a percent")
 _INTERPOLANT = (1e-3, "directions that no sample sees keep their start, a ten-thousandth of the end")
-_PUBLISHED: Mapping[str, Any] = {
-    **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0, "width": 1000},
-    **{"samples": [2**k for k in range(7, 18)], "learning_rate": 0.05, "halving_steps": 50_000, "steps": 500_000},
-    **{"batch_size": 2000, "runs": 5},
-}
 
 
-@dataclasses.dataclass(frozen=True)
 class EmergenceData(SkillNeeds):
     """The strength R_k/S of each skill of multitask sparse parity after training on D samples.
 
@@ -54,43 +50,34 @@ class EmergenceData(SkillNeeds):
     those of the default fields need 1.0 to 1.5 times as many samples, 1.2 in the mean. Samples of other skills
     disturb, of which a calibration on one skill knows nothing. Three hypotheses say how far the strength is from a
     quarter, a half and three quarters where that much is forecast.
-
-    Attributes:
-        skills: n_s.
-        bits: n_b.
-        relevant_bits: m, the bits on which each skill depends.
-        exponent: α; frequencies of skills fall as k^−(α+1).
-        target_scale: S.
-        paper: Whether to train the networks of the source instead (37 → 1000 → 1, 500 000 steps), on a GPU.
-        samples: Numbers of samples D, increasing. Each divides the last, so that one compiled program serves all.
-        width: Hidden neurons of the networks.
-        learning_rate: Learning rate of the networks.
-        halving_steps: Steps after which the learning rate is halved, again and again; zero for never.
-        steps: Steps of the networks.
-        batch_size: Samples in a step.
-        runs: Training sets of each size; two networks learn from each.
-        features: D_c of the model of the theory.
-        draws: Its training sets.
-        seed: Seed of everything that is drawn.
     """
 
-    samples: list[int] = dataclasses.field(
-        default_factory=lambda: [16, 32, 48, 64, 96, 128, 192, 256, 384, 576, 768, 1152, 2304]
+    samples: list[int] = numbers(
+        [16, 32, 48, 64, 96, 128, 192, 256, 384, 576, 768, 1152, 2304],
+        "Numbers of samples D, increasing. Each divides the last, so that one compiled program serves all.",
+        fewest=2,
+        whole=True,
+        increasing=True,
     )
-    width: int = 100
-    learning_rate: float = 0.1
-    halving_steps: int = 0
-    steps: int = 10_000
-    batch_size: int = 128
-    runs: int = 4
-    features: int = 64
-    draws: int = 5000
-    seed: int = 0
+    width: int = count(100, "Hidden neurons of the networks.")
+    learning_rate: float = positive(0.1, "Learning rate of the networks.")
+    halving_steps: int = count(
+        0, "Steps after which the learning rate is halved, again and again; zero for never.", least=0
+    )
+    steps: int = count(10_000, "Steps of the networks.")
+    batch_size: int = count(128, "Samples in a step, at most those of the largest training set.")
+    runs: int = count(4, "Training sets of each size; two networks learn from each.", least=2)
+    features: int = count(64, "D_c of the model of the theory.", least=6)
+    draws: int = count(5000, "Its training sets.", least=4000)
+    seed: int = seed("Seed of everything that is drawn.")
 
     name: ClassVar[str] = "emergence-data"
     resource: ClassVar[str] = "samples"
+    axes: ClassVar = ("samples", "skill")
+    shown: ClassVar = ("strength", "loss_equivalent", "half_samples")
+    theory: ClassVar[str] = "interpolants of least norm on the features of each skill"
     reference: ClassVar[Reference] = Reference(
-        paper=SkillNeeds.source,
+        paper=NAM,
         arxiv="2404.17563",
         claim="A skill spread over as many generic features as it needs samples is learned in proportion to its "
         "samples; calibrated on one skill, this forecasts from how many samples a network learns the others.",
@@ -103,57 +90,45 @@ class EmergenceData(SkillNeeds):
         **{"steps": 800, "batch_size": 64, "runs": 2, "features": 16, "draws": 4000},
     }
 
-    def observe(self) -> xr.Dataset:
+    published: ClassVar = {
+        **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0, "width": 1000},
+        **{"samples": [2**k for k in range(7, 18)], "learning_rate": 0.05, "halving_steps": 50_000, "steps": 500_000},
+        **{"batch_size": 2000, "runs": 5},
+    }
+
+    def trained(self) -> xr.Dataset:
         """Solve and train the model of the theory, train the networks, and put the hypotheses to them."""
-        import numpy as np
-
-        from dynascope.comparison.effect import report_effects
-        from dynascope.record import make_record
-
-        if self.paper:
-            return self._published.observe()
         strength, loss = self._basis
         found = [self._trained(size) for size in self.samples]
         # Networks of one training set share its luck, so that only sets are independent.
         runs = np.array([each.reshape(-1, _NETWORKS, self.skills).mean(axis=1) for each, _ in found])
         losses = np.array([each for _, each in found]).mean(axis=1)
-        claims, effects = self._effects(runs)
-        return make_record(
+        return self.record(
             {
-                "basis_strength": (("samples", "skill"), strength),
-                "basis_loss": (("samples", "skill"), loss),
+                "basis_strength": strength,
+                "basis_loss": loss,
                 "trained_strength": (("run", "skill"), [self._descended(*each) for each in self._small_sets]),
                 **self._observed(runs, losses),
-                **report_effects(claims, effects),
+                **self._reported(runs),
             },
-            {**self._coordinates, "hypothesis": [claim.name for claim in claims]},
-            attributes={"confidence": 0.95, **self._about()},
+            confidence=0.95,
         )
 
-    def predict(self) -> xr.Dataset:
+    def forecast(self) -> xr.Dataset:
         """The laws of the model, and with D_c from networks that learn one skill the forecast for all."""
-        from dynascope.record import make_record
-        from dynascope.studies.scaling.extended_multilinear import least_norm_strength
-
-        if self.paper:
-            return self._published.predict()
         exact = self._law(self.features, finite_size=True)
         interpolants = [least_norm_strength(*each, self.skills) for each in self._small_sets]
-        return make_record(
+        return self.record(
             {
-                "basis_strength": (("samples", "skill"), exact),
-                "basis_loss": (("samples", "skill"), 1 - exact),
+                "basis_strength": exact,
+                "basis_loss": 1 - exact,
                 "trained_strength": (("run", "skill"), interpolants),
                 **self._forecast(),
             },
-            self._coordinates,
-            attributes={
-                "theory": "interpolants of least norm on the features of each skill",
-                "reference": self.reference.paper,
-                "calibration": "networks that learn the most frequent skill alone",
-                **self._calibrated(),
-                **self._about(),
-            },
+            theory=self.theory,
+            reference=self.reference.paper,
+            calibration="networks that learn the most frequent skill alone",
+            **self._calibrated(),
         )
 
     # The model of the theory.
@@ -161,10 +136,6 @@ class EmergenceData(SkillNeeds):
     @functools.cached_property
     def _basis(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean strength and loss of each skill over training sets; the loss over that of the zero function."""
-        import numpy as np
-
-        from dynascope.studies.scaling.extended_multilinear import mean_interpolants
-
         draw = np.random.default_rng([self.seed, 0])
         found = []
         for size in self.samples:
@@ -176,8 +147,6 @@ class EmergenceData(SkillNeeds):
     @functools.cached_property
     def _small_sets(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Training sets that teach a quarter of the most frequent skill: features of the samples, and targets."""
-        import numpy as np
-
         draw, shares = np.random.default_rng([self.seed, 1]), self._parity.frequencies
         counts = np.round(self.features / 4 * shares / shares[0]).astype(int)
         skill = np.repeat(np.arange(self.skills), np.append(max(counts[0], 1), counts[1:]))
@@ -192,10 +161,6 @@ class EmergenceData(SkillNeeds):
 
     def _descended(self, inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """The strength of each skill in the extended model, trained on the samples."""
-        import numpy as np
-
-        from dynascope.studies.scaling.extended_multilinear import train_extended
-
         weights = np.random.default_rng([self.seed, 2]).normal(size=(self.skills, self.features))
         # Many times what it takes a skill of one sample to leave the start, whose rate is about 4 P(1) S/√D_c.
         steps = int(250 * np.sqrt(self.features) / self._parity.frequencies[0])
@@ -206,13 +171,6 @@ class EmergenceData(SkillNeeds):
 
     def _trained(self, size: int, skill: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Strength R/S and loss over ½ S² of every skill, shape (networks, skills), after training on D samples."""
-        import jax
-        import numpy as np
-
-        from dynascope.flows import descend
-        from dynascope.studies.scaling.parity_networks import gaussian_network
-        from dynascope.tasks import Task
-
         copies, found = self.samples[-1] // size, []
         for run in range(self.runs):
             seeds = [self.seed, size, run, 0 if skill is None else 1]
@@ -239,8 +197,6 @@ class EmergenceData(SkillNeeds):
         return strength, loss
 
     def _alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
-        import numpy as np
-
         found = []
         for size in self.samples:
             found.append([each[:, 0].mean() for each in self._trained(size, skill=0)])
@@ -249,13 +205,9 @@ class EmergenceData(SkillNeeds):
         return self.samples[: len(found)], *np.transpose(found)
 
     def _calibrate(self, amounts: list[int], strength: np.ndarray, definition: Definition) -> Need:
-        from dynascope.theory.skills import calibrate_data
-
         return calibrate_data(amounts, strength, definition=definition)
 
     def _law(self, needed: float, definition: Definition = "correlation", *, finite_size: bool = False) -> np.ndarray:
-        from dynascope.theory.skills import data_emergence
-
         return data_emergence(
             self.samples, self._parity.frequencies, needed, definition=definition, finite_size=finite_size
         )
@@ -266,10 +218,6 @@ class EmergenceData(SkillNeeds):
 
     def _effects(self, runs: np.ndarray) -> tuple[list[Hypothesis], list[Effect]]:
         """Whether the strength of networks is another than forecast, where a quarter, a half or more is forecast."""
-        import numpy as np
-
-        from dynascope.comparison.effect import Hypothesis
-
         claims, effects = [], []
         for share, direction in zip(_SHARES, (-1, 0, 1), strict=True):
             at = 2 * share * self._forecast_half
@@ -291,75 +239,31 @@ class EmergenceData(SkillNeeds):
             effects.append(claim.compare([np.full(len(reached), share), reached]))
         return claims, effects
 
-    @functools.cached_property
-    def _readings(self) -> dict[str, tuple[SkillReading, tuple[str, ...]]]:
-        from dynascope.studies.scaling.parity_networks import SkillReading
-
-        return {name: (SkillReading(self._parity, name), ("skill",)) for name in ("strength", "skill_loss")}
-
-    # The fields.
-
-    def _check(self, parity: SparseParity) -> None:
-        import numpy as np
-
-        from dynascope.arguments import require, require_array, require_integer, require_positive, require_seed
-
-        require_seed(self.seed)
-        require_positive(width=self.width, learning_rate=self.learning_rate)
-        require_integer(steps=self.steps, batch_size=self.batch_size)
-        require_integer(least=2, runs=self.runs)
-        require_integer(least=0, halving_steps=self.halving_steps)
-        require_integer(least=6, features=self.features)
-        require_integer(least=4000, draws=self.draws)
-        sizes = require_array("samples", self.samples, (None,))
-        require(
-            bool(
-                len(sizes) >= 2
-                and sizes[0] >= 1
-                and np.all(sizes == np.floor(sizes))
-                and np.all(np.diff(sizes) > 0)
-                and np.all(sizes[-1] % sizes == 0)
-            ),
-            f"samples is {self.samples}",
-            argument="samples",
-            value=self.samples,
-            remedy="give at least two increasing whole numbers, each of which divides the last",
+    def check(self) -> None:
+        """Training sets fill the largest one, and the smallest teaches less than there is."""
+        super().check()
+        least, most = self.samples[0], self.samples[-1]
+        self.require(not any(most % size for size in self.samples), "samples", "give numbers that divide the last")
+        self.require(
+            least * self._parity.frequencies[-1] < self.features,
+            "samples",
+            "choose fewer samples to begin with, or more features",
+            problem=f"the smallest of samples, {least}, teaches even the rarest skill of {self.features} features",
         )
-        require(
-            sizes[0] * parity.frequencies[-1] < self.features,
-            f"the smallest of samples, {sizes[0]:g}, teaches even the rarest skill of {self.features} features",
-            argument="samples",
-            value=self.samples,
-            remedy="choose fewer samples to begin with, or more features",
+        self.require(
+            self.batch_size <= most, "batch_size", f"choose no more than the {most} samples of the largest training set"
         )
-        require(
-            self.batch_size <= sizes[-1],
-            f"batch_size is {self.batch_size}",
-            argument="batch_size",
-            value=self.batch_size,
-            remedy=f"choose no more than the {sizes[-1]:g} samples of the largest training set",
-        )
-
-    @functools.cached_property
-    def _published(self) -> EmergenceData:
-        return dataclasses.replace(self, **_PUBLISHED, paper=False)
 
     @property
-    def _coordinates(self) -> dict[str, Any]:
-        return {"samples": self.samples, "skill": self._labels, "run": list(range(_TRAINED))}
-
-    def _about(self, *sentences: str) -> dict[str, Any]:
-        return super()._about(
+    def _description(self) -> list[str]:
+        return [
             f"Networks of {self.width} neurons, {self.runs * _NETWORKS} for each number of samples.",
             f"The model of the theory has {self.features} features for each skill.",
-            *sentences,
-        )
+        ]
 
 
 @functools.cache
 def _halved(every: int) -> Callable[[Any], Any]:
-    import optax
-
     def halved_descent(learning_rate: Any) -> Any:
         def rate(step: Any) -> Any:
             return learning_rate * 0.5 ** (step // every)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
+import equinox as eqx
+import numpy as np
+import optax
+import xarray as xr
+
+from dynascope.comparison.effect import Effect, Hypothesis
+from dynascope.flows import descend
+from dynascope.studies.fields import count, number, numbers, positive, seed
+from dynascope.studies.scaling.extended_multilinear import train_extended
+from dynascope.studies.scaling.parity_networks import SkillReading, gaussian_network
 from dynascope.studies.scaling.skill_needs import SkillNeeds
+from dynascope.studies.scaling.skill_simulation import NAM
 from dynascope.studies.study import Reference, curve_tolerance
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import numpy as np
-    import xarray as xr
-
-    from dynascope.comparison.effect import Effect, Hypothesis
-    from dynascope.tasks import SparseParity
-    from dynascope.theory.skills import Need
-    from dynascope.theory.skills.training_set import Definition
+from dynascope.tasks import SparseParity
+from dynascope.theory.skills import Need, calibrate_parameters, parameter_emergence
+from dynascope.theory.skills.training_set import Definition
 
 __all__ = ["EmergenceParameters"]
 
@@ -26,14 +30,8 @@ _DEVIATION = 0.01  # of the weights of networks at the start
 _ALONE = 0.5  # widths up to this share of the largest learn one skill alone
 _SWAPPED = 0.2  # by how much a rarer skill is the stronger one where the order is lost
 _EXACT = (1e-6, "the end of training is known exactly, and training goes on until rounding is all that is left")
-_PUBLISHED: Mapping[str, Any] = {
-    **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0},
-    **{"neurons": [*range(1, 11), *range(12, 32, 2)], "learning_rate": 1e-3, "weight_decay": 5e-5},
-    **{"steps": 500_000, "batch_size": 4000, "runs": 10},
-}
 
 
-@dataclasses.dataclass(frozen=True)
 class EmergenceParameters(SkillNeeds):
     """The strength R_k/S of each skill of multitask sparse parity in networks of N neurons, trained to the end.
 
@@ -49,37 +47,29 @@ class EmergenceParameters(SkillNeeds):
     first: `out_of_order` is the share of networks in which a rarer skill is clearly stronger. Hypotheses say whether
     the mean over networks is half where the forecast is. At the default fields it is for the rarer skills, up to
     sampling of about 15 %; the most frequent skill needs 1.3 to 1.7 times as many neurons as it does alone.
-
-    Attributes:
-        skills: n_s.
-        bits: n_b.
-        relevant_bits: m, the bits on which each skill depends.
-        exponent: α; frequencies of skills fall as k^−(α+1).
-        target_scale: S.
-        paper: Whether to train the networks of the source instead (37 inputs, 500 000 steps), on a GPU.
-        neurons: Numbers of neurons N, increasing. Up to half the last, networks also learn one skill alone.
-        learning_rate: Learning rate of Adam.
-        weight_decay: Coefficient λ of ½ λ‖θ‖².
-        steps: Steps of the networks.
-        batch_size: Fresh samples in a step; zero for all inputs in every step.
-        runs: Networks of each width.
-        features: N_c of the model of the theory.
-        seed: Seed of everything that is drawn.
     """
 
-    neurons: list[int] = dataclasses.field(default_factory=lambda: [1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16])
-    learning_rate: float = 0.01
-    weight_decay: float = 5e-5
-    steps: int = 8000
-    batch_size: int = 0
-    runs: int = 16
-    features: int = 4
-    seed: int = 0
+    neurons: list[int] = numbers(
+        [1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16],
+        "Numbers of neurons N, increasing. Up to half the last, networks also learn one skill alone.",
+        whole=True,
+        increasing=True,
+    )
+    learning_rate: float = positive(0.01, "Learning rate of Adam.")
+    weight_decay: float = number(5e-5, "Coefficient λ of ½ λ‖θ‖².", least=0.0)
+    steps: int = count(8000, "Steps of the networks.")
+    batch_size: int = count(0, "Fresh samples in a step; zero for all inputs in every step.", least=0)
+    runs: int = count(16, "Networks of each width.", least=2)
+    features: int = count(4, "N_c of the model of the theory.")
+    seed: int = seed("Seed of everything that is drawn.")
 
     name: ClassVar[str] = "emergence-parameters"
     resource: ClassVar[str] = "neurons"
+    axes: ClassVar = ("neurons", "skill")
+    shown: ClassVar = ("strength", "loss_equivalent", "half_neurons")
+    theory: ClassVar[str] = "features in the order of the frequency of their skills"
     reference: ClassVar[Reference] = Reference(
-        paper=SkillNeeds.source,
+        paper=NAM,
         arxiv="2404.17563",
         claim="Features go to the skills in the order of their frequency, as many to each as it needs; calibrated on "
         "one skill, this forecasts with how many neurons a network learns the others.",
@@ -92,63 +82,44 @@ class EmergenceParameters(SkillNeeds):
         **{"learning_rate": 0.02},
     }
 
-    def observe(self) -> xr.Dataset:
+    published: ClassVar = {
+        **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0},
+        **{"neurons": [*range(1, 11), *range(12, 32, 2)], "learning_rate": 1e-3, "weight_decay": 5e-5},
+        **{"steps": 500_000, "batch_size": 4000, "runs": 10},
+    }
+
+    def trained(self) -> xr.Dataset:
         """Train the model of the theory and the networks, and put the hypothesis to them."""
-        import numpy as np
-
-        from dynascope.comparison.effect import report_effects
-        from dynascope.record import make_record
-
-        if self.paper:
-            return self._published.observe()
         strength, loss = np.moveaxis(np.array([self._descended(count) for count in self.neurons]), 1, 0)
         runs, losses = self._trained(self._parity, self.neurons)
         swapped = runs - np.minimum.accumulate(runs, axis=-1) > _SWAPPED
-        claims, effects = self._effects(runs)
-        return make_record(
+        return self.record(
             {
-                "basis_strength": (("neurons", "skill"), strength),
-                "basis_loss": (("neurons", "skill"), loss),
+                "basis_strength": strength,
+                "basis_loss": loss,
                 **self._observed(runs, losses.mean(axis=1)),
-                "strength_spread": (("neurons", "skill"), runs.std(axis=1, ddof=1)),
-                "out_of_order": (("neurons",), np.any(swapped, axis=-1).mean(axis=1)),
-                **report_effects(claims, effects),
+                "strength_spread": runs.std(axis=1, ddof=1),
+                "out_of_order": ("neurons", np.any(swapped, axis=-1).mean(axis=1)),
+                **self._reported(runs),
             },
-            {**self._coordinates, "hypothesis": [claim.name for claim in claims]},
-            attributes={"confidence": 0.95, **self._about()},
+            confidence=0.95,
         )
 
-    def predict(self) -> xr.Dataset:
+    def forecast(self) -> xr.Dataset:
         """The law of the model, and with N_c from networks that learn one skill the forecast for all."""
-        from dynascope.record import make_record
-
-        if self.paper:
-            return self._published.predict()
         exact = self._law(self.features)
-        return make_record(
-            {
-                "basis_strength": (("neurons", "skill"), exact),
-                "basis_loss": (("neurons", "skill"), 1 - exact),
-                **self._forecast(),
-            },
-            self._coordinates,
-            attributes={
-                "theory": "features in the order of the frequency of their skills",
-                "reference": self.reference.paper,
-                "calibration": "networks that learn one skill alone",
-                **self._calibrated(),
-                **self._about(),
-            },
+        return self.record(
+            {"basis_strength": exact, "basis_loss": 1 - exact, **self._forecast()},
+            theory=self.theory,
+            reference=self.reference.paper,
+            calibration="networks that learn one skill alone",
+            **self._calibrated(),
         )
 
     # The model of the theory.
 
     def _descended(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Strength and loss of each skill in the model with N features; the loss over that of the zero function."""
-        import numpy as np
-
-        from dynascope.studies.scaling.extended_multilinear import train_extended
-
         draw = np.random.default_rng([self.seed, 2])
         features, sign = self._basis
         present = np.arange(features.size // len(sign)).reshape(self.skills, -1) < count
@@ -169,8 +140,6 @@ class EmergenceParameters(SkillNeeds):
     @functools.cached_property
     def _basis(self) -> tuple[np.ndarray, np.ndarray]:
         """Of each skill N_c orthonormal functions e_l of some bits, with Σ_l e_l/√N_c its parity, and the parity."""
-        import numpy as np
-
         draw = np.random.default_rng([self.seed, 1])
         bits = np.arange(2 ** (self.relevant_bits + int(np.ceil(np.log2(self.features)))))
         sign = 1.0 - 2.0 * (np.bitwise_count(bits & (2**self.relevant_bits - 1)) % 2)
@@ -189,11 +158,6 @@ class EmergenceParameters(SkillNeeds):
 
     def _trained(self, parity: SparseParity, widths: list[int]) -> tuple[np.ndarray, np.ndarray]:
         """Strength R/S and loss over ½ S² of every skill, shape (widths, networks, skills)."""
-        import numpy as np
-
-        from dynascope.flows import descend
-        from dynascope.studies.scaling.parity_networks import SkillReading
-
         names = ("strength", "skill_loss")
         record = descend(
             [self._network(parity, width, widths[-1], run) for width in widths for run in range(self.runs)],
@@ -213,11 +177,6 @@ class EmergenceParameters(SkillNeeds):
 
     def _network(self, parity: SparseParity, width: int, most: int, run: int) -> Any:
         """A network of N neurons among more without weights, which get no gradient, so that all have one shape."""
-        import equinox as eqx
-        import numpy as np
-
-        from dynascope.studies.scaling.parity_networks import gaussian_network
-
         seed = int(np.random.default_rng([self.seed, parity.skills, width, run]).integers(2**31))
         network = gaussian_network((parity.input_dimension, most, 1), _DEVIATION, seed)
         present = (np.arange(most) < width).astype(np.float32)
@@ -234,27 +193,17 @@ class EmergenceParameters(SkillNeeds):
         return widths, strength[..., 0].mean(axis=1), loss[..., 0].mean(axis=1)
 
     def _calibrate(self, amounts: list[int], strength: np.ndarray, definition: Definition) -> Need:
-        from dynascope.theory.skills import calibrate_parameters
-
         return calibrate_parameters(amounts, strength, definition=definition)
 
     def _law(self, needed: float, definition: Definition = "correlation") -> np.ndarray:
-        from dynascope.theory.skills import parameter_emergence
-
         return parameter_emergence(self.neurons, self._parity.skills, needed, definition=definition)
 
     @property
     def _forecast_half(self) -> np.ndarray:
-        import numpy as np
-
         return self._needs["correlation"].needed * (np.arange(self.skills) + 0.5)
 
     def _effects(self, runs: np.ndarray) -> tuple[list[Hypothesis], list[Effect]]:
         """Whether the strength of a skill is another than one half where that is forecast, within `neurons`."""
-        import numpy as np
-
-        from dynascope.comparison.effect import Hypothesis
-
         half = self._forecast_half
         inside = np.flatnonzero((half >= self.neurons[0]) & (half <= self.neurons[-1])).tolist()
         claims = [
@@ -271,74 +220,35 @@ class EmergenceParameters(SkillNeeds):
         effects = [claim.compare([np.full(self.runs, 0.5), each]) for claim, each in zip(claims, reached, strict=True)]
         return claims, effects
 
-    # The fields.
-
-    def _check(self, parity: SparseParity) -> None:
-        import numpy as np
-
-        from dynascope.arguments import (
-            require,
-            require_array,
-            require_between,
-            require_integer,
-            require_positive,
-            require_seed,
+    def check(self) -> None:
+        """One skill can be learned alone, the smallest width does not know all, and there is something to train on."""
+        super().check()
+        narrow = sum(width <= _ALONE * self.neurons[-1] for width in self.neurons)
+        self.require(narrow >= 2, "neurons", "give at least two numbers up to half the last")
+        self.require(
+            self.neurons[0] < self.skills * self.features,
+            "features",
+            "choose more, or fewer neurons to begin with",
+            problem=f"{self.skills} skills of {self.features} features are known to {self.neurons[0]} neurons",
         )
-
-        require_seed(self.seed)
-        require_positive(learning_rate=self.learning_rate)
-        require_integer(steps=self.steps, features=self.features)
-        require_integer(least=2, runs=self.runs)
-        require_integer(least=0, batch_size=self.batch_size)
-        require_between(0, float("inf"), weight_decay=self.weight_decay)
-        widths = require_array("neurons", self.neurons, (None,))
-        require(
-            bool(
-                np.sum(widths <= _ALONE * widths.max(initial=0)) >= 2
-                and widths[0] >= 1
-                and np.all(widths == np.floor(widths))
-                and np.all(np.diff(widths) > 0)
-            ),
-            f"neurons is {self.neurons}",
-            argument="neurons",
-            value=self.neurons,
-            remedy="give increasing whole numbers, at least two of them up to half the last",
+        self.require(
+            self.batch_size > 0 or self._parity.has_expectation,
+            "batch_size",
+            "choose how many fresh samples to draw, or at most 16 bits",
+            problem=f"batch_size is {self.batch_size} and bits {self.bits}",
         )
-        require(
-            widths[0] < self.skills * self.features,
-            f"{self.skills} skills of {self.features} features are known to {widths[0]:g} neurons",
-            argument="features",
-            value=self.features,
-            remedy="choose more, or fewer neurons to begin with",
-        )
-        require(
-            self.batch_size > 0 or parity.has_expectation,
-            f"batch_size is {self.batch_size} and bits {self.bits}",
-            argument="batch_size",
-            value=self.batch_size,
-            remedy="choose how many fresh samples to draw, or at most 16 bits",
-        )
-
-    @functools.cached_property
-    def _published(self) -> EmergenceParameters:
-        return dataclasses.replace(self, **_PUBLISHED, paper=False)
 
     @property
-    def _coordinates(self) -> dict[str, Any]:
-        return {"neurons": self.neurons, "skill": self._labels}
-
-    def _about(self, *sentences: str) -> dict[str, Any]:
-        return super()._about(
+    def _description(self) -> list[str]:
+        return [
             f"{self.runs} networks of each number of neurons, {self.steps} steps of Adam.",
             f"The model of the theory needs {self.features} features for a skill.",
-            *sentences,
-        )
+        ]
 
 
 @functools.cache
 def _decayed(weight_decay: float) -> Callable[[Any], Any]:
     """Adam on the loss with ½ λ‖θ‖² added, which is what PyTorch's Adam does with its weight decay."""
-    import optax
 
     def adam_with_decay(learning_rate: Any) -> Any:
         return optax.chain(optax.add_decayed_weights(weight_decay), optax.adam(learning_rate))

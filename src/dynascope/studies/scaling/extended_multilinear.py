@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+import equinox as eqx
+import numpy as np
+
+from dynascope.flows import descend
+from dynascope.tasks import Task
 
 __all__ = ["least_norm_strength", "mean_interpolants", "train_extended"]
 
@@ -28,13 +30,8 @@ def train_extended(
     Returns:
         a_k B_kl at the end, shape (skills, features).
     """
-    import numpy as np
-
-    from dynascope.flows import descend
-    from dynascope.tasks import Task
-
     run = descend(
-        _extended_multilinear()(np.ones(len(weights)), weights / np.sqrt(weights.shape[1])),
+        _ExtendedMultilinear(np.ones(len(weights)), weights / np.sqrt(weights.shape[1])),
         Task(inputs, targets[:, None]),
         steps=steps,
         learning_rate=0.1 / target_scale,
@@ -45,18 +42,12 @@ def train_extended(
     return run["coefficients"].to_numpy()[-1]
 
 
-@functools.cache
-def _extended_multilinear() -> Any:
-    import equinox as eqx
+class _ExtendedMultilinear(eqx.Module):
+    gains: Any
+    weights: Any
 
-    class ExtendedMultilinear(eqx.Module):
-        gains: Any
-        weights: Any
-
-        def __call__(self, x: Any) -> Any:
-            return (x @ _coefficients(self).reshape(-1))[..., None]
-
-    return ExtendedMultilinear
+    def __call__(self, x: Any) -> Any:
+        return (x @ _coefficients(self).reshape(-1))[..., None]
 
 
 def _coefficients(network: Any) -> Any:
@@ -74,8 +65,6 @@ def mean_interpolants(counts: np.ndarray, features: int, draw: np.random.Generat
         features: D_c, which are Gaussian but for the first, the skill itself.
         draw: Where they are drawn from.
     """
-    import numpy as np
-
     strength = np.where(counts >= features, 1.0, 0.0)
     loss = 1 - strength
     for count in np.unique(counts[(counts > 0) & (counts < features)]):
@@ -92,6 +81,4 @@ def mean_interpolants(counts: np.ndarray, features: int, draw: np.random.Generat
 
 def least_norm_strength(inputs: np.ndarray, targets: np.ndarray, skills: int) -> np.ndarray:
     """The strength of each skill in the interpolant of least norm, over the scale of the targets."""
-    import numpy as np
-
     return (np.linalg.pinv(inputs) @ targets).reshape(skills, -1)[:, 0] / abs(targets[0])

@@ -4,88 +4,112 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from dynascope.studies.study import Study
+import equinox as eqx
+import jax
+import numpy as np
+import xarray as xr
 
-if TYPE_CHECKING:
-    from dynascope.tasks import SparseParity
+from dynascope.networks import MLP
+from dynascope.studies.fields import count, flag, positive
+from dynascope.studies.stated import StatedStudy
+from dynascope.tasks import SparseParity
 
 __all__ = ["EmergenceStudy", "SkillReading", "gaussian_network"]
 
 
-@dataclasses.dataclass(frozen=True)
-class EmergenceStudy(Study):
-    """What the studies of emergence share: the task.
+class EmergenceStudy(StatedStudy):
+    """What the studies of emergence share: the task, and a forecast that is shown beside networks.
+
+    It states `trained` and `forecast`, the records of both sides; networks are trained in single precision.
 
     Attributes:
-        skills: n_s.
-        bits: n_b.
-        relevant_bits: m, the bits on which each skill depends.
-        exponent: α; frequencies of skills fall as k^−(α+1).
-        target_scale: S.
-        paper: Whether to train the networks of the source instead, on a GPU.
+        published: Fields of the source.
+        shown: Variables of the forecast that are not judged.
     """
 
-    skills: int = 3
-    bits: int = 9
-    relevant_bits: int = 3
-    exponent: float = 0.6
-    target_scale: float = 5.0
-    paper: bool = False
+    skills: int = count(3, "Number of skills n_s.")
+    bits: int = count(9, "Number of bits n_b.")
+    relevant_bits: int = count(3, "m, the bits on which each skill depends.", most="bits")
+    exponent: float = positive(0.6, "α; frequencies of skills fall as k^−(α+1).")
+    target_scale: float = positive(5.0, "S.")
+    paper: bool = flag(False, "Whether to train the networks of the source instead, on a GPU.")
 
-    source: ClassVar[str] = (
-        "Y. Nam, N. Fonseca, S. H. Lee, C. Mingard, A. A. Louis, An exactly solvable model for emergence and scaling "
-        "laws in the multitask sparse parity problem"
-    )
+    published: ClassVar[Mapping[str, Any]]
+    shown: ClassVar[tuple[str, ...]]
 
-    def _check(self, parity: SparseParity) -> None:
-        """Before anything is computed.
-
-        Raises:
-            InputError: A field out of range, other than those of the task.
-        """
+    def trained(self) -> xr.Dataset:
+        """Train, and measure."""
         raise NotImplementedError
 
-    @property
-    def _published(self) -> EmergenceStudy:
-        """The setting of the source, with the seed of this one."""
+    def forecast(self) -> xr.Dataset:
+        """Calibrate on one skill that is learned alone, and forecast the others."""
         raise NotImplementedError
+
+    def observe(self) -> xr.Dataset:
+        """The record of `trained`."""
+        return self._setting.trained()
+
+    def predict(self) -> xr.Dataset:
+        """The record of `forecast`."""
+        return self._setting.forecast()
+
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+        """Judge what is claimed; the rest of the forecast is shown with the networks."""
+        tree = super().compare(observed, predicted.drop_vars(self.shown))
+        tree["predicted"].dataset = predicted
+        return tree
 
     def attributes(self) -> dict[str, Any]:
         """What the result says of the study it came from: its fields are those of the source where it trains that."""
-        import json
+        fields = dataclasses.asdict(self._setting) | {"paper": self.paper}
+        return super().attributes() | {"parameters": json.dumps(fields)}
 
-        found = super().attributes()
-        if self.paper:
-            found["parameters"] = json.dumps(dataclasses.asdict(self._published) | {"paper": True})
-        return found
+    def labels(self) -> Mapping[str, Any]:
+        """Skills from one."""
+        return {"skill": range(1, self.skills + 1)}
+
+    def about(self) -> Mapping[str, Any]:
+        """The task and the networks."""
+        return {
+            "task": self._parity.name,
+            "description": [*self._parity.description, *self._description],
+            "network": "two-layer relu",
+            "scale": 1.0,
+        }
+
+    def check(self) -> None:
+        """There are bits enough for the skills."""
+        needed = self.skills * self.relevant_bits
+        self.require(
+            needed <= self.bits,
+            "bits",
+            "choose more bits, or fewer skills",
+            problem=f"{self.skills} skills with {self.relevant_bits} bits each need {needed}, and bits is {self.bits}",
+        )
+
+    @property
+    def _description(self) -> list[str]:
+        """Of the networks, after the task."""
+        raise NotImplementedError
+
+    @property
+    def _setting(self) -> Any:
+        """This study, or in the setting of the source the one that has its fields."""
+        return dataclasses.replace(self, **self.published, paper=False) if self.paper else self
 
     @functools.cached_property
     def _parity(self) -> SparseParity:
-        from dynascope.tasks import SparseParity
-
-        parity = SparseParity(
+        return SparseParity(
             skills=self.skills,
             bits=self.bits,
             relevant_bits=self.relevant_bits,
             exponent=self.exponent,
             target_scale=self.target_scale,
         )
-        self._check(parity)
-        return parity
-
-    @property
-    def _labels(self) -> list[int]:
-        return list(range(1, self.skills + 1))
-
-    def _about(self, *sentences: str) -> dict[str, Any]:
-        return {
-            "task": self._parity.name,
-            "description": [*self._parity.description, *sentences],
-            "network": "two-layer relu",
-            "scale": 1.0,
-        }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,14 +128,12 @@ class SkillReading:
 
     def __call__(self, network: Any) -> Any:
         """The quantity of every skill, shape (skills,)."""
-        import jax
-
         key = None if self.parity.has_expectation else jax.random.key(0)
         found, scale = self.parity.skill_strength(network, key=key, samples=self.samples), self.parity.target_scale
         return found.strength / scale if self.quantity == "strength" else 2 * found.skill_loss / scale**2
 
 
-def gaussian_network(widths: tuple[int, int, int], deviation: float, seed: int) -> Any:
+def gaussian_network(widths: tuple[int, int, int], deviation: float, seed: int) -> MLP:
     """A two-layer ReLU network in float32, all weights and hidden biases Gaussian, the bias of the output zero.
 
     Args:
@@ -119,11 +141,6 @@ def gaussian_network(widths: tuple[int, int, int], deviation: float, seed: int) 
         deviation: Standard deviation of the weights.
         seed: Seed of the draw.
     """
-    import equinox as eqx
-    import numpy as np
-
-    from dynascope.networks import MLP
-
     draw = np.random.default_rng([seed, 3])
     inputs, hidden, outputs = widths
     first, bias, second = (deviation * draw.normal(size=size) for size in ((inputs, hidden), hidden, (hidden, outputs)))

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from dynascope.studies.scaling.parity_networks import EmergenceStudy
+import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    import xarray as xr
-
-    from dynascope.theory.skills import Need
-    from dynascope.theory.skills.training_set import Definition
+from dynascope.comparison.effect import Effect, Hypothesis, report_effects
+from dynascope.errors import InputError
+from dynascope.studies.scaling.parity_networks import EmergenceStudy, SkillReading
+from dynascope.theory.skills import Need
+from dynascope.theory.skills.training_set import Definition
 
 __all__ = ["SkillNeeds"]
 
 _DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equivalent": "loss_equivalent"}
 
 
-@dataclasses.dataclass(frozen=True)
 class SkillNeeds(EmergenceStudy):
     """What the studies of samples and of neurons share: networks beside a forecast that is shown and not judged.
 
     Attributes:
-        resource: The field that has the amounts of the resource; also the dimension of records.
+        resource: The field that has the amounts of the resource; also the first of `axes`.
     """
 
     resource: ClassVar[str]
+
+    def labels(self) -> Mapping[str, Any]:
+        """Amounts and skills."""
+        return {**super().labels(), self.resource: self._amounts}
 
     def _calibrate(self, amounts: list[int], strength: np.ndarray, definition: Definition) -> Need:
         """The need of a skill of which this strength is learned."""
@@ -44,6 +44,10 @@ class SkillNeeds(EmergenceStudy):
         """The strength of every skill at every amount."""
         raise NotImplementedError
 
+    def _effects(self, runs: np.ndarray) -> tuple[list[Hypothesis], list[Effect]]:
+        """The hypotheses on runs of shape (amounts, runs, skills), and what these say of each."""
+        raise NotImplementedError
+
     @property
     def _forecast_half(self) -> np.ndarray:
         """The amount at which half of a skill is learned, of every skill."""
@@ -53,11 +57,9 @@ class SkillNeeds(EmergenceStudy):
     def _amounts(self) -> list[int]:
         return getattr(self, self.resource)
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
-        """Judge what theory says exactly; the forecast is shown with the networks."""
-        tree = super().compare(observed, predicted.drop_vars([*_DEFINITIONS, f"half_{self.resource}"]))
-        tree["predicted"].dataset = predicted
-        return tree
+    @functools.cached_property
+    def _readings(self) -> dict[str, tuple[SkillReading, tuple[str, ...]]]:
+        return {name: (SkillReading(self._parity, name), ("skill",)) for name in ("strength", "skill_loss")}
 
     def _observed(self, runs: np.ndarray, losses: np.ndarray) -> dict[str, Any]:
         """What is recorded of networks.
@@ -66,27 +68,26 @@ class SkillNeeds(EmergenceStudy):
             runs: R/S of independent runs, shape (amounts, runs, skills).
             losses: Mean loss over ½ S², shape (amounts, skills).
         """
-        import numpy as np
-
-        along = (self.resource, "skill")
         mean = runs.mean(axis=1)
         half = np.array([self._half(curve) for curve in mean.T])
         return {
-            "strength": (along, mean),
-            "loss_equivalent": (along, 1 - np.sqrt(losses)),
-            "strength_error": (along, runs.std(axis=1, ddof=1) / np.sqrt(runs.shape[1])),
-            f"half_{self.resource}": (("skill",), half),
-            f"half_{self.resource}_ratio": (("skill",), half / self._forecast_half),
-            "loss": ((self.resource,), self.target_scale**2 / 2 * losses @ self._parity.frequencies),
+            "strength": mean,
+            "loss_equivalent": 1 - np.sqrt(losses),
+            "strength_error": runs.std(axis=1, ddof=1) / np.sqrt(runs.shape[1]),
+            f"half_{self.resource}": ("skill", half),
+            f"half_{self.resource}_ratio": ("skill", half / self._forecast_half),
+            "loss": (self.resource, self.target_scale**2 / 2 * losses @ self._parity.frequencies),
         }
+
+    def _reported(self, runs: np.ndarray) -> dict[str, Any]:
+        """What the runs say of the hypotheses, and the names of these."""
+        claims, effects = self._effects(runs)
+        return {**report_effects(claims, effects), "hypothesis": ("hypothesis", [claim.name for claim in claims])}
 
     def _forecast(self) -> dict[str, Any]:
         """What is forecast of the same."""
         laws = {name: self._law(self._needs[of].needed, of) for name, of in _DEFINITIONS.items()}
-        return {
-            **{name: ((self.resource, "skill"), values) for name, values in laws.items()},
-            f"half_{self.resource}": (("skill",), self._forecast_half),
-        }
+        return {**laws, f"half_{self.resource}": ("skill", self._forecast_half)}
 
     def _calibrated(self) -> dict[str, float]:
         """The needs of one skill and their standard errors, as attributes of a record."""
@@ -98,10 +99,6 @@ class SkillNeeds(EmergenceStudy):
     @functools.cached_property
     def _needs(self) -> Mapping[Definition, Need]:
         """What one skill needs, by either definition."""
-        import numpy as np
-
-        from dynascope.errors import InputError
-
         amounts, strength, loss = self._alone()
         curves: dict[Definition, np.ndarray] = {"correlation": strength, "loss_equivalent": 1 - np.sqrt(loss)}
         try:
