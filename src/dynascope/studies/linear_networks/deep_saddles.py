@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
-from dynascope.studies.study import Reference, Study, curve_tolerance
+import equinox as eqx
+import numpy as np
 
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray as xr
-
-    from dynascope.tasks import Task
+from dynascope.arguments import require
+from dynascope.comparison.jumps import crossing_times
+from dynascope.errors import DivergenceError
+from dynascope.flows import gradient_flow
+from dynascope.networks import DeepLinear
+from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies.fields import count, numbers, seed
+from dynascope.studies.linear_networks.random_linear import fitted_exponent, initial_moments
+from dynascope.studies.study import Reference
+from dynascope.tasks import Task
+from dynascope.theory.deep_modes import escape_time, initialisation_exponents, strength_at
 
 __all__ = ["DeepSaddles"]
 
-_MOMENTS = (0.03, "the moments of a finite number of random networks scatter by a percent or two")
-_PLATEAU = (0.03, "a plateau is not quite reached from a start of finite size")
 
-
-@dataclasses.dataclass(frozen=True)
-class DeepSaddles(Study):
+class DeepSaddles(CurvesStudy):
     """Networks x W₁ ⋯ W_L with weights of variance width^−γ, at the start and in training on whitened inputs.
 
     At the start: the exponents with which the output variance and the tangent kernel scale with the width, fitted to
@@ -34,31 +37,34 @@ class DeepSaddles(Study):
     learned rank and the loss halfway between jumps, for the largest γ, which should be 0, 1, 2, … and those of the best
     maps of that rank (the paper's conjecture); and `escape_slope`, how the time of the first jump grows with 1/scale,
     over theory (dt/dlog for two layers, dlog t/dlog beyond). The prefactor of that time depends on the random start.
-
-    Attributes:
-        depths: Numbers of layers for which the start is measured.
-        gammas: γ at which the start is measured.
-        widths: Hidden widths to which the exponents are fitted.
-        draws: Number of random networks for each depth, γ and width.
-        depth: L ≥ 2 of the networks that are trained.
-        width: Hidden width of the random networks that are trained.
-        training_gammas: γ > 1 at which they start, two or more; with more layers plateaus last ever longer, as
-            width^((γ − 1)(L/2 − 1)).
-        singular_values: σᵢ of the target map, which falls from one to the next.
-        times: Number of times at which both are recorded.
-        seed: Seed of all random networks.
     """
 
-    depths: list[int] = dataclasses.field(default_factory=lambda: [2, 3, 4])
-    gammas: list[float] = dataclasses.field(default_factory=lambda: [0.75, 1.0, 1.25, 1.75])
-    widths: list[int] = dataclasses.field(default_factory=lambda: [32, 64, 128, 256])
-    draws: int = 60
-    depth: int = 3
-    width: int = 30
-    training_gammas: list[float] = dataclasses.field(default_factory=lambda: [3.0, 4.0, 5.0])
-    singular_values: list[float] = dataclasses.field(default_factory=lambda: [4.0, 2.0, 1.0])
-    times: int = 2000
-    seed: int = 0
+    depths: list[int] = numbers([2, 3, 4], "Numbers of layers for which the start is measured.", whole=True, least=2)
+    gammas: list[float] = numbers([0.75, 1.0, 1.25, 1.75], "γ at which the start is measured.")
+    widths: list[int] = numbers(
+        [32, 64, 128, 256],
+        "Hidden widths to which the exponents are fitted.",
+        fewest=3,
+        whole=True,
+        increasing=True,
+        least=2,
+    )
+    draws: int = count(60, "Number of random networks for each depth, γ and width.")
+    depth: int = count(3, "L ≥ 2 of the networks that are trained.", least=2)
+    width: int = count(30, "Hidden width of the random networks that are trained.", least=2)
+    training_gammas: list[float] = numbers(
+        [3.0, 4.0, 5.0],
+        "γ > 1 at which they start, two or more; with more layers plateaus last ever longer, as "
+        "width^((γ − 1)(L/2 − 1)).",
+        fewest=2,
+        increasing=True,
+        above=1.0,
+    )
+    singular_values: list[float] = numbers(
+        [4.0, 2.0, 1.0], "σᵢ of the target map, which falls from one to the next.", fewest=2, above=0.0
+    )
+    times: int = count(2000, "Number of times at which both are recorded.", least=100)
+    seed: int = seed("Seed of all random networks.")
 
     name: ClassVar[str] = "deep-saddles"
     reference: ClassVar[Reference] = Reference(
@@ -69,17 +75,30 @@ class DeepSaddles(Study):
         "saddles of rank 0, 1, 2, …, the longer the deeper they are.",
     )
     minutes: ClassVar[float] = 0.5
-    tolerance: ClassVar = curve_tolerance(
-        **dict.fromkeys(
-            ("loss", "mode_strength", "learned_rank"),
-            (1e-5, "the theory is exact, and long plateaus add up the solver's error of 1e-10 for each step"),
+    theory: ClassVar[str] = "deep modes"
+    along: ClassVar = ("time", "level", "architecture")
+    tolerance: ClassVar = {
+        **exact(
+            *("loss", "mode_strength", "learned_rank"),
+            error=1e-5,
+            reason="the theory is exact, and long plateaus add up the solver's error of 1e-10 for each step",
         ),
-        output_variance_exponent=_MOMENTS,
-        kernel_exponent=_MOMENTS,
-        plateau_rank=_PLATEAU,
-        plateau_loss=_PLATEAU,
-        escape_slope=(0.04, "the time spent on the jump itself is left out of the leading order"),
-    )
+        **exact(
+            *("output_variance_exponent", "kernel_exponent"),
+            error=0.03,
+            reason="the moments of a finite number of random networks scatter by a percent or two",
+        ),
+        **exact(
+            *("plateau_rank", "plateau_loss"),
+            error=0.03,
+            reason="a plateau is not quite reached from a start of finite size",
+        ),
+        **exact(
+            "escape_slope",
+            error=0.04,
+            reason="the time spent on the jump itself is left out of the leading order",
+        ),
+    }
     tiny: ClassVar = {
         "depths": [2, 3],
         "gammas": [0.75, 1.5],
@@ -90,91 +109,77 @@ class DeepSaddles(Study):
         "times": 600,
     }
 
-    def observe(self) -> xr.Dataset:
+    def check(self) -> None:
+        """Modes are learned in the order in which they are given."""
+        require(
+            sorted(self.singular_values, reverse=True) == list(self.singular_values),
+            f"singular_values is {self.singular_values}",
+            argument="singular_values",
+            value=self.singular_values,
+            remedy="give the largest first",
+        )
+
+    def trained(self) -> Mapping[str, Any]:
         """Draw random networks, and train aligned and random ones by gradient flow."""
-        import numpy as np
-
-        from dynascope.record import make_record
-
-        strengths, loss = self._train(self._aligned_layers(), [1.0])
+        (strength,), (loss,) = self._train(self._aligned_layers(), [1.0])
         random, random_loss = self._train(self._random_layers(), self._scales)
         ranks = np.sum(random / self._targets, axis=-1)
-        jumps = [self._jump_times(each) for each in ranks]
+        jumps = np.array([self._jump_times(each) for each in ranks])
         middles = np.convolve([0.0, *jumps[-1]], [0.5, 0.5], "valid")
-        variables = {
-            "loss": (("time",), loss[0]),
-            "mode_strength": (("time", "mode"), strengths[0]),
-            "learned_rank": (("time",), np.sum(strengths[0] / self._targets, axis=-1)),
+        return {
+            "loss": loss,
+            "mode_strength": (("time", "mode"), strength),
+            "learned_rank": np.sum(strength / self._targets, axis=-1),
             "random_loss": (("scale", "time"), random_loss),
             "random_learned_rank": (("scale", "time"), ranks),
-            "plateau_rank": (("level",), np.interp(middles, self._times, ranks[-1])),
-            "plateau_loss": (("level",), np.interp(middles, self._times, random_loss[-1])),
-            "log_escape_time": (("scale",), np.log10([each[0] for each in jumps])),
-            "escape_slope": ((), self._escape_slope(np.array([each[0] for each in jumps]))),
+            "plateau_rank": ("level", np.interp(middles, self._times, ranks[-1])),
+            "plateau_loss": ("level", np.interp(middles, self._times, random_loss[-1])),
+            "log_escape_time": ("scale", np.log10(jumps[:, 0])),
+            "escape_slope": ((), self._escape_slope(jumps[:, 0])),
+            **self._measured_start(),
         }
-        coordinates = {**self._coordinates, "scaling_parameter": self.widths, "scale": self._scales}
-        return make_record(variables | self._measured_start(), coordinates, attributes=self._about())
 
-    def predict(self) -> xr.Dataset:
+    def exact(self) -> Mapping[str, Any]:
         """Closed forms of the aligned modes, and the exponents, ranks and levels of the paper."""
-        import jax
-        import numpy as np
-
-        from dynascope.record import make_record
-        from dynascope.theory.deep_modes import escape_time, initialisation_exponents, strength_at
-
         targets = self._targets
-        with jax.enable_x64(True):
-            path = jax.device_get(strength_at(self._times[:, None], targets, self._initial_strength, depth=self.depth))
-            escapes = np.asarray(escape_time(targets[0], self._scales**self.depth, depth=self.depth))
+        path = strength_at(self._times[:, None], targets, self._initial_strength, depth=self.depth)
+        escapes = np.asarray(escape_time(targets[0], self._scales**self.depth, depth=self.depth))
         exponents = [initialisation_exponents(depth, gamma) for depth, gamma in self._starts]
-        left = [np.sum(targets[rank:] ** 2) / 2 for rank in range(len(targets))]
-        variables = {
-            "loss": (("time",), np.sum(path.residual**2, axis=1) / 2),
+        return {
+            "loss": np.sum(np.asarray(path.residual) ** 2, axis=1) / 2,
             "mode_strength": (("time", "mode"), path.strength),
-            "learned_rank": (("time",), np.sum(path.strength / targets, axis=1)),
-            "plateau_rank": (("level",), np.arange(float(len(targets)))),
-            "plateau_loss": (("level",), left),
+            "learned_rank": np.sum(np.asarray(path.strength) / targets, axis=1),
+            "plateau_rank": ("level", np.arange(float(len(targets)))),
+            "plateau_loss": ("level", [np.sum(targets[rank:] ** 2) / 2 for rank in range(len(targets))]),
             "escape_slope": ((), self._escape_slope(escapes)),
-            "output_variance_exponent": (("architecture",), [float(each.output_variance) for each in exponents]),
-            "kernel_exponent": (("architecture",), [float(each.kernel) for each in exponents]),
-            "regime": (("architecture",), [str(each.regime) for each in exponents]),
+            "output_variance_exponent": ("architecture", [float(each.output_variance) for each in exponents]),
+            "kernel_exponent": ("architecture", [float(each.kernel) for each in exponents]),
+            "regime": ("architecture", [str(each.regime) for each in exponents]),
         }
-        attributes = {"theory": "deep modes", "reference": self.reference.paper, **self._about()}
-        return make_record(variables, self._coordinates, attributes=attributes)
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
-        """Compare what does not run over time as if it were the same at all times."""
-        from dynascope.comparison import compare
+    def labels(self) -> Mapping[str, Any]:
+        """Times, scales, and depths and γ at the start."""
+        return {
+            "time": self._times,
+            "scale": self._scales,
+            "scaling_parameter": self.widths,
+            "architecture": [f"{depth} layers, γ = {gamma:g}" for depth, gamma in self._starts],
+        }
 
-        still = [
-            name
-            for name, values in predicted.data_vars.items()
-            if name in observed and "time" not in values.dims and values.dtype.kind == "f"
-        ]
+    def about(self) -> Mapping[str, Any]:
+        """The task and the networks that are trained."""
+        return {
+            **self._task.attributes(),
+            "description": [f"Whitened inputs, and a target map of singular values {self.singular_values}."],
+            "network": f"linear of {self.depth} layers",
+            "scale": 1.0,
+        }
 
-        def everywhere(record: xr.Dataset) -> xr.Dataset:
-            return record.assign({name: record[name].expand_dims(time=record["time"]) for name in still})
-
-        tree = compare(everywhere(observed), everywhere(predicted), attributes=self.attributes())
-        residual = tree["residual"].to_dataset()
-        once = {f"{name}_residual": residual[f"{name}_residual"].isel(time=0, drop=True) for name in still}
-        for side, record in (("observed", observed), ("predicted", predicted), ("residual", residual.assign(once))):
-            tree[side].dataset = record
-        return tree
-
-    def _train(self, weights: list[np.ndarray], scales: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _train(self, weights: Sequence[np.ndarray], scales: Iterable[float]) -> tuple[np.ndarray, np.ndarray]:
         """Strengths of the target's modes, shape (scales, times, modes), and the loss."""
-        import equinox as eqx
-        import numpy as np
-
-        from dynascope.flows import gradient_flow
-        from dynascope.networks import DeepLinear
-
         frame = DeepLinear([weights[0].shape[0], *(each.shape[1] for each in weights)])
-        network = eqx.tree_at(lambda network: network.weights, frame, tuple(weights))
         run = gradient_flow(
-            network,
+            eqx.tree_at(lambda network: network.weights, frame, tuple(weights)),
             self._task,
             duration=float(self._times[-1]),
             save=self._times,
@@ -189,35 +194,22 @@ class DeepSaddles(Study):
     @functools.cached_property
     def _task(self) -> Task:
         """Whitened inputs, and targets whose modes are the coordinates; by symmetry of the start that is any basis."""
-        import numpy as np
-
-        from dynascope.tasks import Task
-
         modes = len(self._targets)
         inputs = np.sqrt(modes) * np.eye(modes)
         return Task(inputs, inputs * self._targets, name="whitened inputs")
 
     def _aligned_layers(self) -> list[np.ndarray]:
-        import numpy as np
-
-        modes = len(self._targets)
-        return self.depth * [self._initial_strength ** (1 / self.depth) * np.eye(modes)]
+        return self.depth * [self._initial_strength ** (1 / self.depth) * np.eye(len(self._targets))]
 
     def _random_layers(self) -> list[np.ndarray]:
         """Weights of unit variance, which the scale width^(−γ/2) multiplies."""
-        import numpy as np
-
         modes = len(self._targets)
         draw = np.random.default_rng([self.seed, 1])
         sizes = [modes, *(self.depth - 1) * [self.width], modes]
         return [draw.normal(size=shape) for shape in itertools.pairwise(sizes)]
 
     def _jump_times(self, ranks: np.ndarray) -> np.ndarray:
-        """When the learned rank passes ½, 1½, …."""
-        import numpy as np
-
-        from dynascope.errors import DivergenceError
-
+        """When the learned rank first passes ½, 1½, …; a random start may come back a little."""
         halves = np.arange(len(self._targets)) + 0.5
         if ranks[-1] <= halves[-1]:
             raise DivergenceError(
@@ -225,26 +217,17 @@ class DeepSaddles(Study):
                 time=float(self._times[-1]),
                 remedy="choose smaller training_gammas, or another seed",
             )
-        # Where it first does: a random start may come back a little.
-        after = np.array([int(np.argmax(ranks > half)) for half in halves])
-        share = (halves - ranks[after - 1]) / (ranks[after] - ranks[after - 1])
-        return self._times[after - 1] + share * (self._times[after] - self._times[after - 1])
+        return crossing_times(self._times, -ranks, -halves)
 
     def _escape_slope(self, times: np.ndarray) -> float:
         """The slope of the escape time between the two smallest scales, over what homogeneity says."""
-        import numpy as np
-
         contrast = np.log(self._scales[-2] / self._scales[-1])
         if self.depth == 2:
             return float(self._targets[0] * (times[-1] - times[-2]) / contrast)
         return float(np.log(times[-1] / times[-2]) / contrast / (self.depth - 2))
 
-    def _measured_start(self) -> dict[str, Any]:
-        import numpy as np
-
-        from dynascope.studies.linear_networks.random_linear import fitted_exponent, initial_moments
-
-        widths = np.asarray(self.widths, float)
+    def _measured_start(self) -> dict[str, tuple[Any, np.ndarray]]:
+        """Moments of random networks, and the exponents with which they scale with the width."""
         moments = [
             [
                 initial_moments(depth, width, gamma, self.draws, np.random.default_rng([self.seed, 2, index, width]))
@@ -252,58 +235,28 @@ class DeepSaddles(Study):
             ]
             for index, (depth, gamma) in enumerate(self._starts)
         ]
-        variance, kernel = np.moveaxis(np.array(moments), 2, 0)
-        variables: dict[str, Any] = {
-            "log_output_variance": (("architecture", "scaling_parameter"), np.log10(variance)),
-            "log_kernel": (("architecture", "scaling_parameter"), np.log10(kernel)),
-        }
-        for name, values in (("output_variance", variance), ("kernel", kernel)):
-            exponents, errors = zip(*(fitted_exponent(widths, each) for each in values), strict=True)
-            variables[f"{name}_exponent"] = (("architecture",), list(exponents))
-            variables[f"{name}_exponent_error"] = (("architecture",), list(errors))
-        return variables
+        measured = {}
+        for name, values in zip(("output_variance", "kernel"), np.moveaxis(np.array(moments), 2, 0), strict=True):
+            fits = np.array([fitted_exponent(np.asarray(self.widths, float), each) for each in values])
+            measured |= {
+                f"log_{name}": (("architecture", "scaling_parameter"), np.log10(values)),
+                f"{name}_exponent": ("architecture", fits[:, 0]),
+                f"{name}_exponent_error": ("architecture", fits[:, 1]),
+            }
+        return measured
 
-    @functools.cached_property
+    @property
+    def _starts(self) -> list[tuple[int, float]]:
+        return list(itertools.product(self.depths, self.gammas))
+
+    @property
     def _targets(self) -> np.ndarray:
-        import numpy as np
+        return np.asarray(self.singular_values, float)
 
-        from dynascope.arguments import require, require_array
-
-        targets = require_array("singular_values", self.singular_values, (None,))
-        require(
-            len(targets) > 1 and targets[-1] > 0 and bool(np.all(np.diff(targets) < 0)),
-            f"singular_values is {self.singular_values}",
-            argument="singular_values",
-            value=self.singular_values,
-            remedy="give two or more positive numbers, the largest first",
-        )
-        return targets
-
-    @functools.cached_property
+    @property
     def _scales(self) -> np.ndarray:
         """Standard deviations width^(−γ/2) of the weights, the largest first."""
-        import numpy as np
-
-        from dynascope.arguments import require, require_array, require_positive, require_seed
-
-        require_seed(self.seed)
-        require_positive(draws=self.draws)
-        require(
-            self.depth >= 2 and self.width >= 2,
-            f"depth is {self.depth} and width {self.width}",
-            argument="depth" if self.depth < 2 else "width",
-            value=self.depth if self.depth < 2 else self.width,
-            remedy="choose two or more",
-        )
-        gammas = require_array("training_gammas", self.training_gammas, (None,))
-        require(
-            len(gammas) >= 2 and gammas[0] > 1 and bool(np.all(np.diff(gammas) > 0)),
-            f"training_gammas is {self.training_gammas}",
-            argument="training_gammas",
-            value=self.training_gammas,
-            remedy="give two or more increasing numbers above one, where there are saddles to visit",
-        )
-        return self.width ** (-gammas / 2)
+        return self.width ** (-np.asarray(self.training_gammas, float) / 2)
 
     @property
     def _initial_strength(self) -> float:
@@ -313,64 +266,10 @@ class DeepSaddles(Study):
     @functools.cached_property
     def _times(self) -> np.ndarray:
         """Equally spaced in their logarithm, until the slowest mode of the smallest start has long been learned."""
-        import jax
-        import numpy as np
-
-        from dynascope.arguments import require
-        from dynascope.theory.deep_modes import escape_time
-
-        require(
-            self.times >= 100,
-            f"times is {self.times}",
-            argument="times",
-            value=self.times,
-            remedy="choose a hundred or more, so that jumps are seen",
-        )
-        with jax.enable_x64(True):
-            slowest = float(escape_time(self._targets[-1], self._initial_strength, depth=self.depth))
+        slowest = float(escape_time(self._targets[-1], self._initial_strength, depth=self.depth))
         rise = self._targets[-1] ** -(2 - 2 / self.depth)
         return np.concatenate([[0.0], np.geomspace(0.01 / self._targets[0], 2.5 * slowest + 20 * rise, self.times - 1)])
 
-    @functools.cached_property
-    def _starts(self) -> list[tuple[int, float]]:
-        from dynascope.arguments import require
 
-        require(
-            len(self.widths) >= 3 and self.widths[0] >= 2 and all(a < b for a, b in itertools.pairwise(self.widths)),
-            f"widths is {self.widths}",
-            argument="widths",
-            value=self.widths,
-            remedy="give three or more increasing numbers from two",
-        )
-        require(
-            len(self.depths) > 0 and min(self.depths) >= 2 and len(self.gammas) > 0,
-            f"depths is {self.depths} and gammas {self.gammas}",
-            argument="depths",
-            value=self.depths,
-            remedy="give one or more depths from two, and one or more γ",
-        )
-        return list(itertools.product(self.depths, self.gammas))
-
-    @property
-    def _coordinates(self) -> dict[str, Any]:
-        return {
-            "time": self._times,
-            "mode": range(1, len(self._targets) + 1),
-            "level": range(len(self._targets)),
-            "architecture": [f"{depth} layers, γ = {gamma:g}" for depth, gamma in self._starts],
-        }
-
-    def _about(self) -> dict[str, Any]:
-        return {
-            **self._task.attributes(),
-            "description": [f"Whitened inputs, and a target map of singular values {self.singular_values}."],
-            "network": f"linear of {self.depth} layers",
-            "scale": 1.0,
-        }
-
-
-def _diagonal(network: Any) -> Any:
-    product = network.weights[0]
-    for weight in network.weights[1:]:
-        product = product @ weight
-    return product.diagonal()
+def _diagonal(network: DeepLinear) -> Any:
+    return functools.reduce(lambda product, weight: product @ weight, network.weights).diagonal()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 __all__ = ["Moments", "fitted_exponent", "initial_moments"]
 
@@ -35,8 +34,6 @@ def initial_moments(depth: int, width: int, gamma: float, draws: int, draw: np.r
         draws: Number of networks.
         draw: Where they are drawn from.
     """
-    import numpy as np
-
     sizes = [_CHANNELS, *(depth - 1) * [width], _CHANNELS]
     squares, kernels = np.zeros(draws), np.zeros(draws)
     for number in range(draws):
@@ -53,8 +50,6 @@ def initial_moments(depth: int, width: int, gamma: float, draws: int, draw: np.r
 
 def fitted_exponent(widths: np.ndarray, values: np.ndarray) -> tuple[float, float]:
     """Slope of log(value) against log(width), and its standard error."""
-    import numpy as np
-
     x, y = np.log(widths), np.log(values)
     x, y = x - x.mean(), y - y.mean()
     slope = x @ y / (x @ x)
