@@ -94,6 +94,7 @@ def test_running_statistics_and_augmentation_go_on_too(tmp_path):
         ({"learning_rate": [0.01, 0.03]}, "another setting"),
         ({"seed": 1}, "another setting"),
         ({"steps": 130}, "another setting"),
+        ({"optimizer": lambda rate: optax.chain(optax.add_noise(1e-3, 0.5, 3), optax.adam(rate))}, "another setting"),
     ],
 )
 def test_the_checkpoint_of_another_run_is_refused_and_kept(tmp_path, change, of):
@@ -167,3 +168,38 @@ def test_a_probe_outside_of_the_program_is_not_kept(tmp_path):
     with pytest.raises(InputError, match="statistics") as caught:
         descend(NETWORKS, TASK, checkpoint=tmp_path / "run.npz", probe=lambda network: {}, **OPTIONS)
     assert caught.value.argument == "probe"
+
+
+def steps_of(rate):
+    """An optimiser of the same name for every rate, which it has within."""
+
+    def momentum(_):
+        return optax.sgd(rate, momentum=0.9)
+
+    return momentum
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"optimizer": steps_of(0.01)}, {"optimizer": steps_of(0.02)}),
+        (
+            {"learning_rate": optax.cosine_decay_schedule(0.01, 100)},
+            {"learning_rate": optax.cosine_decay_schedule(0.05, 100)},
+        ),
+    ],
+)
+def test_numbers_within_functions_are_part_of_a_run(tmp_path, first, second):
+    path = tmp_path / "run.npz"
+    plain = {"step_statistics": None, "optimizer": "sgd", "learning_rate": 0.01}
+    stopped(path, 5, NETWORKS[0], **plain | first)
+    with pytest.raises(InputError, match="another setting"):
+        descend(NETWORKS[0], TASK, checkpoint=path, **OPTIONS | plain | second)
+    # The same numbers in other functions are the same run.
+    again = (
+        {"optimizer": steps_of(0.01)}
+        if "optimizer" in first
+        else {"learning_rate": optax.cosine_decay_schedule(0.01, 100)}
+    )
+    descend(NETWORKS[0], TASK, checkpoint=path, **OPTIONS | plain | again)

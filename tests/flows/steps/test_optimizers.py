@@ -249,3 +249,12 @@ def test_what_an_optimizer_lacks_or_has_twice_is_named(options, argument, words)
     with pytest.raises(InputError, match=words) as caught:
         run(**options)
     assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize(
+    "schedule", [lambda count: None, lambda: 0.1, lambda count: jnp.ones(2), lambda count: 0.1 if count > 1 else 0.2]
+)
+def test_a_schedule_that_is_none_is_told_as_the_learning_rate(schedule):
+    with pytest.raises(InputError, match="number of updates") as caught:
+        descend(NETWORK, TASK, steps=2, learning_rate=schedule)
+    assert caught.value.argument == "learning_rate"

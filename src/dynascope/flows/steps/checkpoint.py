@@ -52,6 +52,15 @@ class Checkpoint:
             value=str(self.path),
             remedy="give the name of a file in a folder that exists",
         )
+        # Now rather than after hours of training.
+        place = self.path if self.path.exists() else self.path.parent
+        require(
+            os.access(place, os.W_OK) and os.access(self.path.parent, os.W_OK),
+            f"nothing can be written to {str(self.path)!r}",
+            argument="checkpoint",
+            value=str(self.path),
+            remedy="choose a folder that you may write to",
+        )
 
     def read(self, results: list[Any]) -> tuple[int, list[Any]]:
         """The step and the results in the file, in the form of those before the first step; these without a file.

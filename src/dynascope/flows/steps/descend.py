@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
+import equinox as eqx
 import numpy as np
 import optax
 
@@ -20,6 +21,7 @@ from dynascope.flows.steps.optimizers import checked_optimizer, chosen_rates, is
 from dynascope.flows.steps.outcome import Probed, observed
 from dynascope.flows.steps.own_functions import require_function
 from dynascope.flows.steps.posing import gathered_members, posed
+from dynascope.flows.steps.program import one_step
 from dynascope.flows.steps.sampling import chosen_batches, chosen_steps
 from dynascope.flows.steps.step_statistics import StepStatistic
 from dynascope.protocols import Learnable, Network
@@ -86,7 +88,8 @@ def descend(
             samples; an `Expectation`; or a list of tasks of equal sizes, one for each network.
         learning_rate: η, or several, or one rate for each layer as a mapping from the name of a weight array (or of a
             part of the network that holds some) to its rate, or a schedule, a JAX function of the number of updates.
-            None with an optimiser that has its own.
+            None with an optimiser that has its own; `time` then sums the rates that its state tells, and counts
+            steps where it tells none.
         steps: Number of steps.
         epochs: Number of passes over the data, instead of steps.
         scale: Factor, or factors, on the initial weights.
@@ -217,14 +220,7 @@ def descend(
         "replacement": replacement,
         "batch_seed": seed,
     }
-    kept = None
-    if checkpoint is not None:
-        identity = {
-            "network": digest(ensemble.weights, problem.frame),
-            "task": digest(problem.data, problem.average, settings.batches.stream),
-            "setting": digest(attributes, ensemble.rates, count, recorded, str(settings), schedule),
-        }
-        kept = Checkpoint(Path(checkpoint), ensemble, identity, checkpoint_seconds)
+    kept = None if checkpoint is None else _checkpoint(run, attributes, Path(checkpoint), checkpoint_seconds)
     host = None if probe is None else Probed(run, probe)
     results, done = train(run, checkpoint=kept, progress=progress, probe=host)
     return observed(
@@ -247,3 +243,18 @@ def _without_rate(ensemble: Ensemble, learning_rate: Any) -> Ensemble:
     if learning_rate is not None:
         settings["learning_rate"] = name_of(learning_rate)
     return dataclasses.replace(ensemble, settings=settings)
+
+
+def _checkpoint(run: Run, attributes: Mapping[str, Any], path: Path, seconds: float) -> Checkpoint:
+    """The checkpoint of a run, which knows it by its network, its task, and all that a step computes."""
+    ensemble, problem, settings = run.ensemble, run.problem, run.settings
+    with ensemble.precision():
+        program = one_step(problem, run.members, np.asarray(run.seed), settings, bool(ensemble.dimensions))
+    within = eqx.filter((problem.schedule, problem.optimizer), eqx.is_array)
+    identity = {
+        "network": digest(ensemble.weights, problem.frame),
+        "task": digest(problem.data, problem.average, settings.batches.stream),
+        # Numbers within functions, such as the rates of a schedule, are in the program or among its constants.
+        "setting": digest(attributes, ensemble.rates, run.steps, run.recorded, *within, str(program), program.consts),
+    }
+    return Checkpoint(path, ensemble, identity, seconds)

@@ -8,13 +8,24 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import optax
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.flows.steps.own_functions import calling
 
-__all__ = ["applied_rate", "asked_by", "checked_optimizer", "chosen_rates", "is_made", "made", "name_of"]
+__all__ = [
+    "applied_rate",
+    "asked_by",
+    "check_schedule",
+    "checked_optimizer",
+    "chosen_rates",
+    "is_made",
+    "made",
+    "name_of",
+]
 
 
 def checked_optimizer(optimizer: Any) -> Any:
@@ -85,6 +96,25 @@ def name_of(optimizer: Any) -> str:
     return name.split(".")[0]
 
 
+def check_schedule(schedule: Callable[[Any], Any]) -> None:
+    """Check that a schedule gives a number for a number of updates.
+
+    Raises:
+        InputError: It does not.
+    """
+    form = "give a JAX function of the number of updates whose value is a number"
+    with calling("learning_rate", name_of(schedule), form):
+        value = jax.eval_shape(schedule, jnp.zeros((), jnp.int32))
+    number = isinstance(value, jax.ShapeDtypeStruct) and value.shape == () and jnp.issubdtype(value.dtype, jnp.number)
+    require(
+        number and not jnp.issubdtype(value.dtype, jnp.complexfloating),
+        f"learning_rate, the function {name_of(schedule)}, gives {value}",
+        argument="learning_rate",
+        value=str(value),
+        remedy=form,
+    )
+
+
 def applied_rate(schedule: Callable[[Any], Any] | None, before: Any, after: Any, step: Any, dtype: Any) -> Any:
     """The learning rate of a step, as far as the state of the optimiser tells it, and else that of the schedule.
 
@@ -114,7 +144,7 @@ def asked_by(optimizer: Any) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (TypeError, ValueError, AttributeError, AssertionError) as error:
+    except (TypeError, ValueError, AttributeError, AssertionError, LookupError, ArithmeticError) as error:
         sentence = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         asked = re.search(r"required (?:keyword-only |positional )?arguments?: (.+)", sentence)
         problem = f"asks for {asked[1]}" if asked else f"cannot be applied ({sentence})"

@@ -12,7 +12,7 @@ from dynascope.flows.ensemble import each_member, working_memory
 from dynascope.flows.steps.problem import Member, Problem, Settings, State
 from dynascope.flows.steps.training import Training
 
-__all__ = ["advance", "start"]
+__all__ = ["advance", "one_step", "start"]
 
 
 @eqx.filter_jit
@@ -97,6 +97,21 @@ def advance(
 
     needed = _needed(problem, members, seed, settings, many)
     return each_member(member, (members, states, curves), many=many, needed=needed)
+
+
+def one_step(problem: Problem, members: Member, seed: Any, settings: Settings, many: bool) -> Any:
+    """What a step of a member computes and what is recorded of it, as a program that is not compiled."""
+    member = jax.tree.map(lambda leaf: leaf[0], members) if many else members
+    arrays, rest = eqx.partition((problem, member), eqx.is_array)
+
+    def stepped(arrays: Any) -> Any:
+        shared, own = eqx.combine(arrays, rest)
+        training = Training(shared, own, seed, settings)
+        index = jnp.asarray(0)
+        state, _ = training.advance(index, (training.initial(), training.order(index)))
+        return _measured(training, state, index)
+
+    return jax.make_jaxpr(stepped)(arrays)
 
 
 def _measured(training: Training, state: State, step: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from dynascope.arguments import require
 from dynascope.flows.steps.batches import Batch
 from dynascope.flows.steps.evaluation import applied, losses, means
 from dynascope.flows.steps.losses import Loss
-from dynascope.flows.steps.optimizers import applied_rate, asked_by, made
+from dynascope.flows.steps.optimizers import applied_rate, asked_by, check_schedule, made
 from dynascope.flows.steps.own_functions import calling
 from dynascope.flows.steps.problem import Member, Problem, Settings, State
 from dynascope.flows.steps.step import Step
@@ -39,6 +39,8 @@ class Training:
         self.data, self.test = self._own(problem.data), self._own(problem.test)
         self.reference = self.data if problem.reference is None else self._own(problem.reference)
         rate = 1.0 if settings.layerwise else member.rates
+        if problem.schedule is not None:
+            check_schedule(problem.schedule)
         with asked_by(problem.optimizer):
             self.optimizer = made(problem.optimizer, rate if problem.schedule is None else problem.schedule)
 
