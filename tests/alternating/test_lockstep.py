@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope.alternating.lockstep import Call, run_together
+from dynascope.flows import listening
 
 
 def scaled(common, x, power):
@@ -49,3 +50,11 @@ def test_equal_calls_are_computed_as_one_batch():
     assert run_together([run(float(x)) for x in range(5)], np.asarray(2.0), together=4) == [0, 2, 4, 6, 8]
     # Five calls in two batches of four, for which one program was traced.
     assert traced == [()]
+
+
+@pytest.mark.parametrize(("limits", "expected"), [((5.0, 20.0), [1, 2]), ((5.0,), [])])
+def test_how_many_of_several_runs_have_ended_is_told(limits, expected):
+    told = []
+    with listening(lambda *each: told.append(each)):
+        run_together([until(limit, 1.0) for limit in limits], 2.0)
+    assert told == [(done, 2, "members") for done in expected]

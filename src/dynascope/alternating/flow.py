@@ -107,7 +107,8 @@ def alternating_flow(
         runs = [Alternation(each, task, factor, *settings) for each in networks for factor in scales]
         common = runs[0].network, runs[0].average
         together = min(len(runs), _together(*common))
-        stopped = run_together([run.alternate(jumps, duration) for run in runs], common, together=together)
+        ends = [run.alternate(jumps, duration, alone=len(runs) == 1) for run in runs]
+        stopped = run_together(ends, common, together=together)
     records = [_record(run, why) for run, why in zip(runs, stopped, strict=True)]
     return _joined(records, dimensions) if dimensions else records[0]
 

@@ -9,6 +9,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from dynascope.flows.progress import tell
+
 __all__ = ["Call", "run_together"]
 
 _Result = TypeVar("_Result")
@@ -30,6 +32,8 @@ class Call(NamedTuple):
 
 def run_together(runs: Sequence[Generator[Call, Any, _Result]], common: Any, *, together: int = 1) -> list[_Result]:
     """Let generators run to their end, each of which yields a `Call` and is sent its result, as NumPy arrays.
+
+    How many of several have ended is told to whoever is `flows.listening`.
 
     Of all calls that are waited for, those of one program with arrays of the same shapes are computed as one batch.
 
@@ -58,6 +62,8 @@ def run_together(runs: Sequence[Generator[Call, Any, _Result]], common: Any, *, 
             waiting[place] = runs[place].send(value)
         except StopIteration as end:
             results[place] = end.value
+            if len(runs) > 1:
+                tell(len(results), len(runs), "members")
 
     for place in range(len(runs)):
         send(place, None)

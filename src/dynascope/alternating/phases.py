@@ -18,6 +18,7 @@ from dynascope.alternating.saddle import Departure, rest
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
 from dynascope.arguments import require
 from dynascope.flows.objective import Samples
+from dynascope.flows.progress import tell
 from dynascope.record.clock import time_unit
 from dynascope.tasks.task import Task
 
@@ -94,8 +95,8 @@ class Alternation:
                 "nothing is small, and the prediction is rough."
             )
 
-    def alternate(self, jumps: int | None, duration: float | None) -> Generator[Call, Any, str]:
-        """Run until there is nothing left to learn, and say what ended it."""
+    def alternate(self, jumps: int | None, duration: float | None, *, alone: bool) -> Generator[Call, Any, str]:
+        """Run until there is nothing left to learn, and say what ended it; alone it also tells its jumps meanwhile."""
         loss, events = self.initial_loss, 0
         while True:
             if loss <= self.level_tolerance * self.initial_loss:
@@ -113,6 +114,8 @@ class Alternation:
             yield from self._settle(event)
             self.jumps.append(event, loss)
             loss, events = event.loss, events + 1
+            if alone and jumps is not None:
+                tell(len(self.jumps), jumps, "jumps")
 
     def _grow(self, duration: float | None) -> Generator[Call, Any, Event | str]:
         """Utility phase: until a neuron is activated, or the active ones leave a saddle."""

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.alternating.flow import alternating_flow
+from dynascope.flows.progress import counted
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.record import StaircaseView, is_exponential, other_scale, time_unit
@@ -49,7 +50,8 @@ def predict_by_alternation(
     kind = {"degree": network.degree, "normalised": normalised}
     second = other_scale(scale, **kind, factor=_FACTOR, divisor=_DIVISOR)
     here, there = (
-        alternating_flow(network, task, scale=each, normalised=normalised, jumps=jumps) for each in (scale, second)
+        alternating_flow(network, task, scale=each, normalised=normalised, jumps=jumps)
+        for each in counted((scale, second), "scales")
     )
     warnings = json.loads(here.attrs["warnings"])
     if here.sizes["jump"] == there.sizes["jump"]:

@@ -14,6 +14,7 @@ import optax
 
 from dynascope.arguments import require, require_choice, require_integer, require_positive
 from dynascope.flows.ensemble import Ensemble, gather
+from dynascope.flows.progress import tell
 from dynascope.flows.steps.checkpoint import Checkpoint, digest
 from dynascope.flows.steps.chunks import Run, train
 from dynascope.flows.steps.losses import LossName, chosen_loss
@@ -125,7 +126,7 @@ def descend(
         compute_dtype: "bfloat16" to compute outputs and gradients of float32 weights in that type.
         checkpoint: A file in which the state is kept, and from which the run goes on if it exists.
         checkpoint_seconds: Time after which the file is written again; it also is at an interrupt and at the end.
-        progress: Called with the number of steps done and of all, about twice a second.
+        progress: Called with the number of steps done and of all, about twice a second; so is who is `listening`.
         seed: Seed of the batches and of augmentation.
         return_networks: Also return the network with its final weights; those of an ensemble have its dimensions in
             front.
@@ -222,7 +223,7 @@ def descend(
     }
     kept = None if checkpoint is None else _checkpoint(run, attributes, Path(checkpoint), checkpoint_seconds)
     host = None if probe is None else Probed(run, probe)
-    results, done = train(run, checkpoint=kept, progress=progress, probe=host)
+    results, done = train(run, checkpoint=kept, progress=_telling(progress), probe=host)
     return observed(
         run,
         results,
@@ -233,6 +234,17 @@ def descend(
         probe=host,
         return_networks=return_networks,
     )
+
+
+def _telling(progress: Callable[[int, int], Any] | None) -> Callable[[int, int], Any]:
+    """Tell who was given, and who listens."""
+
+    def told(done: int, planned: int) -> None:
+        if progress is not None:
+            progress(done, planned)
+        tell(done, planned, "steps")
+
+    return told
 
 
 def _without_rate(ensemble: Ensemble, learning_rate: Any) -> Ensemble:

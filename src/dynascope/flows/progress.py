@@ -1,0 +1,99 @@
+"""How far a long computation is, told to whoever listens; nobody does unless they say so."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+__all__ = ["Listener", "counted", "listening", "tell"]
+
+Listener = Callable[[float, float, str], Any]
+_Item = TypeVar("_Item")
+
+
+class _Heard:
+    """Who listens, and which parts of what whole are told to be done meanwhile."""
+
+    def __init__(self, listener: Listener | None = None):
+        self.listener = listener
+        self.parts: list[
+            tuple[int, int, str]
+        ] = []  # number of the part, how many there are, what they are; outer first
+
+    def tell(self, done: float, planned: float, unit: str) -> None:
+        for number, parts, kind in reversed(self.parts):
+            # The end of one computation need not be that of the part, which may go through several.
+            share = min(done / planned, 0.99) if planned else 0.0
+            done, planned, unit = number + share, parts, kind
+        if self.listener is not None:
+            self.listener(done, planned, unit)
+
+
+# Of this context, so that threads and tasks with other listeners do not disturb each other.
+_heard: contextvars.ContextVar[_Heard | None] = contextvars.ContextVar("dynascope_progress", default=None)
+
+
+@contextlib.contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Be told how far every long computation inside is.
+
+    `descend` tells its steps, `alternating_flow` the members of an ensemble that are done, and `counted` what a loop
+    goes through. A gradient flow is one compiled program, which tells nothing before its end.
+
+    Args:
+        listener: Called now and then with how much is done, how much is planned, and what is counted, such as "steps".
+            What is done falls when another computation begins.
+
+    Example:
+        >>> with listening(lambda done, planned, unit: print(f"{done:g} of {planned:g} {unit}")):
+        ...     for network in counted(["first", "second"], "networks"):
+        ...         pass
+        0 of 2 networks
+        1 of 2 networks
+        2 of 2 networks
+    """
+    token = _heard.set(_Heard(listener))
+    try:
+        yield
+    finally:
+        _heard.reset(token)
+
+
+def tell(done: float, planned: float, unit: str) -> None:
+    """Tell whoever listens how far a computation is.
+
+    Example:
+        >>> tell(1, 3, "members")
+    """
+    heard = _heard.get()
+    if heard is not None:
+        heard.tell(done, planned, unit)
+
+
+def counted(items: Sequence[_Item], unit: str) -> Iterator[_Item]:
+    """Go through items and tell how many are done; what is told while one is at work counts as a part of it.
+
+    Args:
+        items: What to go through, of about equal cost.
+        unit: What they are, in plural.
+
+    Yields:
+        The items.
+
+    Example:
+        >>> list(counted([1e-3, 1e-4], "scales"))
+        [0.001, 0.0001]
+    """
+    heard = _heard.get() or _Heard()
+    depth = len(heard.parts)
+    try:
+        heard.tell(0, len(items), unit)
+        for number, item in enumerate(items):
+            heard.parts[depth:] = [(number, len(items), unit)]
+            yield item
+            del heard.parts[depth:]
+            heard.tell(number + 1, len(items), unit)
+    finally:
+        del heard.parts[depth:]
