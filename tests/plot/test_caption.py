@@ -54,6 +54,7 @@ def test_a_caption_holds_the_numbers_that_it_names(tree, template, text):
         ("{observed.los:last}", "there is no 'los': choose from .*strength"),
         ("{observed.strength[mode=3]:last}", "there is no '3': choose from 1, 2"),
         ("{observed.strength[depth=3]:last}", "there is no 'depth'"),
+        ("{observed.strength:last}", "which is 4 numbers: choose a member"),
         ("{observed.strength}", "which is 4 numbers: choose a member .* or end in one of :first"),
         ("{predicted.strength:last}", "the tree has no 'predicted': choose from observed"),
         ("{agreement.slope}", "there is no 'slope': choose from loss"),

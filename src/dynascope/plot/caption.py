@@ -31,6 +31,9 @@ _REDUCED: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
+_ENDS = ("first", "last")  # of a curve, and of no more than one
+
+
 def fill_caption(template: str, tree: Tree) -> str:
     r"""The text with the numbers that it names.
 
@@ -111,7 +114,7 @@ def _reduced(field: str, values: xr.DataArray, reductions: list[str]) -> Any:
     if array.size == 1:
         return array.item()
     require(
-        len(reductions) == 1 and reductions[0] in _REDUCED,
+        len(reductions) == 1 and reductions[0] in _REDUCED and (array.ndim == 1 or reductions[0] not in _ENDS),
         f"the caption names {field!r}, which is {array.size} numbers",
         argument="caption",
         value=field,

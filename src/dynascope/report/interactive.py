@@ -1,9 +1,14 @@
-"""Plotly figures of lines, light enough for a page."""
+"""Plotly figures of lines, light enough for a page.
+
+Numbers are written in base64 with seven digits, which no screen can tell from more and which take half the room of
+decimals; members of an ensemble share one trace with gaps between them.
+"""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,42 +16,70 @@ from jaxtyping import Float, Int
 
 from dynascope.plot import traces
 from dynascope.plot.axes import axis_label, is_logarithmic
+from dynascope.plot.layout import MOST_IN_A_LEGEND, Layout, Series, direct_labels
 from dynascope.record.staircase_view import Jump
+from dynascope.report.frame import frame
 
-__all__ = ["kept_points", "lines_figure", "staircase_figure"]
+__all__ = ["chart_plot", "kept_points", "lines_figure", "staircase_figure"]
 
 _MOST_POINTS = 2000
-_MOST_POINTS_TOGETHER = 40_000
 _MOST_LINES_A_SIDE = 100
-_MOST_LEGEND_ENTRIES = 12
+_BYTES = 200_000  # of one figure, if nothing else is said
+_BYTES_A_POINT = 12
+_BYTES_A_TRACE = 700
+_LETTERS = 24  # of a name at the end of a line
+_FLOATS = (1e-37, 1e38)  # sizes that single precision keeps
 
 
-def staircase_figure(lines: Sequence[traces.Trace], jumps: Sequence[Jump]) -> go.Figure:
+class _Scale(NamedTuple):
+    """Which axes are logarithmic."""
+
+    x: bool
+    y: bool
+
+
+def lines_figure(
+    lines: Sequence[traces.Trace], name: str, *, log_values: bool = False, room: int = _BYTES
+) -> go.Figure:
+    """Curves or paths, solid where observed and dashed where predicted, one colour for each member.
+
+    Args:
+        lines: What `traces` found; they share an axis.
+        name: The variable that runs upwards.
+        log_values: Whether its axis is logarithmic.
+        room: About how many bytes it may take.
+    """
+    scale = _Scale(is_logarithmic(lines), log_values)
+    words = lines[0].x_label or axis_label(lines[0].axis), lines[0].y_label or axis_label(name)
+    return _drawn([Series(line) for line in lines], words, scale, room)
+
+
+def staircase_figure(lines: Sequence[traces.Trace], jumps: Sequence[Jump], *, room: int = _BYTES) -> go.Figure:
     """The observed loss, solid, and the predicted staircase, dashed, with what is learned at each jump on hovering.
 
     Args:
         lines: What `traces.staircase` found.
         jumps: The rows of the predicted staircase.
+        room: About how many bytes it may take.
     """
-    figure = lines_figure(lines, "loss")
-    steps = _of_side(lines, "predicted")
-    if len(steps) == 1:
-        times, before, after = traces.corners(steps[0])
-        learned = [f"<br>{html.escape(jump.learned)}" if jump.learned else "" for jump in jumps]
-        figure.add_scatter(
-            x=times,
-            y=before,
-            mode="markers+text",
-            text=[str(number) for number in range(1, len(times) + 1)],
-            textposition="top right",
-            textfont={"size": 11},
-            marker={"size": 5, "color": traces.PREDICTED},
-            customdata=list(zip(times, before, after, learned, strict=False)),
-            hovertemplate="jump %{text} at time %{customdata[0]:.4~g}, loss %{customdata[1]:.4~g} → "
-            "%{customdata[2]:.4~g}%{customdata[3]}<extra></extra>",
-            cliponaxis=False,
-            showlegend=False,
-        )
+    figure = lines_figure(lines, "loss", room=room)
+    _number_jumps(figure, lines, jumps)
+    return figure
+
+
+def chart_plot(layout: Layout, jumps: Sequence[Jump] = (), *, room: int = _BYTES) -> go.Figure:
+    """A declared chart.
+
+    Args:
+        layout: What the chart shows.
+        jumps: The rows of the predicted staircase, for a chart that draws one.
+        room: About how many bytes it may take.
+    """
+    chart = layout.chart
+    scale = _Scale("x" in chart.log, "y" in chart.log)
+    figure = _drawn(layout.series, (layout.x_label, layout.y_label), scale, room, layout=layout)
+    if chart.staircase:
+        _number_jumps(figure, layout.traces, jumps)
     return figure
 
 
@@ -74,41 +107,108 @@ def kept_points(x: Float[np.ndarray, " n"], most: int) -> Int[np.ndarray, " m"]:
     return np.unique(np.searchsorted(x, wanted).clip(0, len(x) - 1))
 
 
-def lines_figure(lines: Sequence[traces.Trace], name: str, *, log_values: bool = False) -> go.Figure:
-    """Curves or paths, solid where observed and dashed where predicted, one colour for each member.
-
-    Args:
-        lines: What `traces` found; they share an axis.
-        name: The variable that runs upwards.
-        log_values: Whether its axis is logarithmic.
-    """
-    labels = list(dict.fromkeys(line.label for line in lines))
-    figure = go.Figure(layout=_layout(lines[0].axis, name, is_logarithmic(lines), log_values))
-    drawn = [line for side in ("observed", "predicted") for line in _of_side(lines, side)[:_MOST_LINES_A_SIDE]]
-    most = int(np.clip(_MOST_POINTS_TOGETHER // len(drawn), 200, _MOST_POINTS))
-    entries = set()
-    for line in drawn:
-        rising = len(line.x) < 2 or bool(np.all(np.diff(line.x) > 0))
-        # A path in a plane may turn back; it is thinned evenly along itself.
-        kept = kept_points(line.x if rising else np.arange(float(len(line.x))), most)
-        entry = html.escape(line.label) if len(labels) > 1 else line.side
+def _drawn(
+    series: Sequence[Series], words: tuple[str, str], scale: _Scale, room: int, layout: Layout | None = None
+) -> go.Figure:
+    labels = list(dict.fromkeys(each.trace.label for each in series))
+    points = layout is not None and layout.chart.points
+    residual = () if layout is None else layout.residual
+    named = direct_labels([each.trace for each in series], log_y=scale.y) if len(labels) > MOST_IN_A_LEGEND else []
+    longest = max((len(label) for _, _, label, _ in named), default=0)
+    figure = go.Figure(
+        layout=frame(words, scale, bool(residual), () if layout is None else layout.ticks, min(longest, _LETTERS))
+    )
+    shown = [each for side in ("observed", "predicted") for each in _first_of(series, side, room)]
+    most = int(np.clip((room - _BYTES_A_TRACE * len(shown)) / _BYTES_A_POINT / len(shown), 24, _MOST_POINTS))
+    for each in shown:
+        _add_interval(figure, each, scale, points=points)
+    for (side, label), members in _by_label(shown).items():
+        entry = html.escape(label) if len(labels) > 1 else side
+        lines = [each.trace for each in members]
+        pale, alone = len(labels) > 1, lines[0].alone
+        as_points = points and side == "observed"
+        thinned = [_thinned(line, len(line.x) if as_points else most) for line in lines]
+        bars = _bars(members) if as_points else {}
         figure.add_scatter(
-            x=_rounded(line.x[kept]),
-            y=_rounded(line.y[kept]),
-            mode="lines",
+            x=_with_gaps([x for x, _ in thinned]),
+            y=_with_gaps([y for _, y in thinned]),
+            mode="markers" if as_points else "lines",
             name=entry,
             legendgroup=entry,
-            showlegend=entry not in entries and len(labels) <= _MOST_LEGEND_ENTRIES,
-            line=_stroke(line, pale=len(labels) > 1),
-            opacity=0.8 if not line.alone else 0.55 if line.side == "observed" and len(labels) > 1 else 1.0,
-            hovertemplate=f"{entry}, {line.side}<br>%{{x:.4~g}}, %{{y:.4~g}}<extra></extra>",
+            meta=len(lines),
+            showlegend=len(labels) == 1 or (len(labels) <= MOST_IN_A_LEGEND and side == shown[0].trace.side),
+            line=_stroke(lines[0], pale=pale),
+            marker={"color": lines[0].colour, "size": 7 if alone else 4},
+            opacity=0.8 if not alone else 0.55 if side == "observed" and pale and not as_points else 1.0,
+            hovertemplate=f"{entry}, {side}<br>%{{x:.4~g}}, %{{y:.4~g}}<extra></extra>",
+            **bars,
         )
-        entries.add(entry)
+    for line in residual:
+        x, y = _thinned(line, most)
+        figure.add_scatter(x=_with_gaps([x]), y=_with_gaps([y]), mode="lines", yaxis="y2", showlegend=False)
+        figure.data[-1].update(line={"color": line.colour, "width": 1.2}, hoverinfo="y")
+    if named:
+        _name_ends(figure, named)
     return figure
 
 
-def _of_side(lines: Sequence[traces.Trace], side: str) -> list[traces.Trace]:
-    return [line for line in lines if line.side == side]
+def _first_of(series: Sequence[Series], side: str, room: int) -> list[Series]:
+    """As many lines of a side as there is room for; all members of an ensemble cost one trace."""
+    of_side = [each for each in series if each.trace.side == side]
+    labels = list(dict.fromkeys(each.trace.label for each in of_side))[: max(4, room // (4 * _BYTES_A_TRACE))]
+    kept = [each for each in of_side if each.trace.label in labels]
+    return kept[: min(_MOST_LINES_A_SIDE, max(4, room // (48 * _BYTES_A_POINT)))]
+
+
+def _by_label(series: Sequence[Series]) -> dict[tuple[str, str], list[Series]]:
+    groups: dict[tuple[str, str], list[Series]] = {}
+    for each in series:
+        groups.setdefault((each.trace.side, each.trace.label), []).append(each)
+    return groups
+
+
+def _thinned(line: traces.Trace, most: int) -> tuple[np.ndarray, np.ndarray]:
+    rising = len(line.x) < 2 or bool(np.all(np.diff(line.x) > 0))
+    # A path in a plane may turn back; it is thinned evenly along itself.
+    kept = kept_points(line.x if rising else np.arange(float(len(line.x))), most)
+    return line.x[kept], line.y[kept]
+
+
+def _with_gaps(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The parts after each other, with a gap between two; what is not finite is a gap too."""
+    joined = np.concatenate([np.append(part, np.nan) for part in parts])[:-1]
+    joined = np.where(np.isfinite(joined), joined, np.nan)
+    sizes = np.abs(joined[np.nonzero(joined)])
+    safe = bool(np.all((sizes > _FLOATS[0]) & (sizes < _FLOATS[1]) | np.isnan(sizes)))
+    return joined.astype(np.float32) if safe else joined
+
+
+def _bars(members: Sequence[Series]) -> dict[str, Any]:
+    if members[0].low is None or any(each.low is None or each.high is None for each in members):
+        return {}
+    above = _with_gaps([np.asarray(each.high) - each.trace.y for each in members])
+    below = _with_gaps([each.trace.y - np.asarray(each.low) for each in members])
+    return {"error_y": {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "thickness": 1}}
+
+
+def _add_interval(figure: go.Figure, each: Series, scale: _Scale, *, points: bool) -> None:
+    """A band, drawn as one outline that goes along its high end and back along its low end."""
+    line = each.trace
+    if each.low is None or each.high is None or (points and line.side == "observed"):
+        return
+    kept = np.isfinite(each.low) & np.isfinite(each.high) & ((each.low > 0) | (not scale.y))
+    x, low, high = line.x[kept], each.low[kept], each.high[kept]
+    thin = kept_points(x, 200) if len(x) > 200 and np.all(np.diff(x) > 0) else np.arange(len(x))
+    figure.add_scatter(
+        x=_with_gaps([np.concatenate([x[thin], x[thin][::-1]])]),
+        y=_with_gaps([np.concatenate([high[thin], low[thin][::-1]])]),
+        mode="lines",
+        line={"width": 0, "color": line.colour},
+        fill="toself",
+        opacity=0.25,
+        hoverinfo="skip",
+        showlegend=False,
+    )
 
 
 def _stroke(line: traces.Trace, *, pale: bool) -> dict[str, object]:
@@ -117,31 +217,39 @@ def _stroke(line: traces.Trace, *, pale: bool) -> dict[str, object]:
     return {"color": line.colour, "width": 1 if not line.alone else 4.5 if pale else 2.5}
 
 
-def _layout(axis: str, name: str, log_axis: bool, log_values: bool) -> dict[str, object]:
-    return {
-        "template": "none",
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": "system-ui, sans-serif", "size": 13},
-        "margin": {"l": 64, "r": 12, "t": 36, "b": 52},
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        "hovermode": "closest",
-        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#8a929a", "activecolor": "#0072b2"},
-        "xaxis": {
-            "title": {"text": axis_label(axis)},
-            "type": "log" if log_axis else "linear",
-            "zeroline": False,
-            "exponentformat": "power",
-        },
-        "yaxis": {
-            "title": {"text": html.escape(axis_label(name))},
-            "type": "log" if log_values else "linear",
-            "zeroline": False,
-            "exponentformat": "power",
-        },
-    }
+def _number_jumps(figure: go.Figure, lines: Sequence[traces.Trace], jumps: Sequence[Jump]) -> None:
+    steps = [line for line in lines if line.side == "predicted"]
+    if len(steps) != 1:
+        return
+    times, before, after = traces.corners(steps[0])
+    learned = [f"<br>{html.escape(jump.learned)}" if jump.learned else "" for jump in jumps]
+    figure.add_scatter(
+        x=times,
+        y=before,
+        mode="markers+text",
+        text=[str(number) for number in range(1, len(times) + 1)],
+        textposition="top right",
+        textfont={"size": 11, "color": traces.FAINT},
+        marker={"size": 5, "color": traces.PREDICTED},
+        customdata=list(zip(times, before, after, learned, strict=False)),
+        hovertemplate="jump %{text} at time %{customdata[0]:.4~g}, loss %{customdata[1]:.4~g} → "
+        "%{customdata[2]:.4~g}%{customdata[3]}<extra></extra>",
+        cliponaxis=False,
+        showlegend=False,
+    )
 
 
-def _rounded(values: Float[np.ndarray, " n"]) -> list[float | None]:
-    """Six significant digits, which no screen can tell from more; nothing where the value is not finite."""
-    return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values]
+def _name_ends(figure: go.Figure, named: Sequence[tuple[float, float, str, str]]) -> None:
+    """Write each name at the end of its line, in its colour."""
+    x, y, labels, colours = zip(*named, strict=True)
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="text",
+        text=[html.escape(each if len(each) <= _LETTERS else f"{each[: _LETTERS - 1]}…") for each in labels],
+        textposition="middle right",
+        textfont={"size": 11, "color": colours},
+        cliponaxis=False,
+        hoverinfo="skip",
+        showlegend=False,
+    )

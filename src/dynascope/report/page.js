@@ -1,11 +1,11 @@
 "use strict";
-for (const figure of document.querySelectorAll("figure.plot")) {
+function draw(figure) {
   const canvas = figure.querySelector(".canvas");
   const { data, layout } = JSON.parse(figure.querySelector("script").textContent);
-  // A long legend would leave a phone no room for the curves, which also say their names when touched.
-  layout.showlegend = canvas.clientWidth > 560 || data.filter((trace) => trace.showlegend).length < 5;
   Plotly.newPlot(canvas, data, layout, {
     responsive: true,
+    // On a narrow screen the buttons would lie on the legend.
+    displayModeBar: canvas.clientWidth > 560 ? "hover" : false,
     displaylogo: false,
     modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
   });
@@ -17,4 +17,12 @@ for (const figure of document.querySelectorAll("figure.plot")) {
       }),
     );
   }
+}
+// What is folded has no width yet, so that it is drawn when it is opened.
+const folded = document.querySelector("details.others");
+for (const figure of document.querySelectorAll("figure.plot")) {
+  if (!folded || !folded.contains(figure)) draw(figure);
+}
+if (folded) {
+  folded.addEventListener("toggle", () => folded.querySelectorAll("figure.plot").forEach(draw), { once: true });
 }

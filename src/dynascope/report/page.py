@@ -7,9 +7,9 @@ but the two whose hashes it names, so that no text in a record can reach the net
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
-import io
-import json
+import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from os import PathLike
@@ -18,28 +18,27 @@ from typing import Any
 
 import jinja2
 from markupsafe import Markup
-from plotly.graph_objects import Figure
-from plotly.offline import get_plotlyjs
 
-from dynascope import plot
 from dynascope.arguments import require
-from dynascope.errors import InputError
-from dynascope.plot import traces
-from dynascope.plot.axes import is_logarithmic, is_power_law
-from dynascope.plot.learned_features import MOST_PICTURES, find_features
+from dynascope.plot import fill_caption
 from dynascope.plot.numbers import number, percent
-from dynascope.record import CONVENTION, TreeView
+from dynascope.record import TreeView
 from dynascope.record.tree_view import Tree
 from dynascope.record.whole_files import written_beside
-from dynascope.report.interactive import lines_figure, staircase_figure
-from dynascope.report.wording import plain, words
+from dynascope.report.bibliography import bibtex
+from dynascope.report.facts import facts_of, how_it_was_done, hypotheses_of, parameters_of, read_json, warnings_of
+from dynascope.report.page_figures import features_picture, page_figures
+from dynascope.report.verdict import Row, quantity_rows, reasons_of, verdict_sentence
+from dynascope.report.wording import words
 
 __all__ = ["render_page", "write_page"]
 
-_MOST_FIGURES = 12
+_MOST_BYTES = 1_500_000
+_TEXT = 60_000  # bytes of them for words, tables and styles
 _VERDICTS = {
     "agree": "Theory and experiment agree",
     "disagree": "Theory and experiment disagree",
+    "undecided": "Undecided",
     "prediction": "Prediction only",
     "observation": "Observation only",
     "open": "Not compared",
@@ -48,23 +47,22 @@ _SENTENCES = {
     "prediction": "Nothing was trained: what follows is what theory expects.",
     "observation": "No theory was asked: what follows was measured on training.",
 }
-_FEATURES = {
-    "input_feature": "The input pattern that each jump learns",
-    "coefficient": "The linear map after each jump",
-}
 
 
 def render_page(tree: Tree) -> str:
-    """The whole report as HTML: verdict, figures, tables, treatment of the data, parameters, reference.
+    """The whole report as HTML: question, verdict, figures, how it was done, tables, reference.
 
     Args:
-        tree: What `compare` returns, or a tree or record of one side alone.
+        tree: What `compare` returns, or a tree or record of one side alone. Its attributes may hold, as text in which
+            `fill_caption` puts numbers, the `question`, the `answer` and what this means (`meaning`); and the `figures`
+            that tell its story, as `plot.to_json` writes them. Any other quantity is in a part that is folded.
 
     Returns:
-        A self-contained page, which opens from disk and makes no request.
+        A self-contained page of at most 1.5 MB, which opens from disk and makes no request.
 
     Raises:
-        InputError: The tree holds neither a prediction nor an observation, or an attribute that should be JSON is not.
+        InputError: The tree holds neither a prediction nor an observation, a figure or a text names what it lacks, or
+            an attribute that should be JSON is not.
 
     Example:
         >>> from dynascope.record import make_record
@@ -79,27 +77,34 @@ def render_page(tree: Tree) -> str:
         argument="tree",
         remedy="pass what predict, observe or compare return",
     )
-    facts = {"convention": CONVENTION, **list(view.sides.values())[-1].attrs, **view.setup, **view.attributes}
+    facts = facts_of(view)
+    rows = quantity_rows(read_json(facts, "agreement", {}), view)
     jumps = [] if view.staircase is None else view.staircase.rows
-    scripts = {"plotly": get_plotlyjs(), "page": _text("page.js")}
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters.update(number=number, percent=percent, words=words)
-    return environment.from_string(_text("template.html.j2")).render(
+    scripts = {"plotly": _text("plotly/plotly-basic.min.js"), "page": _text("page.js")}
+    features = features_picture(view)
+    pictures = 0 if features is None else len(features.source)
+    first, others = page_figures(view, max(_TEXT, _MOST_BYTES - _TEXT - len(scripts["plotly"]) - pictures))
+    return _template().render(
         title=facts.get("title") or _title(facts),
+        question=fill_caption(str(facts.get("question", "")), view),
         claim=facts.get("claim", ""),
-        verdict=_verdict(view.attributes, list(view.sides)),
-        warnings=_warnings(view),
-        figures=_figures(view),
-        features=_features(view),
-        agreement=_json(facts, "agreement", {}),
-        hypotheses=_hypotheses(view),
+        verdict=_verdict(view, rows),
+        meaning=fill_caption(str(facts.get("meaning", "")), view),
+        warnings=warnings_of(view),
+        figures=first,
+        others=others,
+        features=features,
+        rows=rows,
+        reasons=reasons_of(rows),
+        largest=any(row.largest is not None for row in rows),
+        hypotheses=hypotheses_of(view),
         jumps=jumps,
         compared=any(jump.seen is not None for jump in jumps),
-        description=_json(facts, "description", []),
-        parameters=_parameters(facts),
+        description=read_json(facts, "description", []),
+        done=how_it_was_done(view, facts),
+        parameters=parameters_of(facts),
         reference=facts.get("reference", ""),
+        bibtex=facts.get("bibtex") or bibtex(str(facts.get("reference", ""))),
         convention=facts["convention"],
         version=facts.get("version", ""),
         style=Markup(_text("page.css")),
@@ -131,106 +136,33 @@ def _title(facts: Mapping[Any, Any]) -> str:
     return " on ".join(parts) or "Learning dynamics"
 
 
-def _verdict(attributes: Mapping[Any, Any], sides: Sequence[str]) -> dict[str, str]:
-    kind = attributes.get("verdict")
-    if kind not in ("agree", "disagree"):
+def _verdict(view: TreeView, rows: Sequence[Row]) -> dict[str, str]:
+    kind = view.attributes.get("verdict")
+    sides = list(view.sides)
+    if kind not in ("agree", "disagree", "undecided"):
         kind = "open" if len(sides) == 2 else {"observed": "observation", "predicted": "prediction"}[sides[0]]
-    sentence = attributes.get("verdict_sentence") or _SENTENCES.get(kind, "")
+    if "answer" in view.attributes:
+        sentence = fill_caption(str(view.attributes["answer"]), view)
+    elif rows:
+        # No line ends within a number.
+        sentence = re.sub(" (?=[×%])|(?<=×) ", "\N{NO-BREAK SPACE}", verdict_sentence(rows, view.staircase))
+    else:
+        sentence = str(view.attributes.get("verdict_sentence") or _SENTENCES.get(kind, ""))
     # The banner already says in its heading how such a sentence begins.
     sentence = sentence.removeprefix(f"{_VERDICTS[kind]}: ")
-    sentence = sentence[:1].upper() + sentence[1:]
-    return {"kind": kind, "heading": _VERDICTS[kind], "sentence": sentence}
+    return {"kind": kind, "heading": _VERDICTS[kind], "sentence": sentence[:1].upper() + sentence[1:]}
 
 
-def _warnings(view: TreeView) -> list[str]:
-    found = [str(warning) for node in view.tree.subtree for warning in _json(node.attrs, "warnings", [])]
-    return list(dict.fromkeys(found))
+@functools.cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(number=number, percent=percent, words=words)
+    return environment.from_string(_text("template.html.j2"))
 
 
-def _figures(view: TreeView) -> list[dict[str, Any]]:
-    """The figures in the order in which they are told: the staircase, planes, other curves."""
-    names = traces.curve_names(view)
-    figures = []
-    if view.staircase is not None:
-        names = [name for name in names if name != "loss"]
-        lines = traces.staircase(view)
-        figures.append(_entry("loss", staircase_figure(lines, view.staircase.rows), lines))
-    for x, y in traces.planes(view):
-        lines = traces.plane(view, x, y)
-        figures.append(_entry(f"{y} against {x}", lines_figure(lines, y), lines))
-    for name in names:
-        lines = traces.curves(view, name)
-        figures.append(_entry(name, lines_figure(lines, name, log_values=is_power_law(lines)), lines))
-    return figures[:_MOST_FIGURES]
-
-
-def _entry(name: str, figure: Figure, lines: Sequence[traces.Trace]) -> dict[str, Any]:
-    strokes = {"observed": "Solid: observed.", "predicted": "Dashed: predicted."}
-    caption = " ".join(strokes[side] for side in dict.fromkeys(line.side for line in lines))
-    drawn = sum(1 for _ in figure.select_traces({"mode": "lines"}))
-    if drawn < len(lines):
-        caption += f" Of {len(lines)} lines {drawn} are drawn."
-    return {
-        "name": words(name),
-        "caption": caption,
-        "axis": words(lines[0].axis),
-        "log_axis": is_logarithmic(lines),
-        "log_values": figure.layout["yaxis"]["type"] == "log",
-        # No "<" leaves the JSON, so no text in it can end the script element that holds it.
-        "content": Markup((figure.to_json() or "").replace("<", "\\u003c")),
-    }
-
-
-def _features(view: TreeView) -> dict[str, str] | None:
-    found = find_features(view)
-    if found is None:
-        return None
-    values, image_shape = found
-    caption = f"{_FEATURES[str(values.name)]}. Red is positive, blue negative, white zero. "
-    caption += "One scale for all." if image_shape is None else "Each picture has a scale of its own."
-    if image_shape is not None and values.sizes["jump"] > MOST_PICTURES:
-        caption += f" The first {MOST_PICTURES} of {values.sizes['jump']} are shown."
-    drawing = plot.features(view).get_figure(root=True)
-    assert drawing is not None
-    picture = io.BytesIO()
-    drawing.savefig(picture, format="png", dpi=160, metadata={"Software": None})
-    return {"caption": caption, "source": "data:image/png;base64," + base64.b64encode(picture.getvalue()).decode()}
-
-
-def _hypotheses(view: TreeView) -> list[dict[str, Any]]:
-    """One row of the table for each hypothesis on which the observation reports."""
-    observed = view.observed
-    if observed is None or "holds" not in observed or observed["holds"].dims != ("hypothesis",):
-        return []
-    told = {str(name): values for name, values in observed.variables.items() if values.dims == ("hypothesis",)}
-    columns = {name: values.to_numpy().tolist() for name, values in told.items()}
-    common = {"confidence": observed.attrs.get("confidence", 0.95)}
-    return [{**common, **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]
-
-
-def _parameters(facts: Mapping[Any, Any]) -> dict[str, str]:
-    """The parameters of the study, then what else is known of the setup."""
-    parameters = _json(facts, "parameters", {})
-    shown = ("task", "network", "theory", "scale", "initial_loss", "degree")
-    rest = {name: facts[name] for name in shown if name in facts and name not in parameters}
-    return {words(name): plain(value) for name, value in {**parameters, **rest}.items()}
-
-
-def _json(attributes: Mapping[Any, Any], name: str, default: Any) -> Any:
-    try:
-        value = json.loads(attributes[name]) if name in attributes else default
-    except (TypeError, json.JSONDecodeError):
-        value = None
-    if not isinstance(value, type(default)):
-        raise InputError(
-            f"the attribute {name!r} is not a JSON {'list' if isinstance(default, list) else 'object'}",
-            argument=name,
-            value=attributes[name],
-            remedy="make records with make_record, which writes lists and dictionaries as JSON",
-        )
-    return value
-
-
+@functools.cache
 def _text(name: str) -> str:
     return files("dynascope.report").joinpath(name).read_text("utf-8")
 

@@ -3,11 +3,55 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Mapping
 from typing import Any
 
 from dynascope.plot.numbers import number
 
-__all__ = ["plain", "words"]
+__all__ = ["command", "parameter", "plain", "words"]
+
+
+# What a number stands for that is no number of anything.
+_STANDS_FOR = {
+    ("batch_size", 0): "all samples in every step",
+    ("batch_size", None): "all samples in every step",
+    ("halving_steps", 0): "never",
+    ("digits_seeds", 0): "none, the digits are left out",
+    ("steps", 0): "as many as the forecast needs",
+}
+
+
+def parameter(name: str, value: Any) -> str:
+    """A parameter as text, in words where a number or nothing stands for something else.
+
+    Example:
+        >>> parameter("batch_size", 0), parameter("batch_size", 32), parameter("irreps", [])
+        ('all samples in every step', '32', 'chosen by the study')
+    """
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        said = _STANDS_FOR.get((name, value))
+        if said is not None:
+            return said
+    if value is None or value == []:
+        return "none" if name == "networks" else "chosen by the study"
+    return plain(value)
+
+
+def command(study: str, parameters: Mapping[str, Any]) -> str:
+    """The line that runs a study again.
+
+    Example:
+        >>> command("single-neuron", {"seed": 0, "inputs": "whitened", "output_rate": 0.5, "sizes": [1, 2]})
+        'dynascope run single-neuron --seed 0 --inputs whitened --output-rate 0.5 --sizes 1 2'
+    """
+    parts = ["dynascope", "run", study]
+    for name, value in parameters.items():
+        if value is None or isinstance(value, dict):
+            continue
+        values = value if isinstance(value, list) else [value]
+        parts += [f"--{name.replace('_', '-')}", *(str(each) for each in values)]
+    return shlex.join(parts)
 
 
 def plain(value: Any) -> str:

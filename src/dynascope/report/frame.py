@@ -1,0 +1,55 @@
+"""Axes, legend and margins of the figures on a page."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+__all__ = ["frame"]
+
+_LETTER = 6.5  # pixels that a letter of a name takes
+
+
+def frame(
+    words: tuple[str, str], log: tuple[bool, bool], residual: bool, ticks: tuple[str, ...], letters: int
+) -> dict[str, Any]:
+    """The layout of a figure.
+
+    Args:
+        words: What is written along the horizontal and the vertical axis.
+        log: Which of them is logarithmic.
+        residual: Whether a panel of residuals stands below.
+        ticks: The labels at 0, 1, … of a horizontal axis whose labels are text.
+        letters: Of the longest name at the end of a line.
+    """
+    layout = {
+        "template": "none",
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": "system-ui, sans-serif", "size": 13},
+        "margin": {"l": 56, "r": 14 + int(_LETTER * letters), "t": 36, "b": 48},
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        "hovermode": "closest",
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#8a929a", "activecolor": "#0072b2"},
+        "xaxis": _axis(words[0], log[0]),
+        "yaxis": _axis(words[1], log[1]),
+    }
+    if ticks:
+        places = list(range(len(ticks)))
+        layout["xaxis"] |= {"tickvals": places, "ticktext": [html.escape(each) for each in ticks], "type": "linear"}
+    if residual:
+        layout["yaxis"]["domain"] = [0.34, 1.0]
+        layout["yaxis2"] = {**_axis("difference", False), "domain": [0.0, 0.22], "nticks": 3, "zeroline": True}
+        layout["xaxis"]["anchor"] = "y2"
+    return layout
+
+
+def _axis(words: str, log: bool) -> dict[str, Any]:
+    # With automargin the title keeps clear of the numbers, however long they are.
+    return {
+        "title": {"text": html.escape(words), "standoff": 10},
+        "type": "log" if log else "linear",
+        "zeroline": False,
+        "exponentformat": "power",
+        "automargin": True,
+    }

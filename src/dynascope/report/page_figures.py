@@ -1,0 +1,180 @@
+"""The figures of a page: those that the tree declares, then every other quantity."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+from plotly.graph_objects import Figure
+
+from dynascope import plot
+from dynascope.plot import Chart, traces
+from dynascope.plot.axes import is_power_law
+from dynascope.plot.layout import lay_out
+from dynascope.plot.learned_features import MOST_PICTURES, find_features
+from dynascope.record import TreeView, describe
+from dynascope.report.interactive import chart_plot, lines_figure, staircase_figure
+
+__all__ = ["PageFigure", "Picture", "features_picture", "page_figures"]
+
+_MOST_FIGURES = 24
+_LEAST = 2000  # bytes, below which a figure does not shrink any more
+_FEATURES = {
+    "input_feature": "The input pattern that each jump learns",
+    "coefficient": "The linear map after each jump",
+}
+
+
+class PageFigure(NamedTuple):
+    """An interactive figure.
+
+    Attributes:
+        title: A few words.
+        caption: What is seen and what it means.
+        log_x: Whether its horizontal axis is logarithmic at first.
+        log_y: Whether its vertical axis is.
+        tall: Whether it has a second panel.
+        content: Plotly's data and layout as JSON.
+    """
+
+    title: str
+    caption: str
+    log_x: bool
+    log_y: bool
+    tall: bool
+    content: Markup
+
+
+class Picture(NamedTuple):
+    """A picture that is part of the page.
+
+    Attributes:
+        caption: What it shows.
+        source: The picture itself.
+    """
+
+    caption: str
+    source: str
+
+
+def page_figures(view: TreeView, room: int) -> tuple[list[PageFigure], list[PageFigure]]:
+    """The figures that tell the story, and those of all other quantities.
+
+    Args:
+        view: The tree.
+        room: About how many bytes they may take together.
+
+    Returns:
+        The declared figures, or the first that there is; and the others: the staircase, planes, curves.
+
+    Raises:
+        InputError: A declared figure names what the tree lacks.
+    """
+    charts = plot.from_json(view.attributes.get("figures", "[]"))
+    told = {name for chart in charts for name in _names(chart)}
+    names = [name for name in traces.curve_names(view) if name not in told]
+    staircase = view.staircase is not None and not any(chart.staircase for chart in charts)
+    if staircase:
+        names = [name for name in names if name != "loss"]
+    planes = [pair for pair in traces.planes(view) if not set(pair) <= told]
+    count = len(charts) + staircase + len(planes) + len(names)
+    # What a figure takes is known when it is made; mostly the first guess is enough.
+    share = room // max(1, min(count, _MOST_FIGURES))
+    while True:
+        declared, rest = _drawn(view, charts, staircase, planes, names, share)
+        if share < _LEAST or sum(len(each.content) for each in (*declared, *rest)) <= room:
+            return (declared, rest) if declared else (rest[:1], rest[1:])
+        share = int(0.7 * share)
+
+
+def _drawn(
+    view: TreeView,
+    charts: Sequence[Chart],
+    staircase: bool,
+    planes: Sequence[tuple[str, str]],
+    names: Sequence[str],
+    share: int,
+) -> tuple[list[PageFigure], list[PageFigure]]:
+    declared = [_declared(view, chart, share) for chart in charts]
+    rest = [_staircase(view, share)] if staircase else []
+    rest += [_plane(view, x, y, share) for x, y in planes]
+    rest += [_curve(view, name, share) for name in names[: max(0, _MOST_FIGURES - len(declared) - len(rest))]]
+    return declared, rest
+
+
+def features_picture(view: TreeView) -> Picture | None:
+    """What is learned at each jump, if the prediction names it."""
+    found = find_features(view)
+    if found is None:
+        return None
+    values, image_shape = found
+    caption = f"{_FEATURES[str(values.name)]}. Red is positive, blue negative, white zero. "
+    caption += "One scale for all." if image_shape is None else "Each picture has a scale of its own."
+    if image_shape is not None and values.sizes["jump"] > MOST_PICTURES:
+        caption += f" The first {MOST_PICTURES} of {values.sizes['jump']} are shown."
+    drawing = plot.features(view).get_figure(root=True)
+    assert drawing is not None
+    picture = io.BytesIO()
+    drawing.savefig(picture, format="png", dpi=160, metadata={"Software": None})
+    return Picture(caption, "data:image/png;base64," + base64.b64encode(picture.getvalue()).decode())
+
+
+def _names(chart: Chart) -> set[str]:
+    return {*chart.variables, chart.over, *(chart.interval or ()), *filter(None, [chart.error])}
+
+
+def _declared(view: TreeView, chart: Chart, room: int) -> PageFigure:
+    layout = lay_out(view, chart)
+    jumps = [] if view.staircase is None else view.staircase.rows
+    title = chart.title or _sentence(layout.y_label or " and ".join(layout.labels))
+    return _entry(title, layout.caption, chart_plot(layout, jumps, room=room), layout.traces)
+
+
+def _staircase(view: TreeView, room: int) -> PageFigure:
+    lines = traces.staircase(view)
+    jumps = [] if view.staircase is None else view.staircase.rows
+    return _entry("Loss", "", staircase_figure(lines, jumps, room=room), lines)
+
+
+def _plane(view: TreeView, x: str, y: str, room: int) -> PageFigure:
+    lines = traces.plane(view, x, y)
+    title = f"{lines[0].y_label or describe(y)[0]} against {lines[0].x_label or describe(x)[0]}"
+    return _entry(_sentence(title), "", lines_figure(lines, y, room=room), lines)
+
+
+def _curve(view: TreeView, name: str, room: int) -> PageFigure:
+    lines = traces.curves(view, name)
+    figure = lines_figure(lines, name, log_values=is_power_law(lines), room=room)
+    return _entry(_sentence(lines[0].y_label or describe(name)[0]), "", figure, lines)
+
+
+def _entry(title: str, caption: str, figure: Figure, lines: Sequence[traces.Trace]) -> PageFigure:
+    caption = caption or f"{title}."
+    sides = list(dict.fromkeys(line.side for line in lines))
+    marks: list[Any] = list(figure.select_traces())
+    if len(sides) == 2:
+        points = any(mark["mode"] == "markers" for mark in marks)
+        caption += f" {'Points' if points else 'Solid'}: observed. Dashed: predicted."
+    else:
+        caption += f" {sides[0].capitalize()} only."
+    # What is drawn for a side has a name, and says how many lines it holds.
+    drawn = sum(int(mark["meta"] or 1) for mark in marks if mark["name"])
+    if drawn < len(lines):
+        caption += f" Of {len(lines)} lines {drawn} are drawn."
+    layout = figure.layout
+    return PageFigure(
+        title,
+        caption,
+        layout["xaxis"]["type"] == "log",
+        layout["yaxis"]["type"] == "log",
+        any(mark["yaxis"] == "y2" for mark in marks),
+        # No "<" leaves the JSON, so no text in it can end the script element that holds it.
+        Markup((figure.to_json() or "").replace("<", "\\u003c")),
+    )
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]

@@ -1,0 +1,173 @@
+"""The verdict of a comparison, as a person would say it, and the rows of the table behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dynascope.plot.numbers import number
+from dynascope.record import StaircaseView, TreeView, describe
+
+__all__ = ["Row", "quantity_rows", "reasons_of", "verdict_sentence"]
+
+_MAXIMUM = "_maximum"
+_COUNTS = ("no", *(["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]))
+
+
+class Row(NamedTuple):
+    """One compared quantity.
+
+    Attributes:
+        name: In words.
+        error: Of the whole; None if it could not be compared or is not finite.
+        largest: At its worst place, where that is judged apart.
+        tolerance: What the error may be.
+        largest_tolerance: What the largest error may be, if that is another number.
+        agrees: Whether both are within their tolerances.
+        reason: Why this tolerance.
+    """
+
+    name: str
+    error: float | None
+    largest: float | None
+    tolerance: float
+    largest_tolerance: float | None
+    agrees: bool
+    reason: str
+
+    @property
+    def judged(self) -> bool:
+        """Whether there was something to judge."""
+        return not self.agrees or self.error is not None
+
+    @property
+    def share(self) -> float:
+        """The error over its tolerance, where one is worst."""
+        pairs = [(self.error, self.tolerance), (self.largest, self.largest_tolerance or self.tolerance)]
+        return max((_ratio(error, tolerance) for error, tolerance in pairs), default=0.0)
+
+
+def quantity_rows(agreement: Mapping[str, Mapping[str, Any]], view: TreeView) -> list[Row]:
+    """One row for each quantity, its largest error folded in."""
+    rows = []
+    for name, whole in agreement.items():
+        if name.removesuffix(_MAXIMUM) != name and name.removesuffix(_MAXIMUM) in agreement:
+            continue
+        worst = agreement.get(f"{name}{_MAXIMUM}", {})
+        other = worst.get("tolerance")
+        rows.append(
+            Row(
+                _called(name, view),
+                whole["error"],
+                worst.get("error"),
+                whole["tolerance"],
+                other if other != whole["tolerance"] else None,
+                bool(whole["agrees"]) and bool(worst.get("agrees", True)),
+                str(whole.get("reason", "")),
+            )
+        )
+    return rows
+
+
+def reasons_of(rows: Sequence[Row]) -> dict[str, str]:
+    """A letter for each reason, which is then said once."""
+    reasons = dict.fromkeys(row.reason for row in rows if row.reason)
+    return {reason: _letter(place) for place, reason in enumerate(reasons)}
+
+
+def verdict_sentence(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
+    """What came out, in a sentence: how many jumps were seen and how well, or which quantity is the closest call.
+
+    Example:
+        >>> row = Row("loss", 0.001, 0.004, 0.01, None, True, "")
+        >>> verdict_sentence([row], None)
+        'Training follows theory in the loss, off by 0.004 where 0.01 is allowed.'
+    """
+    judged = [row for row in rows if row.judged]
+    wrong = [row for row in judged if not row.agrees]
+    if not judged:
+        return "Nothing that theory predicts could be judged."
+    told = _of_jumps(staircase) if staircase is not None else ""
+    if wrong:
+        worst = max(wrong, key=lambda row: row.share)
+        sentence = f"Theory and training disagree in {_share_of(len(wrong), len(judged))}{_most(wrong)} {_size(worst)}."
+        told = f"{told} {sentence}" if told else sentence
+    elif not told:
+        closest = max(judged, key=lambda row: row.share)
+        if len(judged) == 1:
+            told = f"Training follows theory in the {closest.name}, {_size(closest)}."
+        else:
+            all_of = "both" if len(judged) == 2 else f"all {_count(len(judged))}"
+            told = f"Theory and training agree in {all_of} quantities; "
+            told += f"the closest call is the {closest.name}, {_size(closest)}."
+    left = len(rows) - len(judged)
+    return f"{told} {_count(left).capitalize()} could not be judged." if left else told
+
+
+def _of_jumps(staircase: StaircaseView) -> str:
+    """How many of the predicted jumps were seen, and when."""
+    rows = [row for row in staircase.rows if math.isfinite(row.time)]
+    seen = [row for row in rows if row.seen is not None and math.isfinite(row.seen.time)]
+    judged = [abs(row.seen.time_error) for row in seen if row.seen is not None and not row.slow]
+    errors = [error for error in judged if math.isfinite(error)]
+    if not rows:
+        return ""
+    if len(rows) == 1:
+        told = "One jump was predicted, and it was " + ("seen" if seen else "not seen")
+    else:
+        told = f"{_count(len(rows)).capitalize()} jumps were predicted and {_count(len(seen)).replace('no', 'none')} "
+        told += "was seen" if len(seen) < 2 else "were seen"
+    if not errors:
+        return f"{told}."
+    whose = "" if len(seen) == 1 else " each" if len(errors) == len(seen) else f" {_count(len(errors))} of them"
+    return f"{told},{whose} within {_percent(max(errors))} of its time."
+
+
+def _called(name: str, view: TreeView) -> str:
+    for record in view.sides.values():
+        if name in record.variables and "long_name" in record[name].attrs:
+            return str(record[name].attrs["long_name"])
+    return describe(name)[0]
+
+
+def _most(wrong: Sequence[Row]) -> str:
+    worst = max(wrong, key=lambda row: row.share)
+    return f", the {worst.name}," if len(wrong) == 1 else f", most in the {worst.name},"
+
+
+def _share_of(part: int, whole: int) -> str:
+    if whole == 1:
+        return "the one quantity"
+    return f"{_count(part)} of {_count(whole)} quantities"
+
+
+def _size(row: Row) -> str:
+    largest_worse = _ratio(row.largest, row.largest_tolerance or row.tolerance) > _ratio(row.error, row.tolerance)
+    error = row.largest if largest_worse else row.error
+    tolerance = row.largest_tolerance or row.tolerance if largest_worse else row.tolerance
+    off = "off without bound" if error is None else "exactly" if error == 0 else f"off by {number(error, 2)}"
+    return off if error == 0 else f"{off} where {number(tolerance, 2)} is allowed"
+
+
+def _ratio(error: float | None, tolerance: float) -> float:
+    if error is None:
+        return -1.0
+    return error / tolerance if tolerance > 0 else math.inf if error else 0.0
+
+
+def _percent(share: float) -> str:
+    """Rounded up, so that what is said to be within it is."""
+    percent = 100 * share
+    if percent == 0:
+        return "0 %"
+    step = 1.0 if percent >= 1 else 10.0 ** math.floor(math.log10(percent))
+    return f"{number(math.ceil(percent / step - 1e-9) * step, 2 if percent < 100 else 4)} %"
+
+
+def _count(size: int) -> str:
+    return _COUNTS[size] if size < len(_COUNTS) else str(size)
+
+
+def _letter(place: int) -> str:
+    return chr(ord("a") + place) if place < 26 else f"{chr(ord('a') + place // 26 - 1)}{chr(ord('a') + place % 26)}"

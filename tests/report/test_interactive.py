@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+import xarray as xr
+
+from dynascope.plot import Chart, traces
+from dynascope.plot.layout import lay_out
+from dynascope.record import make_record
+from dynascope.report.interactive import chart_plot, lines_figure
+
+TIME = np.linspace(0.0, 1.0, 5)
+
+
+def tree(modes: int = 2, seeds: int = 0) -> xr.DataTree:
+    strength = np.stack([(1 + TIME) * mode for mode in range(1, modes + 1)])
+    record = make_record(
+        {
+            "strength": (["mode", "time"], strength),
+            "low": (["mode", "time"], strength - 0.5),
+            "high": (["mode", "time"], strength + 0.25),
+            "tiny": (["time"], [1.0, 1e-20, 1e-42, 1e-60, 0.0]),
+            "found": (["start"], [1.0, 2.0]),
+        },
+        {"time": TIME, "mode": np.arange(1, modes + 1), "start": ["<small>", "large"]},
+    )
+    observed = record.expand_dims(seed=np.arange(seeds)) if seeds else record
+    return xr.DataTree.from_dict({"observed": observed, "predicted": record.drop_vars(["low", "high"])})
+
+
+def drawn(chart: Chart, **options) -> go.Figure:
+    return chart_plot(lay_out(tree(**options), chart))
+
+
+def test_a_chart_is_solid_and_dashed_in_the_colours_of_its_members():
+    figure = drawn(Chart("strength", log="xy"))
+    assert [line.line.dash is None for line in figure.data] == [True, True, False, False]
+    colours = [line.line.color for line in figure.data]
+    assert colours[:2] == colours[2:]
+    assert [line.showlegend for line in figure.data] == [True, True, False, False]
+    assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
+    assert figure.layout.yaxis.title.text == "strength of the skill"
+
+
+def test_more_than_four_lines_are_named_at_their_ends_and_not_in_a_legend():
+    figure = drawn(Chart("strength"), modes=5)
+    *lines, names = figure.data
+    assert list(names.text) == [f"mode {i}" for i in range(1, 6)]
+    assert list(names.textfont.color) == [line.line.color for line in lines[:5]]
+    assert not any(line.showlegend for line in lines)
+    assert figure.layout.margin.r > drawn(Chart("strength")).layout.margin.r
+
+
+def test_an_interval_is_a_band_and_of_points_it_is_bars():
+    bands = [mark for mark in drawn(Chart("strength", interval=("low", "high"))).data if mark.fill == "toself"]
+    assert len(bands) == 2
+    np.testing.assert_array_equal(bands[0].y, [*(1.25 + TIME), *(0.5 + TIME)[::-1]])
+    points, *_ = drawn(Chart("strength", interval=("low", "high"), points=True)).data
+    assert points.mode == "markers"
+    np.testing.assert_array_equal(points.error_y.array, np.full(5, 0.25))
+    np.testing.assert_array_equal(points.error_y.arrayminus, np.full(5, 0.5))
+
+
+def test_a_band_stays_above_zero_where_the_axis_is_logarithmic():
+    chart = Chart("strength", interval=("low", "high"), log="y", members={"mode": (1,)})
+    layout = lay_out(tree(), chart)
+    layout.series[0].low[0] = -1.0
+    (band,) = [mark for mark in chart_plot(layout).data if mark.fill == "toself"]
+    assert len(band.y) == 8
+    assert np.min(band.y) > 0
+
+
+def test_the_residual_has_a_panel_of_its_own():
+    figure = drawn(Chart("strength", residual=True))
+    below = [mark for mark in figure.data if mark.yaxis == "y2"]
+    assert len(below) == 2
+    np.testing.assert_array_equal(below[0].y, np.zeros(5))
+    assert figure.layout.yaxis2.domain[1] < figure.layout.yaxis.domain[0]
+    assert figure.layout.xaxis.anchor == "y2"
+
+
+def test_labels_that_are_text_stand_at_the_ticks_and_cannot_become_markup():
+    axis = drawn(Chart("found", over="start")).layout.xaxis
+    assert (list(axis.tickvals), list(axis.ticktext)) == ([0, 1], ["&lt;small&gt;", "large"])
+
+
+def test_numbers_that_single_precision_loses_are_kept_in_double():
+    tiny, *_ = drawn(Chart("tiny")).data
+    assert tiny.y.dtype == np.float64
+    np.testing.assert_array_equal(tiny.y, [1.0, 1e-20, 1e-42, 1e-60, 0.0])
+    strength, *_ = drawn(Chart("strength")).data
+    assert strength.y.dtype == np.float32
+
+
+def test_members_of_an_ensemble_share_a_trace_with_gaps():
+    figure = drawn(Chart("strength", members={"mode": (1,)}), seeds=3)
+    observed, predicted = figure.data
+    assert (observed.meta, predicted.meta) == (3, 1)
+    assert np.flatnonzero(np.isnan(observed.y)).tolist() == [5, 11]
+
+
+@pytest.mark.parametrize("name", ["strength", "tiny"])
+def test_axis_titles_keep_clear_of_long_numbers(name):
+    layout = lines_figure(traces.curves(tree(), name), name).layout
+    assert layout.yaxis.automargin
+    assert layout.xaxis.automargin

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from dynascope.record import StaircaseView, TreeView, make_record
+from dynascope.report.verdict import Row, quantity_rows, reasons_of, verdict_sentence
+
+GOOD = Row("loss", 0.001, None, 0.01, None, True, "exact")
+BAD = Row("speed", 0.5, 0.9, 0.1, 0.2, False, "exact")
+VIEW = TreeView.of(make_record({"speed": ([], 1.0)}, {}, names={"speed": ("speed of <it>", "1")}))
+
+
+def staircase(predicted: list[float], seen: list[float], slow: list[bool] | None = None) -> StaircaseView:
+    jumps = np.arange(1, len(predicted) + 1)
+    levels = np.linspace(1, 0, len(predicted) + 1)
+    times, found = np.array(predicted), np.array(seen)
+    record = make_record(
+        {
+            "jump_time": (["jump"], times),
+            "loss_before": (["jump"], levels[:-1]),
+            "loss_after": (["jump"], levels[1:]),
+            "slow": (["jump"], slow or [False] * len(predicted)),
+        },
+        {"jump": jumps},
+    )
+    residual = make_record(
+        {
+            "observed_jump_time": (["jump"], found),
+            "jump_time_error": (["jump"], times / found - 1),
+            "observed_loss_after": (["jump"], levels[1:]),
+        },
+        {"jump": jumps},
+    )
+    return StaircaseView(record, residual)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "seen", "slow", "sentence"),
+    [
+        (
+            list(range(1, 10)),
+            list(np.arange(1, 10) / 1.061),
+            None,
+            "Nine jumps were predicted and nine were seen, each within 7 % of its time.",
+        ),
+        ([1.0], [1 / 1.01], None, "One jump was predicted, and it was seen, within 1 % of its time."),
+        ([1.0, 2.0], [1.0, np.nan], None, "Two jumps were predicted and one was seen, within 0 % of its time."),
+        ([1.0], [np.nan], None, "One jump was predicted, and it was not seen."),
+        ([1.0, 2.0], [np.nan, np.nan], None, "Two jumps were predicted and none was seen."),
+        (
+            [1.0, 2.0],
+            [1 / 1.0007, 1.0],
+            [False, True],
+            "Two jumps were predicted and two were seen, one of them within 0.07 % of its time.",
+        ),
+    ],
+)
+def test_the_jumps_are_counted_and_their_times_bounded(predicted, seen, slow, sentence):
+    assert verdict_sentence([GOOD], staircase(predicted, seen, slow)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([GOOD], "Training follows theory in the loss, off by 0.001 where 0.01 is allowed."),
+        ([GOOD._replace(error=0.0, tolerance=0.0)], "Training follows theory in the loss, exactly."),
+        (
+            [GOOD, GOOD, GOOD],
+            "Theory and training agree in all three quantities; the closest call is the loss, "
+            "off by 0.001 where 0.01 is allowed.",
+        ),
+        (
+            [GOOD, BAD],
+            "Theory and training disagree in one of two quantities, the speed, off by 0.5 where 0.1 is allowed.",
+        ),
+        (
+            [GOOD._replace(error=None), BAD._replace(error=None, largest=None), BAD],
+            "Theory and training disagree in two of two quantities, most in the speed, "
+            "off by 0.5 where 0.1 is allowed. One could not be judged.",
+        ),
+        (
+            [BAD._replace(error=None, largest=None)],
+            "Theory and training disagree in the one quantity, the speed, off without bound where 0.1 is allowed.",
+        ),
+        ([GOOD._replace(error=None)], "Nothing that theory predicts could be judged."),
+    ],
+)
+def test_the_worst_quantity_is_named(rows, sentence):
+    assert verdict_sentence(rows, None) == sentence
+
+
+def test_the_largest_error_is_folded_into_the_row_of_its_quantity():
+    each = {"error": 0.1, "tolerance": 0.2, "agrees": True, "reason": "why"}
+    worst = {"error": 0.5, "tolerance": 0.4, "agrees": False, "reason": "why"}
+    agreement = {"speed": each, "speed_maximum": worst, "lonely_maximum": worst}
+    assert quantity_rows(agreement, VIEW) == [
+        Row("speed of <it>", 0.1, 0.5, 0.2, 0.4, False, "why"),
+        Row("lonely maximum", 0.5, None, 0.4, None, False, "why"),
+    ]
+
+
+def test_every_reason_has_one_letter():
+    rows = [GOOD, BAD, GOOD._replace(reason="measured"), GOOD._replace(reason="")]
+    assert reasons_of(rows) == {"exact": "a", "measured": "b"}
+
+
+def test_reasons_beyond_the_alphabet_have_two_letters():
+    letters = list(reasons_of([GOOD._replace(reason=str(i)) for i in range(30)]).values())
+    assert letters[25:28] == ["z", "aa", "ab"]
+    assert len(set(letters)) == 30
+
+
+def test_a_row_that_was_never_judged_is_told_apart_from_one_that_failed():
+    assert not GOOD._replace(error=None).judged
+    assert BAD._replace(error=None).judged
+
+
+def test_a_tree_without_a_name_for_a_quantity_takes_that_of_the_field():
+    view = TreeView.of(xr.Dataset({"loss": 1.0}))
+    assert quantity_rows({"jump_time": {"error": 0.1, "tolerance": 0.2, "agrees": True}}, view)[0].name == (
+        "time of the jump"
+    )

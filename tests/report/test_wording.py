@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+
+from dynascope.report.wording import command, parameter, plain, words
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("batch_size", 0, "all samples in every step"),
+        ("batch_size", None, "all samples in every step"),
+        ("batch_size", 64, "64"),
+        ("halving_steps", 0, "never"),
+        ("seed", 0, "0"),
+        ("noise", 0.0, "0"),
+        ("whitened", False, "no"),
+        ("amplitudes", [], "chosen by the study"),
+        ("networks", [], "none"),
+        ("frequencies", None, "chosen by the study"),
+    ],
+)
+def test_a_number_that_stands_for_something_is_said_in_words(name, value, text):
+    assert parameter(name, value) == text
+
+
+def test_the_command_names_every_parameter_and_quotes_it():
+    parameters = {"seed": 3, "whitened": False, "data": "my file.csv", "scales": [1e-3, 1e-6], "left_out": None}
+    assert command("a-study", parameters) == (
+        "dynascope run a-study --seed 3 --whitened False --data 'my file.csv' --scales 0.001 1e-06"
+    )
+
+
+def test_structures_are_written_as_json_and_names_as_words():
+    assert plain({"a": "é"}) == '{"a": "é"}'
+    assert words("mode_strength") == "mode strength"
