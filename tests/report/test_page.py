@@ -6,11 +6,13 @@ import hashlib
 import json
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 import xarray as xr
+from plotly.offline import get_plotlyjs_version
 
 from dynascope.comparison.effect import Hypothesis, report_effects
 from dynascope.errors import InputError
@@ -325,6 +327,17 @@ def test_the_policy_of_the_page_allows_its_two_scripts_and_nothing_else():
     assert len(hashes) == 2
     assert policy.startswith("default-src 'none'; script-src " + " ".join(f"'sha256-{each}'" for each in hashes) + ";")
     assert "http" not in policy
+
+
+def test_the_bundle_is_the_one_that_its_readme_names_and_fits_the_python_package():
+    folder = files("dynascope.report").joinpath("plotly")
+    told, bundle = folder.joinpath("README.md").read_text("utf-8"), folder.joinpath("plotly-basic.min.js").read_bytes()
+    assert hashlib.sha256(bundle).hexdigest() in told
+    (version,) = set(re.findall(r"plotly.js-basic-dist-min[@-](\d+\.\d+\.\d+)", told))
+    assert f"plotly.js (basic - minified) v{version}".encode() in bundle
+    # Figures are described in the words of a major version.
+    assert version.split(".")[0] == get_plotlyjs_version().split(".")[0]
+    assert "MIT License" in folder.joinpath("LICENSE").read_text("utf-8")
 
 
 def test_plotly_is_on_the_page_once_however_many_figures():

@@ -1,0 +1,135 @@
+"""Pages in a real browser: no error in its console, legible on a telephone and in the dark."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from dynascope.plot import Chart, to_json
+from dynascope.record import make_record
+from dynascope.report import write_page
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="there is no Chromium to show pages with (Debian: apt install chromium)"
+    ),
+]
+
+# The frame has the width of a telephone, which a window of a desktop cannot have; the probe reads the page inside.
+FRAME = """<!doctype html><body>
+<iframe id="page" src="{page}" width="{width}" height="3000"></iframe><pre id="found"></pre>
+<script>
+document.getElementById("page").addEventListener("load", () => setTimeout(() => {{
+  const page = document.getElementById("page").contentDocument;
+  const box = (each) => each.getBoundingClientRect();
+  const apart = (a, b) =>
+    a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 1 || b.bottom <= a.top + 1;
+  const drawn = [...page.querySelectorAll(".canvas")].filter((each) => each.querySelector(".main-svg"));
+  const ticks = (each) => [...each.querySelectorAll(".xtick text, .ytick text")].map(box);
+  const titles = (each) => [...each.querySelectorAll(".xtitle, .ytitle")].map(box);
+  document.getElementById("found").textContent = JSON.stringify({{
+    canvases: page.querySelectorAll(".canvas").length,
+    drawn: drawn.length,
+    overflow: page.scrollingElement.scrollWidth - page.scrollingElement.clientWidth,
+    covered: drawn.flatMap((each) =>
+      titles(each).filter((title) => ticks(each).some((tick) => !apart(title, tick)))).length,
+    outside: drawn.flatMap((each) => [...each.querySelectorAll("text")].filter((text) =>
+      box(text).width && (box(text).left < box(each).left - 1 || box(text).right > box(each).right + 1))).length,
+    legends: drawn.map((each) => [...each.querySelectorAll(".legendtext")].map((text) => text.textContent)),
+    clipped: [...page.querySelectorAll(".scroll")].filter((each) =>
+      box(each.firstElementChild).width > each.scrollWidth + 1).length,
+    focusable: [...page.querySelectorAll(".scroll")].every((each) => each.tabIndex === 0),
+    paper: page.defaultView.getComputedStyle(page.body).backgroundColor,
+    ink: drawn.length && page.defaultView.getComputedStyle(drawn[0].querySelector(".xtick text")).fill,
+  }});
+}}, 500));
+</script>"""
+
+
+def shown(page: Path, *, width: int = 400, dark: bool = False) -> tuple[dict, list[str]]:
+    """What the probe found on the page, and what the browser's console said."""
+    frame = page.with_name("frame.html")
+    frame.write_text(FRAME.format(page=page.name, width=width), "utf-8")
+    command = [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files"]
+    command += ["--virtual-time-budget=8000", "--enable-logging=stderr", "--window-size=1400,3200", "--dump-dom"]
+    command += ["--blink-settings=preferredColorScheme=0"] * dark
+    command += [f"--user-data-dir={page.parent / 'profile'}", frame.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    found = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)
+    said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    return json.loads(html.unescape(found[1] or "null")) if found else {}, said
+
+
+def brightness(colour: str) -> float:
+    return sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> Path:
+    time = np.linspace(0.0, 2e6, 200)
+    strength = np.stack([1e7 * mode * (1 - np.exp(-time * mode / 1e6)) for mode in range(1, 7)])
+    record = make_record(
+        {
+            "strength": (["mode", "time"], strength),
+            "mode_strength": (["mode", "time"], strength / 1e7),
+            "loss": (["time"], np.exp(-time / 1e5)),
+        },
+        {"time": time, "mode": np.arange(1, 7)},
+    )
+    tree = xr.DataTree.from_dict({"observed": record, "predicted": record})
+    each = {"error": 1.234e-10, "tolerance": 1e-6, "agrees": True, "reason": "the theory is exact"}
+    tree.attrs |= {
+        "question": "How fast does each mode grow?",
+        "title": "A page",
+        "verdict": "agree",
+        "study": "a-study",
+        "parameters": json.dumps({"width": 64, "batch_size": 0}),
+        "reference": "A. Author, A title (arXiv 2401.00001)",
+        "agreement": json.dumps({"strength": each, "strength_maximum": each, "loss": each}),
+        "figures": to_json(
+            [
+                Chart("strength", caption="Six modes."),
+                Chart("loss", residual=True, log="y"),
+                Chart("mode_strength", members={"mode": (1, 2, 3, 4)}),
+            ]
+        ),
+    }
+    return write_page(tree, tmp_path_factory.mktemp("page") / "page.html")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_page_is_legible(page, width, dark):
+    found, said = shown(page, width=width, dark=dark)
+    assert said == []
+    assert found["drawn"] == found["canvases"] == 3
+    assert {name: found[name] for name in ("overflow", "covered", "outside", "clipped")} == {
+        "overflow": 0,
+        "covered": 0,
+        "outside": 0,
+        "clipped": 0,
+    }
+    assert found["focusable"]
+    assert found["legends"] == [[], ["observed", "predicted"], [f"mode {i}" for i in range(1, 5)]]
+    paper, ink = brightness(found["paper"]), brightness(found["ink"])
+    # Of 255 levels; words that differ by less from their paper would be hard to read.
+    assert (ink - paper if dark else paper - ink) > 150
+
+
+def test_an_error_on_a_page_would_be_seen(page, tmp_path):
+    broken = tmp_path / "page.html"
+    broken.write_text(page.read_text("utf-8").replace('"use strict";', '"use strict"; missing();'), "utf-8")
+    found, said = shown(broken)
+    # The policy of the page forbids a script that was changed, so that nothing is drawn either.
+    assert any("Content Security Policy" in line for line in said)
+    assert found["drawn"] == 0
