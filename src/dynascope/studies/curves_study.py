@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -29,6 +30,10 @@ class CurvesStudy(StatedStudy):
         """Ask the theory."""
         raise NotImplementedError
 
+    def said(self) -> Mapping[str, Any]:
+        """What the record of the prediction says besides its theory."""
+        return {}
+
     def observe(self) -> xr.Dataset:
         """The record of `trained`."""
         with jax.enable_x64(True):
@@ -38,7 +43,7 @@ class CurvesStudy(StatedStudy):
     def predict(self) -> xr.Dataset:
         """The record of `exact`."""
         with jax.enable_x64(True):
-            said: dict[str, Any] = {"theory": self.theory, "reference": self.reference.paper}
+            said: dict[str, Any] = {"theory": self.theory, "reference": self.reference.paper, **self.said()}
             return self.record(self.exact(), **said)
 
 
