@@ -17,7 +17,8 @@ from dynascope.flows import gradient_flow
 from dynascope.networks import DeepLinear
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, numbers, seed
-from dynascope.studies.linear_networks.random_linear import fitted_exponent, initial_moments
+from dynascope.studies.linear_networks.random_linear import initial_moments
+from dynascope.studies.power_fit import measured_exponents
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task
 from dynascope.theory.deep_modes import escape_time, initialisation_exponents, strength_at
@@ -235,14 +236,11 @@ class DeepSaddles(CurvesStudy):
             ]
             for index, (depth, gamma) in enumerate(self._starts)
         ]
+        widths = np.asarray(self.widths, float)
         measured = {}
         for name, values in zip(("output_variance", "kernel"), np.moveaxis(np.array(moments), 2, 0), strict=True):
-            fits = np.array([fitted_exponent(np.asarray(self.widths, float), each) for each in values])
-            measured |= {
-                f"log_{name}": (("architecture", "scaling_parameter"), np.log10(values)),
-                f"{name}_exponent": ("architecture", fits[:, 0]),
-                f"{name}_exponent_error": ("architecture", fits[:, 1]),
-            }
+            measured[f"log_{name}"] = ("architecture", "scaling_parameter"), np.log10(values)
+            measured |= measured_exponents(name, widths, values)
         return measured
 
     @property

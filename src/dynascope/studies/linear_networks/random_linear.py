@@ -1,4 +1,4 @@
-"""Deep linear networks at random: the mean square of their outputs, their tangent kernel, and fits over the width."""
+"""Deep linear networks at random: the mean square of their outputs and their tangent kernel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Moments", "fitted_exponent", "initial_moments"]
+__all__ = ["Moments", "initial_moments"]
 
 _CHANNELS = 20  # inputs and outputs over which outputs and kernels are averaged
 
@@ -46,11 +46,3 @@ def initial_moments(depth: int, width: int, gamma: float, draws: int, draw: np.r
             np.sum(before[layer] ** 2) * np.sum(after[layer + 1] ** 2) / _CHANNELS**2 for layer in range(depth)
         )
     return Moments(float(squares.mean()), float(kernels.mean()))
-
-
-def fitted_exponent(widths: np.ndarray, values: np.ndarray) -> tuple[float, float]:
-    """Slope of log(value) against log(width), and its standard error."""
-    x, y = np.log(widths), np.log(values)
-    x, y = x - x.mean(), y - y.mean()
-    slope = x @ y / (x @ x)
-    return float(slope), float(np.sqrt(np.sum((y - slope * x) ** 2) / (len(x) - 2) / (x @ x)))

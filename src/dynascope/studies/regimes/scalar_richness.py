@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from dynascope.theory.modes.scalar import Setting
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from dynascope.arguments import require, require_positive
+from dynascope.errors import DivergenceError
+from dynascope.theory.modes.scalar import Setting
 
 __all__ = ["final_growth", "turned"]
 
@@ -28,11 +31,6 @@ def turned(neurons: int, target: float, factor: float) -> dict[str, Setting]:
     Raises:
         InputError: A number that is not positive, or an odd number of neurons.
     """
-    import numpy as np
-
-    from dynascope.arguments import require, require_positive
-    from dynascope.theory.modes.scalar import Setting
-
     require_positive(factor=factor, scalar_target=target, scalar_neurons=neurons)
     require(
         neurons % 2 == 0,
@@ -68,11 +66,6 @@ def final_growth(settings: Iterable[Setting]) -> list[float]:
     Raises:
         DivergenceError: The integration failed.
     """
-    import numpy as np
-    from scipy.integrate import solve_ivp
-
-    from dynascope.errors import DivergenceError
-
     found = []
     for setting in settings:
         target, a, b, power, divisor = (np.asarray(each, np.float64) for each in setting)
