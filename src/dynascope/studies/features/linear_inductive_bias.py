@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
-from dynascope.studies.study import Reference, Study, curve_tolerance
+import numpy as np
 
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray as xr
+from dynascope.arguments import require
+from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies.features.sine_modes import centres, sines, train_from_zero
+from dynascope.studies.fields import count, positive, seed
+from dynascope.studies.study import Reference
+from dynascope.theory.features.ridge import learnability
+from dynascope.theory.features.spectrum import mode_flow, training_flow
 
 __all__ = ["LinearInductiveBias"]
 
-_RUNS = ("low first", "high first")
 
-
-@dataclasses.dataclass(frozen=True)
-class LinearInductiveBias(Study):
+class LinearInductiveBias(CurvesStudy):
     """Models Σ_k w_k √ρ_k √2 sin(2πkx) with falling and with rising intensities, on a few points and on the population.
 
     The intensities are k^(−2α) in the one and k^(2α) in the other, over the largest of each, so that both span the same
@@ -26,24 +27,15 @@ class LinearInductiveBias(Study):
     fewer points than modes both fit exactly: the one by low frequencies, the other by high ones. Compared are the
     exact flows of all coefficients. The mean learnability of each mode over random points, and the one that theory
     gives for features as if Gaussian, are recorded and not judged.
-
-    Attributes:
-        samples: Number n of points, fewer than modes.
-        modes: Number p of modes.
-        exponent: α > 0, at most 6.
-        draws: Number of draws of random points for the mean learnability.
-        times: Number of times at which both are recorded.
-        positions: Number of places x, labels of `sample`, at which the fits are recorded.
-        seed: Seed of the points and of their labels, which are Gaussian.
     """
 
-    samples: int = 4
-    modes: int = 10
-    exponent: float = 4.0
-    draws: int = 2000
-    times: int = 120
-    positions: int = 400
-    seed: int = 0
+    samples: int = count(4, "Number n of points, fewer than modes.", least=2)
+    modes: int = count(10, "Number p of modes.")
+    exponent: float = positive(4.0, "α > 0, at most 6.", most=6.0)
+    draws: int = count(2000, "Number of draws of random points for the mean learnability.")
+    times: int = count(120, "Number of times at which both are recorded.", least=2)
+    positions: int = count(400, "Number of places x, labels of `sample`, at which the fits are recorded.")
+    seed: int = seed("Seed of the points and of their labels, which are Gaussian.")
 
     name: ClassVar[str] = "linear-inductive-bias"
     reference: ClassVar[Reference] = Reference(
@@ -53,164 +45,111 @@ class LinearInductiveBias(Study):
         claim="Of all functions that fit the samples a linear model learns one in its most intense modes, which are "
         "also the modes that it learns first.",
     )
+    theory: ClassVar[str] = "modes of the training kernel and of the population"
+    axes: ClassVar = ("run", "time")
     along: ClassVar = ("time", "sample")
     minutes: ClassVar[float] = 0.2
-    tolerance: ClassVar = curve_tolerance(
-        **dict.fromkeys(
-            ("loss", "coefficients", "population_coefficients", "fitted"),
-            (1e-5, "the theory is exact, and the solver keeps each step within 1e-9"),
-        )
+    tolerance: ClassVar = exact(
+        *("loss", "coefficients", "population_coefficients", "fitted"),
+        error=1e-5,
+        reason="the theory is exact, and the solver keeps each step within 1e-9",
     )
     tiny: ClassVar = {"modes": 6, "samples": 3, "exponent": 2.0, "draws": 100, "times": 20, "positions": 40}
 
-    def observe(self) -> xr.Dataset:
+    def check(self) -> None:
+        """Modes enough to choose among."""
+        require(
+            self.samples < self.modes,
+            f"samples is {self.samples} and modes {self.modes}",
+            argument="samples",
+            value=self.samples,
+            remedy="choose two or more, and fewer than modes",
+        )
+
+    def trained(self) -> Mapping[str, Any]:
         """Train both models on the points and on the population, and solve them for many random points."""
-        import equinox as eqx
-        import numpy as np
-
-        from dynascope.flows import gradient_flow
-        from dynascope.networks import MLP
-        from dynascope.record import make_record
-        from dynascope.tasks import Task
-
-        model = MLP((self.modes, 1), activation="linear", bias=False)
-        model = eqx.tree_at(lambda model: model.weights[0], model, np.zeros((self.modes, 1)))
         x, y = self._data
         # Repeated points change no mean; both tasks then have the same size, and one program trains them.
         copies = 2 * self.modes // self.samples + 1
         grid = np.arange(copies * self.samples) / (copies * self.samples)
-        found: dict[str, list[np.ndarray]] = {"loss": [], "points": [], "grid": []}
-        for intensity in self._intensity:
-            root = np.sqrt(intensity)
-            for name, places, labels in (
-                ("points", np.tile(x, copies), np.tile(y, copies)),
-                ("grid", grid, np.sum(_sines(grid, self.modes), axis=1)),
-            ):
-                run = gradient_flow(
-                    model,
-                    Task(root * _sines(places, self.modes), labels[:, None], name="points"),
-                    duration=self._times[-1],
-                    save=self._times,
-                    statistics={"weights": (_weights, ("feature",))},
-                    solver="stiff",
-                    relative_tolerance=1e-9,
-                    absolute_tolerance=1e-10,
-                )
-                found[name].append(root * run["weights"].transpose("time", "feature").to_numpy())
-                if name == "points":
-                    found["loss"].append(run["loss"].to_numpy())
-        return make_record(
-            {
-                **self._curves(found["loss"], found["points"], found["grid"]),
-                "learnability": (("run", "mode"), self._mean_learnability()),
-            },
-            self._coordinates,
-            attributes=self._about(),
-        )
+        points = self._train(np.tile(x, copies), np.tile(y, copies))
+        population = self._train(grid, np.sum(sines(grid, self.modes), axis=1))
+        return {**self._curves(*points, population[1]), "learnability": (("run", "mode"), self._mean_learnability())}
 
-    def predict(self) -> xr.Dataset:
+    def exact(self) -> Mapping[str, Any]:
         """The modes of the training kernel and of the population, and the learnability."""
-        import jax
-        import numpy as np
-
-        from dynascope.record import make_record
-        from dynascope.theory.features.ridge import learnability
-        from dynascope.theory.features.spectrum import mode_flow
-
         flows = self._flows(self._times)
-        with jax.enable_x64(True):
-            population = [
-                np.asarray(mode_flow(self._times, intensity, np.ones(self.modes)).coefficients)
-                for intensity in self._intensity
-            ]
-            learned = np.asarray(learnability(self._intensity, self.samples))
         points = [np.sqrt(intensity) * flow.weights for intensity, flow in zip(self._intensity, flows, strict=True)]
-        x, y = self._data
-        return make_record(
-            {
-                **self._curves([flow.loss for flow in flows], points, population),
-                "learnability": (("run", "mode"), learned),
-                "intensity": (("run", "mode"), self._intensity),
-            },
-            self._coordinates,
-            attributes={
-                "theory": "modes of the training kernel and of the population",
-                "reference": self.reference.paper,
-                "points": x.tolist(),
-                "labels": y.tolist(),
-                **self._about(),
-            },
-        )
-
-    def _curves(self, loss: list[np.ndarray], points: list[np.ndarray], population: list[np.ndarray]) -> dict[str, Any]:
-        import numpy as np
-
-        coefficients = np.array(points)
+        population = [mode_flow(self._times, each, np.ones(self.modes)).coefficients for each in self._intensity]
         return {
-            "loss": (("run", "time"), np.array(loss)),
+            **self._curves([flow.loss for flow in flows], points, population),
+            "learnability": (("run", "mode"), learnability(self._intensity, self.samples)),
+            "intensity": (("run", "mode"), self._intensity),
+        }
+
+    def labels(self) -> Mapping[str, Any]:
+        """Models, times and places."""
+        return {"run": ["low first", "high first"], "time": self._times, "sample": centres(self.positions)}
+
+    def about(self) -> Mapping[str, Any]:
+        """The points and the models."""
+        x, y = self._data
+        return {
+            "task": "a few points on a line",
+            "description": [
+                f"{self.samples} points with Gaussian labels, and {self.modes} sine modes of intensities k^(-2a) and "
+                f"k^(2a) with a = {self.exponent:g}, over the largest of each.",
+                f"Learnabilities are means over {self.draws} draws of uniform points.",
+            ],
+            "points": x.tolist(),
+            "labels": y.tolist(),
+            "network": "linear models on sine features",
+            "scale": 1.0,
+        }
+
+    def _train(self, places: np.ndarray, labels: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Losses and coefficients of both models over time."""
+        losses, coefficients = [], []
+        for root in np.sqrt(self._intensity):
+            features = root * sines(places, self.modes)
+            precision = {"relative_tolerance": 1e-9, "absolute_tolerance": 1e-10}
+            run = train_from_zero(features, labels[:, None], self._times, solver="stiff", **precision)
+            losses.append(run["loss"].to_numpy())
+            coefficients.append(root * run["weights"].to_numpy()[:, 0])
+        return losses, coefficients
+
+    def _curves(self, loss: Sequence[Any], points: Sequence[Any], population: Sequence[Any]) -> dict[str, Any]:
+        coefficients = np.array(points)
+        end = coefficients[:, -1]
+        return {
+            "loss": np.array(loss),
             "coefficients": (("run", "time", "mode"), coefficients),
             "population_coefficients": (("run", "time", "mode"), np.array(population)),
-            "fitted": (("run", "sample"), coefficients[:, -1] @ _sines(self._positions, self.modes).T),
-            "utilization": (
-                ("run", "mode"),
-                coefficients[:, -1] ** 2 / np.sum(coefficients[:, -1] ** 2, axis=-1, keepdims=True),
-            ),
+            "fitted": (("run", "sample"), end @ sines(centres(self.positions), self.modes).T),
+            "utilization": (("run", "mode"), end**2 / np.sum(end**2, axis=-1, keepdims=True)),
         }
 
     def _mean_learnability(self) -> np.ndarray:
         """Mean over random points of the share ρ_k e_k(X)ᵀ K⁻¹ e_k(X) of e_k that the exact fit of e_k learns."""
-        import numpy as np
-
         draw = np.random.default_rng([self.seed, 1])
-        basis = _sines(draw.uniform(size=self.draws * self.samples), self.modes).reshape(self.draws, self.samples, -1)
-        shares = []
-        for intensity in self._intensity:
-            # An orthonormal basis of the rows of each feature matrix: well-conditioned where the kernel is not.
-            rows, _ = np.linalg.qr((basis * np.sqrt(intensity)).mT)
-            shares.append(np.mean(np.sum(rows**2, axis=-1), axis=0))
-        return np.array(shares)
+        basis = sines(draw.uniform(size=self.draws * self.samples), self.modes).reshape(self.draws, self.samples, -1)
+        # Orthonormal bases of the rows of each feature matrix: well-conditioned where the kernel is not.
+        bases = [np.linalg.qr((basis * np.sqrt(intensity)).mT)[0] for intensity in self._intensity]
+        return np.array([np.mean(np.sum(rows**2, axis=-1), axis=0) for rows in bases])
 
     def _flows(self, times: np.ndarray) -> list[Any]:
-        import numpy as np
-
-        from dynascope.theory.features.spectrum import training_flow
-
         x, y = self._data
-        return [training_flow(times, np.sqrt(each) * _sines(x, self.modes), y) for each in self._intensity]
+        return [training_flow(times, np.sqrt(each) * sines(x, self.modes), y) for each in self._intensity]
 
     @functools.cached_property
     def _intensity(self) -> np.ndarray:
         """ρ of both models over the largest of each, (2, p)."""
-        import numpy as np
-
-        from dynascope.arguments import require
-
-        require(
-            0 < self.exponent <= 6,
-            f"exponent is {self.exponent}",
-            argument="exponent",
-            value=self.exponent,
-            remedy="choose a positive number up to six",
-        )
         modes = np.arange(1, self.modes + 1)
         return np.array([modes ** (-2.0 * self.exponent), (modes / self.modes) ** (2.0 * self.exponent)])
 
     @functools.cached_property
     def _data(self) -> tuple[np.ndarray, np.ndarray]:
         """Points that are well apart, also from each other's mirror images, at which all sines are opposite."""
-        import numpy as np
-
-        from dynascope.arguments import require, require_positive, require_seed
-
-        require_seed(self.seed)
-        require_positive(samples=self.samples, modes=self.modes, draws=self.draws, positions=self.positions)
-        require(
-            2 <= self.samples < self.modes,
-            f"samples is {self.samples} and modes {self.modes}",
-            argument="samples",
-            value=self.samples,
-            remedy="choose two or more, and fewer than modes",
-        )
         draw = np.random.default_rng(self.seed)
         half = (np.arange(self.samples) + draw.uniform(0.2, 0.8, size=self.samples)) / (2 * self.samples)
         x = np.where(draw.uniform(size=self.samples) < 0.5, half, 1 - half)
@@ -219,50 +158,5 @@ class LinearInductiveBias(Study):
     @functools.cached_property
     def _times(self) -> np.ndarray:
         """Until the slowest of all modes has been learned."""
-        import numpy as np
-
-        from dynascope.arguments import require
-
-        require(
-            self.times >= 2, f"times is {self.times}", argument="times", value=self.times, remedy="choose two or more"
-        )
         slowest = min(float(flow.intensity[-1]) for flow in self._flows(np.zeros(1)))
         return np.append(0.0, np.geomspace(0.1, 20 / min(slowest, float(self._intensity.min())), self.times - 1))
-
-    @functools.cached_property
-    def _positions(self) -> np.ndarray:
-        import numpy as np
-
-        return (np.arange(self.positions) + 0.5) / self.positions
-
-    @property
-    def _coordinates(self) -> dict[str, Any]:
-        return {
-            "run": list(_RUNS),
-            "time": self._times,
-            "mode": list(range(1, self.modes + 1)),
-            "sample": self._positions,
-        }
-
-    def _about(self) -> dict[str, Any]:
-        return {
-            "task": "a few points on a line",
-            "description": [
-                f"{self.samples} points with Gaussian labels, and {self.modes} sine modes of intensities k^(-2a) and "
-                f"k^(2a) with a = {self.exponent:g}, over the largest of each.",
-                f"Learnabilities are means over {self.draws} draws of uniform points.",
-            ],
-            "network": "linear models on sine features",
-            "scale": 1.0,
-        }
-
-
-def _sines(x: np.ndarray, modes: int) -> np.ndarray:
-    """√2 sin(2πkx), orthonormal on the unit interval, (n, p)."""
-    import numpy as np
-
-    return np.sqrt(2) * np.sin(2 * np.pi * np.outer(x, np.arange(1, modes + 1)))
-
-
-def _weights(model: Any) -> Any:
-    return model.weights[0][:, 0]
