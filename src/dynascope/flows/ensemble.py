@@ -279,7 +279,11 @@ def gather(
     all_rates = jax.tree.map(lambda own: np.array([own * rate for _, _, rate in members], dtype), by_name)
     if not dimensions:
         weights, all_rates = _members((weights, all_rates), 0)
-    average = Samples(task.inputs.astype(dtype), task.targets.astype(dtype)) if isinstance(task, Task) else task
+    average = (
+        Samples(task.inputs.astype(dtype, copy=False), task.targets.astype(dtype, copy=False))
+        if isinstance(task, Task)
+        else task
+    )
     return Ensemble(task, Objective(parts[0][1], average), weights, all_rates, dimensions, settings)
 
 
