@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 
@@ -119,10 +118,3 @@ print(*sys.modules)
     assert loaded & modules == {f"dynascope.studies.{name}" for name in NEEDED[command]}
     if not NEEDED[command]:
         assert not loaded & {"jax", "xarray", "numpy", "equinox", "matplotlib", "dynascope.studies.study"}
-
-
-@pytest.mark.slow
-def test_a_shell_can_complete_studies_and_their_options(tmp_path):
-    command = [sys.executable, "-m", "dynascope", "--tyro-print-completion", "bash"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONUTF8": "1"})
-    assert all(word in done.stdout for word in ("linear-staircase", "--initial-strength", "predict", "--scale"))

@@ -15,6 +15,7 @@ import tyro
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import __version__, record, report
+from dynascope.arguments import require, require_choice
 from dynascope.cli.exit_codes import AGREED, BAD_INPUT, FAILED
 from dynascope.cli.listing import List
 from dynascope.cli.parsing import parsed, unknown_command
@@ -50,6 +51,8 @@ class Report:
 
 
 _COMMANDS: dict[str, Any] = {"list": List, "predict": Predict, "run": Run, "report": Report}
+_COMPLETIONS = ("--tyro-print-completion", "--tyro-write-completion")  # options that tyro has
+_SHELLS = ("bash", "zsh", "fish")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -91,8 +94,24 @@ def _command(arguments: list[str]) -> Callable[[], int]:
         return parsed(_COMMANDS[first], arguments, words=1)
     if not first.startswith("-"):
         raise unknown_command(arguments, list(_COMMANDS))
-    completed = {"run": with_every_study(find_studies())} if first.startswith("--tyro") else {}
-    return parsed(_all(_COMMANDS | completed), arguments, words=0)
+    if first in _COMPLETIONS:
+        _check_completion(arguments)
+        return parsed(_all(_COMMANDS | {"run": with_every_study(find_studies())}), arguments, words=0)
+    return parsed(_all(_COMMANDS), arguments, words=0)
+
+
+def _check_completion(arguments: list[str]) -> None:
+    """Refuse what tyro would answer with a traceback."""
+    require_choice("shell", arguments[1] if len(arguments) > 1 else "", _SHELLS)
+    if arguments[0].endswith("write-completion"):
+        place = Path(arguments[2]) if len(arguments) > 2 else None
+        require(
+            place is not None and place.parent.is_dir() and not place.is_dir(),
+            f"a completion cannot be written to {place}",
+            argument="path",
+            value=str(place),
+            remedy="give the path of a file in a folder that exists",
+        )
 
 
 def _all(commands: dict[str, Any]) -> Callable[..., Any]:
