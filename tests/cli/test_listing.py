@@ -72,6 +72,7 @@ def test_words_of_name_subject_paper_or_claim_choose_studies(listed, words, name
     [
         (["gorkking"], "did you mean grokking?"),
         (["qqqq"], "shows all"),
+        (["dynascope"], "shows all"),
         (["grokking", "attention"], "leave one of them out"),
     ],
 )

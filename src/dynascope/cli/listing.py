@@ -51,7 +51,10 @@ class List:
 
 
 def _with_words(entries: list[StudyEntry], words: Sequence[str]) -> list[StudyEntry]:
-    texts = {entry: " ".join(map(str, dataclasses.astuple(entry))).casefold() for entry in entries}
+    texts = {
+        each: f"{each.name} {each.subject} {each.summary} {each.claim} {each.paper} {each.arxiv}".casefold()
+        for each in entries
+    }
     for word in words:
         known = sorted({part.strip(".,:;()") for text in texts.values() for part in text.split()})
         close = difflib.get_close_matches(word.casefold(), known, 1)
