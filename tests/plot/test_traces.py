@@ -158,3 +158,11 @@ def test_variables_over_other_dimensions_make_no_plane():
     )
     with pytest.raises(InputError, match="same dimensions"):
         traces.plane(record, "a", "b")
+
+
+def test_a_member_that_has_a_name_is_called_by_it_alone():
+    record = make_record(
+        {"loss": (["start", "exponent", "time"], np.ones((1, 1, 2)))},
+        {"start": ["small"], "exponent": [0.5], "time": [0.0, 1.0]},
+    )
+    assert [line.label for line in traces.curves(record, "loss")] == ["small, exponent 0.5"]

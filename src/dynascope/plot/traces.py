@@ -199,7 +199,7 @@ def lines(values: xr.DataArray, axis: str | None = None) -> Iterator[tuple[str, 
     x = np.arange(float(len(places))) if places.dtype.kind == "U" else places.astype(float)
     for index in np.ndindex(values.shape[:-1]):
         at = dict(zip(others, index, strict=True))
-        label = ", ".join(f"{name.replace('_', ' ')} {_short(values[name].to_numpy()[at[name]])}" for name in named)
+        label = ", ".join(_member(name, values[name].to_numpy()[at[name]]) for name in named)
         yield label, axis, x, values.to_numpy()[index].astype(float)
 
 
@@ -223,5 +223,12 @@ def ramp(count: int) -> list[str]:
     return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in mixed]
 
 
-def _short(label: object) -> str:
-    return f"{label:.4g}" if isinstance(label, float) else str(label)
+def _member(dimension: str, label: object) -> str:
+    """What a member is called: by its own name if it has one, else by dimension and number."""
+    if isinstance(label, str):
+        return label
+    return (
+        f"{dimension.replace('_', ' ')} {label:.4g}"
+        if isinstance(label, float)
+        else f"{dimension.replace('_', ' ')} {label}"
+    )

@@ -7,17 +7,24 @@ from typing import Any
 
 __all__ = ["frame"]
 
+_DECADES = 300.0
 _LETTER = 6.5  # pixels that a letter of a name takes
 
 
 def frame(
-    words: tuple[str, str], log: tuple[bool, bool], residual: bool, ticks: tuple[str, ...], letters: int
+    words: tuple[str, str],
+    log: tuple[bool, bool],
+    spans: tuple[float, float],
+    residual: bool,
+    ticks: tuple[str, ...],
+    letters: int,
 ) -> dict[str, Any]:
     """The layout of a figure.
 
     Args:
         words: What is written along the horizontal and the vertical axis.
         log: Which of them is logarithmic.
+        spans: By how much the largest number along each exceeds the least.
         residual: Whether a panel of residuals stands below.
         ticks: The labels at 0, 1, … of a horizontal axis whose labels are text.
         letters: Of the longest name at the end of a line.
@@ -31,8 +38,8 @@ def frame(
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
         "hovermode": "closest",
         "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#8a929a", "activecolor": "#0072b2"},
-        "xaxis": _axis(words[0], log[0]),
-        "yaxis": _axis(words[1], log[1]),
+        "xaxis": _axis(words[0], log[0], spans[0]),
+        "yaxis": _axis(words[1], log[1], spans[1]),
     }
     if ticks:
         places = list(range(len(ticks)))
@@ -44,7 +51,7 @@ def frame(
     return layout
 
 
-def _axis(words: str, log: bool) -> dict[str, Any]:
+def _axis(words: str, log: bool, span: float = 1.0) -> dict[str, Any]:
     # With automargin the title keeps clear of the numbers, however long they are.
     return {
         "title": {"text": html.escape(words), "standoff": 10},
@@ -52,4 +59,6 @@ def _axis(words: str, log: bool) -> dict[str, Any]:
         "zeroline": False,
         "exponentformat": "power",
         "automargin": True,
+        # Digits between the powers of ten are needed only where there are few of these.
+        "minorloglabels": "none" if span > _DECADES else "complete",
     }

@@ -115,8 +115,11 @@ def _drawn(
     residual = () if layout is None else layout.residual
     named = direct_labels([each.trace for each in series], log_y=scale.y) if len(labels) > MOST_IN_A_LEGEND else []
     longest = max((len(label) for _, _, label, _ in named), default=0)
+    spans = _spans([each.trace for each in series])
     figure = go.Figure(
-        layout=frame(words, scale, bool(residual), () if layout is None else layout.ticks, min(longest, _LETTERS))
+        layout=frame(
+            words, scale, spans, bool(residual), () if layout is None else layout.ticks, min(longest, _LETTERS)
+        )
     )
     shown = [each for side in ("observed", "predicted") for each in _first_of(series, side, room)]
     most = int(np.clip((room - _BYTES_A_TRACE * len(shown)) / _BYTES_A_POINT / len(shown), 24, _MOST_POINTS))
@@ -137,7 +140,7 @@ def _drawn(
             legendgroup=entry,
             meta=len(lines),
             showlegend=len(labels) == 1 or (len(labels) <= MOST_IN_A_LEGEND and side == shown[0].trace.side),
-            line=_stroke(lines[0], pale=pale),
+            line=_stroke(lines[0]),
             marker={"color": lines[0].colour, "size": 7 if alone else 4},
             opacity=0.8 if not alone else 0.55 if side == "observed" and pale and not as_points else 1.0,
             hovertemplate=f"{entry}, {side}<br>%{{x:.4~g}}, %{{y:.4~g}}<extra></extra>",
@@ -150,6 +153,16 @@ def _drawn(
     if named:
         _name_ends(figure, named)
     return figure
+
+
+def _spans(lines: Sequence[traces.Trace]) -> tuple[float, float]:
+    """By how much the largest positive number exceeds the least, across and upwards."""
+    spans = []
+    for parts in ([line.x for line in lines], [line.y for line in lines]):
+        values = np.concatenate(parts)
+        positive = values[np.isfinite(values) & (values > 0)]
+        spans.append(float(positive.max() / positive.min()) if len(positive) else 1.0)
+    return spans[0], spans[1]
 
 
 def _first_of(series: Sequence[Series], side: str, room: int) -> list[Series]:
@@ -211,10 +224,11 @@ def _add_interval(figure: go.Figure, each: Series, scale: _Scale, *, points: boo
     )
 
 
-def _stroke(line: traces.Trace, *, pale: bool) -> dict[str, object]:
+def _stroke(line: traces.Trace) -> dict[str, object]:
     if line.side == "predicted":
         return {"color": line.colour, "dash": "6px,3px", "width": 2 if line.alone else 1}
-    return {"color": line.colour, "width": 1 if not line.alone else 4.5 if pale else 2.5}
+    # Broad enough that the dashes of a prediction upon it are seen where both coincide.
+    return {"color": line.colour, "width": 1 if not line.alone else 4.5}
 
 
 def _number_jumps(figure: go.Figure, lines: Sequence[traces.Trace], jumps: Sequence[Jump]) -> None:

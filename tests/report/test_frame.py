@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from dynascope.report.frame import frame
+
+
+def of(**changes) -> go.Layout:
+    options = {"log": (True, True), "spans": (1e6, 10.0), "residual": False, "ticks": (), "letters": 0}
+    return go.Layout(frame(("<time>", "loss"), **{**options, **changes}))
+
+
+def test_words_stand_along_the_axes_and_cannot_become_markup():
+    layout = of()
+    assert (layout.xaxis.title.text, layout.yaxis.title.text) == ("&lt;time&gt;", "loss")
+    assert layout.xaxis.automargin
+    assert layout.yaxis.automargin
+
+
+def test_digits_between_powers_of_ten_are_written_only_where_there_are_few_powers():
+    layout = of()
+    assert (layout.xaxis.minorloglabels, layout.yaxis.minorloglabels) == ("none", "complete")
+
+
+def test_names_at_the_ends_of_lines_have_room():
+    assert of(letters=20).margin.r - of().margin.r == 130
+
+
+def test_a_panel_of_residuals_stands_below_and_shares_the_horizontal_axis():
+    layout = of(residual=True)
+    assert layout.yaxis2.domain[1] < layout.yaxis.domain[0]
+    assert layout.xaxis.anchor == "y2"
+    assert layout.yaxis2.type == "linear"
+
+
+def test_an_axis_of_text_is_not_logarithmic():
+    axis = of(ticks=("a", "b")).xaxis
+    assert (axis.type, list(axis.ticktext)) == ("linear", ["a", "b"])
