@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import DivergenceError, InputError
-from dynascope.studies.grokking import modular_names, modular_runs
+from dynascope.studies.grokking import grokking_modular, modular_names, modular_runs
 from dynascope.studies.grokking.grokking_modular import GrokkingModular
 
 TINY = GrokkingModular(**GrokkingModular.tiny)
@@ -76,7 +76,7 @@ def test_a_network_that_ignores_its_inputs_has_diverged(monkeypatch):
         measured = truth(*given)
         return measured._replace(features=0 * measured.features)
 
-    monkeypatch.setattr(modular_runs, "measure", dead)
+    monkeypatch.setattr(grokking_modular, "measure", dead)
     with pytest.raises(DivergenceError, match="larger width") as caught:
         TINY.observe()
     assert caught.value.time == 0
@@ -141,9 +141,7 @@ def test_a_quadratic_network_groks_division():
 )
 @pytest.mark.usefixtures("unchecked_types")
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    monkeypatch.setattr("dynascope.studies.grokking.modular_runs.train", lambda *_, **__: pytest.fail("it was trained"))
-    study = dataclasses.replace(TINY, **change)
-    for asked in (study.run, study.predict):
-        with pytest.raises(InputError) as refusal:
-            asked()
-        assert refusal.value.argument == argument
+    monkeypatch.setattr(grokking_modular, "train", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        dataclasses.replace(TINY, **change)
+    assert refusal.value.argument == argument

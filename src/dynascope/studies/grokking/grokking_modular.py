@@ -2,51 +2,43 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
-from dynascope.studies.study import Reference, Study, curve_tolerance
+import jax
+import numpy as np
+import xarray as xr
 
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray as xr
-
-    from dynascope.comparison.effect import Effect, Hypothesis
-    from dynascope.studies.grokking.modular_runs import Measured, Recipe
-    from dynascope.tasks.algebra.modular_arithmetic import ModularArithmetic
+from dynascope.comparison.effect import Effect, Hypothesis, report_effects
+from dynascope.errors import DivergenceError, InputError
+from dynascope.flows.steps.losses import Loss
+from dynascope.networks import TwoLayer
+from dynascope.networks.transformer import Transformer
+from dynascope.studies.fields import choice, count, fraction, number, positive, seed
+from dynascope.studies.grokking.modular_names import other_names, renamed_network, renamed_task
+from dynascope.studies.grokking.modular_runs import Recipe, measure, metrics, train
+from dynascope.studies.stated import StatedStudy
+from dynascope.studies.study import Reference, curve_tolerance
+from dynascope.tasks.algebra.modular_arithmetic import ModularArithmetic
+from dynascope.theory.grokking import grokking_delay
 
 __all__ = ["GrokkingModular"]
 
 _HEADS = 4
 _RENAMED_STEPS = 50  # after which two runs that are the same but for names still differ by rounding alone
-_NUMBERS = (
-    *("kappa_cka", "effective_dimension"),
-    *("effective_dimension_quality", "effective_dimension_utilization"),
-)
+_DIMENSION = "effective_dimension"
+_AFTER = "training once overfitted"
 # Name, factor, metric, expected direction, statement.
 _CLAIMS = (
     ("H1", "kind of sample", "step", 1, "Test samples are learned after training samples."),
-    ("H2", "training once overfitted", "kappa_cka", -1, "An overfitted network comes closer to minimum features."),
-    (
-        "H3",
-        "training once overfitted",
-        "effective_dimension_utilization",
-        -1,
-        "The outputs of an overfitted network come to use fewer features.",
-    ),
-    (
-        "H4",
-        "training once overfitted",
-        "effective_dimension",
-        -1,
-        "An overfitted network comes to have fewer features.",
-    ),
+    ("H2", _AFTER, "kappa_cka", -1, "An overfitted network comes closer to minimum features."),
+    ("H3", _AFTER, f"{_DIMENSION}_utilization", -1, "The outputs of an overfitted network come to use fewer features."),
+    ("H4", _AFTER, _DIMENSION, -1, "An overfitted network comes to have fewer features."),
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class GrokkingModular(Study):
+class GrokkingModular(StatedStudy):
     """A network learns a part of the table of an operation modulo p by AdamW, and the rest of it long after.
 
     Accuracies, the delay between them and the features of the training samples are measured along the steps. What is
@@ -66,38 +58,30 @@ class GrokkingModular(Study):
     - `total_utilization`: outputs lie in the span of the features, so that utilizations sum to one.
     - `unused_weight`: what no sample reads only decays, by 1 − ηλ at each step. In division by all but zero, these are
       the weights of the divisor zero of a two-layer network.
-
-    Attributes:
-        operation: "addition", "subtraction", "multiplication" or "division".
-        p: The modulus, prime for multiplication and division.
-        train_fraction: Fraction of the table that is trained on.
-        network: "relu" or "quadratic" (two layers), or "transformer" (one block with ReLU, of four heads).
-        width: Hidden neurons of two layers; the stream of the transformer is a quarter as wide.
-        loss: "cross_entropy" or "squared".
-        learning_rate: η of AdamW with β = (0.9, 0.98), on all training samples at each step.
-        weight_decay: λ, decoupled.
-        steps: Number of steps.
-        times: Number of steps at which all is measured, denser at first.
-        train_threshold: Training accuracy that counts as fitted.
-        test_threshold: Test accuracy that counts as generalising.
-        seeds: Number of runs.
-        seed: Seed of the first run; the others follow it.
     """
 
-    operation: Literal["addition", "subtraction", "multiplication", "division"] = "division"
-    p: int = 31
-    train_fraction: float = 0.7
-    network: Literal["relu", "quadratic", "transformer"] = "transformer"
-    width: int = 256
-    loss: Literal["cross_entropy", "squared"] = "cross_entropy"
-    learning_rate: float = 1e-3
-    weight_decay: float = 2.0
-    steps: int = 3000
-    times: int = 60
-    train_threshold: float = 0.99
-    test_threshold: float = 0.9
-    seeds: int = 3
-    seed: int = 0
+    operation: Literal["addition", "subtraction", "multiplication", "division"] = choice(
+        "division", "What is learned.", ("addition", "subtraction", "multiplication", "division")
+    )
+    p: int = count(31, "The modulus, prime for multiplication and division.", least=3)
+    train_fraction: float = fraction(0.7, "Fraction of the table that is trained on.", open_below=True, open_above=True)
+    network: Literal["relu", "quadratic", "transformer"] = choice(
+        "transformer",
+        '"relu" or "quadratic" (two layers), or "transformer" (one block with ReLU, of four heads).',
+        ("relu", "quadratic", "transformer"),
+    )
+    width: int = count(256, "Hidden neurons of two layers; the stream of the transformer is a quarter as wide.")
+    loss: Literal["cross_entropy", "squared"] = choice(
+        "cross_entropy", "What is descended.", ("cross_entropy", "squared")
+    )
+    learning_rate: float = positive(1e-3, "η of AdamW with β = (0.9, 0.98), on all training samples at each step.")
+    weight_decay: float = number(2.0, "λ, decoupled.", least=0.0)
+    steps: int = count(3000, "Number of steps.")
+    times: int = count(60, "Number of steps at which all is measured, denser at first.", least=2)
+    train_threshold: float = fraction(0.99, "Training accuracy that counts as fitted.", open_below=True)
+    test_threshold: float = fraction(0.9, "Test accuracy that counts as generalising.", open_below=True)
+    seeds: int = count(3, "Number of runs.", least=2)
+    seed: int = seed("Seed of the first run; the others follow it.")
 
     name: ClassVar[str] = "grokking-modular"
     reference: ClassVar[Reference] = Reference(
@@ -107,6 +91,8 @@ class GrokkingModular(Study):
         claim="Networks learn the held-out part of a table of modular arithmetic long after the rest, and to them the "
         "four operations are the tables of sums and differences under other names.",
     )
+    theory: ClassVar[str] = "symmetries of training on one-hot numbers"
+    axes: ClassVar = ("seed", "step")
     along: ClassVar = ("step", "seed")
     minutes: ClassVar[float] = 2.0
     tolerance: ClassVar = curve_tolerance(
@@ -125,79 +111,99 @@ class GrokkingModular(Study):
 
     def observe(self) -> xr.Dataset:
         """Train all seeds and measure them on the way; then train anew for a while under other names."""
-        import numpy as np
-
-        from dynascope.comparison.effect import report_effects
-        from dynascope.flows.steps.losses import Loss
-        from dynascope.record import make_record
-
         curves = self._trained()
-        delays = [self._delay(*pair) for pair in zip(curves["accuracy"], curves["test_accuracy"], strict=True)]
+        thresholds = self.train_threshold, self.test_threshold
+        delays = [
+            grokking_delay(self._steps, *pair, *thresholds)
+            for pair in zip(curves["accuracy"], curves["test_accuracy"], strict=True)
+        ]
         last = float(self._steps[-1])
         reached = {name: [getattr(each, f"{name}_step") for each in delays] for name in ("train", "test")}
         steps = {name: np.array([last if at is None else at for at in found]) for name, found in reached.items()}
         middle = np.sqrt(steps["train"] * steps["test"])
         overfitted = np.abs(self._steps - middle[:, None]).argmin(axis=1)
         claims, effects = self._effects(curves, steps, overfitted)
-        return make_record(
+        of_seeds = {
+            "train_step": steps["train"],
+            "test_step": steps["test"],
+            "overfitted_step": self._steps[overfitted],
+            "delay": steps["test"] - steps["train"],
+            "fitted": [at is not None for at in reached["train"]],
+            "generalised": [at is not None for at in reached["test"]],
+            "renamed_loss": self._renamed_losses(),
+        }
+        return self.record(
             {
-                **{name: (("seed", "step"), values) for name, values in curves.items()},
-                "train_step": (("seed",), steps["train"]),
-                "test_step": (("seed",), steps["test"]),
-                "overfitted_step": (("seed",), self._steps[overfitted]),
-                "delay": (("seed",), steps["test"] - steps["train"]),
-                "fitted": (("seed",), np.array([at is not None for at in reached["train"]])),
-                "generalised": (("seed",), np.array([at is not None for at in reached["test"]])),
-                "renamed_loss": (("seed",), self._renamed_losses()),
+                **curves,
+                **{name: ("seed", values) for name, values in of_seeds.items()},
                 **report_effects(claims, effects),
+                "hypothesis": ("hypothesis", [claim.name for claim in claims]),
             },
-            {**self._coordinates, "hypothesis": [claim.name for claim in claims]},
-            attributes={
-                "convention": f"{Loss(self.loss).convention}; "
-                "where a threshold was not reached, its step is the last one",
-                "train_threshold": self.train_threshold,
-                "test_threshold": self.test_threshold,
-                "delay_resolution": [each.resolution for each in delays],
-                "confidence": 0.95,
-                **self._about(),
-            },
+            convention=f"{Loss(self.loss).convention}; where a threshold was not reached, its step is the last one",
+            train_threshold=self.train_threshold,
+            test_threshold=self.test_threshold,
+            delay_resolution=[each.resolution for each in delays],
+            confidence=0.95,
         )
 
     def predict(self) -> xr.Dataset:
         """What holds of every run."""
-        import numpy as np
-
-        from dynascope.record import make_record
-
-        tables = self._tables  # first, so that a field out of range is named
-        degree = 2.0 if self.network == "quadratic" else 1.0
-        decay = (1 - self.learning_rate * self.weight_decay) ** self._steps
-        shape = (len(tables), len(self._steps))
-        variables = {
-            "total_utilization": (("seed", "step"), np.ones(shape)),
-            "gradient_balance": (("seed", "step"), np.full(shape, degree)),
-            "renamed_loss": (("seed",), np.ones(self.seeds)),
+        shape = (self.seeds, len(self._steps))
+        values = {
+            "total_utilization": np.ones(shape),
+            "gradient_balance": np.full(shape, 2.0 if self.network == "quadratic" else 1.0),
+            "renamed_loss": ("seed", np.ones(self.seeds)),
         }
         if self._has_unused:
-            variables["unused_weight"] = (("seed", "step"), np.broadcast_to(decay, shape))
-        return make_record(
-            variables,
-            self._coordinates,
-            attributes={
-                "theory": "symmetries of training on one-hot numbers",
-                "reference": self.reference.paper,
-                **self._about(),
-            },
+            decay = (1 - self.learning_rate * self.weight_decay) ** self._steps
+            values["unused_weight"] = np.broadcast_to(decay, shape)
+        return self.record(values, theory=self.theory, reference=self.reference.paper)
+
+    def labels(self) -> Mapping[str, Any]:
+        """Seeds and steps."""
+        return {"seed": list(self._seeds), "step": self._steps}
+
+    def about(self) -> Mapping[str, Any]:
+        """The table and the network."""
+        table = self._tables[0]
+        return {
+            "task": f"modular {self.operation}, p = {self.p}",
+            "description": [
+                *table.train.description,
+                "Each seed has its own weights and its own split.",
+                f"AdamW of rate {self.learning_rate:g} and decay {self.weight_decay:g}, on all training pairs.",
+                "Features are the inputs of the last layer on the training samples.",
+            ],
+            "samples": table.train.samples,
+            "network": "transformer" if self.network == "transformer" else f"two-layer {self.network}",
+            "scale": 1.0,
+        }
+
+    def check(self) -> None:
+        """Weights do not grow by decay, numbers have other names, and there are more pairs than classes."""
+        multiple = 4 * _HEADS if self.network == "transformer" else 1
+        self.require(self.width % multiple == 0, "width", f"choose a multiple of {multiple}")
+        self.require(
+            self.weight_decay * self.learning_rate < 1,
+            "weight_decay",
+            "choose zero or a positive number below 1/learning_rate",
+        )
+        self.require(
+            self.operation in ("addition", "subtraction") or all(self.p % k for k in range(2, self.p)),
+            "p",
+            "choose a prime number",
+            problem=f"p is {self.p}, which has no discrete logarithms for all numbers",
+        )
+        trained = int(self._tables[0].trained.sum())
+        self.require(
+            trained > self.p,
+            "train_fraction",
+            f"choose one that trains on more pairs than there are classes, {self.p}",
+            problem=f"train_fraction is {self.train_fraction}, which trains on {trained} pairs",
         )
 
     def _trained(self) -> dict[str, np.ndarray]:
         """All that is measured along the steps, over seed and step."""
-        import jax
-        import numpy as np
-
-        from dynascope.errors import DivergenceError, InputError
-        from dynascope.studies.grokking.modular_runs import measure, train
-
         tasks, tests = [each.train for each in self._tables], [each.test for each in self._tables]
         found: list[dict[str, Any]] = []
         every = train(self._networks, tasks, self._steps, self._recipe)
@@ -205,7 +211,7 @@ class GrokkingModular(Study):
             networks = jax.tree.map(lambda leaf, place=place: leaf[:, place], every)
             measured = measure(networks, tasks, tests, self.loss)
             try:
-                found.append(self._metrics(measured))
+                found.append(metrics(measured, tasks, self.loss))
             except InputError as error:
                 if error.argument != "features":
                     raise
@@ -221,63 +227,23 @@ class GrokkingModular(Study):
             curves["unused_weight"] = curves["unused_weight"] / curves["unused_weight"][:, :1]
         return {name: np.asarray(values, float) for name, values in curves.items()}
 
-    def _metrics(self, measured: Measured) -> dict[str, Any]:
-        """Losses, accuracies and the metrics of the features, over seeds."""
-        import warnings
-
-        import numpy as np
-
-        from dynascope.probes.features import feature_metrics
-
-        found: dict[str, list[float]] = {name: [] for name in (*_NUMBERS, "total_utilization")}
-        function = "softmax" if self.loss == "cross_entropy" else "logits"
-        for table, features, outputs in zip(self._tables, measured.features, measured.outputs, strict=True):
-            with warnings.catch_warnings():
-                # A split at random is not balanced, and there may be fewer samples than features.
-                warnings.filterwarnings("ignore", message=".*(balanced|modes beyond the samples)")
-                logits = feature_metrics(features, outputs, table.train.targets)
-                chosen = logits
-                if function != "logits":
-                    chosen = feature_metrics(features, outputs, table.train.targets, output_function=function)
-            for name in _NUMBERS:
-                found[name].append(float(chosen[name][1]))
-            found["total_utilization"].append(float(np.sum(logits["utilization"][1])))
-        scalars = ("loss", "test_loss", "accuracy", "test_accuracy", "gradient_balance")
-        return {**{name: getattr(measured, name) for name in scalars}, **found}
-
     def _renamed_losses(self) -> np.ndarray:
         """Losses under other names over those under the old ones, after as many steps from renamed weights."""
-        import jax
-
-        from dynascope.studies.grokking.modular_names import other_names, renamed_network, renamed_task
-        from dynascope.studies.grokking.modular_runs import measure, train
-
         names, tests = other_names(self.operation, self.p), [each.test for each in self._tables]
-        others = [renamed_network(network, names) for network in self._networks]
+        old = self._networks, [each.train for each in self._tables]
+        new = [renamed_network(each, names) for each in self._networks], [renamed_task(e, names) for e in self._tables]
         losses = []
-        for networks, tasks in (
-            (self._networks, [each.train for each in self._tables]),
-            (others, [renamed_task(each, names) for each in self._tables]),
-        ):
+        for networks, tasks in (old, new):
             run = train(networks, tasks, [_RENAMED_STEPS], self._recipe, double=True)
             end = jax.tree.map(lambda leaf: leaf[:, -1], run)
             # Test samples matter not here; with those of the other runs no program is compiled anew.
             losses.append(measure(end, tasks, tests, self.loss).loss)
         return losses[1] / losses[0]
 
-    def _delay(self, train: np.ndarray, test: np.ndarray) -> Any:
-        from dynascope.theory.grokking import grokking_delay
-
-        return grokking_delay(self._steps, train, test, self.train_threshold, self.test_threshold)
-
     def _effects(
         self, curves: dict[str, np.ndarray], steps: dict[str, np.ndarray], overfitted: np.ndarray
     ) -> tuple[list[Hypothesis], list[Effect]]:
         """The hypotheses and what the runs say of each."""
-        import numpy as np
-
-        from dynascope.comparison.effect import Hypothesis
-
         claims = [
             Hypothesis(factor, metric, direction, name, statement)
             for name, factor, metric, direction, statement in _CLAIMS
@@ -291,87 +257,18 @@ class GrokkingModular(Study):
     @functools.cached_property
     def _tables(self) -> list[ModularArithmetic]:
         """The table of each seed, with its own split."""
-        from dynascope.arguments import require
-        from dynascope.tasks.algebra.modular_arithmetic import ModularArithmetic
-
-        self._check()
-        tables = [ModularArithmetic(self.operation, self.p, self.train_fraction, seed=seed) for seed in self._seeds]
-        require(
-            self.operation in ("addition", "subtraction") or all(self.p % k for k in range(2, self.p)),
-            f"p is {self.p}, which has no discrete logarithms for all numbers",
-            argument="p",
-            value=self.p,
-            remedy="choose a prime number",
-        )
-        require(
-            tables[0].train.samples > self.p,
-            f"train_fraction is {self.train_fraction}, which trains on {tables[0].train.samples} pairs",
-            argument="train_fraction",
-            value=self.train_fraction,
-            remedy=f"choose one that trains on more pairs than there are classes, {self.p}",
-        )
-        return tables
-
-    def _check(self) -> None:
-        from dynascope.arguments import require, require_positive, require_seed
-
-        require_positive(learning_rate=self.learning_rate)
-        require_seed(self.seed)
-        for name, known in (
-            ("network", ("relu", "quadratic", "transformer")),
-            ("loss", ("cross_entropy", "squared")),
-        ):
-            value = getattr(self, name)
-            require(
-                value in known,
-                f"{name} is {value!r}",
-                argument=name,
-                value=value,
-                remedy=f"choose one of {', '.join(known)}",
-            )
-        multiple = 4 * _HEADS if self.network == "transformer" else 1
-        require(
-            self.width >= 1 and self.width % multiple == 0,
-            f"width is {self.width}",
-            argument="width",
-            value=self.width,
-            remedy=f"choose a multiple of {multiple}",
-        )
-        require(
-            0 <= self.weight_decay * self.learning_rate < 1,
-            f"weight_decay is {self.weight_decay}",
-            argument="weight_decay",
-            value=self.weight_decay,
-            remedy="choose zero or a positive number below 1/learning_rate",
-        )
-        for name, least in (("steps", 1), ("times", 2), ("seeds", 2)):
-            value = getattr(self, name)
-            require(value >= least, f"{name} is {value}", argument=name, value=value, remedy=f"choose {least} or more")
-        for name in ("train_threshold", "test_threshold"):
-            value = getattr(self, name)
-            require(
-                0 < value <= 1,
-                f"{name} is {value}",
-                argument=name,
-                value=value,
-                remedy="choose an accuracy above 0, at most 1",
-            )
+        return [ModularArithmetic(self.operation, self.p, self.train_fraction, seed=seed) for seed in self._seeds]
 
     @functools.cached_property
     def _networks(self) -> list[Any]:
         """The network of each seed at its start."""
-        from dynascope.networks import TwoLayer
-        from dynascope.networks.transformer import Transformer
-
         p, seeds = self.p, self._seeds
         if self.network != "transformer":
             return [TwoLayer(2 * p, self.width, p, activation=self.network, seed=seed) for seed in seeds]
         return [Transformer(p, 2, p, width=self.width // 4, heads=_HEADS, seed=seed) for seed in seeds]
 
-    @functools.cached_property
+    @property
     def _steps(self) -> np.ndarray:
-        import numpy as np
-
         # More often at first, when most happens.
         return np.unique((self.steps * np.linspace(0, 1, self.times) ** 2).round().astype(int))
 
@@ -381,30 +278,9 @@ class GrokkingModular(Study):
 
     @property
     def _recipe(self) -> Recipe:
-        from dynascope.studies.grokking.modular_runs import Recipe
-
         return Recipe(self.loss, self.learning_rate, self.weight_decay)
 
     @property
     def _has_unused(self) -> bool:
         """Whether some weights are read by no sample."""
         return self.operation == "division" and self.network != "transformer"
-
-    @property
-    def _coordinates(self) -> dict[str, Any]:
-        return {"seed": list(self._seeds), "step": self._steps}
-
-    def _about(self) -> dict[str, Any]:
-        table = self._tables[0]
-        return {
-            "task": f"modular {self.operation}, p = {self.p}",
-            "description": [
-                *table.train.description,
-                "Each seed has its own weights and its own split.",
-                f"AdamW of rate {self.learning_rate:g} and decay {self.weight_decay:g}, on all training pairs.",
-                "Features are the inputs of the last layer on the training samples.",
-            ],
-            "samples": table.train.samples,
-            "network": "transformer" if self.network == "transformer" else f"two-layer {self.network}",
-            "scale": 1.0,
-        }

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+import equinox as eqx
+import numpy as np
 
-    from dynascope.tasks import Task
-    from dynascope.tasks.algebra.modular_arithmetic import ModularArithmetic
+from dynascope.tasks import Task
+from dynascope.tasks.algebra.modular_arithmetic import ModularArithmetic
 
 __all__ = ["other_names", "renamed_network", "renamed_results", "renamed_task"]
 
 
 def other_names(operation: str, p: int) -> np.ndarray:
     """The other name of each number: its negative, or its discrete logarithm with p − 1 for that of zero."""
-    import numpy as np
-
     if operation in ("addition", "subtraction"):
         return -np.arange(p) % p
     powers = (np.array([pow(base, k, p) for k in range(p - 1)]) for base in range(2, p))
@@ -27,8 +25,6 @@ def other_names(operation: str, p: int) -> np.ndarray:
 
 def renamed_results(operation: str, p: int, pairs: np.ndarray) -> np.ndarray:
     """Results of the operation between other names, in other names: sums and differences, with zero apart."""
-    import numpy as np
-
     a, b = pairs.T
     if operation in ("addition", "subtraction"):
         return (a + b if operation == "addition" else a - b) % p
@@ -39,10 +35,6 @@ def renamed_results(operation: str, p: int, pairs: np.ndarray) -> np.ndarray:
 
 def renamed_task(table: ModularArithmetic, names: np.ndarray) -> Task:
     """The training pairs by their other names."""
-    import numpy as np
-
-    from dynascope.tasks import Task
-
     pairs, ones = names[table.pairs[table.trained]], np.eye(table.p)
     results = renamed_results(table.operation, table.p, pairs)
     return Task(ones[pairs].reshape(len(pairs), -1), ones[results])
@@ -50,9 +42,6 @@ def renamed_task(table: ModularArithmetic, names: np.ndarray) -> Task:
 
 def renamed_network(network: Any, names: np.ndarray) -> Any:
     """The network that reads and gives the other names as the network did the old ones."""
-    import equinox as eqx
-    import numpy as np
-
     old = np.argsort(names)
     if hasattr(network, "embedding"):
         rows, ends = lambda each: each.embedding, lambda each: each.unembedding

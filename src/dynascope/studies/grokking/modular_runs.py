@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.flatten_util import ravel_pytree
 
-    from dynascope.tasks import Task
+from dynascope.errors import DivergenceError, DivergenceWarning
+from dynascope.flows import descend
+from dynascope.probes.features import feature_metrics
+from dynascope.tasks import Task
 
-__all__ = ["Measured", "Recipe", "measure", "train"]
+__all__ = ["Measured", "Recipe", "measure", "metrics", "train"]
 
 _FIRST_DECAY, _SECOND_DECAY = 0.9, 0.98  # β₁ and β₂ of the means of slopes and of their squares
+
+_NUMBERS = (
+    *("kappa_cka", "effective_dimension"),
+    *("effective_dimension_quality", "effective_dimension_utilization"),
+)
 
 
 class Recipe(NamedTuple):
@@ -75,14 +87,6 @@ def train(
     Raises:
         DivergenceError: A network diverged.
     """
-    import warnings
-
-    import jax
-    import numpy as np
-
-    from dynascope.errors import DivergenceError, DivergenceWarning
-    from dynascope.flows import descend
-
     kind = np.float64 if double else np.float32
     with warnings.catch_warnings():
         # What is left of the others is no study.
@@ -93,7 +97,7 @@ def train(
             steps=int(steps[-1]),
             learning_rate=recipe.learning_rate,
             loss=recipe.loss,
-            optimizer=_decoupled()(kind(recipe.weight_decay)),
+            optimizer=_DecoupledAdam(kind(recipe.weight_decay)),
             record_steps=steps,
             statistics={"weights": (_in_a_row, ("weight",))},
         )
@@ -114,77 +118,72 @@ def train(
 
 def measure(networks: Any, tasks: Sequence[Task], tests: Sequence[Task], loss: str) -> Measured:
     """Measure networks, with one dimension in front, each on its training and test samples."""
-    import jax
-    import numpy as np
-
     with jax.enable_x64(True):
         stacked = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), networks)
         data = [np.stack([getattr(each, name) for each in side]) for side in (tasks, tests) for name in _ARRAYS]
-        return Measured(*(np.asarray(each) for each in _measured()(stacked, *data, loss)))
+        return Measured(*(np.asarray(each) for each in _measured(stacked, *data, loss)))
+
+
+def metrics(measured: Measured, tasks: Sequence[Task], loss: str) -> dict[str, Any]:
+    """Losses, accuracies and the metrics of the features, over seeds."""
+    found: dict[str, list[float]] = {name: [] for name in (*_NUMBERS, "total_utilization")}
+    for task, features, outputs in zip(tasks, measured.features, measured.outputs, strict=True):
+        with warnings.catch_warnings():
+            # A split at random is not balanced, and there may be fewer samples than features.
+            warnings.filterwarnings("ignore", message=".*(balanced|modes beyond the samples)")
+            logits = chosen = feature_metrics(features, outputs, task.targets)
+            if loss == "cross_entropy":
+                chosen = feature_metrics(features, outputs, task.targets, output_function="softmax")
+        for name in _NUMBERS:
+            found[name].append(float(chosen[name][1]))
+        found["total_utilization"].append(float(np.sum(logits["utilization"][1])))
+    scalars = ("loss", "test_loss", "accuracy", "test_accuracy", "gradient_balance")
+    return {**{name: getattr(measured, name) for name in scalars}, **found}
 
 
 _ARRAYS = ("inputs", "targets")
 
 
 def _in_a_row(network: Any) -> Any:
-    from jax.flatten_util import ravel_pytree
-
     return ravel_pytree(network)[0]
 
 
-@functools.cache
-def _decoupled() -> Any:
-    """The optimiser, as a module whose decay is an array, so that all runs share a program."""
-    import equinox as eqx
-    import optax
+class _DecoupledAdam(eqx.Module):
+    """Adam, with weights that also shrink by ηλ at each step; λ is an array, so that all runs share a program."""
 
-    class DecoupledAdam(eqx.Module):
-        """Adam, with weights that also shrink by ηλ at each step."""
+    weight_decay: Any
 
-        weight_decay: Any
-
-        def __call__(self, learning_rate: Any) -> optax.GradientTransformation:
-            return optax.adamw(learning_rate, _FIRST_DECAY, _SECOND_DECAY, weight_decay=self.weight_decay)
-
-    return DecoupledAdam
+    def __call__(self, learning_rate: Any) -> optax.GradientTransformation:
+        return optax.adamw(learning_rate, _FIRST_DECAY, _SECOND_DECAY, weight_decay=self.weight_decay)
 
 
 def _mean_loss(outputs: Any, targets: Any, loss: str) -> Any:
-    import jax.numpy as jnp
-    import optax
-
     if loss == "cross_entropy":
         return optax.softmax_cross_entropy(outputs, targets).mean()
     return jnp.sum((outputs - targets) ** 2, axis=1).mean() / 2
 
 
-@functools.cache
-def _measured() -> Callable[..., Any]:
-    import equinox as eqx
-    import jax.numpy as jnp
+@eqx.filter_jit
+def _measured(networks: Any, *data: Any) -> Any:
+    loss = data[-1]
 
-    def measured(networks: Any, *data: Any) -> Any:
-        loss = data[-1]
+    def member(network: Any, inputs: Any, targets: Any, test_inputs: Any, test_targets: Any) -> tuple[Any, ...]:
+        def value(network: Any) -> Any:
+            return _mean_loss(network(inputs), targets, loss)
 
-        def member(network: Any, inputs: Any, targets: Any, test_inputs: Any, test_targets: Any) -> tuple[Any, ...]:
-            def value(network: Any) -> Any:
-                return _mean_loss(network(inputs), targets, loss)
+        def accuracy(outputs: Any, targets: Any) -> Any:
+            return jnp.mean(outputs.argmax(axis=1) == targets.argmax(axis=1))
 
-            def accuracy(outputs: Any, targets: Any) -> Any:
-                return jnp.mean(outputs.argmax(axis=1) == targets.argmax(axis=1))
+        now, slope = eqx.filter_value_and_grad(value)(network)
+        powers = [jnp.sum(w * g) for w, g in zip(_hidden(network), _hidden(slope), strict=True)]
+        outputs, tested = network(inputs), network(test_inputs)
+        return (
+            *(now, _mean_loss(tested, test_targets, loss)),
+            *(accuracy(outputs, targets), accuracy(tested, test_targets)),
+            *(_features(network, inputs), outputs, powers[0] / powers[1]),
+        )
 
-            now, slope = eqx.filter_value_and_grad(value)(network)
-            powers = [jnp.sum(w * g) for w, g in zip(_hidden(network), _hidden(slope), strict=True)]
-            outputs, tested = network(inputs), network(test_inputs)
-            return (
-                *(now, _mean_loss(tested, test_targets, loss)),
-                *(accuracy(outputs, targets), accuracy(tested, test_targets)),
-                *(_features(network, inputs), outputs, powers[0] / powers[1]),
-            )
-
-        return eqx.filter_vmap(member)(networks, *data[:-1])
-
-    return eqx.filter_jit(measured)
+    return eqx.filter_vmap(member)(networks, *data[:-1])
 
 
 def _hidden(network: Any) -> tuple[Any, Any]:
