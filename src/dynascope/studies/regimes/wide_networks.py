@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
-    from dynascope.networks import TwoLayer
+from dynascope.networks import TwoLayer
 
 __all__ = ["WideNetworks", "padded", "stratified"]
 
@@ -25,8 +24,6 @@ class WideNetworks(NamedTuple):
 
     def layers(self) -> tuple[np.ndarray, np.ndarray]:
         """W of shape (seeds, d, width), and u of shape (seeds, width, c)."""
-        import numpy as np
-
         first, second = (np.stack([getattr(each, name) for each in self.networks]) for name in ("first", "second"))
         return first, second
 
@@ -41,8 +38,6 @@ class WideNetworks(NamedTuple):
         Returns:
             Shape (seeds, n, n).
         """
-        import numpy as np
-
         first, second = np.asarray(first), np.asarray(second)
         activation = self.networks[0].activation
         preactivations = inputs @ first
@@ -54,8 +49,6 @@ class WideNetworks(NamedTuple):
 
     def kernel_change(self, first: Any, second: Any, inputs: np.ndarray) -> np.ndarray:
         """‖K − K₀‖/‖K₀‖ of each network, with the layers that it has come to."""
-        import numpy as np
-
         before = self.kernels(*self.layers(), inputs)
         moved, size = (
             np.linalg.norm(each, axis=(1, 2)) for each in (self.kernels(first, second, inputs) - before, before)
@@ -78,8 +71,6 @@ def stratified(
         second_size: That of the second layer.
         overlap: In standard deviations, below √width in size.
     """
-    import numpy as np
-
     width = len(network.second)
     v, u = direction @ network.first, network.second[:, 0]
     along = v / np.linalg.norm(v)
@@ -92,6 +83,4 @@ def stratified(
 
 def padded(network: TwoLayer, width: int) -> TwoLayer:
     """The network with neurons without weights, which stay so, added up to a width."""
-    import numpy as np
-
     return network.with_neurons(np.pad(network.neurons, ((0, width - len(network.neurons)), (0, 0))))

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Callable, Mapping
+from statistics import NormalDist
+from typing import Any, ClassVar, NamedTuple
 
-from dynascope.studies.study import Reference, Study, curve_tolerance
+import jax
+import numpy as np
+import xarray as xr
 
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray as xr
-
-    from dynascope.studies.regimes.wide_networks import WideNetworks
-    from dynascope.tasks import Task
-    from dynascope.theory.regimes.phases import Parametrisation
+from dynascope.errors import DivergenceError
+from dynascope.flows import gradient_flow
+from dynascope.networks import TwoLayer, initial_network
+from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies.fields import count, number, numbers, seed
+from dynascope.studies.power_fit import measured_exponents
+from dynascope.studies.regimes.wide_networks import WideNetworks, padded, stratified
+from dynascope.studies.study import Reference
+from dynascope.tasks import Task, digits
+from dynascope.theory.line import line_data, time_scale, trajectory
+from dynascope.theory.regimes.phases import Parametrisation, phase, phase_table, stable_rates
 
 __all__ = ["WidthPhases"]
 
 _ZERO = 0.5  # a fitted exponent of smaller size counts as zero; those of the table are whole numbers
 _COMPARED_INPUTS = 20  # digits on which tangent kernels are compared
+_DIGITS = 1797  # of which two at least are left out
+_KEEPS = "the kernel stays or changes; exponents above -1/2 count as zero"
 
 
 class _Measured(NamedTuple):
@@ -30,8 +40,10 @@ class _Measured(NamedTuple):
     loss: np.ndarray
 
 
-@dataclasses.dataclass(frozen=True)
-class WidthPhases(Study):
+_Drawn = tuple[TwoLayer, dict[str, float]]
+
+
+class WidthPhases(CurvesStudy):
     """Speed of learning and change of the tangent kernel against the scaling parameter κ, for table 1 of the paper.
 
     Trained are the five standard parametrisations, and those turned into the other phase by the multiplier of
@@ -43,24 +55,23 @@ class WidthPhases(Study):
     whether their kernel stays, that is whether its relative change falls faster than κ^(−1/2); their exponents are
     recorded with their errors. Fitted are means over seeds, on double logarithmic axes; `_error` is the standard error.
     Starts on the line are stratified in the overlap of the layers, so that few are needed.
-
-    Attributes:
-        scaling_parameters: Values of κ: widths, and multipliers of the output for lazy training.
-        fixed_width: Width where it does not grow, which is in lazy training.
-        seeds: Number of linear networks for each parametrisation and κ.
-        target: S, the slope of the target y = S·x on the line.
-        digits_samples: Number of digits to train on.
-        digits_seeds: Number of ReLU networks for each parametrisation and κ; zero leaves the digits out.
-        seed: Seed of the first network, and of the choice of digits.
     """
 
-    scaling_parameters: list[float] = dataclasses.field(default_factory=lambda: [64.0, 128.0, 256.0, 512.0])
-    fixed_width: int = 64
-    seeds: int = 16
-    target: float = 1.5
-    digits_samples: int = 100
-    digits_seeds: int = 2
-    seed: int = 0
+    scaling_parameters: list[float] = numbers(
+        [64.0, 128.0, 256.0, 512.0],
+        "Values of κ: widths, and multipliers of the output for lazy training.",
+        fewest=3,
+        increasing=True,
+        least=16.0,
+    )
+    fixed_width: int = count(64, "Width where it does not grow, which is in lazy training.")
+    seeds: int = count(16, "Number of linear networks for each parametrisation and κ.")
+    target: float = number(1.5, "S, the slope of the target y = S·x on the line.", nonzero=True)
+    digits_samples: int = count(100, "Number of digits to train on.", least=_COMPARED_INPUTS, most=_DIGITS - 2)
+    digits_seeds: int = count(
+        2, "Number of ReLU networks for each parametrisation and κ; zero leaves the digits out.", least=0
+    )
+    seed: int = seed("Seed of the first network, and of the choice of digits.")
 
     name: ClassVar[str] = "width-phases"
     reference: ClassVar[Reference] = Reference(
@@ -71,70 +82,95 @@ class WidthPhases(Study):
     )
     along: ClassVar = "architecture"
     minutes: ClassVar[float] = 1.5
-    tolerance: ClassVar = curve_tolerance(
-        **dict.fromkeys(
-            ("log_kernel_change", "log_learning_speed"),
-            (1e-4, "the closed form is exact; a small change keeps fewer digits of the solver's 1e-9 than a large one"),
+    theory: ClassVar[str] = "phase diagram"
+    axes: ClassVar = ("architecture",)
+    tolerance: ClassVar = {
+        **exact(
+            *("log_kernel_change", "log_learning_speed"),
+            error=1e-4,
+            reason="the closed form is exact; a small change keeps fewer digits of the solver's 1e-9 than a large one",
         ),
-        **dict.fromkeys(
-            ("kernel_exponent", "speed_exponent"),
-            (0.025, "corrections of order 1/κ at finite width, summed over the parametrisations"),
+        **exact(
+            *("kernel_exponent", "speed_exponent"),
+            error=0.025,
+            reason="corrections of order 1/κ at finite width, summed over the parametrisations",
         ),
-    )
+    }
     tiny: ClassVar = {"scaling_parameters": [64.0, 128.0, 256.0], "seeds": 4, "digits_seeds": 0}
 
-    def observe(self) -> xr.Dataset:
+    def trained(self) -> Mapping[str, Any]:
         """Train linear networks on a line and ReLU networks on digits."""
-        from dynascope.record import make_record
-
-        names = list(self._parametrisations)
-        line = {name: [self._train_on_line(name, kappa) for kappa in self._kappas()] for name in names}
-        variables = self._curves(line) | self._exponents(line)
-        variables["loss"] = (("scaling_parameter", "architecture"), _means(line, "loss"))
-        kernel, speed = (variables[f"{each}_exponent"][1] for each in ("kernel", "speed"))
-        variables["phase"] = (("architecture",), [_phase_name(*pair) for pair in zip(kernel, speed, strict=True)])
-        variables["phase_at_stable_rates"] = (("architecture",), [_phase_name(each, 0.0) for each in kernel])
-        if self.digits_seeds:
-            digits = {name: [self._train_on_digits(name, kappa) for kappa in self._kappas()] for name in names}
-            found = self._curves(digits) | self._exponents(digits)
-            variables |= {f"digits_{name}": values for name, values in found.items()}
-            keeps = [int(exponent < -_ZERO) for exponent in found["kernel_exponent"][1]]
-            variables["digits_keeps_kernel"] = (("architecture",), keeps)
-        return make_record(variables, self._coordinates(), attributes=self._about())
-
-    def predict(self) -> xr.Dataset:
-        """The closed form of each network on the line, and the exponents of the phase diagram."""
-        from dynascope.record import make_record
-        from dynascope.theory.regimes.phases import phase, stable_rates
-
-        entries = self._parametrisations
-        line = {name: [self._solved_on_line(name, kappa) for kappa in self._kappas()] for name in entries}
-        phases = [phase(each) for each in entries.values()]
-        variables = self._curves(line) | {
-            "kernel_exponent": (("architecture",), [each.kernel_exponent for each in phases]),
-            "speed_exponent": (("architecture",), [each.speed_exponent for each in phases]),
-            "phase": (("architecture",), [each.name for each in phases]),
-            "phase_at_stable_rates": (
-                ("architecture",),
-                [phase(stable_rates(each)).name for each in entries.values()],
-            ),
+        line = self._means(self._train_on_line)
+        exponents = self._exponents(line)
+        kernel, speed = (exponents[f"{each}_exponent"][1] for each in ("kernel", "speed"))
+        variables = {
+            **_curves(line),
+            **exponents,
+            "loss": (("scaling_parameter", "architecture"), line["loss"]),
+            "phase": [_phase_name(*pair) for pair in zip(kernel, speed, strict=True)],
+            "phase_at_stable_rates": [_phase_name(each, 0.0) for each in kernel],
         }
-        about = {"theory": "phase diagram", "reference": self.reference.paper, **self._about()}
         if self.digits_seeds:
-            keeps = [int(each.kernel_exponent < 0) for each in phases]
-            variables["digits_keeps_kernel"] = (("architecture",), keeps)
-            for quantity in ("digits_keeps_kernel", "digits_keeps_kernel_maximum"):
-                about[f"{quantity}_tolerance"] = 0.0
-                about[f"{quantity}_tolerance_reason"] = (
-                    "the kernel stays or changes; exponents above -1/2 count as zero"
-                )
-        return make_record(variables, self._coordinates(), attributes=about)
+            on_digits = self._means(self._train_on_digits)
+            found = {**_curves(on_digits), **self._exponents(on_digits)}
+            variables |= {f"digits_{name}": values for name, values in found.items()}
+            variables["digits_keeps_kernel"] = (found["kernel_exponent"][1] < -_ZERO).astype(int)
+        return variables
+
+    def exact(self) -> Mapping[str, Any]:
+        """The closed form of each network on the line, and the exponents of the phase diagram."""
+        entries = self._parametrisations.values()
+        phases = [phase(each) for each in entries]
+        keeps = [int(each.kernel_exponent < 0) for each in phases]
+        return {
+            **_curves(self._means(self._solved_on_line)),
+            "kernel_exponent": [each.kernel_exponent for each in phases],
+            "speed_exponent": [each.speed_exponent for each in phases],
+            "phase": [each.name for each in phases],
+            "phase_at_stable_rates": [phase(stable_rates(each)).name for each in entries],
+            **({"digits_keeps_kernel": keeps} if self.digits_seeds else {}),
+        }
+
+    def judged(self, predicted: xr.Dataset) -> xr.Dataset:
+        """The prediction with its tolerances; digits are judged if there are any."""
+        for name in exact("digits_keeps_kernel") if self.digits_seeds else ():
+            predicted = predicted.assign_attrs({f"{name}_tolerance": 0.0, f"{name}_tolerance_reason": _KEEPS})
+        return super().judged(predicted)
+
+    def labels(self) -> Mapping[str, Any]:
+        """κ, and the names of the parametrisations."""
+        return {"scaling_parameter": self.scaling_parameters, "architecture": list(self._parametrisations)}
+
+    def about(self) -> Mapping[str, Any]:
+        """Both tasks."""
+        return {
+            "task": self._line.name,
+            "description": [
+                f"Inputs on a line of unit second moment, and targets of slope {self.target:g}.",
+                *(self._digits.description if self.digits_seeds else []),
+            ],
+            "network": "two-layer linear and ReLU",
+            "scale": 1.0,
+        }
+
+    def _means(self, measure: Callable[[str, float], _Measured]) -> dict[str, np.ndarray]:
+        """Means over seeds of what is measured, shape (scaling parameters, parametrisations)."""
+        found = [[measure(name, kappa) for name in self._parametrisations] for kappa in self.scaling_parameters]
+        return {
+            quantity: np.array([[np.mean(getattr(each, quantity)) for each in row] for row in found])
+            for quantity in _Measured._fields
+        }
+
+    def _exponents(self, means: Mapping[str, np.ndarray]) -> dict[str, tuple[str, np.ndarray]]:
+        sizes = np.asarray(self.scaling_parameters)
+        return {
+            **measured_exponents("kernel", sizes, means["kernel_change"].T),
+            **measured_exponents("speed", sizes, means["learning_speed"].T),
+        }
 
     @functools.cached_property
     def _parametrisations(self) -> dict[str, Parametrisation]:
         """All entries of the table that differ in more than learning rates, the standard ones first."""
-        from dynascope.theory.regimes.phases import phase_table
-
         table = phase_table()
         entries: dict[str, Parametrisation] = {}
         for row in ("default", "learning", "kernel"):
@@ -144,43 +180,33 @@ class WidthPhases(Study):
                     entries[name if row == "default" else f"{name}, {row}"] = entry
         return entries
 
-    def _drawn(self, name: str, kappa: float, inputs: int, outputs: int, activation: str, seed: int) -> Any:
+    def _drawn(self, name: str, kappa: float, inputs: int, outputs: int, activation: str, member: int) -> _Drawn:
         """A network and the rates of its layers."""
-        from dynascope.networks import initial_network
-
         entry = self._parametrisations[name]
         width = 1.0 if entry.width else self.fixed_width
-        return initial_network(entry, kappa, inputs, outputs, width=width, activation=activation, seed=self.seed + seed)
+        return initial_network(
+            entry, kappa, inputs, outputs, width=width, activation=activation, seed=self.seed + member
+        )
 
-    def _ensemble(self, drawn: list[Any]) -> WideNetworks:
-        from dynascope.studies.regimes.wide_networks import WideNetworks, padded
-
+    def _ensemble(self, drawn: list[_Drawn]) -> WideNetworks:
         # With silent neurons, one compiled program serves all widths.
-        widest = 1 + max(self.fixed_width, *map(round, self._kappas()))
+        widest = 1 + max(self.fixed_width, *map(round, self.scaling_parameters))
         return WideNetworks([padded(network, widest) for network, _ in drawn], drawn[0][1])
 
     @functools.cached_property
     def _line(self) -> Task:
         """Inputs a·n on the line along n = (0.6, 0.8), with E[a²] = 1, and targets S·a."""
-        import numpy as np
-
-        from dynascope.tasks import Task
-
         position = np.array([[1.0], [-1.0]])
         return Task(position * [0.6, 0.8], self.target * position, name="a line and digits")
 
     def _line_start(self, name: str, kappa: float) -> WideNetworks:
         """Gaussian starts, stratified: their overlaps Σ uᵢvᵢ are the quantiles of the normal distribution."""
-        from statistics import NormalDist
-
-        from dynascope.studies.regimes.wide_networks import stratified
-
         task = self._line
         entry = self._parametrisations[name]
         drawn = []
-        for seed in range(self.seeds):
-            network, rates = self._drawn(name, kappa, task.input_dimension, 1, "linear", seed)
-            overlap = 0.0 if entry.zero_output else NormalDist().inv_cdf((seed + 0.5) / self.seeds)
+        for member in range(self.seeds):
+            network, rates = self._drawn(name, kappa, task.input_dimension, 1, "linear", member)
+            overlap = 0.0 if entry.zero_output else NormalDist().inv_cdf((member + 0.5) / self.seeds)
             size = entry.at(kappa)
             sizes = size.first_variance**0.5, size.multiplier * size.second_variance**0.5
             drawn.append((stratified(network, task.inputs[0], *sizes, overlap), rates))
@@ -188,23 +214,15 @@ class WidthPhases(Study):
 
     def _solve(self, start: WideNetworks) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Three times, 0, two and ten over the mean speed 1/t_c, and the exact layers and residuals there."""
-        import jax
-        import numpy as np
-
-        from dynascope.theory.line import line_data, time_scale, trajectory
-
         data = line_data(self._line.inputs, self._line.targets)
         known = {"first_rate": start.rates["first"], "second_rate": start.rates["second"]}
         first, second = start.layers()
-        with jax.enable_x64(True):
-            speeds = 1 / jax.device_get(time_scale(first, second[..., 0], data, **known).time)
-            times = np.array([0.0, 2.0, 10.0]) / np.mean(speeds)
-            path = jax.device_get(trajectory(first, second[..., 0], data, times, **known))
+        speeds = 1 / np.asarray(time_scale(first, second[..., 0], data, **known).time)
+        times = np.array([0.0, 2.0, 10.0]) / np.mean(speeds)
+        path = jax.device_get(trajectory(first, second[..., 0], data, times, **known))
         return times, path.first[:, -1], path.second[:, -1, :, None], path.residual
 
     def _solved_on_line(self, name: str, kappa: float) -> _Measured:
-        import numpy as np
-
         start = self._line_start(name, kappa)
         times, first, second, residual = self._solve(start)
         speed = np.log(np.abs(residual[:, 0] / residual[:, 1])) / times[1]
@@ -212,10 +230,6 @@ class WidthPhases(Study):
         return _Measured(change, speed, residual[:, -1] ** 2 / 2)
 
     def _train_on_line(self, name: str, kappa: float) -> _Measured:
-        import numpy as np
-
-        from dynascope.flows import gradient_flow
-
         start = self._line_start(name, kappa)
         times, *_ = self._solve(start)
         run, trained = gradient_flow(
@@ -234,29 +248,16 @@ class WidthPhases(Study):
 
     @functools.cached_property
     def _digits(self) -> Task:
-        from dynascope.arguments import require
-        from dynascope.tasks import digits
-
         every = digits()
-        require(
-            _COMPARED_INPUTS <= self.digits_samples <= every.samples - 2,
-            f"digits_samples is {self.digits_samples}",
-            argument="digits_samples",
-            value=self.digits_samples,
-            remedy=f"choose between {_COMPARED_INPUTS} and {every.samples - 2}",
-        )
         chosen, _ = every.split(test_fraction=1 - self.digits_samples / every.samples, seed=self.seed)
         return chosen.centred()
 
     def _train_on_digits(self, name: str, kappa: float) -> _Measured:
-        import numpy as np
-
-        from dynascope.errors import DivergenceError
-        from dynascope.flows import gradient_flow
-
         task = self._digits
         shape = task.input_dimension, task.output_dimension
-        start = self._ensemble([self._drawn(name, kappa, *shape, "relu", seed) for seed in range(self.digits_seeds)])
+        start = self._ensemble(
+            [self._drawn(name, kappa, *shape, "relu", member) for member in range(self.digits_seeds)]
+        )
         kernel = start.kernels(*start.layers(), task.inputs)
         slowest = np.sqrt(start.rates["first"] * start.rates["second"])
         rate = max(float(np.mean(np.trace(kernel, axis1=1, axis2=2))) / task.samples, slowest)
@@ -280,84 +281,11 @@ class WidthPhases(Study):
         change = start.kernel_change(trained.first, trained.second, task.inputs[:_COMPARED_INPUTS])
         return _Measured(change, 1 / run["stop_time"].to_numpy(), run["loss"].to_numpy()[:, -1])
 
-    def _curves(self, found: dict[str, list[_Measured]]) -> dict[str, Any]:
-        """Decimal logarithms of the means over seeds."""
-        import numpy as np
 
-        return {
-            f"log_{name}": (("scaling_parameter", "architecture"), np.log10(_means(found, name)))
-            for name in ("kernel_change", "learning_speed")
-        }
-
-    def _exponents(self, found: dict[str, list[_Measured]]) -> dict[str, Any]:
-        variables = {}
-        for quantity, field in (("kernel", "kernel_change"), ("speed", "learning_speed")):
-            exponents, errors = zip(*(_fitted(self._kappas(), each) for each in _means(found, field).T), strict=True)
-            variables[f"{quantity}_exponent"] = (("architecture",), list(exponents))
-            variables[f"{quantity}_exponent_error"] = (("architecture",), list(errors))
-        return variables
-
-    def _kappas(self) -> list[float]:
-        import numpy as np
-
-        from dynascope.arguments import require, require_array, require_positive, require_seed
-
-        require_positive(fixed_width=self.fixed_width, seeds=self.seeds)
-        require_seed(self.seed)
-        require(
-            self.digits_seeds >= 0,
-            f"digits_seeds is {self.digits_seeds}",
-            argument="digits_seeds",
-            value=self.digits_seeds,
-            remedy="choose a number of networks, or zero to leave the digits out",
-        )
-        kappas = require_array("scaling_parameters", self.scaling_parameters, (None,))
-        require(
-            len(kappas) >= 3 and kappas[0] >= 16 and np.all(np.diff(kappas) > 0),
-            f"scaling_parameters is {self.scaling_parameters}",
-            argument="scaling_parameters",
-            value=self.scaling_parameters,
-            remedy="give three or more increasing numbers from sixteen",
-        )
-        require(
-            np.isfinite(self.target) and self.target != 0,
-            f"target is {self.target}",
-            argument="target",
-            value=self.target,
-            remedy="choose a finite number other than zero, so that there is something to learn",
-        )
-        return kappas.tolist()
-
-    def _coordinates(self) -> dict[str, Any]:
-        return {"scaling_parameter": self._kappas(), "architecture": list(self._parametrisations)}
-
-    def _about(self) -> dict[str, Any]:
-        return {
-            "task": self._line.name,
-            "description": [
-                f"Inputs on a line of unit second moment, and targets of slope {self.target:g}.",
-                *(self._digits.description if self.digits_seeds else []),
-            ],
-            "network": "two-layer linear and ReLU",
-            "scale": 1.0,
-        }
-
-
-def _means(found: dict[str, list[_Measured]], field: str) -> np.ndarray:
-    """Means over seeds, shape (scaling parameters, parametrisations)."""
-    import numpy as np
-
-    return np.array([[np.mean(getattr(each, field)) for each in row] for row in found.values()]).T
-
-
-def _fitted(kappas: list[float], values: np.ndarray) -> tuple[float, float]:
-    """Slope of log(value) against log κ, and its standard error."""
-    import numpy as np
-
-    x, y = np.log(kappas), np.log(values)
-    x, y = x - x.mean(), y - y.mean()
-    slope = x @ y / (x @ x)
-    return float(slope), float(np.sqrt(np.sum((y - slope * x) ** 2) / (len(x) - 2) / (x @ x)))
+def _curves(means: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[str, str], np.ndarray]]:
+    """Decimal logarithms over κ and parametrisations."""
+    axes = ("scaling_parameter", "architecture")
+    return {f"log_{name}": (axes, np.log10(means[name])) for name in ("kernel_change", "learning_speed")}
 
 
 def _phase_name(kernel_exponent: float, speed_exponent: float) -> str:
