@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
-from dynascope.studies.study import Reference, Study, curve_tolerance
+import numpy as np
+import xarray as xr
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    import xarray as xr
-
-    from dynascope.theory.features.overfitting import OverfittingSetup
+from dynascope.arguments import require
+from dynascope.studies.curves_study import exact
+from dynascope.studies.features.sine_modes import centres, sines, train_from_zero
+from dynascope.studies.fields import choice, count, number, seed
+from dynascope.studies.stated import StatedStudy
+from dynascope.studies.study import Reference
+from dynascope.theory.features.overfitting import OverfittingSetup, overfitting_error
+from dynascope.theory.features.spectrum import training_flow
 
 __all__ = ["Overfitting"]
 
-_RUNS = ("benign", "malignant")
-_EXACT = (1e-5, "the flow on the samples is exact, and the solver keeps each step within 1e-8")
 _PURE_NOISE = (100, 400, 2000)  # numbers of modes of figure 1.4
 _PURE_NOISE_SAMPLES = 50
 
 
-@dataclasses.dataclass(frozen=True)
-class Overfitting(Study):
+class Overfitting(StatedStudy):
     """Linear models with a few strong and many weak sine modes, trained on noisy labels until they fit them exactly.
 
     The model Σ_k w_k √ρ_k √2 sin(2πkx) has d modes of intensity one and a tail of weak ones. The benign target lies in
@@ -34,34 +34,28 @@ class Overfitting(Study):
     learned, in the median over many draws, with the learnability. Median test losses and the power of fits of pure
     noise (figure 1.4) stand beside their predictions and are not judged: in one dimension near-coincident samples make
     them differ from a theory of features as if Gaussian.
-
-    Attributes:
-        samples: Number n of training samples.
-        modes: Number p of modes.
-        strong_modes: Number d of strong modes.
-        benign_mode: Mode of the benign target, at most d.
-        malignant_mode: Mode of the malignant target, above d.
-        noise_variance: Variance σ² of the noise in the labels; the target has the power ½.
-        tail: "corrected" for tail intensities 1/(p − d), or "printed" for the n/(p − d) of the source.
-        trained: Number of draws that are trained at all times.
-        draws: Number of draws that are solved for the end of training alone.
-        times: Number of times at which both are recorded.
-        positions: Number of places x, labels of `sample`, at which the function at the end is recorded, for one draw.
-        seed: Seed of the draws.
     """
 
-    samples: int = 100
-    modes: int = 2000
-    strong_modes: int = 5
-    benign_mode: int = 1
-    malignant_mode: int = 10
-    noise_variance: float = 0.09
-    tail: str = "corrected"
-    trained: int = 3
-    draws: int = 300
-    times: int = 80
-    positions: int = 400
-    seed: int = 0
+    samples: int = count(100, "Number n of training samples.")
+    modes: int = count(2000, "Number p of modes.")
+    strong_modes: int = count(5, "Number d of strong modes.")
+    benign_mode: int = count(1, "Mode of the benign target, at most d.")
+    malignant_mode: int = count(10, "Mode of the malignant target, above d.")
+    noise_variance: float = number(
+        0.09, "Variance σ² of the noise in the labels; the target has the power ½.", least=0.0
+    )
+    tail: str = choice(
+        "corrected",
+        '"corrected" for tail intensities 1/(p − d), or "printed" for the n/(p − d) of the source.',
+        ("corrected", "printed"),
+    )
+    trained: int = count(3, "Number of draws that are trained at all times.")
+    draws: int = count(300, "Number of draws that are solved for the end of training alone.")
+    times: int = count(80, "Number of times at which both are recorded.", least=2)
+    positions: int = count(
+        400, "Number of places x, labels of `sample`, at which the function at the end is recorded, for one draw."
+    )
+    seed: int = seed("Seed of the draws.")
 
     name: ClassVar[str] = "overfitting"
     reference: ClassVar[Reference] = Reference(
@@ -71,16 +65,30 @@ class Overfitting(Study):
         claim="A model with few strong and many weak modes fits noise exactly, and is right away from the samples if "
         "the target lies in the strong modes, and wrong if it does not.",
     )
+    axes: ClassVar = ("run", "time")
     along: ClassVar = ("time", "sample", "run")
     minutes: ClassVar[float] = 0.4
-    tolerance: ClassVar = curve_tolerance(
-        **dict.fromkeys(
-            ("loss", "test_loss", "learned_fraction", "strong_fraction", "fitted", "strong_part", "tail_part"),
-            _EXACT,
-        ),
-        learnability=(0.03, "features on a line are not as if Gaussian: medians are off by up to about 0.3 n/p"),
+    tolerance: ClassVar = exact(
+        *("loss", "test_loss", "learned_fraction", "strong_fraction", "fitted", "strong_part", "tail_part"),
+        error=1e-5,
+        reason="the flow on the samples is exact, and the solver keeps each step within 1e-8",
+    ) | exact(
+        "learnability",
+        error=0.03,
+        reason="features on a line are not as if Gaussian: medians are off by up to about 0.3 n/p",
     )
     tiny: ClassVar = {"modes": 1000, "trained": 1, "draws": 200, "times": 20, "positions": 40}
+
+    def check(self) -> None:
+        """Set-ups that the theory knows, and targets where they belong."""
+        for name, setup, wanted in zip(("benign_mode", "malignant_mode"), self._setups, (True, False), strict=True):
+            require(
+                setup.is_benign is wanted,
+                f"{name} is {setup.target_mode} and strong_modes {self.strong_modes}",
+                argument=name,
+                value=setup.target_mode,
+                remedy=f"choose a mode {'up to' if wanted else 'above'} strong_modes",
+            )
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
         """With a wider tolerance of the learnability for a short tail."""
@@ -91,213 +99,60 @@ class Overfitting(Study):
 
     def observe(self) -> xr.Dataset:
         """Train on a few draws of the samples, and solve many for the end of training."""
-        import equinox as eqx
-        import numpy as np
-
-        from dynascope.flows import gradient_flow
-        from dynascope.networks import MLP
-        from dynascope.record import make_record
-        from dynascope.tasks import Task
-
-        root = np.sqrt(self._setups[0].intensity)
-        model = MLP((self.modes, 2), activation="linear", bias=False)
-        model = eqx.tree_at(lambda model: model.weights[0], model, np.zeros((self.modes, 2)))
         paths = []
-        for draw in self._draws[: self.trained]:
-            run = gradient_flow(
-                model,
-                Task(draw.features, draw.labels, name="overfitting"),
-                duration=self._times[-1],
-                save=self._times,
-                statistics={"weights": (_weights, ("target", "feature"))},
-                absolute_tolerance=1e-9,
-            )
+        for draw in map(self._draw, range(self.trained)):
+            run = train_from_zero(draw.features, draw.labels, self._times, absolute_tolerance=1e-9)
             weights = run["weights"].transpose("target", "time", "feature").to_numpy()
             outputs = weights @ draw.features.T
             loss = np.mean((outputs - draw.labels.T[:, None]) ** 2, axis=-1) / 2
-            paths.append((loss, root * weights))
+            paths.append((loss, self._root * weights))
         ends = np.array([self._interpolate(self._draw(number)) for number in range(self.draws)])
         fraction, test_loss = np.median(ends, axis=0)
-        return make_record(
+        return self.record(
             {
                 **self._curves(paths),
-                "target_function": (("run", "sample"), self._targets @ _sines(self._positions, self.modes).T),
-                "learnability": (("run",), fraction),
-                "median_test_loss": (("run",), test_loss),
-                "mean_test_loss": (("run",), np.mean(ends[:, 1], axis=0)),
-                "noise_power": (("scaling_parameter",), self._fit_pure_noise()),
-            },
-            self._coordinates,
-            attributes=self._about(),
+                "target_function": (("run", "sample"), self._targets @ self._basis.T),
+                "learnability": ("run", fraction),
+                "median_test_loss": ("run", test_loss),
+                "mean_test_loss": ("run", np.mean(ends[:, 1], axis=0)),
+                "noise_power": ("scaling_parameter", self._fit_pure_noise()),
+            }
         )
 
     def predict(self) -> xr.Dataset:
         """The exact flow on the same samples, and the learnability of the targets for any samples."""
-        import numpy as np
-
-        from dynascope.record import make_record
-        from dynascope.theory.features.overfitting import overfitting_error
-        from dynascope.theory.features.spectrum import training_flow
-
-        root = np.sqrt(self._setups[0].intensity)
         paths = []
-        for draw in self._draws[: self.trained]:
+        for draw in map(self._draw, range(self.trained)):
             flows = [training_flow(self._times, draw.features, labels) for labels in draw.labels.T]
-            paths.append((np.array([flow.loss for flow in flows]), root * np.array([flow.weights for flow in flows])))
+            weights = np.array([flow.weights for flow in flows])
+            paths.append((np.array([flow.loss for flow in flows]), self._root * weights))
         found = [overfitting_error(setup) for setup in self._setups]
         counts = np.array(_PURE_NOISE)
-        return make_record(
+        return self.record(
             {
                 **self._curves(paths),
-                "learnability": (("run",), np.array([each.target_learnability for each in found])),
-                "asymptotic_test_loss": (("run",), np.array([each.test_loss for each in found])),
-                "window_test_loss": (("run",), np.array([each.window_mse / 2 for each in found])),
-                "noise_power": (
-                    ("scaling_parameter",),
-                    _PURE_NOISE_SAMPLES / (counts - _PURE_NOISE_SAMPLES),
-                ),
+                "learnability": ("run", [each.target_learnability for each in found]),
+                "asymptotic_test_loss": ("run", [each.test_loss for each in found]),
+                "window_test_loss": ("run", [each.window_mse / 2 for each in found]),
+                "noise_power": ("scaling_parameter", _PURE_NOISE_SAMPLES / (counts - _PURE_NOISE_SAMPLES)),
             },
-            self._coordinates,
-            attributes={
-                "theory": "linear models that interpolate noise",
-                "reference": self.reference.paper,
-                "fitting_window": found[0].fitting_window,
-                "theory_warnings": list(found[0].warnings),
-                **self._about(),
-            },
+            theory="linear models that interpolate noise",
+            reference=self.reference.paper,
+            fitting_window=found[0].fitting_window,
+            theory_warnings=list(found[0].warnings),
         )
 
-    def _curves(self, paths: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
-        """Medians over the draws of the curves (run, time), and the functions at the end of the first draw."""
-        import numpy as np
-
-        targets, strong = self._targets[:, None], self.strong_modes
-        power, basis = np.sum(targets**2, axis=-1), _sines(self._positions, self.modes)
-        found = np.array([each for _, each in paths])
-        curves = {
-            "loss": np.array([loss for loss, _ in paths]),
-            "test_loss": np.sum((found - targets) ** 2, axis=-1) / 2,
-            "learned_fraction": np.sum(found * targets, axis=-1) / power,
-            "strong_fraction": np.linalg.norm(found[..., :strong], axis=-1) / np.sqrt(power),
-        }
-        end = found[0, :, -1]
+    def labels(self) -> Mapping[str, Any]:
+        """Targets, times, places, and numbers of modes that fit pure noise."""
         return {
-            **{name: (("run", "time"), np.median(each, axis=0)) for name, each in curves.items()},
-            "fitted": (("run", "sample"), end @ basis.T),
-            "strong_part": (("run", "sample"), end[:, :strong] @ basis[:, :strong].T),
-            "tail_part": (("run", "sample"), end[:, strong:] @ basis[:, strong:].T),
-        }
-
-    def _interpolate(self, draw: _Draw) -> tuple[np.ndarray, np.ndarray]:
-        """The fractions of both targets that the fit of least norm has learned, and its test losses."""
-        import numpy as np
-
-        features = draw.features
-        weights = features.T @ np.linalg.solve(features @ features.T, draw.labels)
-        found = np.sqrt(self._setups[0].intensity) * weights.T
-        fraction = np.sum(found * self._targets, axis=1) / np.sum(self._targets**2, axis=1)
-        return fraction, np.sum((found - self._targets) ** 2, axis=1) / 2
-
-    def _fit_pure_noise(self) -> np.ndarray:
-        """Median power of the fits of labels that are noise of variance one, with p equal sine modes."""
-        import numpy as np
-
-        draw = np.random.default_rng([self.seed, 1])
-        powers = []
-        for count in _PURE_NOISE:
-            found = []
-            for _ in range(40):
-                basis = _sines(draw.uniform(size=_PURE_NOISE_SAMPLES), count)
-                labels = draw.normal(size=_PURE_NOISE_SAMPLES)
-                found.append(labels @ np.linalg.solve(basis @ basis.T, labels))
-            powers.append(np.median(found))
-        return np.array(powers)
-
-    @functools.cached_property
-    def _draws(self) -> list[_Draw]:
-        return [self._draw(number) for number in range(self.trained)]
-
-    def _draw(self, number: int) -> _Draw:
-        """Samples, and labels of both targets with noise of their own."""
-        import numpy as np
-
-        draw = np.random.default_rng([self.seed, 0, number])
-        basis = _sines(draw.uniform(size=self.samples), self.modes)
-        noise = np.sqrt(self.noise_variance) * draw.normal(size=(self.samples, 2))
-        return _Draw(basis * np.sqrt(self._setups[0].intensity), basis @ self._targets.T + noise)
-
-    @functools.cached_property
-    def _setups(self) -> tuple[OverfittingSetup, ...]:
-        from dynascope.arguments import require, require_positive, require_seed
-        from dynascope.theory.features.overfitting import OverfittingSetup
-
-        require_seed(self.seed)
-        require_positive(trained=self.trained, draws=self.draws, positions=self.positions)
-        require(
-            self.tail in ("corrected", "printed"),
-            f"tail is {self.tail!r}",
-            argument="tail",
-            value=self.tail,
-            remedy="choose corrected or printed",
-        )
-        setups = tuple(
-            OverfittingSetup(
-                samples=self.samples,
-                modes=self.modes,
-                strong_modes=self.strong_modes,
-                target_mode=mode,
-                noise_variance=self.noise_variance,
-            )
-            for mode in (self.benign_mode, self.malignant_mode)
-        )
-        for name, setup, wanted in zip(("benign_mode", "malignant_mode"), setups, (True, False), strict=True):
-            require(
-                setup.is_benign is wanted,
-                f"{name} is {setup.target_mode} and strong_modes {self.strong_modes}",
-                argument=name,
-                value=setup.target_mode,
-                remedy=f"choose a mode {'up to' if wanted else 'above'} strong_modes",
-            )
-        tail = setups[0].printed_tail if self.tail == "printed" else None
-        return tuple(dataclasses.replace(setup, tail_intensity=tail) for setup in setups)
-
-    @functools.cached_property
-    def _targets(self) -> np.ndarray:
-        """Coefficients of the two targets, (2, p)."""
-        import numpy as np
-
-        return np.array([setup.target_coefficients for setup in self._setups])
-
-    @functools.cached_property
-    def _times(self) -> np.ndarray:
-        """Until the tail has long fitted what the strong modes left."""
-        import numpy as np
-
-        from dynascope.arguments import require
-
-        require(
-            self.times >= 2, f"times is {self.times}", argument="times", value=self.times, remedy="choose two or more"
-        )
-        setup = self._setups[0]
-        last = 10 * self.samples / (setup.tail * (self.modes - self.strong_modes))
-        return np.append(0.0, np.geomspace(0.05, last, self.times - 1))
-
-    @functools.cached_property
-    def _positions(self) -> np.ndarray:
-        import numpy as np
-
-        return (np.arange(self.positions) + 0.5) / self.positions
-
-    @property
-    def _coordinates(self) -> Mapping[str, Any]:
-        return {
-            "run": list(_RUNS),
+            "run": ["benign", "malignant"],
             "time": self._times,
-            "sample": self._positions,
-            "scaling_parameter": list(_PURE_NOISE),
+            "sample": centres(self.positions),
+            "scaling_parameter": _PURE_NOISE,
         }
 
-    def _about(self) -> dict[str, Any]:
+    def about(self) -> Mapping[str, Any]:
+        """The targets and the draws."""
         return {
             "task": "a sine with noise",
             "description": [
@@ -310,18 +165,91 @@ class Overfitting(Study):
             "scale": 1.0,
         }
 
+    def _curves(self, paths: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
+        """Medians over the draws of the curves (run, time), and the functions at the end of the first draw."""
+        targets, strong, basis = self._targets[:, None], self.strong_modes, self._basis
+        power = np.sum(targets**2, axis=-1)
+        found = np.array([each for _, each in paths])
+        curves = {
+            "loss": np.array([loss for loss, _ in paths]),
+            "test_loss": np.sum((found - targets) ** 2, axis=-1) / 2,
+            "learned_fraction": np.sum(found * targets, axis=-1) / power,
+            "strong_fraction": np.linalg.norm(found[..., :strong], axis=-1) / np.sqrt(power),
+        }
+        end = found[0, :, -1]
+        return {
+            **{name: np.median(each, axis=0) for name, each in curves.items()},
+            "fitted": (("run", "sample"), end @ basis.T),
+            "strong_part": (("run", "sample"), end[:, :strong] @ basis[:, :strong].T),
+            "tail_part": (("run", "sample"), end[:, strong:] @ basis[:, strong:].T),
+        }
+
+    def _interpolate(self, draw: _Draw) -> tuple[np.ndarray, np.ndarray]:
+        """The fractions of both targets that the fit of least norm has learned, and its test losses."""
+        features = draw.features
+        weights = features.T @ np.linalg.solve(features @ features.T, draw.labels)
+        found = self._root * weights.T
+        fraction = np.sum(found * self._targets, axis=1) / np.sum(self._targets**2, axis=1)
+        return fraction, np.sum((found - self._targets) ** 2, axis=1) / 2
+
+    def _fit_pure_noise(self) -> np.ndarray:
+        """Median power of the fits of labels that are noise of variance one, with p equal sine modes."""
+        draw = np.random.default_rng([self.seed, 1])
+        powers = []
+        for modes in _PURE_NOISE:
+            found = []
+            for _ in range(40):
+                basis = sines(draw.uniform(size=_PURE_NOISE_SAMPLES), modes)
+                labels = draw.normal(size=_PURE_NOISE_SAMPLES)
+                found.append(labels @ np.linalg.solve(basis @ basis.T, labels))
+            powers.append(np.median(found))
+        return np.array(powers)
+
+    def _draw(self, number: int) -> _Draw:
+        """Samples, and labels of both targets with noise of their own."""
+        draw = np.random.default_rng([self.seed, 0, number])
+        basis = sines(draw.uniform(size=self.samples), self.modes)
+        noise = np.sqrt(self.noise_variance) * draw.normal(size=(self.samples, 2))
+        return _Draw(basis * self._root, basis @ self._targets.T + noise)
+
+    @functools.cached_property
+    def _setups(self) -> list[OverfittingSetup]:
+        setups = [
+            OverfittingSetup(
+                samples=self.samples,
+                modes=self.modes,
+                strong_modes=self.strong_modes,
+                target_mode=mode,
+                noise_variance=self.noise_variance,
+            )
+            for mode in (self.benign_mode, self.malignant_mode)
+        ]
+        tail = setups[0].printed_tail if self.tail == "printed" else None
+        return [dataclasses.replace(setup, tail_intensity=tail) for setup in setups]
+
+    @functools.cached_property
+    def _root(self) -> np.ndarray:
+        """Square roots of the intensities."""
+        return np.sqrt(self._setups[0].intensity)
+
+    @functools.cached_property
+    def _targets(self) -> np.ndarray:
+        """Coefficients of the two targets, (2, p)."""
+        return np.array([setup.target_coefficients for setup in self._setups])
+
+    @functools.cached_property
+    def _basis(self) -> np.ndarray:
+        """The modes at the recorded places."""
+        return sines(centres(self.positions), self.modes)
+
+    @property
+    def _times(self) -> np.ndarray:
+        """Until the tail has long fitted what the strong modes left."""
+        setup = self._setups[0]
+        last = 10 * self.samples / (setup.tail * (self.modes - self.strong_modes))
+        return np.append(0.0, np.geomspace(0.05, last, self.times - 1))
+
 
 class _Draw(NamedTuple):
     features: np.ndarray
     labels: np.ndarray
-
-
-def _sines(x: np.ndarray, modes: int) -> np.ndarray:
-    """√2 sin(2πkx), orthonormal on the unit interval, (n, p)."""
-    import numpy as np
-
-    return np.sqrt(2) * np.sin(2 * np.pi * np.outer(x, np.arange(1, modes + 1)))
-
-
-def _weights(model: Any) -> Any:
-    return model.weights[0].T
