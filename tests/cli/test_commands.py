@@ -350,6 +350,19 @@ def test_a_run_that_fails_says_so_by_exit_code_three(monkeypatch, data, tmp_path
     assert not list(tmp_path.iterdir())
 
 
+def test_a_program_that_is_interrupted_ends_at_once_whatever_still_computes(monkeypatch, capsys):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    ended = []
+    monkeypatch.setattr("dynascope.cli.listing.study_index", interrupt)
+    monkeypatch.setattr("os._exit", ended.append)
+    monkeypatch.setattr("sys.argv", ["dynascope", "list"])
+    main()
+    assert ended == [3]
+    assert capsys.readouterr().err == "dynascope: interrupted.\n"
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["predict", "--help"], ["run", "linear-staircase", "--help"]])
 def test_help_is_no_failure_and_names_nothing_of_python(arguments):
     said = dynascope(*arguments)

@@ -57,6 +57,7 @@ _SHELLS = ("bash", "zsh", "fish")
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code: 0 agreed or done, 1 disagree, 2 bad input, 3 the run failed."""
+    is_program = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
     as_json = "--json" in arguments
     if arguments[:1] == ["--version"]:
@@ -82,7 +83,12 @@ def main(arguments: list[str] | None = None) -> int:
         remedy = "choose another folder with --out"
         return _failed(f"{place}: {error.strerror}: {remedy}.", BAD_INPUT, as_json, "out", str(place), remedy)
     except KeyboardInterrupt:
-        return _failed("interrupted.", FAILED, as_json, None, None, "run it again")
+        code = _failed("interrupted.", FAILED, as_json, None, None, "run it again")
+        if is_program:
+            # Threads still compute, and to end the interpreter under them may crash, with another exit code.
+            sys.stdout.flush()
+            os._exit(code)
+        return code
 
 
 def _command(arguments: list[str]) -> Callable[[], int]:
