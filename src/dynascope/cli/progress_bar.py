@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
@@ -12,7 +13,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column
 from rich.text import Text
 
-__all__ = ["Pace", "progress_bar"]
+from dynascope.flows.progress import listening
+
+__all__ = ["Pace", "drawn"]
 
 _SECONDS = 2  # before which nothing is worth a bar
 
@@ -72,8 +75,10 @@ class _Part(ProgressColumn):
         return self.show(self.pace) if self.pace.elapsed >= _SECONDS else Text("")
 
 
-def progress_bar(text: str, pace: Pace, console: Console) -> Progress:
-    """The line, to be shown within `with`; it vanishes at the end."""
+@contextlib.contextmanager
+def drawn(text: str) -> Iterator[None]:
+    """Draw the line on standard error while something is done; afterwards it says only how long that took."""
+    console, pace = Console(stderr=True), Pace()
     line = Progress(
         SpinnerColumn(),
         TextColumn(escape(text), table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
@@ -85,7 +90,9 @@ def progress_bar(text: str, pace: Pace, console: Console) -> Progress:
         expand=True,
     )
     line.add_task("")
-    return line
+    with line, listening(pace.hear):
+        yield
+    console.print(f"[dim]{escape(text)} … {pace.elapsed:.1f} s", highlight=False)
 
 
 def _bar(pace: Pace) -> RenderableType:
