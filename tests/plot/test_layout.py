@@ -110,6 +110,12 @@ def test_own_words_stand_along_the_axes(tree):
     assert (layout.x_label, layout.y_label, layout.caption) == ("t", "share", "1.5")
 
 
+def test_a_side_that_has_a_variable_over_something_else_is_left_out(tree):
+    jumps = make_record({"accuracy": (["jump"], [0.5])}, {"jump": [1]}, attributes={"theory": "an example"})
+    tree["predicted"] = xr.DataTree(jumps)
+    assert [line.side for line in lay_out(tree, Chart("accuracy")).traces] == ["observed"]
+
+
 @pytest.mark.parametrize(
     ("chart", "argument", "problem"),
     [

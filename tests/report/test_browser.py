@@ -44,7 +44,8 @@ document.getElementById("page").addEventListener("load", () => setTimeout(() => 
     covered: drawn.flatMap((each) =>
       titles(each).filter((title) => ticks(each).some((tick) => !apart(title, tick)))).length,
     outside: drawn.flatMap((each) => [...each.querySelectorAll("text")].filter((text) =>
-      box(text).width && (box(text).left < box(each).left - 1 || box(text).right > box(each).right + 1))).length,
+      box(text).width && (box(text).left < box(each).left - 1 || box(text).right > box(each).right + 1 ||
+        box(text).top < box(each).top - 1 || box(text).bottom > box(each).bottom + 1))).length,
     legends: drawn.map((each) => [...each.querySelectorAll(".legendtext")].map((text) => text.textContent)),
     clipped: [...page.querySelectorAll(".scroll")].filter((each) =>
       box(each.firstElementChild).width > each.scrollWidth + 1).length,
@@ -85,6 +86,7 @@ def page(tmp_path_factory) -> Path:
             "loss": (["time"], np.exp(-time / 1e5)),
         },
         {"time": time, "mode": np.arange(1, 7)},
+        names={"loss": ("a loss whose name is longer than any axis of a telephone is wide or high in all", "1")},
     )
     tree = xr.DataTree.from_dict({"observed": record, "predicted": record})
     each = {"error": 1.234e-10, "tolerance": 1e-6, "agrees": True, "reason": "the theory is exact"}
@@ -98,7 +100,7 @@ def page(tmp_path_factory) -> Path:
         "agreement": json.dumps({"strength": each, "strength_maximum": each, "loss": each}),
         "figures": to_json(
             [
-                Chart("strength", caption="Six modes."),
+                Chart("strength", caption="Six modes.", x_label="gradient-flow time, in words that need a second line"),
                 Chart("loss", residual=True, log="y"),
                 Chart("mode_strength", members={"mode": (1, 2, 3, 4)}),
             ]

@@ -100,7 +100,7 @@ def _series(view: TreeView, chart: Chart) -> list[Series]:
         _sides_with(view, name)
     drawn = []
     for number, name in enumerate(chart.variables):
-        for side, record in _sides_with(view, name).items():
+        for side, record in _sides_over(view, name, chart).items():
             word = ""
             if len(chart.variables) > 1:
                 word = chart.words[number] if chart.words else record[name].attrs.get("long_name", describe(name)[0])
@@ -120,7 +120,7 @@ def _series(view: TreeView, chart: Chart) -> list[Series]:
 
 def _of_record(side: str, record: xr.Dataset, name: str, word: str, chart: Chart) -> list[Series]:
     values = _chosen(record[name], chart)
-    axis = _axis(values, chart, record)
+    axis = _axis(values, chart, record) or chart.over
     words = axis_label(record[chart.over]), axis_label(values)
     found = list(traces.lines(values, axis))
     members = [line[0] for line in found]
@@ -146,6 +146,21 @@ def _sides_with(view: TreeView, name: str) -> dict[str, xr.Dataset]:
     return sides
 
 
+def _sides_over(view: TreeView, name: str, chart: Chart) -> dict[str, xr.Dataset]:
+    """The sides on which a variable runs over what the chart says; a side may hold it over something else."""
+    sides = _sides_with(view, name)
+    fitting = {side: record for side, record in sides.items() if _axis(record[name], chart, record) is not None}
+    dimensions = dict.fromkeys(str(each) for record in sides.values() for each in record[name].dims)
+    require(
+        bool(fitting),
+        f"a figure draws {name!r} over {chart.over!r}, and it runs over {', '.join(dimensions)}",
+        argument="over",
+        value=chart.over,
+        remedy="name one of its dimensions, or a variable over the same dimensions",
+    )
+    return fitting
+
+
 def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
     for dimension, labels in chart.members.items():
         if dimension not in values.dims:
@@ -163,19 +178,13 @@ def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
     return values
 
 
-def _axis(values: xr.DataArray, chart: Chart, record: xr.Dataset) -> str:
+def _axis(values: xr.DataArray, chart: Chart, record: xr.Dataset) -> str | None:
     """The dimension along which a variable is drawn: what the chart says, or that of a path against a variable."""
     if chart.over in values.dims:
         return chart.over
-    along = [name for name in ("time", "step", *values.dims) if name in values.dims]
-    require(
-        chart.over in record.data_vars and set(record[chart.over].dims) == set(values.dims) and bool(along),
-        f"a figure draws {str(values.name)!r} over {chart.over!r}, and it runs over {', '.join(map(str, values.dims))}",
-        argument="over",
-        value=chart.over,
-        remedy="name one of its dimensions, or a variable over the same dimensions",
-    )
-    return str(along[0])
+    if chart.over not in record.data_vars or set(record[chart.over].dims) != set(values.dims):
+        return None
+    return next((str(name) for name in ("time", "step", *values.dims) if name in values.dims), None)
 
 
 def _line(values: xr.DataArray, chart: Chart, axis: str, number: int) -> Float[np.ndarray, " n"]:

@@ -27,6 +27,7 @@ QUANTITIES = {
     "target": "output",
     "run": "run",
     "seed": "seed",
+    "scaling_parameter": "scaling parameter",
     "imbalance": "imbalance δ of the layers",
     "stop_time": "time at which training stopped",
     "stop_reason": "why training stopped",

@@ -1,7 +1,21 @@
 "use strict";
+// Words in lines of at most so many letters, with room for a word that is longer.
+function wrapped(text, letters) {
+  const lines = [];
+  for (const word of text.split(" ")) {
+    const longer = lines.length ? lines[lines.length - 1] + " " + word : word;
+    if (lines.length && longer.length <= letters) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines.join("<br>");
+}
 function draw(figure) {
   const canvas = figure.querySelector(".canvas");
   const { data, layout } = JSON.parse(figure.querySelector("script").textContent);
+  const across = canvas.clientWidth - layout.margin.l - layout.margin.r;
+  const upwards = (layout.yaxis2 ? 0.6 : 1) * (canvas.clientHeight - layout.margin.t - layout.margin.b);
+  layout.xaxis.title.text = wrapped(layout.xaxis.title.text, across / 7.5);
+  layout.yaxis.title.text = wrapped(layout.yaxis.title.text, upwards / 7.5);
   Plotly.newPlot(canvas, data, layout, {
     responsive: true,
     // On a narrow screen the buttons would lie on the legend.
