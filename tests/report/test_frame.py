@@ -6,7 +6,7 @@ from dynascope.report.frame import frame
 
 
 def of(**changes) -> go.Layout:
-    options = {"log": (True, True), "spans": (1e6, 10.0), "residual": False, "ticks": (), "letters": 0}
+    options = {"log": (True, True), "spans": (6.0, 1.0), "residual": False, "ticks": (), "letters": 0}
     return go.Layout(frame(("<time>", "loss"), **{**options, **changes}))
 
 

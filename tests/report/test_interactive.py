@@ -105,3 +105,10 @@ def test_axis_titles_keep_clear_of_long_numbers(name):
     layout = lines_figure(traces.curves(tree(), name), name).layout
     assert layout.yaxis.automargin
     assert layout.xaxis.automargin
+
+
+def test_numbers_whose_ratio_is_beyond_all_numbers_are_drawn():
+    record = make_record({"found": (["time"], [1e-300, 1.0, 1e300])}, {"time": [0.0, 1.0, 2.0]})
+    figure = lines_figure(traces.curves(record, "found"), "found", log_values=True)
+    assert figure.layout.yaxis.minorloglabels == "none"
+    np.testing.assert_array_equal(figure.data[0].y, [1e-300, 1.0, 1e300])

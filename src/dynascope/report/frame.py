@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["frame"]
 
-_DECADES = 300.0
+_DECADES = 2.5  # from which on two powers of ten are on an axis
 _LETTER = 6.5  # pixels that a letter of a name takes
 
 
@@ -24,7 +24,7 @@ def frame(
     Args:
         words: What is written along the horizontal and the vertical axis.
         log: Which of them is logarithmic.
-        spans: By how much the largest number along each exceeds the least.
+        spans: How many decades the numbers along each span.
         residual: Whether a panel of residuals stands below.
         ticks: The labels at 0, 1, … of a horizontal axis whose labels are text.
         letters: Of the longest name at the end of a line.
@@ -51,7 +51,7 @@ def frame(
     return layout
 
 
-def _axis(words: str, log: bool, span: float = 1.0) -> dict[str, Any]:
+def _axis(words: str, log: bool, span: float = 0.0) -> dict[str, Any]:
     # With automargin the title keeps clear of the numbers, however long they are.
     return {
         "title": {"text": html.escape(words), "standoff": 10},

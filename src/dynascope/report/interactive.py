@@ -156,12 +156,13 @@ def _drawn(
 
 
 def _spans(lines: Sequence[traces.Trace]) -> tuple[float, float]:
-    """By how much the largest positive number exceeds the least, across and upwards."""
+    """Decades between the least and the largest positive number, across and upwards."""
     spans = []
     for parts in ([line.x for line in lines], [line.y for line in lines]):
         values = np.concatenate(parts)
         positive = values[np.isfinite(values) & (values > 0)]
-        spans.append(float(positive.max() / positive.min()) if len(positive) else 1.0)
+        # The ratio itself may be beyond all numbers.
+        spans.append(float(np.log10(positive.max()) - np.log10(positive.min())) if len(positive) else 0.0)
     return spans[0], spans[1]
 
 
