@@ -189,6 +189,19 @@ def test_tree_holds_both_sides_and_says_what_it_is(linear):
     assert "verdict" not in alone.attrs
 
 
+def test_every_part_of_a_tree_says_in_words_what_it_is():
+    time = {"time": [0.0, 1.0, 2.0]}
+    run = make_record({"accuracy": (["time"], [0.5, 0.8, 0.9])}, time).assign(accuracy=("time", [0.5, 0.8, 0.91]))
+    tree = compare(run, make_record({"accuracy": (["time"], [0.5, 0.8, 0.9])}, time))
+    words = {
+        (node.name, str(name)): part.attrs["long_name"]
+        for node in tree.subtree
+        for name, part in node.variables.items()
+    }
+    assert words["residual", "accuracy_residual"] == "training accuracy, observed less predicted"
+    assert words["observed", "accuracy"] == "training accuracy"
+
+
 def test_agreement_is_within_the_tolerance_or_about_nothing():
     assert Agreement(0.1, 0.1, "").agrees
     assert Agreement(float("nan"), 0.1, "").agrees

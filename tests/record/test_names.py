@@ -95,3 +95,9 @@ def test_a_label_has_units_unless_they_add_nothing():
 def test_every_quantity_with_units_is_described_in_words():
     assert UNITS.keys() - QUANTITIES.keys() - DIMENSIONS.keys() == set()
     assert [words for words in [*QUANTITIES.values(), *DIMENSIONS.values()] if "_" in words] == []
+
+
+def test_names_are_given_once_and_the_record_that_was_given_keeps_what_it_has():
+    record = xr.Dataset({"loss": ("time", [1.0])}, {"time": [0.0]})
+    assert words_of(name_all(name_all(record))) == words_of(name_all(record))
+    assert record["loss"].attrs == {}

@@ -12,7 +12,7 @@ import xarray as xr
 from dynascope.arguments import require
 from dynascope.comparison.curves import compare_curves
 from dynascope.comparison.jumps import compare_staircases
-from dynascope.record import CONVENTION, validate_record
+from dynascope.record import CONVENTION, name_all, validate_record
 from dynascope.record import staircase_names as names
 from dynascope.record.names import name_all
 from dynascope.record.staircase_view import is_staircase
@@ -109,7 +109,7 @@ def compare(
     residual = name_all(residual)
     residual.attrs.update({"convention": CONVENTION, "version": predicted.attrs["version"]})
     tree = unjudged(predicted, attributes=attributes)
-    tree["observed"], tree["residual"] = xr.DataTree(observed), xr.DataTree(residual)
+    tree["observed"], tree["residual"] = xr.DataTree(name_all(observed)), xr.DataTree(name_all(residual))
     tree.attrs |= {
         "verdict": "agree" if agrees else "disagree",
         "verdict_sentence": _sentence(agreement, agrees),
@@ -121,7 +121,7 @@ def compare(
 def unjudged(predicted: xr.Dataset, *, attributes: Mapping[str, Any] | None = None) -> xr.DataTree:
     """The tree of a prediction that nobody has put to the test yet: `setup` and `predicted`, no verdict."""
     setup = {name: predicted.attrs[name] for name in _SETUP if name in predicted.attrs}
-    tree = xr.DataTree.from_dict({"setup": xr.Dataset(attrs=setup), "predicted": predicted})
+    tree = xr.DataTree.from_dict({"setup": xr.Dataset(attrs=setup), "predicted": name_all(predicted)})
     tree.attrs = {
         "title": f"{predicted.attrs.get('task', 'task')}, {predicted.attrs.get('network', 'network')} network",
         "reference": predicted.attrs.get("reference", ""),
