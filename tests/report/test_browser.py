@@ -31,6 +31,12 @@ FRAME = """<!doctype html><body>
 <script>
 document.getElementById("page").addEventListener("load", () => setTimeout(() => {{
   const page = document.getElementById("page").contentDocument;
+  const others = page.querySelector("details.others");
+  const folded = others ? [...others.querySelectorAll(".canvas")].filter((each) => !each.firstElementChild) : [];
+  if (others) others.open = true;
+  setTimeout(() => look(page, folded), 500);
+}}, 500));
+function look(page, folded) {{
   const box = (each) => each.getBoundingClientRect();
   const apart = (a, b) =>
     a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 1 || b.bottom <= a.top + 1;
@@ -39,6 +45,7 @@ document.getElementById("page").addEventListener("load", () => setTimeout(() => 
   const titles = (each) => [...each.querySelectorAll(".xtitle, .ytitle")].map(box);
   document.getElementById("found").textContent = JSON.stringify({{
     canvases: page.querySelectorAll(".canvas").length,
+    folded: folded.length,
     drawn: drawn.length,
     overflow: page.scrollingElement.scrollWidth - page.scrollingElement.clientWidth,
     covered: drawn.flatMap((each) =>
@@ -53,7 +60,7 @@ document.getElementById("page").addEventListener("load", () => setTimeout(() => 
     paper: page.defaultView.getComputedStyle(page.body).backgroundColor,
     ink: drawn.length && page.defaultView.getComputedStyle(drawn[0].querySelector(".xtick text")).fill,
   }});
-}}, 500));
+}}
 </script>"""
 
 
@@ -84,6 +91,7 @@ def page(tmp_path_factory) -> Path:
             "strength": (["mode", "time"], strength),
             "mode_strength": (["mode", "time"], strength / 1e7),
             "loss": (["time"], np.exp(-time / 1e5)),
+            "test_loss": (["time"], np.exp(-time / 2e5)),
         },
         {"time": time, "mode": np.arange(1, 7)},
         names={"loss": ("a loss whose name is longer than any axis of a telephone is wide or high in all", "1")},
@@ -114,7 +122,8 @@ def page(tmp_path_factory) -> Path:
 def test_a_page_is_legible(page, width, dark):
     found, said = shown(page, width=width, dark=dark)
     assert said == []
-    assert found["drawn"] == found["canvases"] == 3
+    assert found["folded"] == 1  # it is drawn when it is unfolded
+    assert found["drawn"] == found["canvases"] == 4
     assert {name: found[name] for name in ("overflow", "covered", "outside", "clipped")} == {
         "overflow": 0,
         "covered": 0,
@@ -122,7 +131,12 @@ def test_a_page_is_legible(page, width, dark):
         "clipped": 0,
     }
     assert found["focusable"]
-    assert found["legends"] == [[], ["observed", "predicted"], [f"mode {i}" for i in range(1, 5)]]
+    assert found["legends"] == [
+        [],
+        ["observed", "predicted"],
+        [f"mode {i}" for i in range(1, 5)],
+        ["observed", "predicted"],
+    ]
     paper, ink = brightness(found["paper"]), brightness(found["ink"])
     # Of 255 levels; words that differ by less from their paper would be hard to read.
     assert (ink - paper if dark else paper - ink) > 150
