@@ -108,14 +108,10 @@ class GrokkingDiagonal(CurvesStudy):
             "time": ("time", times),
         }
 
-    def predict(self) -> xr.Dataset:
-        """The record of `exact`, with what theory says of the data alone."""
+    def said(self) -> Mapping[str, Any]:
+        """What follows from the data alone."""
         point = self._critical_point
-        return (
-            super()
-            .predict()
-            .assign_attrs(critical_product=point.product, grokking_lag=point.lag, fitting_time=self._fitted)
-        )
+        return {"critical_product": point.product, "grokking_lag": point.lag, "fitting_time": self._fitted}
 
     def labels(self) -> Mapping[str, Any]:
         """Starts and times."""

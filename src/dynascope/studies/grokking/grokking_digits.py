@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
+import jax
+import numpy as np
+import xarray as xr
+
+from dynascope.comparison.effect import report_effects
+from dynascope.flows import descend
+from dynascope.networks import MLP
+from dynascope.probes.features import feature_metrics, kappa_cka
+from dynascope.studies.features.feature_runs import labelled_images
+from dynascope.studies.fields import count, positive, seed, text
 from dynascope.studies.grokking.grokking_remedies import TABLE, TWINS, Dials, put_claims, remedies
-from dynascope.studies.study import Reference, Study, curve_tolerance
-
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray as xr
-
+from dynascope.studies.regimes.scaled_network import scaled_flow
+from dynascope.studies.stated import StatedStudy
+from dynascope.studies.study import Reference, curve_tolerance
+from dynascope.tasks import Task
+from dynascope.theory.grokking import grokking_delay
 
 __all__ = ["GrokkingDigits"]
 
 _HIDDEN_LAYERS = 3
 _BLANK = 4  # blank pixels whose weights are followed, at most
 _FIRST_RECORD = 10
-_POSITIVE = (
-    *("weight_scale", "target_scale", "small_weights", "large_targets", "small_inputs", "small_outputs", "width"),
-    *("learning_rate", "weight_decay", "batch_size", "train_threshold", "test_threshold"),
-)
+_RATIOS = ("knob", "seed", "step")
 
 
-@dataclasses.dataclass(frozen=True)
-class GrokkingDigits(Study):
+class GrokkingDigits(StatedStudy):
     """Large initial weights make an MLP fit digits long before it generalises; four dials are said to cure it.
 
     A tanh MLP of four layers, y = b·f(a·x), learns T times the one-hot class by squared loss, with Adam and a weight
@@ -45,49 +52,31 @@ class GrokkingDigits(Study):
     decay alone (`blank_weight`, their root mean square over the first): Adam takes them to zero at its own rate, about
     η a step, however small λ is. Smaller ones count as η, for about zero Adam amplifies their rounding. (3) The outputs
     lie in the span of the features, so that the utilizations add up to one (`total_utilization_after`).
-
-    Attributes:
-        data: "digits", or the path of labelled images.
-        samples: Number of training images.
-        test_samples: Largest number of test images.
-        width: Neurons in each of the three hidden layers.
-        weight_scale: Factor on initial weights of variance 1/(input width).
-        target_scale: T.
-        small_weights: Factor on the initial weights in the remedy by weights.
-        large_targets: T in the remedy by targets.
-        small_inputs: a in the remedy by inputs.
-        small_outputs: b in the remedy by outputs.
-        learning_rate: η of Adam.
-        weight_decay: λ of ½λ‖θ‖². The 10⁻⁴ of the source, beside an error without ½ that is averaged over ten outputs,
-            is 5·10⁻⁴ here.
-        batch_size: Images in a step.
-        steps: Number of steps.
-        records: Number of steps at which all is measured, in nearly equal ratios.
-        train_threshold: Training accuracy from which the training images count as learned.
-        test_threshold: The same of the test images.
-        seeds: Number of initialisations of each run, two or more.
-        seed: Seed of the choice of training images.
     """
 
-    data: str = "digits"
-    samples: int = 1000
-    test_samples: int = 1000
-    width: int = 128
-    weight_scale: float = 5.0
-    target_scale: float = 3.0
-    small_weights: float = 1.0
-    large_targets: float = 30.0
-    small_inputs: float = 0.01
-    small_outputs: float = 0.1
-    learning_rate: float = 1e-3
-    weight_decay: float = 5e-4
-    batch_size: int = 128
-    steps: int = 8000
-    records: int = 60
-    train_threshold: float = 0.99
-    test_threshold: float = 0.9
-    seeds: int = 4
-    seed: int = 0
+    data: str = text("digits", '"digits", or the path of labelled images.')
+    samples: int = count(1000, "Number of training images.", least=2)
+    test_samples: int = count(1000, "Largest number of test images.", least=2)
+    width: int = count(128, "Neurons in each of the three hidden layers.")
+    weight_scale: float = positive(5.0, "Factor on initial weights of variance 1/(input width).")
+    target_scale: float = positive(3.0, "T.")
+    small_weights: float = positive(1.0, "Factor on the initial weights in the remedy by weights.")
+    large_targets: float = positive(30.0, "T in the remedy by targets.")
+    small_inputs: float = positive(0.01, "a in the remedy by inputs.")
+    small_outputs: float = positive(0.1, "b in the remedy by outputs.")
+    learning_rate: float = positive(1e-3, "η of Adam.")
+    weight_decay: float = positive(
+        5e-4,
+        "λ of ½λ‖θ‖². The 10⁻⁴ of the source, beside an error without ½ that is averaged over ten outputs, is 5·10⁻⁴ "
+        "here.",
+    )
+    batch_size: int = count(128, "Images in a step.", most="samples")
+    steps: int = count(8000, "Number of steps.", least=2 * _FIRST_RECORD)
+    records: int = count(60, "Number of steps at which all is measured, in nearly equal ratios.", least=3)
+    train_threshold: float = positive(0.99, "Training accuracy from which the training images count as learned.")
+    test_threshold: float = positive(0.9, "The same of the test images.")
+    seeds: int = count(4, "Number of initialisations of each run.", least=2)
+    seed: int = seed("Seed of the choice of training images.")
 
     name: ClassVar[str] = "grokking-digits"
     reference: ClassVar[Reference] = Reference(
@@ -98,6 +87,8 @@ class GrokkingDigits(Study):
         claim="Smaller weights, inputs or outputs and larger targets shorten the delay of grokking; small outputs are "
         "large targets with a stronger decay.",
     )
+    theory: ClassVar[str] = "symmetries of Adam with decay, and weights that feel nothing else"
+    axes: ClassVar = ("run", "seed", "step")
     along: ClassVar = ("step", "run")
     minutes: ClassVar[float] = 2.5
     tolerance: ClassVar = curve_tolerance(
@@ -115,109 +106,70 @@ class GrokkingDigits(Study):
 
     def observe(self) -> xr.Dataset:
         """Train the default, the remedies and the twins from all seeds, and put the hypotheses to them."""
-        import numpy as np
-
-        from dynascope.comparison.effect import report_effects
-        from dynascope.record import make_record
-
         curves, found = {}, {}
-        for seed in range(self.seeds):
-            for name, (along, numbers) in self._trained(seed).items():
+        for start in range(self.seeds):
+            for name, (along, numbers) in self._trained(start).items():
                 for values, kept in ((along, curves), (numbers, found)):
                     for quantity, value in values.items():
                         kept.setdefault(quantity, {}).setdefault(name, []).append(value)
         loss = {name: np.array(values) for name, values in curves["loss"].items()}
         claims, effects = put_claims(found)
-        return make_record(
+        return self.record(
             {
-                "loss_ratio": (("knob", "seed", "step"), [loss[name] / loss[run] for name, run in TWINS.items()]),
-                **{name: (("run", "seed", "step"), [values[run] for run in TABLE]) for name, values in curves.items()},
+                "loss_ratio": (_RATIOS, [loss[name] / loss[run] for name, run in TWINS.items()]),
+                **{name: [values[run] for run in TABLE] for name, values in curves.items()},
                 **{name: (("run", "seed"), [values[run] for run in TABLE]) for name, values in found.items()},
                 **report_effects(claims, effects),
-            },
-            {
-                "run": list(TABLE),
-                "knob": list(TWINS),
-                "seed": np.arange(self.seeds),
-                "step": self._recorded,
-                "hypothesis": [claim.name for claim in claims],
-            },
-            attributes=self._about(),
+                "hypothesis": ("hypothesis", [claim.name for claim in claims]),
+            }
         )
 
     def predict(self) -> xr.Dataset:
         """The ratio of the losses of twins, the weights of blank pixels, and the sum of the utilizations."""
-        import numpy as np
-
-        from dynascope.record import make_record
-
-        images, runs, shape = self._images, self._runs, (self.seeds, len(self._recorded))
+        runs, shape = self._runs, (self.seeds, len(self._recorded))
         ratios = [(runs[name].target / runs[run].target) ** 2 for name, run in TWINS.items()]
-        variables: dict[str, Any] = {
-            "loss_ratio": (("knob", "seed", "step"), [np.full(shape, ratio) for ratio in ratios]),
+        values: dict[str, Any] = {
+            "loss_ratio": (_RATIOS, [np.full(shape, ratio) for ratio in ratios]),
             "total_utilization_after": (("run", "seed"), np.ones((len(TABLE), self.seeds))),
         }
-        if len(images.blank):
-            size = [self._blank_weights(runs[name]) for name in TABLE]
-            variables["blank_weight"] = (("run", "seed", "step"), size)
-        return make_record(
-            variables,
-            {"run": list(TABLE), "knob": list(TWINS), "seed": np.arange(self.seeds), "step": self._recorded},
-            attributes={
-                "theory": "symmetries of Adam with decay, and weights that feel nothing else",
-                "reference": self.reference.paper,
-                **self._about(),
-            },
-        )
+        if len(self._images.blank):
+            values["blank_weight"] = [self._blank_weights(runs[name]) for name in TABLE]
+        return self.record(values, theory=self.theory, reference=self.reference.paper)
+
+    def labels(self) -> Mapping[str, Any]:
+        """Runs, twins and steps."""
+        return {"run": TABLE, "knob": list(TWINS), "step": self._recorded}
+
+    def about(self) -> Mapping[str, Any]:
+        """The images and the network."""
+        images = self._images
+        return {
+            "task": images.name,
+            "description": list(images.description),
+            "samples": self.samples,
+            "network": "mlp, tanh, four layers",
+            "scale": 1.0,
+            "train_threshold": self.train_threshold,
+            "test_threshold": self.test_threshold,
+            "confidence": 0.95,
+        }
 
     @functools.cached_property
     def _images(self) -> _Images:
-        import numpy as np
-
-        from dynascope.arguments import require, require_positive
-        from dynascope.studies.features.feature_runs import labelled_images
-
-        require_positive(**{name: getattr(self, name) for name in _POSITIVE})
-        for name, fewest in (("seeds", 2), ("records", 3), ("steps", 2 * _FIRST_RECORD)):
-            require(
-                getattr(self, name) >= fewest,
-                f"{name} is {getattr(self, name)}",
-                argument=name,
-                value=getattr(self, name),
-                remedy=f"choose {fewest} or more",
-            )
         data = labelled_images(self.data, self.samples, self.test_samples, self.seed)
-        require(
-            self.batch_size <= self.samples,
-            f"batch_size is {self.batch_size} and there are {self.samples} training images",
-            argument="batch_size",
-            value=self.batch_size,
-            remedy="choose at most as many",
-        )
-        require(
-            self.samples > max(data.classes, 1),
-            f"there are {self.samples} training images of {data.classes} classes",
-            argument="samples",
-            value=self.samples,
-            remedy="choose more than there are classes",
-        )
-        require(
-            len(data.test_inputs) > data.classes,
-            f"there are {len(data.test_inputs)} test images of {data.classes} classes",
-            argument="test_samples",
-            value=self.test_samples,
-            remedy="choose more than there are classes",
-        )
+        for name, number in (("samples", self.samples), ("test_samples", len(data.test_inputs))):
+            problem = f"{name} has {number} images of {data.classes} classes"
+            self.require(number > data.classes, name, "choose more than there are classes", problem=problem)
         inputs, test = (each.reshape(len(each), -1) for each in (data.inputs, data.test_inputs))
         # Less the least value of each pixel, over the largest of all; those of a blank pixel are zero exactly.
         least = inputs.min(axis=0)
-        largest = (inputs - least).max()
-        require(largest > 0, "all images are the same", argument="data", value=self.data, remedy="give others")
+        largest, one_hot = (inputs - least).max(), np.eye(data.classes, dtype=np.float32)
+        self.require(largest > 0, "data", "give others", problem="all images are the same")
         return _Images(
             (inputs - least) / largest,
-            np.eye(data.classes, dtype=np.float32)[data.labels],
+            one_hot[data.labels],
             (test - least) / largest,
-            np.eye(data.classes, dtype=np.float32)[data.test_labels],
+            one_hot[data.test_labels],
             np.flatnonzero(np.ptp(inputs, axis=0) == 0)[:_BLANK],
             data.name,
             (*data.description, "Each pixel less its least value, over the largest of all."),
@@ -236,18 +188,11 @@ class GrokkingDigits(Study):
 
     @functools.cached_property
     def _recorded(self) -> np.ndarray:
-        import numpy as np
-
         spread = np.geomspace(_FIRST_RECORD, self.steps, self.records - 1).round().astype(int)
         return np.unique(np.append(0, spread))
 
     def _network(self, run: Dials, seed: int) -> Any:
-        import jax
-        import numpy as np
-
-        from dynascope.networks import MLP
-        from dynascope.studies.regimes.scaled_network import scaled_flow
-
+        """The MLP with its dials at the start, in single precision."""
         images = self._images
         widths = (images.inputs.shape[1], *(self.width,) * _HIDDEN_LAYERS, images.targets.shape[1])
         network = MLP(widths, activation="tanh", scale=run.weight, seed=seed)
@@ -261,13 +206,6 @@ class GrokkingDigits(Study):
 
     def _trained(self, seed: int) -> dict[str, tuple[dict[str, np.ndarray], dict[str, float]]]:
         """Curves of every run from one seed, and what is measured of those of the table."""
-        import jax
-        import numpy as np
-
-        from dynascope.flows import descend
-        from dynascope.studies.regimes.scaled_network import scaled_flow
-        from dynascope.tasks import Task
-
         images, flow = self._images, scaled_flow()
         networks = [self._network(run, seed) for run in self._runs.values()]
         # The network returns its error, so that the factor on the targets is no part of the program.
@@ -304,13 +242,8 @@ class GrokkingDigits(Study):
 
     def _delay(self, accuracy: np.ndarray, test_accuracy: np.ndarray) -> tuple[dict[str, float], int]:
         """When the thresholds were passed, and the number of the record at which the training images were learned."""
-        import math
-
-        from dynascope.theory.grokking import grokking_delay
-
-        # Not from step zero, which has no logarithm.
-        steps, curves = self._recorded[1:], (accuracy[1:], test_accuracy[1:])
-        found = grokking_delay(steps, *curves, self.train_threshold, self.test_threshold)
+        steps = self._recorded[1:]  # not from step zero, which has no logarithm
+        found = grokking_delay(steps, accuracy[1:], test_accuracy[1:], self.train_threshold, self.test_threshold)
         known = found.train_step, found.test_step
         train, test = (float(steps[-1] if each is None else each) for each in known)
         numbers = {
@@ -325,12 +258,6 @@ class GrokkingDigits(Study):
 
     def _features(self, network: Any) -> dict[str, float]:
         """Metrics of the features of a network on the training images, and κ on the test images too."""
-        import warnings
-
-        import jax
-        import numpy as np
-
-        from dynascope.probes.features import feature_metrics, kappa_cka
 
         def both(inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             with jax.enable_x64(True):
@@ -349,31 +276,13 @@ class GrokkingDigits(Study):
 
     def _blank_weights(self, run: Dials) -> np.ndarray:
         """Root mean square over the first, (seeds, records), of weights that nothing but the decay moves."""
-        import jax
-        import numpy as np
-
-        from dynascope.studies.regimes.scaled_network import scaled_flow
-
         rows = self._images.blank
         start = np.array([self._network(run, seed).network.weights[0][rows] for seed in range(self.seeds)], float)
         with jax.enable_x64(True):
-            counts = np.arange(1, self.steps + 1)
-            size = np.asarray(scaled_flow().decay_alone(start, self.weight_decay, self.learning_rate, counts))
+            steps = np.arange(1, self.steps + 1)
+            size = np.asarray(scaled_flow().decay_alone(start, self.weight_decay, self.learning_rate, steps))
         first = np.sqrt(np.mean(start**2, axis=(1, 2)))
         return np.maximum(np.vstack([first, size]), self.learning_rate)[self._recorded].T / first[:, None]
-
-    def _about(self) -> dict[str, Any]:
-        images = self._images
-        return {
-            "task": images.name,
-            "description": list(images.description),
-            "samples": self.samples,
-            "network": "mlp, tanh, four layers",
-            "scale": 1.0,
-            "train_threshold": self.train_threshold,
-            "test_threshold": self.test_threshold,
-            "confidence": 0.95,
-        }
 
 
 class _Images(NamedTuple):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from dynascope.comparison.effect import Effect, Hypothesis
+from dynascope.comparison.effect import Effect, Hypothesis
 
 __all__ = ["TABLE", "TWINS", "Dials", "put_claims", "remedies"]
 
@@ -68,8 +67,6 @@ def _power_of_two(factor: float) -> float:
 
 def put_claims(found: Mapping[str, Mapping[str, Any]]) -> tuple[list[Hypothesis], list[Effect]]:
     """The hypotheses, and what the runs of the table say of each."""
-    from dynascope.comparison.effect import Hypothesis
-
     told = {
         "delay": "shortens the delay",
         "delay_decades": "shortens the delay as a ratio of steps",
