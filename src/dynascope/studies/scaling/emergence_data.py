@@ -118,18 +118,12 @@ class EmergenceData(SkillNeeds):
         """The laws of the model, and with D_c from networks that learn one skill the forecast for all."""
         exact = self._law(self.features, finite_size=True)
         interpolants = [least_norm_strength(*each, self.skills) for each in self._small_sets]
-        return self.record(
-            {
-                "basis_strength": exact,
-                "basis_loss": 1 - exact,
-                "trained_strength": (("run", "skill"), interpolants),
-                **self._forecast(),
-            },
-            theory=self.theory,
-            reference=self.reference.paper,
-            calibration="networks that learn the most frequent skill alone",
-            **self._calibrated(),
-        )
+        said = {
+            "basis_strength": exact,
+            "basis_loss": 1 - exact,
+            "trained_strength": (("run", "skill"), interpolants),
+        }
+        return self._predicted(said, "networks that learn the most frequent skill alone")
 
     # The model of the theory.
 
@@ -141,8 +135,7 @@ class EmergenceData(SkillNeeds):
         for size in self.samples:
             counts = draw.multinomial(size, self._parity.frequencies, size=self.draws)
             found.append(mean_interpolants(counts, self.features, draw))
-        strength, loss = np.moveaxis(np.array(found), 1, 0)
-        return strength, loss
+        return tuple(np.moveaxis(np.array(found), 1, 0))
 
     @functools.cached_property
     def _small_sets(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -178,11 +171,9 @@ class EmergenceData(SkillNeeds):
             # As many as for the largest set, so that sampling too is compiled once.
             drawn = self._parity.sample(jax.random.key(key), self.samples[-1], skill=skill)
             inputs, targets = (np.tile(np.asarray(each)[:size], (copies, 1)) for each in drawn[:2])
+            widths = (self._parity.input_dimension, self.width, 1)
             record = descend(
-                [
-                    gaussian_network((self._parity.input_dimension, self.width, 1), _DEVIATION, key + start)
-                    for start in range(_NETWORKS)
-                ],
+                [gaussian_network(widths, _DEVIATION, key + start) for start in range(_NETWORKS)],
                 Task(inputs, targets),
                 steps=self.steps,
                 learning_rate=self.learning_rate,
@@ -264,6 +255,8 @@ class EmergenceData(SkillNeeds):
 
 @functools.cache
 def _halved(every: int) -> Callable[[Any], Any]:
+    """Descent at a rate that is halved again and again; one object, so that a compiled program is found."""
+
     def halved_descent(learning_rate: Any) -> Any:
         def rate(step: Any) -> Any:
             return learning_rate * 0.5 ** (step // every)

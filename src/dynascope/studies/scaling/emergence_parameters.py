@@ -108,12 +108,8 @@ class EmergenceParameters(SkillNeeds):
     def forecast(self) -> xr.Dataset:
         """The law of the model, and with N_c from networks that learn one skill the forecast for all."""
         exact = self._law(self.features)
-        return self.record(
-            {"basis_strength": exact, "basis_loss": 1 - exact, **self._forecast()},
-            theory=self.theory,
-            reference=self.reference.paper,
-            calibration="networks that learn one skill alone",
-            **self._calibrated(),
+        return self._predicted(
+            {"basis_strength": exact, "basis_loss": 1 - exact}, "networks that learn one skill alone"
         )
 
     # The model of the theory.

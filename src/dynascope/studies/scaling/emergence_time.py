@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
@@ -99,8 +100,8 @@ class EmergenceTime(EmergenceStudy):
 
     def trained(self) -> xr.Dataset:
         """Train the networks on all skills."""
-        steps, strength, loss = self._trained(self._parity, int(self._recorded[-1]), seeds=self.seeds, first=0)
-        halves = np.array([[_half(steps, curve) for curve in run.T] for run in strength])
+        strength, loss = self._trained(self._parity, self._recorded, seeds=self.seeds, first=0)
+        halves = np.array([[_half(self._recorded, curve) for curve in run.T] for run in strength])
         mean = halves.mean(axis=0)
         return self.record(
             {
@@ -110,20 +111,12 @@ class EmergenceTime(EmergenceStudy):
                 "half_strength_step": ("skill", mean),
                 "half_strength_step_spread": ("skill", _spread(halves)),
                 "log_half_strength_step": ("skill", np.log(mean)),
-                "step": ("step", steps),
             }
         )
 
     def forecast(self) -> xr.Dataset:
         """Calibrate on one skill, and forecast the others."""
         found, frequencies = self._calibration, self._parity.frequencies
-        steps, strength, _ = self._single_skill
-        law = {
-            "offset": found.offset,
-            "rate": found.rate,
-            "learning_rate": self.learning_rate,
-            "target_scale": self.target_scale,
-        }
         logarithms = np.log(self._forecast)
         tolerance = {
             "log_half_strength_step": math.log(1 + _WITHIN) * math.sqrt(self.skills) / np.linalg.norm(logarithms),
@@ -131,14 +124,12 @@ class EmergenceTime(EmergenceStudy):
         }
         return self.record(
             {
-                "strength": (("step", "skill"), time_emergence(self._recorded, frequencies, **law)),
+                "strength": (("step", "skill"), time_emergence(self._recorded, frequencies, **self._law)),
                 "half_strength_step": ("skill", self._forecast),
                 "half_strength_step_standard_error": ("skill", found.half_step_error / frequencies),
                 "log_half_strength_step": ("skill", logarithms),
-                "calibration_strength": (("seed", "time"), strength[:, :, 0]),
-                "calibrated_strength": ("time", time_emergence(steps, [1.0], **law)[:, 0]),
-                "step": ("step", self._recorded),
-                "time": ("time", self.learning_rate * steps),
+                "calibration_strength": (("seed", "time"), self._single_skill),
+                "calibrated_strength": ("time", time_emergence(self._calibrated, [1.0], **self._law)[:, 0]),
             },
             theory=self.theory,
             reference=self.reference.paper,
@@ -167,9 +158,9 @@ class EmergenceTime(EmergenceStudy):
 
     @functools.cached_property
     def _calibration(self) -> Calibration:
-        steps, strength, _ = self._single_skill
+        steps, strength = self._calibrated, self._single_skill
         try:
-            return calibrate(steps, strength[:, :, 0], learning_rate=self.learning_rate, target_scale=self.target_scale)
+            return calibrate(steps, strength, learning_rate=self.learning_rate, target_scale=self.target_scale)
         except InputError as error:
             raise InputError(
                 f"the law cannot be calibrated on networks that learn one skill for {self.calibration_steps} steps",
@@ -179,45 +170,60 @@ class EmergenceTime(EmergenceStudy):
             ) from error
 
     @functools.cached_property
-    def _single_skill(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _single_skill(self) -> np.ndarray:
+        """R/S of the skill that is learned alone, shape (seeds, steps)."""
         alone = dataclasses.replace(self._parity, skills=1)
-        return self._trained(alone, self.calibration_steps, seeds=self.calibration_seeds, first=self.seeds)
+        return self._trained(alone, self._calibrated, seeds=self.calibration_seeds, first=self.seeds)[0][:, :, 0]
+
+    @property
+    def _law(self) -> dict[str, float]:
+        """Offset and rate as calibrated, and what else the law is told."""
+        found = self._calibration
+        return {
+            **{"offset": found.offset, "rate": found.rate},
+            **{"learning_rate": self.learning_rate, "target_scale": self.target_scale},
+        }
 
     @functools.cached_property
     def _forecast(self) -> np.ndarray:
-        return half_strength_steps(
-            self._parity.frequencies,
-            offset=self._calibration.offset,
-            rate=self._calibration.rate,
-            learning_rate=self.learning_rate,
-            target_scale=self.target_scale,
-        )
+        return half_strength_steps(self._parity.frequencies, **self._law)
 
     @functools.cached_property
     def _recorded(self) -> np.ndarray:
+        """Steps of networks with all skills."""
         return self._evenly(self.steps or math.ceil(_BEYOND * self._forecast[-1]))
+
+    @property
+    def _calibrated(self) -> np.ndarray:
+        """Steps of networks with one skill."""
+        return self._evenly(self.calibration_steps)
 
     def _evenly(self, steps: int) -> np.ndarray:
         return np.unique(np.linspace(0, steps, self.times).round().astype(np.int64))
 
     def _trained(
-        self, parity: SparseParity, steps: int, *, seeds: int, first: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Recorded steps, R_k/S of shape (seeds, steps, skills) and losses of networks from the seed `first` on."""
+        self, parity: SparseParity, steps: np.ndarray, *, seeds: int, first: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """R_k/S at these steps, (seeds, steps, skills), and losses of networks from the seed `first` on."""
         widths = (parity.input_dimension, self.width, 1)
         start = (self.seeds + self.calibration_seeds) * self.seed + first
         run = descend(
             [gaussian_network(widths, self.deviation, start + k) for k in range(seeds)],
             parity if self.batch_size else parity.expectation(),
-            steps=steps,
+            steps=int(steps[-1]),
             learning_rate=self.learning_rate,
             batch_size=self.batch_size or None,
-            record_steps=self._evenly(steps),
+            record_steps=steps,
             statistics={"strength": (SkillReading(parity, "strength"), ("skill",))},
             # The samples by which strengths are estimated are those of zero.
             seed=start + 1,
         )
-        return run["step"].to_numpy(), *(run[name].to_numpy().astype(np.float64) for name in ("strength", "loss"))
+        strength, loss = (run[name].to_numpy().astype(np.float64) for name in ("strength", "loss"))
+        return strength, loss
+
+    def labels(self) -> Mapping[str, Any]:
+        """Skills, steps, and times of the calibration."""
+        return {**super().labels(), "step": self._recorded, "time": self.learning_rate * self._calibrated}
 
     def check(self) -> None:
         """There is a gradient over all inputs where that is asked for."""

@@ -24,11 +24,8 @@ __all__ = ["EmergenceStudy", "SkillReading", "gaussian_network"]
 class EmergenceStudy(StatedStudy):
     """What the studies of emergence share: the task, and a forecast that is shown beside networks.
 
-    It states `trained` and `forecast`, the records of both sides; networks are trained in single precision.
-
-    Attributes:
-        published: Fields of the source.
-        shown: Variables of the forecast that are not judged.
+    It states `trained` and `forecast`, the records of both sides; networks are trained in single precision. `published`
+    are the fields of the source, and `shown` the variables of the forecast that are not judged.
     """
 
     skills: int = count(3, "Number of skills n_s.")
@@ -96,7 +93,7 @@ class EmergenceStudy(StatedStudy):
         """Of the networks, after the task."""
         raise NotImplementedError
 
-    @property
+    @functools.cached_property
     def _setting(self) -> Any:
         """This study, or in the setting of the source the one that has its fields."""
         return dataclasses.replace(self, **self.published, paper=False) if self.paper else self

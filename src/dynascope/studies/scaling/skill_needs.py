@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+import xarray as xr
 
 from dynascope.comparison.effect import Effect, Hypothesis, report_effects
 from dynascope.errors import InputError
@@ -22,8 +23,7 @@ _DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equiv
 class SkillNeeds(EmergenceStudy):
     """What the studies of samples and of neurons share: networks beside a forecast that is shown and not judged.
 
-    Attributes:
-        resource: The field that has the amounts of the resource; also the first of `axes`.
+    `resource` is the field that has the amounts of the resource, and the first of `axes`.
     """
 
     resource: ClassVar[str]
@@ -89,12 +89,17 @@ class SkillNeeds(EmergenceStudy):
         laws = {name: self._law(self._needs[of].needed, of) for name, of in _DEFINITIONS.items()}
         return {**laws, f"half_{self.resource}": ("skill", self._forecast_half)}
 
-    def _calibrated(self) -> dict[str, float]:
-        """The needs of one skill and their standard errors, as attributes of a record."""
+    def _predicted(self, exact: Mapping[str, Any], calibration: str) -> xr.Dataset:
+        """The record of what theory says exactly and of the forecast, with the needs of one skill and their errors."""
         needs = self._needs.items()
-        return {f"needed_{name}": need.needed for name, need in needs} | {
-            f"needed_{name}_error": need.error for name, need in needs
-        }
+        return self.record(
+            {**exact, **self._forecast()},
+            theory=self.theory,
+            reference=self.reference.paper,
+            calibration=calibration,
+            **{f"needed_{name}": need.needed for name, need in needs},
+            **{f"needed_{name}_error": need.error for name, need in needs},
+        )
 
     @functools.cached_property
     def _needs(self) -> Mapping[Definition, Need]:
