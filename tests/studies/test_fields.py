@@ -23,6 +23,7 @@ class Sample(StatedStudy):
     widths: list[int] = fields.numbers([2, 4], "Widths.", whole=True, increasing=True, fewest=2)
     kind: str = fields.choice("one", "Which kind.", ("one", "two"))
     runs: list[str] = fields.choices(["one"], "Which runs.", ("one", "two"))
+    extras: list[str] = fields.choices([], "Which runs besides.", ("one", "two"), fewest=0)
     loud: bool = fields.flag(False, "Whether to be loud.")
     data: str = fields.text("digits", "Where the data are.")
     limit: int | None = fields.count(None, "A number, or None for as many as it takes.", least=2)
@@ -42,7 +43,7 @@ def test_a_study_is_a_frozen_dataclass_whose_docstring_names_its_fields():
 
 def test_a_list_may_be_empty_or_repeat_where_its_field_says_so():
     assert Sample(strengths=[1.0, 1.0]).strengths == [1.0, 1.0]
-    assert (Sample().strengths, Sample().names, Sample().limit) == ([], [], None)
+    assert (Sample().strengths, Sample().extras, Sample().names, Sample().limit) == ([], [], [], None)
 
 
 def test_lists_are_not_shared_between_studies():
@@ -86,6 +87,7 @@ def test_what_is_inside_the_bounds_is_taken(samples, share, target, seed):
         ("kind", "three", "'one' or 'two'"),
         ("runs", ["three"], "one, two"),
         ("runs", [], "one or more"),
+        ("extras", ["three"], "choose from one, two"),
         ("loud", "yes", "True"),
         ("limit", 1, "at least 2"),
         ("strengths", 1.0, "a list of numbers"),

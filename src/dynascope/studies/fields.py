@@ -124,17 +124,17 @@ def choice(default: str | int, description: str, options: Sequence[str | int]) -
     return _field(default, description, lambda name, value, study: require_choice(name, value, tuple(options)))
 
 
-def choices(default: Sequence[str], description: str, options: Sequence[str]) -> Any:
-    """One or more different options."""
+def choices(default: Sequence[str], description: str, options: Sequence[str], *, fewest: int = 1) -> Any:
+    """Different options, one or more of them unless there may be none."""
 
     def check(name: str, value: Any, study: Any) -> None:
-        different = isinstance(value, list | tuple) and len(value) > 0 and len(set(value)) == len(value)
+        different = isinstance(value, list | tuple) and len(value) >= fewest and len(set(value)) == len(value)
         require(
             different and set(value) <= set(options),
             f"{name} is {value}",
             argument=name,
             value=value,
-            remedy=f"choose one or more of {', '.join(options)}, each once",
+            remedy=f"choose {'one or more of' if fewest else 'from'} {', '.join(options)}, each once",
         )
 
     return _field(list(default), description, check)
