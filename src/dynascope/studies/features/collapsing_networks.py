@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
+import equinox as eqx
+import jax
+import numpy as np
+
+from dynascope.flows import descend
+from dynascope.networks import MLP, Convolutional
+from dynascope.probes.features import effective_dimension, kappa_cka
+from dynascope.probes.neural_collapse import neural_collapse
+from dynascope.studies.annealed import annealed
+from dynascope.tasks import Task, digits
 
 __all__ = ["LABELS", "NETWORKS", "CollapsingNetworks"]
 
@@ -34,8 +43,8 @@ class CollapsingNetworks:
         seed: Seed of the weights, of the labels and of the batches.
     """
 
-    networks: tuple[str, ...]
-    labels: tuple[str, ...]
+    networks: Sequence[str]
+    labels: Sequence[str]
     samples: int
     width: int
     learning_rate: float
@@ -46,11 +55,11 @@ class CollapsingNetworks:
 
     def measure(self) -> dict[str, Any]:
         """Their metrics over the steps of training, by name: dimensions and values."""
-        import numpy as np
-
         if not self.networks or not self.labels:
             return {}
-        runs = [[self._trained(network, each) for each in self.labels] for network in self.networks]
+        # Networks of single precision train twice as fast.
+        with jax.enable_x64(False):
+            runs = [[self._trained(network, each) for each in self.labels] for network in self.networks]
         return {
             f"network_{name}": (
                 ("architecture", "run", "step"),
@@ -60,28 +69,19 @@ class CollapsingNetworks:
         }
 
     def _trained(self, name: str, labels: str) -> dict[str, np.ndarray]:
-        import equinox as eqx
-        import jax
-        import numpy as np
-
-        from dynascope.flows import descend
-        from dynascope.networks import MLP, Convolutional
-        from dynascope.tasks import Task
-
-        digits = self.digits(labels)
-        outputs = digits.targets.shape[1]
+        data = self.digits(labels)
+        outputs = data.targets.shape[1]
         if name == "mlp":
-            network: Any = MLP((digits.inputs.shape[1], self.width, self.width, outputs), seed=self.seed)
+            network: Any = MLP((data.inputs.shape[1], self.width, self.width, outputs), seed=self.seed)
         else:
             network = Convolutional((8, 8), outputs, width=self.width, seed=self.seed)
-        # Networks of single precision train twice as fast.
         low = jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, network)
         run = descend(
             low,
-            Task(digits.inputs[: self.samples], digits.targets),
+            Task(data.inputs[: self.samples], data.targets),
             steps=self.steps,
             learning_rate=self.learning_rate,
-            optimizer=_adam(self.steps, self.weight_decay),
+            optimizer=annealed("adam", self.steps, weight_decay=self.weight_decay),
             batch_size=self.batch_size,
             record_steps=self.recorded,
             statistics={
@@ -93,18 +93,13 @@ class CollapsingNetworks:
         )
         measured = [
             self._measured(
-                digits, *(run[each].to_numpy()[i].astype(float) for each in ("features", "classifier", "bias"))
+                data, *(run[each].to_numpy()[i].astype(float) for each in ("features", "classifier", "bias"))
             )
             for i in range(len(self.recorded))
         ]
         return {"loss": run["loss"].to_numpy()} | {each: np.array([m[each] for m in measured]) for each in measured[0]}
 
     def _measured(self, digits: _Digits, h: np.ndarray, classifier: np.ndarray, bias: np.ndarray) -> dict[str, Any]:
-        import numpy as np
-
-        from dynascope.probes.features import effective_dimension, kappa_cka
-        from dynascope.probes.neural_collapse import neural_collapse
-
         n = self.samples
         # The nearest digit to one output f, min (f − t_i)², has the largest t_i f − t_i²/2.
         levels = digits.levels
@@ -132,16 +127,10 @@ class CollapsingNetworks:
     @functools.cached_property
     def recorded(self) -> np.ndarray:
         """Steps at which the networks are measured."""
-        import numpy as np
-
         return np.unique([0, *np.geomspace(1, self.steps, _RECORDS - 1).round().astype(int), self.steps])
 
     def digits(self, kind: str) -> _Digits:
         """Training digits, then held-out ones, and what the training digits are labelled with."""
-        import numpy as np
-
-        from dynascope.tasks import digits
-
         task, draw = digits(), np.random.default_rng([self.seed, 2])
         rows = draw.permutation(task.samples)[: 2 * self.samples]
         true = np.argmax(task.targets[rows], axis=1)
@@ -162,20 +151,6 @@ class _Digits(NamedTuple):
     labels: np.ndarray
     held_out: np.ndarray
     levels: np.ndarray | None
-
-
-@functools.cache
-def _adam(steps: int, weight_decay: float) -> Any:
-    import optax
-
-    def annealed(learning_rate: Any) -> optax.GradientTransformation:
-        return optax.chain(
-            optax.add_decayed_weights(weight_decay),
-            optax.adam(optax.cosine_decay_schedule(1.0, steps)),
-            optax.scale(learning_rate),
-        )
-
-    return annealed
 
 
 def _last_weights(network: Any) -> Any:
