@@ -11,7 +11,6 @@ import numpy as np
 import optax
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.flows import descend, gradient_flow
 from dynascope.networks import MLP, Convolutional
 from dynascope.probes.features import eigenfeatures, feature_metrics
@@ -77,19 +76,9 @@ class FeatureMetrics(CurvesStudy):
 
     def check(self) -> None:
         """As many digits as there are, and no fewer than in a batch."""
-        require(
-            self.data != "digits" or self.samples <= _MOST_DIGITS,
-            f"samples is {self.samples}",
-            argument="samples",
-            value=self.samples,
-            remedy=f"choose 20 to {_MOST_DIGITS}",
-        )
-        require(
-            self.batch_size <= self.samples // 10 * 10,
-            f"batch_size is {self.batch_size}",
-            argument="batch_size",
-            value=self.batch_size,
-            remedy="choose no more than there are training samples",
+        self.require(self.data != "digits" or self.samples <= _MOST_DIGITS, "samples", f"choose 20 to {_MOST_DIGITS}")
+        self.require(
+            self.batch_size <= self.samples // 10 * 10, "batch_size", "choose no more than there are training samples"
         )
 
     def trained(self) -> xr.Dataset:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.features.sine_modes import sines
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed
@@ -85,12 +84,11 @@ class Learnability(CurvesStudy):
 
     def check(self) -> None:
         """An error that is finite."""
-        require(
+        self.require(
             self.ridge > 0 or self.modes not in self.samples,
-            f"samples has {self.modes}, the number of modes",
-            argument="samples",
-            value=self.samples,
-            remedy="choose a ridge above zero, or other numbers; the error is infinite there",
+            "samples",
+            "choose a ridge above zero, or other numbers; the error is infinite there",
+            problem=f"samples has {self.modes}, the number of modes",
         )
 
     def trained(self) -> Mapping[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dynascope.arguments import require
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.features.sine_modes import centres, sines, train_from_zero
 from dynascope.studies.fields import count, positive, seed
@@ -58,12 +57,11 @@ class LinearInductiveBias(CurvesStudy):
 
     def check(self) -> None:
         """Modes enough to choose among."""
-        require(
+        self.require(
             self.samples < self.modes,
-            f"samples is {self.samples} and modes {self.modes}",
-            argument="samples",
-            value=self.samples,
-            remedy="choose two or more, and fewer than modes",
+            "samples",
+            "choose two or more, and fewer than modes",
+            problem=f"samples is {self.samples} and modes {self.modes}",
         )
 
     def trained(self) -> Mapping[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.studies.curves_study import exact
 from dynascope.studies.features.sine_modes import centres, sines, train_from_zero
 from dynascope.studies.fields import choice, count, number, seed
@@ -82,12 +81,11 @@ class Overfitting(StatedStudy):
     def check(self) -> None:
         """Set-ups that the theory knows, and targets where they belong."""
         for name, setup, wanted in zip(("benign_mode", "malignant_mode"), self._setups, (True, False), strict=True):
-            require(
+            self.require(
                 setup.is_benign is wanted,
-                f"{name} is {setup.target_mode} and strong_modes {self.strong_modes}",
-                argument=name,
-                value=setup.target_mode,
-                remedy=f"choose a mode {'up to' if wanted else 'above'} strong_modes",
+                name,
+                f"choose a mode {'up to' if wanted else 'above'} strong_modes",
+                problem=f"{name} is {setup.target_mode} and strong_modes {self.strong_modes}",
             )
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:

@@ -13,7 +13,6 @@ import numpy as np
 import xarray as xr
 
 from dynascope.alternating.optimizer import active_set_descent
-from dynascope.arguments import require
 from dynascope.flows import descend
 from dynascope.networks import TwoLayer
 from dynascope.studies.annealed import annealed
@@ -81,12 +80,8 @@ class AgfOptimizer(StatedStudy):
 
     def check(self) -> None:
         """As many digits as there are."""
-        require(
-            self.data != "digits" or self.samples <= digits().samples,
-            f"samples is {self.samples}",
-            argument="samples",
-            value=self.samples,
-            remedy=f"choose at most {digits().samples}",
+        self.require(
+            self.data != "digits" or self.samples <= digits().samples, "samples", f"choose at most {digits().samples}"
         )
 
     def observe(self) -> xr.Dataset:

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.flows import gradient_flow
 from dynascope.groups import Group, Irrep, encoding_from_fourier, find_group, real_irreducible_representations
 from dynascope.networks import TwoLayer
@@ -85,33 +84,26 @@ class GroupComposition(StaircaseStudy):
     def check(self) -> None:
         """Irreps that the group has, an amplitude for each, and neurons for each."""
         names = [irrep.name for irrep in self._offered]
-        require(
+        self.require(
             len(names) > 0,
-            f"the group {self.group} has the trivial irrep alone",
-            argument="group",
-            value=self.group,
-            remedy="choose a larger one",
+            "group",
+            "choose a larger one",
+            problem=f"the group {self.group} has the trivial irrep alone",
         )
-        require(
+        self.require(
             set(self.irreps) <= set(names) and len(set(self.irreps)) == len(self.irreps),
-            f"irreps is {self.irreps}",
-            argument="irreps",
-            value=self.irreps,
-            remedy=f"choose different ones from {', '.join(names)}",
+            "irreps",
+            f"choose different ones from {', '.join(names)}",
         )
-        require(
+        self.require(
             not self.amplitudes or len(self.amplitudes) == len(self._irreps),
-            f"amplitudes is {self.amplitudes}",
-            argument="amplitudes",
-            value=self.amplitudes,
-            remedy="give a positive number for each irrep, or none at all",
+            "amplitudes",
+            "give a positive number for each irrep, or none at all",
         )
-        require(
+        self.require(
             self.width is None or min(self._shares) >= 1,
-            f"width is {self.width}",
-            argument="width",
-            value=self.width,
-            remedy="choose enough for a neuron in each irrep, or none for as many as it takes",
+            "width",
+            "choose enough for a neuron in each irrep, or none for as many as it takes",
         )
 
     def trained(self, scale: float) -> xr.Dataset:

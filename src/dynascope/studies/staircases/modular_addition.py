@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.flows import gradient_flow
 from dynascope.groups import encoding_from_frequencies
 from dynascope.networks import TwoLayer
@@ -72,27 +71,24 @@ class ModularAddition(StaircaseStudy):
 
     def check(self) -> None:
         """An amplitude and enough neurons for each frequency, and an end of the plain flow."""
-        require(
+        self.require(
             len(self.frequencies) == len(self.amplitudes),
-            f"there are {len(self.amplitudes)} amplitudes for the frequencies {self.frequencies}",
-            argument="amplitudes",
-            value=self.amplitudes,
-            remedy="give one amplitude for each frequency",
+            "amplitudes",
+            "give one amplitude for each frequency",
+            problem=f"there are {len(self.amplitudes)} amplitudes for the frequencies {self.frequencies}",
         )
         fewest = _NEURONS * len(self.frequencies)
-        require(
+        self.require(
             self.width >= fewest,
-            f"width is {self.width} for {len(self.frequencies)} frequencies",
-            argument="width",
-            value=self.width,
-            remedy=f"choose at least {fewest}: a frequency takes {_NEURONS} neurons to learn",
+            "width",
+            f"choose at least {fewest}: a frequency takes {_NEURONS} neurons to learn",
+            problem=f"width is {self.width} for {len(self.frequencies)} frequencies",
         )
-        require(
+        self.require(
             self._normalised or self.scale >= _SMALLEST_PLAIN,
-            f"scale is {self.scale}, and the plain flow takes a time of 1/scale",
-            argument="scale",
-            value=self.scale,
-            remedy=f"choose at least {_SMALLEST_PLAIN}, or the normalised clock",
+            "scale",
+            f"choose at least {_SMALLEST_PLAIN}, or the normalised clock",
+            problem=f"scale is {self.scale}, and the plain flow takes a time of 1/scale",
         )
 
     def trained(self, scale: float) -> xr.Dataset:

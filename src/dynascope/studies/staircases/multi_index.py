@@ -12,7 +12,6 @@ import xarray as xr
 from numpy.polynomial import hermite_e
 
 from dynascope.alternating import alternating_flow
-from dynascope.arguments import require
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.record import Staircase, StaircaseView, staircase_record
@@ -75,26 +74,23 @@ class MultiIndexStaircase(StaircaseStudy):
     def check(self) -> None:
         """A neuron for each direction, directions that there are, and a closed form where there is one."""
         directions = len(self.strengths)
-        require(
+        self.require(
             directions <= self.dimension and all(self.strengths),
-            f"there are {np.count_nonzero(self.strengths)} strengths other than zero in {self.dimension} dimensions",
-            argument="strengths",
-            value=self.strengths,
-            remedy="give at least one, none of them zero, and not more than dimensions",
+            "strengths",
+            "give at least one, none of them zero, and not more than dimensions",
+            problem=f"strengths is {self.strengths} in {self.dimension} dimensions",
         )
-        require(
+        self.require(
             self.width >= directions,
-            f"width is {self.width} for {directions} directions",
-            argument="width",
-            value=self.width,
-            remedy="choose at least one neuron for each direction",
+            "width",
+            "choose at least one neuron for each direction",
+            problem=f"width is {self.width} for {directions} directions",
         )
-        require(
+        self.require(
             self.theory == "alternating-flow" or self.degree == 2,
-            f"there is no closed form for degree {self.degree}",
-            argument="theory",
-            value=self.theory,
-            remedy="choose alternating-flow",
+            "theory",
+            "choose alternating-flow",
+            problem=f"there is no closed form for degree {self.degree}",
         )
 
     def trained(self, scale: float) -> xr.Dataset:

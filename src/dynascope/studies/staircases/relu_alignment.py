@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.comparison import compare
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
@@ -198,12 +197,8 @@ class ReluAlignment(StaircaseStudy):
     def _steps(self) -> np.ndarray:
         """Recorded steps, up to the time when the first neuron is large."""
         fastest = max(path.rate for path in self._paths)
-        require(
-            fastest > 0,
-            f"none of {self.width} neurons grows",
-            argument="width",
-            value=self.width,
-            remedy="choose more neurons, or another seed",
+        self.require(
+            fastest > 0, "width", "choose more neurons, or another seed", problem=f"none of {self.width} neurons grows"
         )
         times = np.linspace(0.0, -2 * np.log(self.scale) / fastest, 10_000)
         largest = np.max([path.at(times)[1] for path in self._paths], axis=0)
