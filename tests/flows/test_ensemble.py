@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.flows import descend, ensemble
+from dynascope.flows import blocks, descend, ensemble
 from dynascope.flows.ensemble import gather
 from dynascope.networks import DeepLinear, TwoLayer
 from dynascope.tasks import Task
@@ -89,7 +89,7 @@ def test_networks_that_cannot_be_trained_together_are_refused(networks, message)
 def test_results_do_not_depend_on_how_members_are_batched(monkeypatch, cores, cache):
     # Each case has its own number of members, because compiled programs are kept.
     networks = [TwoLayer(2, 3, 1, seed=seed) for seed in range(7 + cores)]
-    monkeypatch.setattr(ensemble, "_CACHE", cache)
+    monkeypatch.setattr(blocks, "_CACHE", cache)
     monkeypatch.setattr(ensemble.os, "cpu_count", lambda: cores)
     together = descend(networks, TASK, steps=20, learning_rate=0.1).loss.to_numpy()
     alone = [descend(network, TASK, steps=20, learning_rate=0.1).loss.to_numpy() for network in networks]

@@ -16,7 +16,7 @@ from dynascope.alternating.events import Event, listed
 from dynascope.alternating.lockstep import run_together
 from dynascope.alternating.phases import Alternation
 from dynascope.arguments import require, require_between, require_count, require_positive
-from dynascope.flows.ensemble import working_memory
+from dynascope.flows.blocks import working_memory
 from dynascope.flows.objective import Objective
 from dynascope.protocols import Average, Learnable, SumOfNeurons
 from dynascope.record import Staircase, make_record, staircase_record

@@ -14,7 +14,6 @@ from dynascope.comparison.curves import compare_curves
 from dynascope.comparison.jumps import compare_staircases
 from dynascope.record import CONVENTION, name_all, validate_record
 from dynascope.record import staircase_names as names
-from dynascope.record.names import name_all
 from dynascope.record.staircase_view import is_staircase
 
 __all__ = ["Agreement", "compare", "unjudged"]
@@ -106,7 +105,6 @@ def compare(
     )
     agreement = {name: _judged(name, error, predicted, chosen) for name, error in errors.items()}
     agrees = all(each.agrees for each in agreement.values())
-    residual = name_all(residual)
     residual.attrs.update({"convention": CONVENTION, "version": predicted.attrs["version"]})
     tree = unjudged(predicted, attributes=attributes)
     tree["observed"], tree["residual"] = xr.DataTree(name_all(observed)), xr.DataTree(name_all(residual))

@@ -16,7 +16,8 @@ from jax.flatten_util import ravel_pytree
 from dynascope.arguments import require, require_choice, require_count, require_positive
 from dynascope.compilation import without_callbacks
 from dynascope.errors import DivergenceError
-from dynascope.flows.ensemble import Ensemble, each_member, gather, working_memory
+from dynascope.flows.blocks import each_member, working_memory
+from dynascope.flows.ensemble import Ensemble, gather
 from dynascope.flows.objective import Objective, Statistics, check_statistics
 from dynascope.flows.recorded import recorded_times
 from dynascope.flows.solvers.path_error import PathErrorController

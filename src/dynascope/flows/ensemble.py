@@ -17,15 +17,15 @@ import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require
+from dynascope.flows.blocks import equal_parts, members_of
 from dynascope.flows.objective import Objective, Samples
 from dynascope.networks.batch_normalisation import running_statistics, trained_weights
 from dynascope.protocols import Learnable, Network
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
-__all__ = ["Ensemble", "each_member", "gather", "working_memory"]
+__all__ = ["Ensemble", "gather"]
 
-_CACHE = 2**20  # bytes of fast memory that a core is assumed to have
 _compiled: set[Any] = set()  # what programs have been compiled for
 
 
@@ -87,7 +87,7 @@ class Ensemble:
             return [tree]
         members = math.prod(self.shape)
         cores = os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1
-        return [_members(tree, rows) for rows in _equal_parts(members, min(cores, members))]
+        return [members_of(tree, rows) for rows in equal_parts(members, min(cores, members))]
 
     def joined(self, results: Sequence[Any]) -> Any:
         """Results of the parts as NumPy arrays, with the ensemble's dimensions in front."""
@@ -190,42 +190,6 @@ class Ensemble:
         return make_record(variables, coordinates, attributes=attributes)
 
 
-def each_member(member: Callable[[Any], Any], arguments: Any, *, many: bool, needed: int) -> Any:
-    """Apply a traceable function to the arguments of every member: block after block, batched within a block.
-
-    A block whose intermediate results stay in a core's cache is several times faster than all members at once.
-
-    Args:
-        member: Function of the arguments of one member.
-        arguments: Those of all members, with an axis over them in front; of a single network as they are.
-        many: Whether there is such an axis.
-        needed: Bytes of the intermediate results of one member.
-    """
-    if not many:
-        return member(arguments)
-    members = len(jax.tree.leaves(arguments)[0])
-    blocks = min(members, -(-members * needed // _CACHE)) if jax.default_backend() == "cpu" else 1
-    split = _members(arguments, _equal_parts(members, max(blocks, 1)))
-    results = jax.lax.map(jax.vmap(member), split)
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:members], results)
-
-
-def working_memory(function: Callable[[Any], Any], weights: Any) -> int:
-    """Bytes of all intermediate results of one gradient of a function of the weights."""
-    program = jax.make_jaxpr(jax.grad(function))(weights)
-    return sum(out.aval.size * out.aval.dtype.itemsize for line in program.eqns for out in line.outvars)
-
-
-def _equal_parts(members: int, parts: int) -> np.ndarray:
-    # What the last part lacks is filled up with copies of the last member.
-    length = -(-members // parts)
-    return np.minimum(np.arange(parts * length), members - 1).reshape(parts, length)
-
-
-def _members(tree: Any, rows: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf[rows], tree)
-
-
 def gather(
     network: Network | Sequence[Network],
     task: Learnable,
@@ -266,19 +230,19 @@ def gather(
 
     members = list(itertools.product(range(len(networks)), scales, rates))
 
-    def of_members(leaves: Sequence[Any], *, scaled: bool) -> np.ndarray:
+    def ofmembers_of(leaves: Sequence[Any], *, scaled: bool) -> np.ndarray:
         own = [dtype.type(factor) if scaled else dtype.type(1) for _, factor, _ in members]
         return np.stack([np.asarray(leaves[seed]) * factor for (seed, *_), factor in zip(members, own, strict=True)])
 
     weights = eqx.combine(
-        jax.tree.map(lambda *each: of_members(each, scaled=True), *(trained_weights(one) for one, _ in parts)),
-        jax.tree.map(lambda *each: of_members(each, scaled=False), *(running_statistics(one) for one, _ in parts)),
+        jax.tree.map(lambda *each: ofmembers_of(each, scaled=True), *(trained_weights(one) for one, _ in parts)),
+        jax.tree.map(lambda *each: ofmembers_of(each, scaled=False), *(running_statistics(one) for one, _ in parts)),
     )
     finite = all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(weights))
     require(finite, "the weights are not finite", argument="network", remedy="choose another initialisation or scale")
     all_rates = jax.tree.map(lambda own: np.array([own * rate for _, _, rate in members], dtype), by_name)
     if not dimensions:
-        weights, all_rates = _members((weights, all_rates), 0)
+        weights, all_rates = members_of((weights, all_rates), 0)
     average = (
         Samples(task.inputs.astype(dtype, copy=False), task.targets.astype(dtype, copy=False))
         if isinstance(task, Task)

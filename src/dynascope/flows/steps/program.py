@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from dynascope.flows.ensemble import each_member, working_memory
+from dynascope.flows.blocks import each_member, working_memory
 from dynascope.flows.steps.problem import Member, Problem, Settings, State
 from dynascope.flows.steps.training import Training
 
