@@ -74,7 +74,8 @@ def test_a_prediction_shows_times_and_levels(printed):
 def test_a_check_shows_both_sides_the_error_and_the_verdict(printed):
     print_staircase(compare(run(), staircase(reasons=("", ""))))
     said = printed()
-    assert "predicted time observed time error predicted level observed level" in said
+    # Names of numbers take two lines.
+    assert "predicted observed predicted observed jump learned time time error level level ──" in said
     assert re.search(r"2 learns x2 30 30 [+-]0\.0 % 0 ", said)
     assert "Theory and experiment agree: jump time" in said
     assert "slope" not in said

@@ -121,10 +121,12 @@ def _print_text(text: str) -> None:
 
 
 def _print_table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
-    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False, show_edge=False)
     for name in header:
         words = name in ("learned", "quantity")
-        table.add_column(name, justify="left" if words else "right", no_wrap=name == "jump")
+        # Names of numbers take two lines, which leaves the width to words.
+        title = name if words else name.replace(" ", "\n", 1)
+        table.add_column(title, justify="left" if words else "right", no_wrap=name == "jump")
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     _console().print(table)
