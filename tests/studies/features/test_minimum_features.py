@@ -55,6 +55,8 @@ def test_only_the_runs_that_the_hypotheses_need_are_predicted():
         ({"network": "vgg"}, "network"),
         ({"loss": "hinge"}, "loss"),
         ({"epochs": 0}, "epochs"),
+        ({"weight_decay": -1e-3}, "weight_decay"),
+        ({"width": 8}, "width"),
         ({"data": "nowhere"}, "path"),
     ],
 )

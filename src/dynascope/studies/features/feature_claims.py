@@ -1,13 +1,25 @@
-"""What has been claimed of the features of deep networks, and the runs that each claim compares."""
+"""What has been claimed of the features of deep networks: what is measured of each, and which runs a claim compares."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from dynascope.comparison.effect import Hypothesis
+import numpy as np
+from scipy import special, stats
 
-__all__ = ["DECAYS", "RANDOM", "RATES", "SIZES", "feature_claims"]
+from dynascope.comparison.effect import Effect, Hypothesis
+from dynascope.probes.features import feature_metrics
+from dynascope.studies.features.feature_runs import Trained
+
+__all__ = ["CURVES", "DECAYS", "HYPOTHESES", "RANDOM", "RATES", "SIZES", "compared_runs", "measured", "put_claims"]
+
+CURVES = ("intensity", "cumulative_quality", "cumulative_utilization")
+_NUMBERS = (
+    *("kappa_cka", "minimum_features", "constant_overlap"),
+    *("effective_dimension", "effective_dimension_quality", "effective_dimension_utilization"),
+)
 
 # Levels of the factors, over the values of the study; RANDOM are fractions of random labels.
 RATES = (1 / 100, 1 / 10, 1.0)
@@ -15,9 +27,10 @@ DECAYS = (0.0, 1 / 10, 1.0, 10.0)
 SIZES = (1 / 8, 1 / 4, 1 / 2, 1.0)
 RANDOM = (0.0, 0.1, 1.0)
 
+_BEST, _NOTHING = "best learning rate", "nothing"
 _LEVELS = {
     "training images": [*(f"samples × {each:g}" for each in SIZES[:-1]), "default"],
-    "learning rate": [f"learning rate × {RATES[0]:g}", "best learning rate"],
+    "learning rate": [f"learning rate × {RATES[0]:g}", _BEST],
     "weight decay": ["default" if each == 1 else f"weight decay × {each:g}" for each in DECAYS],
     "batch normalisation": ["vgg", "vgg-normalised"],
     "locality": ["fully connected", "convolutional"],
@@ -25,7 +38,7 @@ _LEVELS = {
     "outputs": ["scalar target", "rich"],
     "smallness of targets": ["rich", "downscaled target"],
     "frozen layers": ["downscaled target", "last layer only"],
-    "intensity": ["nothing", "default"],
+    "intensity": [_NOTHING, "default"],
 }
 
 # Name, factor, metric, expected direction, statement.
@@ -54,13 +67,84 @@ _CLAIMS = (
     ("H9", "intensity", "quality_rank_correlation", 1, "Strong features have more quality."),
     ("H9", "intensity", "utilization_rank_correlation", 1, "Strong features are used more."),
 )
+HYPOTHESES = tuple(dict.fromkeys(name for name, *_ in _CLAIMS))
 
 
-def feature_claims() -> list[tuple[Hypothesis, list[str]]]:
-    """The hypotheses H1 to H9 of the source, each with the names of the runs in which its factor grows."""
-    from dynascope.comparison.effect import Hypothesis
+def compared_runs(hypotheses: Collection[str]) -> set[str]:
+    """The names of the runs that these hypotheses compare, and of the default."""
+    runs = {"default"}.union(*(_LEVELS[factor] for name, factor, *_ in _CLAIMS if name in hypotheses))
+    if _BEST in runs:
+        runs |= {f"learning rate × {each:g}" for each in RATES[:-1]}
+    return runs - {_BEST, _NOTHING}
 
-    return [
-        (Hypothesis(factor, metric, direction, name, statement), _LEVELS[factor])
+
+def put_claims(
+    hypotheses: Collection[str], found: Mapping[str, Mapping[str, np.ndarray]]
+) -> tuple[list[Hypothesis], list[Effect]]:
+    """What is claimed by these hypotheses, and what the runs say of it.
+
+    Args:
+        hypotheses: Names, of `HYPOTHESES`.
+        found: For each of the runs that they compare, what was measured of all seeds, by name.
+    """
+    best = max(
+        (name for name in ("default", f"learning rate × {RATES[1]:g}") if name in found),
+        key=lambda name: found[name]["accuracy"].sum(),
+    )
+    nothing = {name: np.zeros(len(values)) for name, values in found["default"].items()}
+    runs = {**found, _BEST: found[best], _NOTHING: nothing}
+    claims = [
+        Hypothesis(factor, metric, direction, name, statement)
         for name, factor, metric, direction, statement in _CLAIMS
+        if name in hypotheses
     ]
+    return claims, [each.compare([runs[level][each.metric] for level in _LEVELS[each.factor]]) for each in claims]
+
+
+def measured(trained: Trained, *, cross_entropy: bool, threshold: float) -> dict[str, Any]:
+    """The metrics of one network, and its `CURVES` over modes.
+
+    Args:
+        trained: What training made of it.
+        cross_entropy: Whether outputs are logits of classes, where there are classes, of which the softmax is measured.
+        threshold: ε: features with κ_CKA < ε are called minimal.
+    """
+
+    def metrics(function: Literal["logits", "softmax"]) -> dict[str, np.ndarray]:
+        with warnings.catch_warnings():
+            # Few samples and random labels are what is studied here, and the page says so.
+            warnings.filterwarnings("ignore", message=".*(balanced|modes beyond the samples)")
+            found = feature_metrics(*trained[:3], bias=True, output_function=function, threshold=threshold)
+        return {name: np.asarray(values) for name, (_, values) in found.items()}
+
+    logits, classes = metrics("logits"), trained.targets.shape[1]
+    if cross_entropy and np.isfinite(trained.accuracy):
+        found = metrics("softmax")
+        loss = -np.mean(np.sum(trained.targets * special.log_softmax(trained.outputs, axis=1), axis=1))
+    else:
+        found = logits
+        loss = np.mean(np.sum((trained.outputs - trained.targets) ** 2, axis=1)) / 2
+    found["intensity"] = intensity = found["intensity"] / found["intensity"][0]
+    # The intensities 2, C and C + 1, as the first is that of the constant; none is taken below rounding.
+    second, last, next_one = np.maximum(intensity[[1, max(classes, 2) - 1, max(classes, 2)]], 1e-12)
+    bound = logits["effective_dimension_utilization"] / logits["output_dimension"]
+    return {
+        "loss": loss,
+        "accuracy": trained.accuracy,
+        **{name: found[name][()] for name in _NUMBERS},
+        "flatness": last / second,
+        "gap": np.log10(last / next_one),
+        **{
+            f"{name}_rank_correlation": _rank_correlation(intensity[: classes + 1], found[name][: classes + 1])
+            for name in ("quality", "utilization")
+        },
+        "total_utilization": logits["utilization"].sum(),
+        "dimension_bound": min(1.0, bound),
+        **{name: found[name] for name in CURVES},
+    }
+
+
+def _rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
+    """Spearman's coefficient; zero where equal values on all modes have no order."""
+    ranks = np.array([stats.rankdata(each) for each in (one, other)])
+    return float(np.corrcoef(ranks)[0, 1]) if np.all(np.ptp(ranks, axis=1) > 0) else 0.0

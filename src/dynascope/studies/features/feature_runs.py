@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
-    import optax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from dynascope.arguments import require, require_count, require_seed
+from dynascope.flows import descend
+from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
+from dynascope.tasks import CropAndFlip, Labelled, Task, digits, read_images
 
 __all__ = ["FeatureRun", "LabelledImages", "Trained", "labelled_images", "train_on_labels", "train_on_targets"]
 
 _DIGITS = (8, 8, 1)
 _MOMENTUM, _FALL, _FALLS_IN = 0.9, 0.2, 0.3  # the rate falls to a fifth after each three tenths of the training
+_FALLS = np.arange(1, 4)
 _TOGETHER = 500  # images at a time when features are taken
 
 
@@ -91,11 +98,6 @@ def labelled_images(data: str, samples: int, test_samples: int, seed: int) -> La
     Raises:
         InputError: There are not that many images, or none at the path.
     """
-    import numpy as np
-
-    from dynascope.arguments import require, require_count, require_seed
-    from dynascope.tasks import digits, read_images
-
     require_count(least=2, samples=samples, test_samples=test_samples)
     require_seed(seed)
     if data == "digits":
@@ -147,13 +149,6 @@ def train_on_labels(
 
     Images are cropped and mirrored at random if `augment` is true and the network is a large convolutional one.
     """
-    import equinox as eqx
-    import jax
-    import numpy as np
-
-    from dynascope.flows import descend
-    from dynascope.tasks import CropAndFlip, Labelled
-
     large = run.network not in ("mlp", "convolutional")
     x, test = (
         each if large else each.reshape(len(each), -1) for each in (data.inputs[: run.samples], data.test_inputs)
@@ -161,15 +156,15 @@ def train_on_labels(
     labels, draw = data.labels[: run.samples].copy(), np.random.default_rng([seed, 1])
     random = draw.random(len(labels)) < run.random_labels
     labels[random] = draw.integers(data.classes, size=int(random.sum()))
-    size, period = min(batch_size, len(x)), math.ceil(_FALLS_IN * epochs)
+    size, start = min(batch_size, len(x)), _network(run, data, seed)
+    falls = math.ceil(_FALLS_IN * epochs) * (len(x) // size) * _FALLS
     names = tuple(f"class {label}" for label in range(data.classes))
-    start, (optimizer, schedule) = _network(run, data, seed), _momentum_and_fall()
     record, network = descend(
         jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, start),
         Labelled(x, labels, names),
         epochs=epochs,
-        learning_rate=schedule(np.float32(run.learning_rate), np.int32(period * (len(x) // size))),
-        optimizer=optimizer(np.float32(run.weight_decay)),
+        learning_rate=_Fall(np.float32(run.learning_rate), falls.astype(np.int32)),
+        optimizer=_DecayedMomentum(np.float32(run.weight_decay)),
         loss=loss,
         batch_size=size,
         augmentation=CropAndFlip() if augment and large else None,
@@ -195,24 +190,17 @@ def train_on_targets(
 
     Without hidden widths only a last layer is trained, on the inputs as features.
     """
-    import jax
-    import numpy as np
-
-    from dynascope.flows import descend
-    from dynascope.networks import MLP
-    from dynascope.tasks import Task
-
     size = min(batch_size, len(inputs))
-    steps = epochs * (len(inputs) // size)
+    falls = np.unique(np.rint(_FALLS_IN * (epochs * (len(inputs) // size)) * _FALLS))
     networks = [MLP((inputs.shape[1], *hidden_widths, targets.shape[1]), seed=seed) for seed in range(seeds)]
     _, ends = descend(
         networks,
         Task(inputs, targets),
-        steps=steps,
-        learning_rate=learning_rate,
-        optimizer=_falling(steps),
+        epochs=epochs,
+        learning_rate=_Fall(np.float64(learning_rate), falls.astype(np.int32)),
+        optimizer=_DecayedMomentum(np.float64(0)),
         batch_size=size,
-        record_steps=[0, steps],
+        record_epochs=[epochs],
         return_networks=True,
     )
     return [
@@ -222,28 +210,20 @@ def train_on_targets(
 
 
 def _trained(network: Any, inputs: np.ndarray, targets: np.ndarray, accuracy: float) -> Trained:
-    import jax
-    import numpy as np
-
     batches = [inputs[i : i + _TOGETHER] for i in range(0, len(inputs), _TOGETHER)]
     with jax.enable_x64(True):
-        features = np.concatenate([np.asarray(_compiled_features()(network, each), np.float64) for each in batches])
+        features = np.concatenate([np.asarray(_features(network, each), np.float64) for each in batches])
     # Outputs from these very features, so that rounding does not take them out of their span.
     outputs = features @ np.asarray(network.classifier, float) + np.asarray(network.classifier_bias, float)
     return Trained(features, outputs, targets, accuracy)
 
 
-@functools.cache
-def _compiled_features() -> Callable[[Any, np.ndarray], Any]:
-    import equinox as eqx
-
-    return eqx.filter_jit(lambda network, x: network.features(x))
+@eqx.filter_jit
+def _features(network: Any, inputs: Any) -> Any:
+    return network.features(inputs)
 
 
 def _network(run: FeatureRun, data: LabelledImages, seed: int) -> Any:
-    from dynascope.arguments import require
-    from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
-
     shape = height, width, channels = data.inputs.shape[1:]
     if run.network == "mlp":
         widths = (math.prod(shape), 2 * run.width, run.width, data.classes)
@@ -262,39 +242,22 @@ def _network(run: FeatureRun, data: LabelledImages, seed: int) -> Any:
     return VGG16(shape, data.classes, width=run.width, batch_normalisation=run.network == "vgg-normalised", seed=seed)
 
 
-@functools.cache
-def _momentum_and_fall() -> tuple[Any, Any]:
-    """The optimiser and the learning rate, as modules whose numbers are arrays, so that all runs share a program."""
-    import equinox as eqx
-    import optax
+# Their numbers are arrays, so that all runs share a program.
+class _DecayedMomentum(eqx.Module):
+    """Descent with momentum on the loss and ½ λ‖θ‖²."""
 
-    class DecayedMomentum(eqx.Module):
-        """Descent with momentum on the loss and ½ λ‖θ‖²."""
+    weight_decay: Any
 
-        weight_decay: Any
-
-        def __call__(self, learning_rate: Any) -> optax.GradientTransformation:
-            descent = optax.sgd(learning_rate, momentum=_MOMENTUM)
-            return optax.chain(optax.add_decayed_weights(self.weight_decay), descent)
-
-    class Fall(eqx.Module):
-        """A rate that falls to a fifth after each so many updates."""
-
-        first: Any
-        period: Any
-
-        def __call__(self, updates: Any) -> Any:
-            return self.first * _FALL ** (updates // self.period)
-
-    return DecayedMomentum, Fall
+    def __call__(self, learning_rate: Any) -> optax.GradientTransformation:
+        descent = optax.sgd(learning_rate, momentum=_MOMENTUM)
+        return optax.chain(optax.add_decayed_weights(self.weight_decay), descent)
 
 
-@functools.cache
-def _falling(steps: int) -> Callable[[Any], optax.GradientTransformation]:
-    import optax
+class _Fall(eqx.Module):
+    """A rate that falls to a fifth after each of these numbers of updates."""
 
-    def falling(learning_rate: Any) -> optax.GradientTransformation:
-        schedule = optax.piecewise_constant_schedule(1.0, {round(_FALLS_IN * steps * k): _FALL for k in (1, 2, 3)})
-        return optax.chain(optax.sgd(schedule, momentum=_MOMENTUM), optax.scale(learning_rate))
+    first: Any
+    after: Any
 
-    return falling
+    def __call__(self, updates: Any) -> Any:
+        return self.first * _FALL ** jnp.sum(updates >= self.after)
