@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
-__all__ = ["ScaledFlow", "scaled_flow"]
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.flatten_util import ravel_pytree
+
+__all__ = ["ScaledError", "ScaledFlow", "accuracy", "adam_with_decay", "decay_alone", "scaled_flow", "unravelled"]
 
 _FORGETTING, _SQUARES_FORGETTING, _EPSILON = 0.9, 0.999, 1e-8  # the usual constants of Adam
 
@@ -30,110 +36,117 @@ class ScaledFlow(NamedTuple):
     decay_alone: Any
 
 
-@functools.cache
-def scaled_flow() -> ScaledFlow:
-    """The network with its dials and its optimiser, one each, so that a compiled program is found again."""
-    import equinox as eqx
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-    import optax
-    from jax.flatten_util import ravel_pytree
+class ScaledError(eqx.Module):
+    """The error b·f(a·x) − T·y of an MLP, given x and y side by side; dials are arrays: all share a program.
 
-    class ScaledError(eqx.Module):
-        """The error b·f(a·x) − T·y of an MLP, given x and y side by side; dials are arrays: all share a program.
+    Attributes:
+        network: f.
+        gauge: Factors c on the size of each of its arrays, as a tree like it.
+        target_scale: T.
+        input_scale: a.
+        output_scale: b.
+        weight_decay: λ.
+        loss_factor: Factor on the loss and the decay together that ε stands for, which is divided by it.
+    """
 
-        Attributes:
-            network: f.
-            gauge: Factors c on the size of each of its arrays, as a tree like it.
-            target_scale: T.
-            input_scale: a.
-            output_scale: b.
-            weight_decay: λ.
-            loss_factor: Factor on the loss and the decay together that ε stands for, which is divided by it.
-        """
+    network: Any
+    gauge: Any
+    target_scale: Any
+    input_scale: Any
+    output_scale: Any
+    weight_decay: Any
+    loss_factor: Any
 
-        network: Any
-        gauge: Any
-        target_scale: Any
-        input_scale: Any
-        output_scale: Any
-        weight_decay: Any
-        loss_factor: Any
+    def __call__(self, pairs: Any) -> Any:
+        """The error of each sample."""
+        width = self.network.weights[0].shape[0]
+        return self.outputs(pairs[:, :width]) - self.target_scale * pairs[:, width:]
 
-        def __call__(self, pairs: Any) -> Any:
-            width = self.network.weights[0].shape[0]
-            return self.outputs(pairs[:, :width]) - self.target_scale * pairs[:, width:]
+    def outputs(self, x: Any) -> Any:
+        """b·f(a·x)."""
+        return self.output_scale * self.network(self.input_scale * x)
 
-        def outputs(self, x: Any) -> Any:
-            return self.output_scale * self.network(self.input_scale * x)
+    def features(self, x: Any) -> Any:
+        """What the last layer of f is given."""
+        return self.network.features(self.input_scale * x)
 
-        def features(self, x: Any) -> Any:
-            return self.network.features(self.input_scale * x)
 
-    def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
-        """Adam on loss and decay, with steps, decay and ε of each array by its gauge; the dials stay."""
+def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
+    """Adam on loss and decay, with steps, decay and ε of each array by its gauge; the dials stay."""
 
-        def initial(params: Any) -> Any:
-            nothing = jax.tree.map(jnp.zeros_like, params.network)
-            return jnp.zeros((), jnp.int32), nothing, nothing
+    def initial(params: Any) -> Any:
+        nothing = jax.tree.map(jnp.zeros_like, params.network)
+        return jnp.zeros((), jnp.int32), nothing, nothing
 
-        def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-            def force(slope: Any, weight: Any, factor: Any) -> Any:
-                return slope + params.weight_decay / factor**2 * weight
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        def force(slope: Any, weight: Any, factor: Any) -> Any:
+            return slope + params.weight_decay / factor**2 * weight
 
-            def change(mean: Any, square: Any, factor: Any) -> Any:
-                spread = jnp.sqrt(square / (1 - _SQUARES_FORGETTING**count))
-                # Forces themselves are not scaled, so that it is Adam that has to make up for their size.
-                epsilon = _EPSILON / (factor * params.loss_factor)
-                return -learning_rate * factor * (mean / (1 - _FORGETTING**count)) / (spread + epsilon)
-
-            count = state[0] + 1
-            forces = jax.tree.map(force, updates.network, params.network, params.gauge)
-            mean = jax.tree.map(lambda old, new: _FORGETTING * old + (1 - _FORGETTING) * new, state[1], forces)
-            square = jax.tree.map(
-                lambda old, new: _SQUARES_FORGETTING * old + (1 - _SQUARES_FORGETTING) * new**2, state[2], forces
-            )
-            changes = jax.tree.map(change, mean, square, params.gauge)
-            whole = eqx.tree_at(lambda each: each.network, jax.tree.map(jnp.zeros_like, updates), changes)
-            return whole, (count, mean, square)
-
-        return optax.GradientTransformation(initial, update)
-
-    @jax.jit
-    def decay_alone(start: Any, weight_decay: Any, learning_rate: Any, counts: Any) -> Any:
-        """Root mean square (steps, seeds) of weights (seeds, pixels, neurons) by the recursion of Adam on λθ."""
-
-        def step(carry: Any, count: Any) -> Any:
-            weight, mean, square = carry
-            force = weight_decay * weight
-            mean = _FORGETTING * mean + (1 - _FORGETTING) * force
-            square = _SQUARES_FORGETTING * square + (1 - _SQUARES_FORGETTING) * force**2
+        def change(mean: Any, square: Any, factor: Any) -> Any:
             spread = jnp.sqrt(square / (1 - _SQUARES_FORGETTING**count))
-            weight -= learning_rate * mean / (1 - _FORGETTING**count) / (spread + _EPSILON)
-            return (weight, mean, square), jnp.sqrt(jnp.mean(weight**2, axis=(1, 2)))
+            # Forces themselves are not scaled, so that it is Adam that has to make up for their size.
+            epsilon = _EPSILON / (factor * params.loss_factor)
+            return -learning_rate * factor * (mean / (1 - _FORGETTING**count)) / (spread + epsilon)
 
-        return jax.lax.scan(step, (start, jnp.zeros_like(start), jnp.zeros_like(start)), counts)[1]
+        count = state[0] + 1
+        forces = jax.tree.map(force, updates.network, params.network, params.gauge)
+        mean = jax.tree.map(lambda old, new: _FORGETTING * old + (1 - _FORGETTING) * new, state[1], forces)
+        square = jax.tree.map(
+            lambda old, new: _SQUARES_FORGETTING * old + (1 - _SQUARES_FORGETTING) * new**2, state[2], forces
+        )
+        changes = jax.tree.map(change, mean, square, params.gauge)
+        whole = eqx.tree_at(lambda each: each.network, jax.tree.map(jnp.zeros_like, updates), changes)
+        return whole, (count, mean, square)
 
-    def weights(network: Any) -> Any:
-        return ravel_pytree(network.network)[0]
+    return optax.GradientTransformation(initial, update)
 
-    def unravelled(network: Any, rows: Any) -> Any:
-        """The networks of which these are the weights, with the records in front."""
-        leaves, structure = jax.tree.flatten(network.network)
-        parts = np.split(rows, np.cumsum([leaf.size for leaf in leaves])[:-1], axis=1)
-        shaped = [part.reshape(-1, *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
-        same = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (len(rows), *leaf.shape)), network)
-        return eqx.tree_at(lambda each: each.network, same, jax.tree.unflatten(structure, shaped))
 
-    @eqx.filter_jit
-    def right(networks: Any, inputs: Any, targets: Any) -> Any:
-        labels = targets.argmax(axis=1)
-        return jax.lax.map(lambda each: jnp.mean(each.outputs(inputs).argmax(axis=1) == labels), networks)
+@jax.jit
+def decay_alone(start: Any, weight_decay: Any, learning_rate: Any, counts: Any) -> Any:
+    """Root mean square (steps, seeds) of weights (seeds, pixels, neurons) by the recursion of Adam on λθ."""
 
-    def accuracy(networks: Any, inputs: Any, targets: Any) -> Any:
-        return np.asarray(right(networks, inputs, targets), float)
+    def step(carry: Any, count: Any) -> Any:
+        weight, mean, square = carry
+        force = weight_decay * weight
+        mean = _FORGETTING * mean + (1 - _FORGETTING) * force
+        square = _SQUARES_FORGETTING * square + (1 - _SQUARES_FORGETTING) * force**2
+        spread = jnp.sqrt(square / (1 - _SQUARES_FORGETTING**count))
+        weight -= learning_rate * mean / (1 - _FORGETTING**count) / (spread + _EPSILON)
+        return (weight, mean, square), jnp.sqrt(jnp.mean(weight**2, axis=(1, 2)))
 
-    # Metrics of features are taken afterwards, in double precision, and only where they are asked for.
-    statistics = {"weights": (weights, ("weight",))}
-    return ScaledFlow(ScaledError, adam_with_decay, statistics, unravelled, accuracy, decay_alone)
+    return jax.lax.scan(step, (start, jnp.zeros_like(start), jnp.zeros_like(start)), counts)[1]
+
+
+def _weights(network: Any) -> Any:
+    return ravel_pytree(network.network)[0]
+
+
+def unravelled(network: Any, rows: Any) -> Any:
+    """The networks of which these are the weights, with the records in front."""
+    leaves, structure = jax.tree.flatten(network.network)
+    parts = np.split(rows, np.cumsum([leaf.size for leaf in leaves])[:-1], axis=1)
+    shaped = [part.reshape(-1, *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
+    same = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (len(rows), *leaf.shape)), network)
+    return eqx.tree_at(lambda each: each.network, same, jax.tree.unflatten(structure, shaped))
+
+
+@eqx.filter_jit
+def _right(networks: Any, inputs: Any, targets: Any) -> Any:
+    labels = targets.argmax(axis=1)
+    return jax.lax.map(lambda each: jnp.mean(each.outputs(inputs).argmax(axis=1) == labels), networks)
+
+
+def accuracy(networks: Any, inputs: Any, targets: Any) -> Any:
+    """The share of images that each network tells apart."""
+    return np.asarray(_right(networks, inputs, targets), float)
+
+
+# Metrics of features are taken afterwards, in double precision, and only where they are asked for.
+_FLOW = ScaledFlow(
+    ScaledError, adam_with_decay, {"weights": (_weights, ("weight",))}, unravelled, accuracy, decay_alone
+)
+
+
+def scaled_flow() -> ScaledFlow:
+    """The network with its dials and what trains it, always the same, so that a compiled program is found again."""
+    return _FLOW
