@@ -11,7 +11,6 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.studies.grokking.grokking_digits import GrokkingDigits
-from dynascope.studies.regimes.scaled_network import scaled_flow
 
 TINY = dict(GrokkingDigits.tiny)
 
@@ -80,17 +79,13 @@ def test_a_twin_at_another_epsilon_leaves_its_run(study):
 
 @pytest.mark.slow
 def test_descent_by_the_slopes_themselves_is_refuted(study, monkeypatch):
-    flow = scaled_flow()
-
     def plain(learning_rate):
         def update(updates, state, params=None):
             return jax.tree.map(lambda slope: -learning_rate * slope, updates), state
 
         return optax.GradientTransformation(lambda params: (), update)
 
-    monkeypatch.setattr(
-        "dynascope.studies.grokking.grokking_digits.scaled_flow", lambda: flow._replace(optimizer=plain)
-    )
+    monkeypatch.setattr("dynascope.studies.regimes.scaled_network.adam_with_decay", plain)
     tree = dataclasses.replace(study).run()
     assert not json.loads(tree.attrs["agreement"])["loss_ratio"]["agrees"]
 

@@ -7,13 +7,13 @@ import optax
 import pytest
 
 from dynascope.networks import MLP
-from dynascope.studies.regimes.scaled_network import scaled_flow
+from dynascope.studies.regimes.scaled_network import STATISTICS, ScaledError, accuracy, adam_with_decay, unravelled
 
 
 def scaled(*, target=1.0, input=1.0, output=1.0, decay=0.0, loss_factor=1.0, gauge=1.0):
     network = MLP((3, 4, 2), activation="tanh", seed=2)
     factors = jax.tree.map(lambda leaf: gauge, network)
-    return scaled_flow().module(network, factors, target, input, output, decay, loss_factor)
+    return ScaledError(network, factors, target, input, output, decay, loss_factor)
 
 
 def test_dials_scale_inputs_outputs_and_targets():
@@ -30,7 +30,7 @@ def test_dials_scale_inputs_outputs_and_targets():
 def test_the_optimiser_is_adam_on_loss_and_decay():
     draw = np.random.default_rng(1)
     whole = scaled(decay=0.1)
-    ours, theirs = scaled_flow().optimizer(0.01), optax.chain(optax.add_decayed_weights(0.1), optax.adam(0.01))
+    ours, theirs = adam_with_decay(0.01), optax.chain(optax.add_decayed_weights(0.1), optax.adam(0.01))
     plain, state, other = whole.network, ours.init(whole), theirs.init(whole.network)
 
     @eqx.filter_jit
@@ -54,19 +54,19 @@ def test_a_layer_of_another_size_takes_steps_of_that_size():
     moved = []
     for gauge in (1.0, 0.25):
         whole = scaled(gauge=gauge)
-        ours = scaled_flow().optimizer(0.01)
+        ours = adam_with_decay(0.01)
         moved.append(ours.update(slopes, ours.init(whole), whole)[0].network.weights[0])
     np.testing.assert_allclose(moved[1], 0.25 * moved[0], rtol=1e-6)
 
 
 @pytest.mark.slow
 def test_rows_of_weights_are_networks_again():
-    flow, whole = scaled_flow(), jax.tree.map(np.asarray, scaled())
-    (read, _), inputs = flow.statistics["weights"], np.random.default_rng(3).normal(size=(20, 3))
+    whole = jax.tree.map(np.asarray, scaled())
+    (read, _), inputs = STATISTICS["weights"], np.random.default_rng(3).normal(size=(20, 3))
     rows = np.stack([np.asarray(read(whole)), 2 * np.asarray(read(whole))])
-    networks = flow.unravelled(whole, rows)
+    networks = unravelled(whole, rows)
     for leaf, original in zip(jax.tree.leaves(networks.network), jax.tree.leaves(whole.network), strict=True):
         np.testing.assert_allclose(leaf, np.stack([original, 2 * original]), rtol=1e-6)
     classes = np.asarray(whole.outputs(inputs)).argmax(axis=1)
-    assert flow.accuracy(networks, inputs, np.eye(2)[classes])[0] == 1.0
-    assert flow.accuracy(networks, inputs, np.eye(2)[1 - classes])[0] == 0.0
+    assert accuracy(networks, inputs, np.eye(2)[classes])[0] == 1.0
+    assert accuracy(networks, inputs, np.eye(2)[1 - classes])[0] == 0.0

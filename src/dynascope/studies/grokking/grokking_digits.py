@@ -19,7 +19,7 @@ from dynascope.probes.features import feature_metrics, kappa_cka
 from dynascope.studies.features.feature_runs import labelled_images
 from dynascope.studies.fields import count, positive, seed, text
 from dynascope.studies.grokking.grokking_remedies import TABLE, TWINS, Dials, put_claims, remedies
-from dynascope.studies.regimes.scaled_network import scaled_flow
+from dynascope.studies.regimes import scaled_network
 from dynascope.studies.stated import StatedStudy
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks import Task
@@ -201,12 +201,12 @@ class GrokkingDigits(StatedStudy):
         gauge = jax.tree.unflatten(jax.tree.structure(network), (*factors, *biases))
         started = jax.tree.map(np.multiply, network, gauge)
         dials = (run.target, run.input, run.output, run.decay * self.weight_decay, 1 / run.decay)
-        whole = scaled_flow().module(started, gauge, *dials)
+        whole = scaled_network.ScaledError(started, gauge, *dials)
         return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), whole)
 
     def _trained(self, seed: int) -> dict[str, tuple[dict[str, np.ndarray], dict[str, float]]]:
         """Curves of every run from one seed, and what is measured of those of the table."""
-        images, flow = self._images, scaled_flow()
+        images = self._images
         networks = [self._network(run, seed) for run in self._runs.values()]
         # The network returns its error, so that the factor on the targets is no part of the program.
         pairs = np.concatenate([images.inputs, images.targets], axis=1)
@@ -215,10 +215,10 @@ class GrokkingDigits(StatedStudy):
             Task(pairs, np.zeros_like(images.targets), name=images.name),
             steps=self.steps,
             learning_rate=self.learning_rate,
-            optimizer=flow.optimizer,
+            optimizer=scaled_network.adam_with_decay,
             batch_size=self.batch_size,
             record_steps=self._recorded,
-            statistics=flow.statistics,
+            statistics=scaled_network.STATISTICS,
             seed=seed,
         )
         found = {}
@@ -226,9 +226,9 @@ class GrokkingDigits(StatedStudy):
             curves = {"loss": record["loss"].to_numpy()[place].astype(float)}
             numbers: dict[str, float] = {}
             if name in TABLE:
-                snapshots = flow.unravelled(start, record["weights"].to_numpy()[place])
-                curves["accuracy"] = flow.accuracy(snapshots, images.inputs, images.targets)
-                curves["test_accuracy"] = flow.accuracy(snapshots, images.test_inputs, images.test_targets)
+                snapshots = scaled_network.unravelled(start, record["weights"].to_numpy()[place])
+                curves["accuracy"] = scaled_network.accuracy(snapshots, images.inputs, images.targets)
+                curves["test_accuracy"] = scaled_network.accuracy(snapshots, images.test_inputs, images.test_targets)
                 if len(images.blank):
                     weights = snapshots.network.weights[0][:, images.blank].astype(float)
                     size = np.sqrt(np.mean(weights**2, axis=(1, 2)))
@@ -280,7 +280,7 @@ class GrokkingDigits(StatedStudy):
         start = np.array([self._network(run, seed).network.weights[0][rows] for seed in range(self.seeds)], float)
         with jax.enable_x64(True):
             steps = np.arange(1, self.steps + 1)
-            size = np.asarray(scaled_flow().decay_alone(start, self.weight_decay, self.learning_rate, steps))
+            size = np.asarray(scaled_network.decay_alone(start, self.weight_decay, self.learning_rate, steps))
         first = np.sqrt(np.mean(start**2, axis=(1, 2)))
         return np.maximum(np.vstack([first, size]), self.learning_rate)[self._recorded].T / first[:, None]
 

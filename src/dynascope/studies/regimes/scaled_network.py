@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,29 +11,9 @@ import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
-__all__ = ["ScaledError", "ScaledFlow", "accuracy", "adam_with_decay", "decay_alone", "scaled_flow", "unravelled"]
+__all__ = ["STATISTICS", "ScaledError", "accuracy", "adam_with_decay", "decay_alone", "unravelled"]
 
 _FORGETTING, _SQUARES_FORGETTING, _EPSILON = 0.9, 0.999, 1e-8  # the usual constants of Adam
-
-
-class ScaledFlow(NamedTuple):
-    """What trains a scaled network and what is read of it.
-
-    Attributes:
-        module: The network with its dials, `ScaledError`.
-        optimizer: Adam with decay, at steps in proportion to the gauge.
-        statistics: The weights, all in a row.
-        unravelled: The networks of such rows, given one of them at the start.
-        accuracy: The share of images that networks tell apart, given inputs and targets.
-        decay_alone: What Adam makes of weights that only decay.
-    """
-
-    module: Any
-    optimizer: Any
-    statistics: Any
-    unravelled: Any
-    accuracy: Any
-    decay_alone: Any
 
 
 class ScaledError(eqx.Module):
@@ -142,11 +122,4 @@ def accuracy(networks: Any, inputs: Any, targets: Any) -> Any:
 
 
 # Metrics of features are taken afterwards, in double precision, and only where they are asked for.
-_FLOW = ScaledFlow(
-    ScaledError, adam_with_decay, {"weights": (_weights, ("weight",))}, unravelled, accuracy, decay_alone
-)
-
-
-def scaled_flow() -> ScaledFlow:
-    """The network with its dials and what trains it, always the same, so that a compiled program is found again."""
-    return _FLOW
+STATISTICS = {"weights": (_weights, ("weight",))}
