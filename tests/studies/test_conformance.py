@@ -15,6 +15,7 @@ import pytest
 import xarray as xr
 
 from dynascope.cli.answers import study_answer
+from dynascope.plot import draw_chart
 from dynascope.record import validate_record
 from dynascope.record.store import load, save
 from dynascope.report import render_page
@@ -136,6 +137,12 @@ def test_it_agrees_at_its_tiny_fields_within_fifteen_seconds(run):
 def test_nothing_that_it_compares_is_left_unjudged_at_its_tiny_fields(run):
     assert all(each["error"] is not None for each in agreement(run.tree).values())
     assert all(each["agrees"] and each["reason"] for each in agreement(run.tree).values())
+
+
+def test_its_figures_are_drawn_from_what_it_finds(run):
+    for chart in type(run.study).figures:
+        assert chart.caption
+        draw_chart(run.tree, chart)
 
 
 def test_its_tolerances_are_those_by_which_it_is_judged(run):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import xarray as xr
 
 from dynascope.comparison import compare
 from dynascope.networks.kinds import NetworkKind
 from dynascope.observation import observe
+from dynascope.plot import Chart
 from dynascope.prediction import predict
 from dynascope.protocols import Learnable, Network
 from dynascope.record.clock import other_scale
@@ -40,6 +41,12 @@ class StaircaseStudy(StatedStudy):
     It states its `setup`; a field `scale` is that of the initial weights. Prediction and observation are those that a
     user gets for data of their own, unless it has a theory or a flow of its own and says so in `predict` or `trained`.
     """
+
+    figures: ClassVar[tuple[Chart, ...]] = (
+        Chart(
+            "loss", staircase=True, caption="The loss falls in steps: dashed where theory puts them, solid in training."
+        ),
+    )
 
     if TYPE_CHECKING:
         scale: float

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import xarray as xr
+
+from dynascope.comparison import compare
 from dynascope.compilation import compile_cache
 from dynascope.errors import DivergenceError, DivergenceWarning
-
-if TYPE_CHECKING:
-    import xarray as xr
+from dynascope.plot import Chart, to_json
 
 __all__ = ["Reference", "Study", "curve_tolerance"]
 
@@ -47,6 +49,8 @@ class Study:
             that number. Quantities that are not named keep the tolerance of their theory.
         along: Dimension, or dimensions, along which curves are compared.
         planes: Pairs of variables over time to be drawn against each other, (horizontal, vertical).
+        question: What the study asks, in plain words.
+        figures: The figures that tell its result, in order.
         tiny: Fields that make the study small enough to run in seconds, with the same claim.
     """
 
@@ -56,6 +60,8 @@ class Study:
     tolerance: ClassVar[Mapping[str, tuple[float, str]]] = {}
     along: ClassVar[str | tuple[str, ...]] = "time"
     planes: ClassVar[tuple[tuple[str, str], ...]] = ()
+    question: ClassVar[str] = ""
+    figures: ClassVar[tuple[Chart, ...]] = ()
     tiny: ClassVar[Mapping[str, Any]] = {}
 
     def observe(self) -> xr.Dataset:
@@ -68,8 +74,6 @@ class Study:
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Put both side by side; a study with more than one run adds the others here."""
-        from dynascope.comparison import compare
-
         return compare(observed, predicted, along=self.along, attributes=self.attributes())
 
     @compile_cache()
@@ -95,9 +99,7 @@ class Study:
 
     def attributes(self) -> dict[str, Any]:
         """What the result says of the study it came from."""
-        import json
-
-        return {
+        said = {
             "study": self.name,
             "title": self.name.replace("-", " ").capitalize(),
             "claim": self.reference.claim,
@@ -105,6 +107,11 @@ class Study:
             "parameters": json.dumps(dataclasses.asdict(self)),
             "planes": json.dumps(self.planes),
         }
+        if self.question:
+            said["question"] = self.question
+        if self.figures:
+            said["figures"] = to_json(self.figures)
+        return said
 
 
 def curve_tolerance(**limits: tuple[float, str]) -> dict[str, tuple[float, str]]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.features.sine_modes import sines
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed
@@ -56,6 +57,22 @@ class Learnability(CurvesStudy):
     theory: ClassVar[str] = "kernel regression on features as if Gaussian"
     axes: ClassVar = ("samples",)
     along: ClassVar[str] = "samples"
+    question: ClassVar[str] = "How much of each mode of the target does regression learn?"
+    figures: ClassVar = (
+        Chart(
+            "learned_fraction",
+            over="mode",
+            log="x",
+            caption="The share of each mode that is learned, for each number of samples.",
+        ),
+        Chart(
+            "loss",
+            over="samples",
+            log="xy",
+            points=True,
+            caption="The loss on new samples against the number of training samples.",
+        ),
+    )
     minutes: ClassVar[float] = 0.2
     tolerance: ClassVar = exact(
         *("loss", "training_loss", "coefficients", "learned_fraction"),

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.features.sine_modes import centres, sines, train_from_zero
 from dynascope.studies.fields import count, positive, seed
@@ -47,6 +48,8 @@ class LinearInductiveBias(CurvesStudy):
     theory: ClassVar[str] = "modes of the training kernel and of the population"
     axes: ClassVar = ("run", "time")
     along: ClassVar = ("time", "sample")
+    question: ClassVar[str] = "Why do two parametrisations of the same functions learn different ones?"
+    figures: ClassVar = (Chart("loss", log="xy", caption="The loss of both models over time."),)
     minutes: ClassVar[float] = 0.2
     tolerance: ClassVar = exact(
         *("loss", "coefficients", "population_coefficients", "fitted"),

@@ -15,6 +15,7 @@ import xarray as xr
 from dynascope.arguments import require_between, require_integer
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
+from dynascope.plot import Chart
 from dynascope.probes.neural_collapse import class_moments, collapse_metrics
 from dynascope.record import make_record
 from dynascope.studies.curves_study import CurvesStudy, exact
@@ -98,6 +99,13 @@ class NeuralCollapse(CurvesStudy):
         "every small start shares; networks with true, random and scalar labels are shown beside them.",
     )
     along: ClassVar = ("time", "start")
+    question: ClassVar[str] = "Do features of a class collapse to their mean?"
+    figures: ClassVar = (
+        Chart(
+            "nc3", log="y", caption="The distance of the classifier to the class means along the path of free features."
+        ),
+        Chart("mode_strength", caption="The strength of the modes on which the classes differ."),
+    )
     minutes: ClassVar[float] = 1.0
     theory: ClassVar[str] = "unconstrained feature model"
     tolerance: ClassVar = exact("loss", "mode_strength", "class_mean_norm", "nc3") | exact(

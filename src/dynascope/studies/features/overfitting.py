@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import xarray as xr
 
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import exact
 from dynascope.studies.features.sine_modes import centres, sines, train_from_zero
 from dynascope.studies.fields import choice, count, number, seed
@@ -66,6 +67,15 @@ class Overfitting(StatedStudy):
     )
     axes: ClassVar = ("run", "time")
     along: ClassVar = ("time", "sample", "run")
+    question: ClassVar[str] = "When is a fit of noise harmless?"
+    figures: ClassVar = (
+        Chart(
+            "test_loss",
+            log="xy",
+            caption="The test loss while the noise is fitted: it stays low where strong modes hold the target, "
+            "and rises where they do not.",
+        ),
+    )
     minutes: ClassVar[float] = 0.4
     tolerance: ClassVar = exact(
         *("loss", "test_loss", "learned_fraction", "strong_fraction", "fitted", "strong_part", "tail_part"),

@@ -13,6 +13,7 @@ import xarray as xr
 
 from dynascope.errors import InputError
 from dynascope.flows import gradient_flow
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy
 from dynascope.studies.fields import count, numbers, positive, seed
 from dynascope.studies.study import Reference, curve_tolerance
@@ -64,6 +65,15 @@ class GrokkingDiagonal(CurvesStudy):
     theory: ClassVar[str] = "interpolants under weight decay"
     axes: ClassVar = ("scale", "time")
     along: ClassVar = ("time", "scale")
+    question: ClassVar[str] = "When does a diagonal network with weight decay grok?"
+    figures: ClassVar = (
+        Chart(
+            "test_error",
+            log="x",
+            caption="The test error for each scale of the start: it stays after the data are fitted, and falls at "
+            "a time that grows with the logarithm of the scale.",
+        ),
+    )
     minutes: ClassVar[float] = 0.2
     tolerance: ClassVar = curve_tolerance(test_error=_CURVE, grokking_time=_TIME, weight_product=_PRODUCT)
     tiny: ClassVar = {"samples": 12, "inputs": 24, "relevant": 1, "times": 200}

@@ -15,6 +15,7 @@ import xarray as xr
 from dynascope.comparison.effect import report_effects
 from dynascope.flows import descend
 from dynascope.networks import MLP
+from dynascope.plot import Chart
 from dynascope.probes.features import feature_metrics, kappa_cka
 from dynascope.studies.features.feature_runs import labelled_images
 from dynascope.studies.fields import count, positive, seed, text
@@ -90,6 +91,16 @@ class GrokkingDigits(StatedStudy):
     theory: ClassVar[str] = "symmetries of Adam with decay, and weights that feel nothing else"
     axes: ClassVar = ("run", "seed", "step")
     along: ClassVar = ("step", "run")
+    question: ClassVar[str] = "What delays generalisation on digits, and what shortens the delay?"
+    figures: ClassVar = (
+        Chart(
+            ("accuracy", "test_accuracy"),
+            over="step",
+            log="x",
+            words=("training", "test"),
+            caption="Accuracy on training and on test samples, for each dial.",
+        ),
+    )
     minutes: ClassVar[float] = 2.5
     tolerance: ClassVar = curve_tolerance(
         loss_ratio=(1e-6, "the factors are powers of two, so that both runs round alike"),

@@ -15,6 +15,7 @@ from dynascope.errors import DivergenceError, InputError
 from dynascope.flows.steps.losses import Loss
 from dynascope.networks import TwoLayer
 from dynascope.networks.transformer import Transformer
+from dynascope.plot import Chart
 from dynascope.studies.fields import choice, count, fraction, number, positive, seed
 from dynascope.studies.grokking.modular_names import other_names, renamed_network, renamed_task
 from dynascope.studies.grokking.modular_runs import Recipe, measure, metrics, train
@@ -94,6 +95,16 @@ class GrokkingModular(StatedStudy):
     theory: ClassVar[str] = "symmetries of training on one-hot numbers"
     axes: ClassVar = ("seed", "step")
     along: ClassVar = ("step", "seed")
+    question: ClassVar[str] = "When do networks generalise on arithmetic that they have long fitted?"
+    figures: ClassVar = (
+        Chart(
+            ("accuracy", "test_accuracy"),
+            over="step",
+            log="x",
+            words=("training", "test"),
+            caption="Accuracy on training and on test samples: the second follows long after the first.",
+        ),
+    )
     minutes: ClassVar[float] = 2.0
     tolerance: ClassVar = curve_tolerance(
         renamed_loss=(1e-6, "the runs are the same but for the order of sums, in float64 and for 50 steps"),

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import count, positive, seed
 from dynascope.studies.linear_networks.balanced_start import (
@@ -54,6 +55,15 @@ class ContinualLearning(BalancedStudy):
         arxiv="2409.14623",
         claim="How a two-layer linear network forgets a task while it learns another follows exactly from the two "
         "tasks and the balance of its layers, which sets the time course but not the end.",
+    )
+    question: ClassVar[str] = "How is an old task forgotten while a new one is learned?"
+    figures: ClassVar = (
+        Chart(
+            "old_loss",
+            caption="The loss on the old task while the new one is learned. The balance λ sets the time course, "
+            "and not where it ends.",
+        ),
+        Chart("loss", log="y", caption="The loss on the new task."),
     )
     minutes: ClassVar[float] = 0.3
     tolerance: ClassVar = exact("loss", "old_loss")

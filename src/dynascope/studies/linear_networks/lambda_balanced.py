@@ -13,6 +13,7 @@ import xarray as xr
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import balanced_linear
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import count, positive, seed
 from dynascope.studies.linear_networks.balanced_start import random_map, whitened_task
@@ -53,6 +54,13 @@ class LambdaBalanced(BalancedStudy):
         arxiv="2409.14623",
         claim="Function, representations and kernel of a two-layer linear network follow exactly from its start and "
         "the balance of its layers, which moves it from lazy to rich.",
+    )
+    question: ClassVar[str] = "What does the balance of two layers do to the kernel?"
+    figures: ClassVar = (
+        Chart(
+            "kernel_distance", caption="By how much the tangent kernel turns: most near λ = 0, hardly for large |λ|."
+        ),
+        Chart("loss", log="y", caption="The loss over time for each balance λ."),
     )
     minutes: ClassVar[float] = 0.2
     tolerance: ClassVar = exact(

@@ -13,6 +13,7 @@ import xarray as xr
 from dynascope.arguments import require
 from dynascope.networks import DiagonalLinear
 from dynascope.observation import observe
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, number, positive, seed
 from dynascope.studies.study import Reference
@@ -48,6 +49,11 @@ class LayerwiseModes(CurvesStudy):
         arxiv="1312.6120",
         claim="Each mode of a two-layer diagonal network follows its own closed-form sigmoid, so that modes are "
         "learned in stages, strongest first.",
+    )
+    question: ClassVar[str] = "In which order, and how fast, are the modes of the data learned?"
+    figures: ClassVar = (
+        Chart("mode_strength", residual=True, caption="Every mode rises as a sigmoid, the strongest first."),
+        Chart("loss", caption="The loss falls with each of them."),
     )
     minutes: ClassVar[float] = 0.2
     theory: ClassVar[str] = "sigmoidal modes"

@@ -15,6 +15,7 @@ import xarray as xr
 
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, flag, fraction, number, positive, seed
 from dynascope.studies.study import Reference
@@ -62,6 +63,14 @@ class LineAlignment(CurvesStudy):
         arxiv="2401.07085",
         claim="On inputs along a line the layers of a two-layer linear network of any width and learning rates follow "
         "an exact solution: they align or disalign, and grow or shrink, as target and initial output decide.",
+    )
+    question: ClassVar[str] = "Do the layers of a linear network align?"
+    figures: ClassVar = (
+        Chart(
+            "alignment",
+            caption="The alignment of the two layers over time, for each start: it rises or falls as theory says "
+            "from the start alone.",
+        ),
     )
     minutes: ClassVar[float] = 0.3
     theory: ClassVar[str] = "exact solution on a line"

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from scipy.interpolate import CubicSpline
 
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import choice, count, positive, seed
 from dynascope.studies.linear_networks.balanced_start import (
@@ -57,6 +58,16 @@ class ReversalLearning(BalancedStudy):
         "closed form, which grows as the logarithm of how nearly balanced the layers are.",
     )
     along: ClassVar = ("time", "balance")
+    question: ClassVar[str] = "How long does unlearning take when targets change their sign?"
+    figures: ClassVar = (
+        Chart(
+            "mode_strength",
+            caption="Each mode passes zero on the way to its negative; the more equal the layers, the later.",
+        ),
+        Chart(
+            "reversal_time", over="balance", points=True, log="y", caption="When a mode is zero, against the balance λ."
+        ),
+    )
     minutes: ClassVar[float] = 0.3
     tolerance: ClassVar = {
         **exact(

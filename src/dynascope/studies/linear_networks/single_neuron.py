@@ -13,6 +13,7 @@ import xarray as xr
 from dynascope.arguments import require
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.studies.linear_networks.kernel_path import kernel_path
@@ -71,6 +72,23 @@ class SingleNeuron(CurvesStudy):
     planes: ClassVar = (
         ("output_weight", "weight_along_target"),
         ("coefficient_along_target", "coefficient_across_target"),
+    )
+    question: ClassVar[str] = (
+        "Where does the balance of its two layers lead a single neuron, and how does it get there?"
+    )
+    figures: ClassVar = (
+        Chart(
+            ("coefficient_across_target",),
+            over="coefficient_along_target",
+            caption="The map from its start to the target, one path for each imbalance: along the target to the "
+            "right, across it upwards.",
+        ),
+        Chart(
+            "loss",
+            residual=True,
+            caption="The loss over time for each imbalance; the panel below shows what is left between training "
+            "and theory.",
+        ),
     )
     minutes: ClassVar[float] = 0.3
     theory: ClassVar[str] = "exact single linear neuron"

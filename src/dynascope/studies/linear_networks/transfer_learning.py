@@ -13,6 +13,7 @@ import xarray as xr
 
 from dynascope.arguments import require
 from dynascope.networks import TwoLayer
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import count, positive, seed
 from dynascope.studies.linear_networks.balanced_start import (
@@ -64,6 +65,20 @@ class TransferLearning(BalancedStudy):
         arxiv="2409.14623",
         claim="A large first layer keeps features of all inputs and serves any new task, a large second layer keeps "
         "only those of the old task, and the speed of a new readout along each is known in closed form.",
+    )
+    question: ClassVar[str] = "Which features of an old task serve a new one?"
+    figures: ClassVar = (
+        Chart(
+            "loss",
+            log="y",
+            caption="The loss of a new readout on features of the old task: with λ > 0 it ends on a floor, with λ "
+            "< 0 it does not.",
+        ),
+        Chart(
+            ("old_loss", "new_loss"),
+            log="y",
+            caption="All layers trained on both tasks: what the old one loses for a while, and what the new one gains.",
+        ),
     )
     minutes: ClassVar[float] = 0.5
     tolerance: ClassVar = exact("loss", "mode_strength", "old_loss", "new_loss")

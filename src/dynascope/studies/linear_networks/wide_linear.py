@@ -12,6 +12,7 @@ from scipy.integrate import simpson
 
 from dynascope.flows import descend, gradient_flow
 from dynascope.networks import TwoLayer
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.studies.linear_networks.kernel_path import kernel_path
@@ -54,6 +55,11 @@ class WideLinear(CurvesStudy):
     )
     theory: ClassVar[str] = "isotropic two-layer linear networks in function space"
     along: ClassVar = ("time", "learning_rate")
+    question: ClassVar[str] = "What does the imbalance of two layers do in networks with several outputs?"
+    figures: ClassVar = (
+        Chart("kernel_change", caption="By how much the tangent kernel has changed, for each imbalance."),
+        Chart("loss", log="y", caption="The loss over time for each imbalance."),
+    )
     minutes: ClassVar[float] = 0.3
     tolerance: ClassVar = {
         **exact(

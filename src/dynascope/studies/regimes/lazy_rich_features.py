@@ -11,6 +11,7 @@ import numpy as np
 
 from dynascope.comparison.effect import report_effects
 from dynascope.networks import MLP
+from dynascope.plot import Chart
 from dynascope.probes.features import kappa_cka
 from dynascope.studies.curves_study import CurvesStudy
 from dynascope.studies.features.feature_runs import LabelledImages, labelled_images
@@ -92,6 +93,21 @@ class LazyRichFeatures(CurvesStudy):
     theory: ClassVar[str] = "expansion in small targets"
     axes: ClassVar = ("seed", "scaling_parameter", "time")
     along: ClassVar = ("time", "scaling_parameter", "knob")
+    question: ClassVar[str] = "What do features do on the way from rich to lazy?"
+    figures: ClassVar = (
+        Chart(
+            "test_error",
+            log="x",
+            members={"seed": (0,)},
+            caption="The test error of networks with small targets, and two orders of its expansion from the start.",
+        ),
+        Chart(
+            "feature_movement",
+            log="x",
+            members={"seed": (0,)},
+            caption="By how much the features move, times the factor by which the targets were divided.",
+        ),
+    )
     minutes: ClassVar[float] = 1.0
     tolerance: ClassVar = curve_tolerance(
         **dict.fromkeys(("loss", "test_error", "lazy_kappa_cka"), _TWO_ORDERS),

@@ -10,6 +10,7 @@ import numpy as np
 
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, number, numbers, positive, seed
 from dynascope.studies.study import Reference
@@ -51,6 +52,10 @@ class ScalarNetwork(CurvesStudy):
         arxiv="2502.21009",
         claim="Small weights, a large target, a small output and a small input make a two-layer network rich in "
         "exactly the same way: the four trainings differ in nothing but their clock.",
+    )
+    question: ClassVar[str] = "Are small weights, large targets, small outputs and small inputs one dial?"
+    figures: ClassVar = (
+        Chart("log_growth", caption="The growth of the weights under each of the four knobs: their curves coincide."),
     )
     minutes: ClassVar[float] = 0.3
     theory: ClassVar[str] = "scalar network"

@@ -15,6 +15,7 @@ import xarray as xr
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer, initial_network
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, number, numbers, seed
 from dynascope.studies.power_fit import measured_exponents
@@ -81,6 +82,16 @@ class WidthPhases(CurvesStudy):
         "time scales, follow from the exponents of width, output multiplier, initial variances and learning rates.",
     )
     along: ClassVar = "architecture"
+    question: ClassVar[str] = "Which parametrisations of wide networks learn features?"
+    figures: ClassVar = (
+        Chart(
+            "log_kernel_change",
+            over="scaling_parameter",
+            log="x",
+            points=True,
+            caption="By how much the kernel changes, against the width; its slope is the exponent of the phase.",
+        ),
+    )
     minutes: ClassVar[float] = 1.5
     theory: ClassVar[str] = "phase diagram"
     axes: ClassVar = ("architecture",)

@@ -14,6 +14,7 @@ from scipy.special import logit
 
 from dynascope.errors import InputError
 from dynascope.flows import descend
+from dynascope.plot import Chart
 from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.studies.scaling.parity_networks import EmergenceStudy, SkillReading, gaussian_network
 from dynascope.studies.scaling.skill_simulation import NAM
@@ -86,6 +87,23 @@ class EmergenceTime(EmergenceStudy):
     axes: ClassVar = ("seed", "step", "skill")
     along: ClassVar = "skill"
     shown: ClassVar = ("strength", "half_strength_step")
+    question: ClassVar[str] = "When do skills emerge, and can it be forecast from the first?"
+    figures: ClassVar = (
+        Chart(
+            "strength",
+            over="step",
+            log="x",
+            caption="The strength of each skill over steps of training, and its forecast from the first skill.",
+        ),
+        Chart(
+            "half_strength_step",
+            over="skill",
+            log="y",
+            points=True,
+            error="half_strength_step_spread",
+            caption="The step at which a skill is half learned, and its forecast.",
+        ),
+    )
     minutes: ClassVar[float] = 0.8
     tiny: ClassVar = {
         **{"skills": 2, "bits": 6, "width": 200, "learning_rate": 0.1},

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from dynascope.flows import gradient_flow
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy
 from dynascope.studies.fields import count, number, numbers, positive
 from dynascope.studies.scaling.skill_simulation import NAM
@@ -63,6 +64,10 @@ class FourParameterParity(CurvesStudy):
     theory: ClassVar[str] = "four-parameter parity"
     axes: ClassVar = ("scale", "time")
     along: ClassVar = ("time", "scale")
+    question: ClassVar[str] = "When is each mode of four parameters learned?"
+    figures: ClassVar = (
+        Chart("mode_strength", caption="The strength of every mode over time, for each scale of the start."),
+    )
     minutes: ClassVar[float] = 0.1
     tolerance: ClassVar = curve_tolerance(
         **dict.fromkeys(("loss", "parameters", "mode_strength", "strength"), _EXACT),

@@ -13,6 +13,7 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize_scalar
 from scipy.special import zeta
 
+from dynascope.plot import Chart
 from dynascope.studies.fields import count, positive
 from dynascope.studies.scaling.skill_flow import train_skills
 from dynascope.studies.scaling.skill_simulation import NAM, SkillScaling
@@ -56,6 +57,19 @@ class ScalingCompute(SkillScaling):
     )
     axes: ClassVar = ("exponent", "compute")
     along: ClassVar = ("compute", "exponent")
+    question: ClassVar[str] = "How does the loss fall with compute, and how is it best spent?"
+    figures: ClassVar = (
+        Chart(
+            "loss",
+            over="compute",
+            log="xy",
+            points=True,
+            caption="The best loss for each amount of compute, and the power law.",
+        ),
+        Chart(
+            "optimal_neurons", over="compute", log="xy", points=True, caption="The number of neurons that reaches it."
+        ),
+    )
     minutes: ClassVar[float] = 0.1
     tolerance: ClassVar = curve_tolerance(
         loss=_LOSS,

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import gamma, zeta
 
+from dynascope.plot import Chart
 from dynascope.studies.fields import count, numbers, seed
 from dynascope.studies.scaling.skill_flow import train_skills
 from dynascope.studies.scaling.skill_simulation import NAM, SkillScaling
@@ -54,6 +55,16 @@ class ScalingData(SkillScaling):
     )
     axes: ClassVar = ("exponent", "samples")
     along: ClassVar = ("samples", "exponent")
+    question: ClassVar[str] = "How does the loss fall with the number of samples?"
+    figures: ClassVar = (
+        Chart(
+            "loss",
+            over="samples",
+            log="xy",
+            points=True,
+            caption="The loss against the number of training samples for each α, and the power law.",
+        ),
+    )
     minutes: ClassVar[float] = 0.5
     tolerance: ClassVar = curve_tolerance(
         loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR

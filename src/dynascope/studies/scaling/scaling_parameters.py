@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dynascope.plot import Chart
 from dynascope.studies.fields import count
 from dynascope.studies.scaling.skill_flow import expected_loss, train_skills
 from dynascope.studies.scaling.skill_simulation import NAM, SkillScaling
@@ -49,6 +50,16 @@ class ScalingParameters(SkillScaling):
     )
     axes: ClassVar = ("exponent", "neurons")
     along: ClassVar = ("neurons", "exponent")
+    question: ClassVar[str] = "How does the loss fall with the number of neurons?"
+    figures: ClassVar = (
+        Chart(
+            "loss",
+            over="neurons",
+            log="xy",
+            points=True,
+            caption="The loss against the number of neurons for each α, and the power law.",
+        ),
+    )
     minutes: ClassVar[float] = 0.1
     tolerance: ClassVar = curve_tolerance(
         loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from dynascope.plot import Chart
 from dynascope.studies.fields import count, positive
 from dynascope.studies.scaling.skill_flow import expected_loss, train_skills
 from dynascope.studies.scaling.skill_simulation import NAM, SkillScaling
@@ -53,6 +54,22 @@ class ScalingTime(SkillScaling):
     )
     axes: ClassVar = ("exponent", "time")
     along: ClassVar = ("time", "exponent")
+    question: ClassVar[str] = "How does the loss fall with time?"
+    figures: ClassVar = (
+        Chart(
+            "loss",
+            log="xy",
+            caption="The loss against time for each exponent α of the skill frequencies: straight between "
+            "logarithmic axes until the skills run out.",
+        ),
+        Chart(
+            "decay_exponent",
+            over="exponent",
+            interval=("decay_exponent_low", "decay_exponent_high"),
+            points=True,
+            caption="The exponent of a fit, with its interval, and α/(α + 1).",
+        ),
+    )
     minutes: ClassVar[float] = 0.1
     tolerance: ClassVar = curve_tolerance(
         loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR
