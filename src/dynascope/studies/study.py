@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import shlex
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
@@ -106,12 +107,24 @@ class Study:
             "reference": f"{self.reference.paper} (arXiv {self.reference.arxiv})",
             "parameters": json.dumps(dataclasses.asdict(self)),
             "planes": json.dumps(self.planes),
+            "command": self._command,
         }
         if self.question:
             said["question"] = self.question
         if self.figures:
             said["figures"] = to_json(self.figures)
         return said
+
+    @property
+    def _command(self) -> str:
+        """What runs the study once more: its name, and the fields that are not as usual."""
+        usual = dataclasses.asdict(type(self)())
+        words = ["dynascope run", self.name]
+        for name, value in dataclasses.asdict(self).items():
+            if value != usual[name]:
+                each = value if isinstance(value, list | tuple) else [value]
+                words.append(shlex.join([f"--{name.replace('_', '-')}", *map(str, each)]))
+        return " ".join(words)
 
 
 def curve_tolerance(**limits: tuple[float, str]) -> dict[str, tuple[float, str]]:
