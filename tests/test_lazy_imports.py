@@ -16,7 +16,7 @@ SOURCES = Path(dynascope.__file__).parent.parent
 PACKAGES = sorted(".".join(stub.parent.relative_to(SOURCES).parts) for stub in SOURCES.rglob("__init__.pyi"))
 PACKAGES += ["dynascope.arguments", "dynascope.cli"]
 # Rooms and modules with all that is below them, which compute nothing with JAX unless they are given its arrays.
-NUMPY_ONLY = ["errors", "arguments", "record", "groups", "comparison", "plot", "report", "studies", "cli", "tasks.data"]
+NUMPY_ONLY = ["errors", "arguments", "record", "groups", "comparison", "plot", "report", "cli", "tasks.data"]
 NUMPY_ONLY += ["tasks.task", "tasks.gaussian", "probes.features", "probes.alignment", "probes.neural_collapse"]
 NUMPY_ONLY += ["probes.activation_patterns", "probes.utility", "probes.kernel.measures", "probes.kernel.stack"]
 HEAVY = {"jax", "equinox", "diffrax", "numpy", "scipy", "xarray", "pandas", "sklearn", "matplotlib", "plotly"}
