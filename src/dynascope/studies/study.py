@@ -40,7 +40,7 @@ class Study:
     """A published claim, put to the test: its fields are its parameters.
 
     A study names a task, a network, a scale and a flow; the verbs do the work. It declares at import and computes
-    nothing, so that listing all studies stays instant.
+    nothing.
 
     Attributes:
         name: What the command line calls it.
