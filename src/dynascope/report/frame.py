@@ -59,6 +59,7 @@ def _axis(words: str, log: bool, span: float = 0.0) -> dict[str, Any]:
         "zeroline": False,
         "exponentformat": "power",
         "automargin": True,
-        # Digits between the powers of ten are needed only where there are few of these.
-        "minorloglabels": "none" if span > _DECADES else "complete",
+        # Numbers between the powers of ten are needed only where there are few of these, and lie over each other where
+        # there is more than one, so that digits stand for them.
+        "minorloglabels": "none" if span > _DECADES else "small digits" if span > 1 else "complete",
     }

@@ -76,4 +76,5 @@ def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
         )
         return changes, RungeKuttaState(state.count + 1)
 
+    # optax types updates as if they never needed what it lets them be given.
     return optax.GradientTransformationExtraArgs(initial, update)  # type: ignore[arg-type]

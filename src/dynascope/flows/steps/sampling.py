@@ -95,7 +95,7 @@ def chosen_steps(
     )
     require_count(**given(steps=steps, epochs=epochs))
     length = per_epoch or 1
-    count = int(steps) if steps is not None else int(epochs) * length  # type: ignore[arg-type]
+    count = int(steps or 0) + int(epochs or 0) * length
     require(
         count <= _MOST,
         f"there are {count} steps",
