@@ -51,6 +51,8 @@ class Study:
         along: Dimension, or dimensions, along which curves are compared.
         planes: Pairs of variables over time to be drawn against each other, (horizontal, vertical).
         question: What the study asks, in plain words.
+        meaning: What the result means, in plain words that are true however it came out, with numbers of the result in
+            braces (`plot.fill_caption`).
         figures: The figures that tell its result, in order.
         tiny: Fields that make the study small enough to run in seconds, with the same claim.
     """
@@ -62,6 +64,7 @@ class Study:
     along: ClassVar[str | tuple[str, ...]] = "time"
     planes: ClassVar[tuple[tuple[str, str], ...]] = ()
     question: ClassVar[str] = ""
+    meaning: ClassVar[str] = ""
     figures: ClassVar[tuple[Chart, ...]] = ()
     tiny: ClassVar[Mapping[str, Any]] = {}
 
@@ -109,8 +112,7 @@ class Study:
             "planes": json.dumps(self.planes),
             "command": self._command,
         }
-        if self.question:
-            said["question"] = self.question
+        said |= {name: getattr(self, name) for name in ("question", "meaning") if getattr(self, name)}
         if self.figures:
             said["figures"] = to_json(self.figures)
         return said
