@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.compilation import without_callbacks
+from dynascope.compilation import filter_jit, without_callbacks
 from dynascope.flows.solvers.stabilised import RungeKuttaLegendre
 from dynascope.protocols import Average, SumOfNeurons
 
@@ -42,7 +41,7 @@ class Settled(NamedTuple):
     stopped: Array
 
 
-@eqx.filter_jit
+@filter_jit
 def settle(
     network: SumOfNeurons,
     average: Average,

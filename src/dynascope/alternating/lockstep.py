@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import equinox as eqx
 import jax
 import numpy as np
 
+from dynascope.compilation import filter_jit
 from dynascope.flows.progress import tell
 
 __all__ = ["Call", "run_together"]
@@ -93,11 +93,11 @@ def _computed(calls: list[Call], common: Any, together: int) -> list[Any]:
     return [structure.unflatten([leaf[place] for leaf in leaves]) for place in range(len(calls))]
 
 
-@eqx.filter_jit
+@filter_jit
 def _alone(program: Callable[..., Any], common: Any, own: tuple[Any, ...], static: tuple[Any, ...]) -> Any:
     return program(common, *own, *static)
 
 
-@eqx.filter_jit
+@filter_jit
 def _batch(program: Callable[..., Any], common: Any, own: tuple[Any, ...], static: tuple[Any, ...]) -> Any:
     return jax.vmap(lambda mine: program(common, *mine, *static))(own)

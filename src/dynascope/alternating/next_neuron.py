@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from dynascope.alternating.neurons import require_neurons
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
 from dynascope.arguments import require, require_count, require_positive
+from dynascope.compilation import filter_jit
 from dynascope.flows.objective import Samples
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.tasks.task import Task
@@ -129,7 +129,7 @@ def predict_next_activation(
     return NextActivation(first, time, pace * float(summary["growth"][first]), end.directions[first], dormant, "")
 
 
-@eqx.filter_jit
+@filter_jit
 def _grown(
     network: Any, average: Any, active: Any, dormant: Dormant, waiting: Any, numbers: dict[str, Any], power: Any
 ) -> tuple[Dormant, dict[str, Any]]:

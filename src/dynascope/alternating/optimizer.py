@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +18,7 @@ from scipy.optimize import minimize
 from dynascope.alternating.neurons import require_neurons
 from dynascope.alternating.utility_phase import Residual
 from dynascope.arguments import require, require_count, require_positive, require_seed
+from dynascope.compilation import filter_jit
 from dynascope.flows.objective import Samples
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.record import make_record
@@ -245,12 +245,12 @@ class _Run:
         )
 
 
-@eqx.filter_jit
+@filter_jit
 def _loss_and_slope(network: Any, average: Any, rows: Any) -> tuple[Array, Array]:
     return jax.value_and_grad(lambda rows: average.loss(network.with_neurons(rows)))(rows)
 
 
-@eqx.filter_jit
+@filter_jit
 def _along(network: Any, average: Any, rows: Any, coefficients: Any, change: Any) -> tuple[Array, Array]:
     """First and second derivative of the loss of Σ c_i f_i as the coefficients c change."""
 
@@ -260,7 +260,7 @@ def _along(network: Any, average: Any, rows: Any, coefficients: Any, change: Any
     return jax.jvp(jax.grad(loss), (jnp.zeros(()),), (jnp.ones(()),))
 
 
-@eqx.filter_jit
+@filter_jit
 def _ascend(
     network: Any, average: Any, active: Any, starts: Any, steps: Any
 ) -> tuple[Float[Array, "starts weights"], Float[Array, " starts"]]:

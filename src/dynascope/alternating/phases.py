@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +16,7 @@ from dynascope.alternating.neurons import padded, require_neurons
 from dynascope.alternating.saddle import Departure, rest
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
 from dynascope.arguments import require
+from dynascope.compilation import filter_jit
 from dynascope.flows.objective import Samples
 from dynascope.flows.progress import tell
 from dynascope.record.clock import time_unit
@@ -293,7 +293,7 @@ class Alternation:
         event.unstable_rate = float(rates.max(initial=0.0))
 
 
-@eqx.filter_jit
+@filter_jit
 def _first_look(network: Any, average: Any, start: Any) -> tuple[Any, Any, Any, Any]:
     """The loss without neurons, the slopes of the utility at the start and at twice that, and the steepest of all."""
     nobody, everyone = jnp.zeros_like(start), jnp.ones(len(start), bool)
@@ -311,7 +311,7 @@ def _settled(common: tuple[Any, Any], *state: Any) -> Any:
     return settle(*common, *state)
 
 
-@eqx.filter_jit
+@filter_jit
 def _correlations(network: Any, average: Any, rows: Any) -> Any:
     """|E⟨f_i, f_j⟩| over the root mean squares of f_i and f_j, for all neurons.
 

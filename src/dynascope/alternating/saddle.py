@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import numpy as np
 from jax import Array
 from scipy.optimize import root_scalar
 
 from dynascope.alternating.neurons import padded
+from dynascope.compilation import filter_jit
 from dynascope.protocols import Average, SumOfNeurons
 
 __all__ = ["Departure", "rest"]
@@ -112,7 +112,7 @@ def _spectrum(network: Any, average: Any, rows: np.ndarray, normalised: bool) ->
     return float(loss), slope, values, vectors, root
 
 
-@eqx.filter_jit
+@filter_jit
 def _derivatives(network: Any, average: Any, rows: Any) -> tuple[Array, Array, Array]:
     def loss(vector: Array) -> Array:
         return average.loss(network.with_neurons(vector.reshape(rows.shape)))

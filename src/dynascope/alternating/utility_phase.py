@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
 
+from dynascope.compilation import filter_jit
 from dynascope.flows.objective import Samples
 from dynascope.protocols import Average, SumOfNeurons
 
@@ -94,7 +95,7 @@ class Residual(eqx.Module):
         return jnp.where(counted[:, None], jax.grad(self.utility)(rows, counted), 0)
 
 
-@eqx.filter_jit
+@filter_jit
 def steepest(residual: Residual, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Array:
     """For each counted neuron the largest ‖∇U‖ that it meets as it follows the utility up the sphere."""
 
@@ -109,7 +110,7 @@ def steepest(residual: Residual, rows: Float[Array, "neurons weights"], counted:
     return jax.lax.fori_loop(0, _ASCENT, ascend, (rows, jnp.zeros(len(rows), rows.dtype)))[1]
 
 
-@eqx.filter_jit
+@filter_jit
 def grow(
     residual: Residual,
     dormant: Dormant,

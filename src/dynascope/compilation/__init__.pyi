@@ -1,5 +1,7 @@
 from .cache import cache_directory as cache_directory
 from .cache import compile_cache as compile_cache
 from .callbacks import without_callbacks as without_callbacks
+from .programs import filter_jit as filter_jit
+from .programs import jit as jit
 
-__all__ = ["cache_directory", "compile_cache", "without_callbacks"]
+__all__ = ["cache_directory", "compile_cache", "filter_jit", "jit", "without_callbacks"]

@@ -14,7 +14,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from dynascope.arguments import require, require_choice, require_count, require_positive
-from dynascope.compilation import without_callbacks
+from dynascope.compilation import filter_jit, without_callbacks
 from dynascope.errors import DivergenceError
 from dynascope.flows.blocks import each_member, working_memory
 from dynascope.flows.ensemble import Ensemble, gather
@@ -155,7 +155,7 @@ def gradient_flow(
     return (record, ensemble.network(result["weights"])) if return_networks else record
 
 
-@eqx.filter_jit
+@filter_jit
 def _integrate(
     objective: Objective,
     weights: Any,

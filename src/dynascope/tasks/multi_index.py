@@ -16,6 +16,7 @@ from numpy.polynomial import hermite_e
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array, require_integer, require_seed
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.protocols import Network, OneHiddenLayer
 from dynascope.tasks.task import Task
@@ -133,7 +134,7 @@ class MultiIndex(eqx.Module):
         }
 
 
-@functools.partial(jax.jit, static_argnames="degree")
+@functools.partial(jit, static_argnames="degree")
 def _loss(links: Array, directions: Array, first: Array, second: Array, degree: int) -> Array:
     """L for the activation z^degree."""
     products, overlaps, squares = first.T @ first, first.T @ directions.T, jnp.sum(first**2, axis=0)

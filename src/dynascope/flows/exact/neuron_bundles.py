@@ -12,6 +12,7 @@ import xarray as xr
 from jaxtyping import Array, Float, Int
 
 from dynascope.arguments import require, require_array, require_count, require_positive
+from dynascope.compilation import jit
 from dynascope.flows.solvers.stepping import follow, require_correlation, resolving
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
@@ -148,7 +149,7 @@ def _statistics(_, bundles, arguments):
     }
 
 
-@functools.partial(jax.jit, static_argnames="sweeps")
+@functools.partial(jit, static_argnames="sweeps")
 def orthogonal_bundles(
     bundles: tuple[Float[Array, "parameters bundle"], Float[Array, " bundle"]], sweeps: int = 6
 ) -> tuple[Float[Array, "parameters bundle"], Float[Array, " bundle"]]:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import diffrax
-import equinox as eqx
 import jax
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
 from dynascope.arguments import require
+from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.tasks.task import Task
 
@@ -82,7 +82,7 @@ def follow(
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
-@eqx.filter_jit
+@filter_jit
 def _advance(
     vector_field, statistics, renewed, state, arguments, start, duration, longest_step, tolerance, restart_every
 ):

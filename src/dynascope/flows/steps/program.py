@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from dynascope.compilation import filter_jit
 from dynascope.flows.blocks import each_member, working_memory
 from dynascope.flows.steps.problem import Member, Problem, Settings, State
 from dynascope.flows.steps.training import Training
@@ -15,7 +16,7 @@ from dynascope.flows.steps.training import Training
 __all__ = ["advance", "one_step", "start"]
 
 
-@eqx.filter_jit
+@filter_jit
 def start(problem: Problem, members: Member, seed: Any, settings: Settings, rows: int, many: bool) -> Any:
     """States before the first step, and curves of so many rows to be filled."""
 
@@ -30,7 +31,7 @@ def start(problem: Problem, members: Member, seed: Any, settings: Settings, rows
     return each_member(begin, members, many=many, needed=_needed(problem, members, seed, settings, many))
 
 
-@eqx.filter_jit
+@filter_jit
 def advance(
     problem: Problem,
     members: Member,

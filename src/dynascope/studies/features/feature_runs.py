@@ -14,6 +14,7 @@ import numpy as np
 import optax
 
 from dynascope.arguments import require, require_count, require_seed
+from dynascope.compilation import filter_jit
 from dynascope.flows import descend
 from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
 from dynascope.tasks import CropAndFlip, Labelled, Task, digits, read_images
@@ -218,7 +219,7 @@ def _trained(network: Any, inputs: np.ndarray, targets: np.ndarray, accuracy: fl
     return Trained(features, outputs, targets, accuracy)
 
 
-@eqx.filter_jit
+@filter_jit
 def _features(network: Any, inputs: Any) -> Any:
     return network.features(inputs)
 

@@ -13,6 +13,7 @@ import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
+from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError, DivergenceWarning
 from dynascope.flows import descend
 from dynascope.probes.features import feature_metrics
@@ -163,7 +164,7 @@ def _mean_loss(outputs: Any, targets: Any, loss: str) -> Any:
     return jnp.sum((outputs - targets) ** 2, axis=1).mean() / 2
 
 
-@eqx.filter_jit
+@filter_jit
 def _measured(networks: Any, *data: Any) -> Any:
     loss = data[-1]
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from dynascope.compilation import jit
 from dynascope.flows import descend
 from dynascope.networks import MLP
 from dynascope.tasks import Task
@@ -112,7 +113,7 @@ def fastest_rate(network: MLP, inputs: np.ndarray) -> float:
     with jax.enable_x64(True):
         network = jax.tree.map(jnp.asarray, network)
         start = jnp.ones((len(inputs), len(network.classifier_bias)))
-        sizes = jax.jit(lambda start: jax.lax.scan(iterate, start / jnp.linalg.norm(start), None, _ITERATIONS)[1])
+        sizes = jit(lambda start: jax.lax.scan(iterate, start / jnp.linalg.norm(start), None, _ITERATIONS)[1])
         return float(sizes(start)[-1])
 
 

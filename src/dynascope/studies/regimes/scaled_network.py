@@ -11,6 +11,8 @@ import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
+from dynascope.compilation import filter_jit, jit
+
 __all__ = ["STATISTICS", "ScaledError", "accuracy", "adam_with_decay", "decay_alone", "unravelled"]
 
 _FORGETTING, _SQUARES_FORGETTING, _EPSILON = 0.9, 0.999, 1e-8  # the usual constants of Adam
@@ -81,7 +83,7 @@ def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
     return optax.GradientTransformation(initial, update)
 
 
-@jax.jit
+@jit
 def decay_alone(start: Any, weight_decay: Any, learning_rate: Any, counts: Any) -> Any:
     """Root mean square (steps, seeds) of weights (seeds, pixels, neurons) by the recursion of Adam on λθ."""
 
@@ -110,7 +112,7 @@ def unravelled(network: Any, rows: Any) -> Any:
     return eqx.tree_at(lambda each: each.network, same, jax.tree.unflatten(structure, shaped))
 
 
-@eqx.filter_jit
+@filter_jit
 def _right(networks: Any, inputs: Any, targets: Any) -> Any:
     labels = targets.argmax(axis=1)
     return jax.lax.map(lambda each: jnp.mean(each.outputs(inputs).argmax(axis=1) == labels), networks)

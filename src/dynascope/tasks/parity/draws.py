@@ -11,6 +11,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, UInt32
 
+from dynascope.compilation import jit
+
 __all__ = ["ManySkills", "ParitySample", "draw"]
 
 
@@ -69,7 +71,7 @@ class ManySkills(Protocol):
         ...
 
 
-@functools.partial(jax.jit, static_argnums=(0, 3, 4))
+@functools.partial(jit, static_argnums=(0, 3, 4))
 def draw(parity: ManySkills, key: Any, skill: Any, samples: int, dtype: Any) -> ParitySample:
     """What `SparseParity.sample` says, compiled once for each task and number of samples."""
     skill_key, bits_key = jax.random.split(key)

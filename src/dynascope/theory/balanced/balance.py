@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import nan_outside, real_value, require, require_broadcast
+from dynascope.compilation import jit
 from dynascope.theory.balanced.rates import LayerRates
 
 __all__ = ["Balance", "TwoLayers", "balance_of", "balance_rounding", "layer_balance", "require_balanced"]
@@ -108,7 +109,7 @@ def layer_balance(
     return _balance(TwoLayers.checked(first, second, first_rate, second_rate))
 
 
-@jax.jit
+@jit
 def _balance(network: TwoLayers) -> Balance:
     return nan_outside(network.valid, balance_of(network), leading=True)
 

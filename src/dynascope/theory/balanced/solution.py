@@ -13,6 +13,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast, require_count
+from dynascope.compilation import jit
 from dynascope.theory.balanced.balance import Balance, TwoLayers, balance_of, balance_rounding, require_balanced
 from dynascope.theory.balanced.propagation import plan_steps, propagate
 from dynascope.theory.domain import covers
@@ -276,7 +277,7 @@ def _given_steps(times: Any, steps: int) -> tuple[Any, np.ndarray]:
     return numbers.repeat(gaps / steps, steps), steps * np.arange(1, len(times) + 1)
 
 
-@functools.partial(jax.jit, static_argnames="approximate")
+@functools.partial(jit, static_argnames="approximate")
 def _solve(
     network: TwoLayers, target_map: Array, times: Array, durations: Array, places: Array, approximate: bool
 ) -> BalancedGram:
@@ -315,7 +316,7 @@ def _solve(
     return BalancedGram(first, product, second, balance)
 
 
-@jax.jit
+@jit
 def _losses(found: Array, target: Array, power: Array | None) -> Array:
     excess = jnp.sum((found - target[..., None, :, :]) ** 2, axis=(-2, -1)) / 2
     if power is None:
@@ -325,7 +326,7 @@ def _losses(found: Array, target: Array, power: Array | None) -> Array:
     return excess + rest[..., None]
 
 
-@jax.jit
+@jit
 def _kernel(found: BalancedGram, network: TwoLayers, x: Array) -> Array:
     first_rate, second_rate = (jnp.asarray(rate)[..., None, None, None] for rate in network.rates)
     inner = second_rate * (x @ found.first @ x.T)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -13,6 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, real_arrays, require, require_count
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 
 __all__ = ["escape_time"]
@@ -70,7 +70,7 @@ def _dwells(sigma: Any, start: Any) -> Any:
     return (sigma != 0) & (start != 0) & ((sigma > 0) == (start > 0)) & (abs(start) < abs(sigma))
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jit, static_argnums=0)
 def _escape_time(layers: int, target: Array, initial_strength: Array) -> Array:
     sigma, start = jnp.abs(target), jnp.abs(initial_strength)
     if layers == 2:

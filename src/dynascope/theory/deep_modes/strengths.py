@@ -21,6 +21,7 @@ from dynascope.arguments import (
     require_count,
     require_known,
 )
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
 from dynascope.theory.domain import covers
@@ -214,7 +215,7 @@ def _target(target: Array) -> Array:
     return jnp.where(negligible, target - jax.lax.stop_gradient(target), target)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jit, static_argnums=0)
 def _passage(layers: int, *arguments: Array) -> tuple[Array, Array]:
     """The time to reach a strength, and whether it is visited."""
     strength, target, start = jnp.broadcast_arrays(*arguments)
@@ -248,7 +249,7 @@ def _time(layers: int, strength: Array, target: Array, start: Array) -> Array:
     return jnp.where(underway, time, jnp.where(resting, 0, jnp.inf))
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jit, static_argnums=0)
 def _strength(layers: int, *arguments: Array) -> DeepModeStrength:
     times, target, start = jnp.broadcast_arrays(*arguments)
     inside = all_finite(times, target, start) & (times >= 0)

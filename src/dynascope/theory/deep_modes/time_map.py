@@ -20,6 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from dynascope.compilation import jit
+
 __all__ = ["deep_strength", "deep_time"]
 
 # Below this z an integral is summed as a power series in it, of this many terms.
@@ -28,7 +30,7 @@ _STEPS = 200
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jit, static_argnums=0)
 def deep_time(layers: int, strength: Array, target: Array, start: Array) -> Array:
     """The time from a start s₀ > 0 to a strength on its way; what it returns elsewhere means nothing.
 
@@ -62,7 +64,7 @@ def _(layers: int, primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> t
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jit, static_argnums=0)
 def deep_strength(layers: int, times: Array, target: Array, start: Array) -> tuple[Array, Array]:
     """The strength s ≥ 0 at some times, and σ − s.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -17,6 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, nan_outside, real_arrays, require_broadcast
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 from dynascope.theory.features.ridge import (
     RidgeProblem,
@@ -148,7 +148,7 @@ def kernel_regression_error(
     return _errors(problem, v, noise, outside)
 
 
-@jax.jit
+@jit
 def _errors(problem: RidgeProblem, v: Array, noise: Array, outside: Array) -> KernelRegression:
     dtype = jnp.result_type(problem.rho, v, noise, outside)
     rho, n, delta, m = (each.astype(dtype) for each in problem.broadcast())

@@ -16,6 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import nan_outside, real_arrays, require, require_broadcast
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 
 __all__ = [
@@ -181,12 +182,12 @@ def require_fitting(name: str, values: Array | np.ndarray, rho: Array | np.ndarr
     )
 
 
-@jax.jit
+@jit
 def _effective_ridge(problem: RidgeProblem) -> Array:
     return nan_outside(problem.inside(), solve_ridge(*problem.broadcast()))
 
 
-@jax.jit
+@jit
 def _learnability(problem: RidgeProblem) -> Array:
     rho, *others = problem.broadcast()
     learned, _ = learned_parts(rho, solve_ridge(rho, *others))
@@ -194,7 +195,7 @@ def _learnability(problem: RidgeProblem) -> Array:
 
 
 @jax.custom_jvp
-@jax.jit
+@jit
 def solve_ridge(rho: Array, n: Array, delta: Array, m: Array) -> Array:
     """κ, by bisection and Newton steps in its logarithm, in units of the largest possible value of κ."""
     unit = (jnp.sum(m * rho, axis=-1) + delta) / n

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -25,6 +24,7 @@ from dynascope.arguments import (
     require_positive,
     require_times,
 )
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 from dynascope.theory.features.ridge import require_fitting
 
@@ -260,7 +260,7 @@ def training_flow(
     )
 
 
-@jax.jit
+@jit
 def _mode_flow(times: Array, rho: Array, target: Array, start: Array, outside: Array, rate: Array) -> ModeFlow:
     modes = all_finite(rho, target, start) & (rho >= 0)
     inside = all_finite(times, rate) & (times >= 0) & (rate > 0) & modes.all()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import nan_outside, real_array, require, require_array
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 from dynascope.theory.modes import mode_strength
 
@@ -264,7 +264,7 @@ def _start(
     )
 
 
-@jax.jit
+@jit
 def _trajectory(modes: ClassModes, times: Array, start: _Start, samples: Any) -> Collapse:
     rate, tilt = start.rates()
     a, b = (jnp.broadcast_to(each, modes.strength.shape) for each in start[:2])
@@ -274,7 +274,7 @@ def _trajectory(modes: ClassModes, times: Array, start: _Start, samples: Any) ->
     return _collapse(modes, mode.output_weight * tilt, mode.input_weight / tilt, mode.strength, loss)
 
 
-@jax.jit
+@jit
 def _end(modes: ClassModes, start: _Start) -> Collapse:
     _, tilt = start.rates()
     a, b = (jnp.broadcast_to(each, modes.strength.shape) for each in start[:2])

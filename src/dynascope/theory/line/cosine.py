@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import nan_outside, require_times
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
 from dynascope.theory.line.decomposition import (
@@ -165,7 +166,7 @@ def alignment_change(
     return AlignmentChange(initial, final, np.where(stays, 0.0, np.sign(drive)))
 
 
-@jax.jit
+@jit
 def _both_ends(known: LineStart) -> tuple[Decomposition, Array, Array, Array, Array]:
     """The decomposition, θ₀, S − θ₀, and the cosine at the start and where θ = S."""
     start = decompose(known)
@@ -174,7 +175,7 @@ def _both_ends(known: LineStart) -> tuple[Decomposition, Array, Array, Array, Ar
     return start, start.initial_strength(), start.drive(), initial, final
 
 
-@jax.jit
+@jit
 def _alignment(known: LineStart, times: Array) -> Array:
     start = decompose(known)
     growth = start.growth(times)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, nan_outside, real_arrays, require, require_broadcast
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 
 __all__ = ["tangent_kernel"]
@@ -86,7 +86,7 @@ def tangent_kernel(
     return _kernel(w, u, x, other, *known[-3:])
 
 
-@jax.jit
+@jit
 def _kernel(
     first: Array,
     second: Array,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -12,6 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import require_times
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
 from dynascope.theory.line.decomposition import Decomposition, LineStart, decompose, end_of_growth, line_start, root
@@ -249,7 +249,7 @@ def limit(
     return Limit(final_first, final_second, strength, loss, end.status)
 
 
-@jax.jit
+@jit
 def _trajectory(start: LineStart, times: Array) -> Trajectory:
     begun = decompose(start)
     growth = begun.growth(times)
@@ -257,13 +257,13 @@ def _trajectory(start: LineStart, times: Array) -> Trajectory:
     return Trajectory(first, second, growth.strength, growth.residual, start.loss(growth.residual))
 
 
-@jax.jit
+@jit
 def _begun(start: LineStart) -> tuple[Decomposition, Array, Array]:
     begun = decompose(start)
     return begun, begun.initial_strength(), begun.drive()
 
 
-@jax.jit
+@jit
 def _ended(start: LineStart, begun: Decomposition, ended: GrowthFactor) -> tuple[Array, Array, Array]:
     return *_weights(begun, ended), start.loss(ended.residual)
 
@@ -277,7 +277,7 @@ def _weights(start: Decomposition, growth: GrowthFactor) -> tuple[Array, Array]:
     return frozen[at] + start.direction[:, None] * along[..., None, :], second
 
 
-@jax.jit
+@jit
 def _time_scale(known: LineStart) -> TimeScale:
     start = decompose(known)
     target_rate = start.rate * jnp.abs(start.target)

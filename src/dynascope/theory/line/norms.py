@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -12,6 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import require_times
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
 from dynascope.theory.line.decomposition import (
@@ -166,7 +166,7 @@ def rescaling(
     return Rescaling(case, np.where(crossing, zero, np.where(shrinking, np.inf, 0.0)))
 
 
-@jax.jit
+@jit
 def _crossing(known: LineStart) -> tuple[Decomposition, Array, Array, Array]:
     """The decomposition, θ₀, S − θ₀, and the time at which θ = 0."""
     start = decompose(known)
@@ -175,7 +175,7 @@ def _crossing(known: LineStart) -> tuple[Decomposition, Array, Array, Array]:
     return start, start.initial_strength(), start.drive(), zero
 
 
-@jax.jit
+@jit
 def _layer_norms(known: LineStart, times: Array) -> LayerNorms:
     start = decompose(known)
     growth = start.growth(times)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -17,6 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, nan_outside, real_arrays, require_known
+from dynascope.compilation import jit
 
 __all__ = ["GrowthFactor", "GrowthLimit", "growth_factor", "growth_limit", "mirrored"]
 
@@ -204,7 +204,7 @@ def _times_exponential(amount: Array, exponent: Array) -> Array:
     return amount * jnp.exp(jnp.where(amount == 0, jnp.minimum(exponent, ceiling), exponent))
 
 
-@jax.jit
+@jit
 def _growth(
     times: Array, target: Array, growing: Array, shrinking: Array, rate: Array, log_scale: Array
 ) -> GrowthFactor:

@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, is_traced, nan_outside, real_arrays, require_choice
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.modes.growth import growth_factor, mirrored
 
@@ -81,7 +82,7 @@ def time_to_reach(
     return time
 
 
-@jax.jit
+@jit
 def _reached(*arguments: Array) -> tuple[Array, Array]:
     """The time to reach a strength, and whether the strength is never visited."""
     shaped = jnp.broadcast_arrays(*arguments)

@@ -17,6 +17,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, is_traced, nan_outside, real_arrays, require
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 from dynascope.theory.modes.growth import growth_factor
 from dynascope.theory.modes.passage_time import time_to_reach
@@ -275,7 +276,7 @@ def emerging_modes(
     return modes
 
 
-@jax.jit
+@jit
 def emergence_and_saturation(
     target: Array, power: Array, a: Array, b: Array, rate: Array, fraction: Array
 ) -> tuple[Array, Array]:
@@ -287,12 +288,12 @@ def emergence_and_saturation(
     return nan_outside(fraction < 0.5, (emerged, lasting))
 
 
-@jax.jit
+@jit
 def _saturation_time(*modes: Array) -> Array:
     return emergence_and_saturation(*modes)[1]
 
 
-@jax.jit
+@jit
 def _emergence_time(target: Array, power: Array, a: Array, b: Array, rate: Array, fraction: Array) -> Array:
     rate = _rate(power, rate)
     sum_part, difference_part, unit = _parts(a, b)
@@ -310,7 +311,7 @@ def _emergence_time(target: Array, power: Array, a: Array, b: Array, rate: Array
     return nan_outside((target != 0) & (fraction > 0) & (fraction < 1), time)
 
 
-@jax.jit
+@jit
 def _mode_strength(times: Array, target: Array, power: Array, a: Array, b: Array, rate: Array) -> ModeStrength:
     sum_part, difference_part, unit = _parts(a, b)
     growing, shrinking = (sum_part / unit) ** 2, (difference_part / unit) ** 2
@@ -318,7 +319,7 @@ def _mode_strength(times: Array, target: Array, power: Array, a: Array, b: Array
     return ModeStrength(*growth.layers(sum_part, difference_part), growth.strength, growth.residual)
 
 
-@jax.jit
+@jit
 def _linear_strength(times: Array, target: Array, power: Array, rate: Array) -> Array:
     phase = _rate(power, rate) / 2 * times
     return nan_outside(all_finite(phase, target) & (times >= 0), -target * jnp.expm1(-phase))

@@ -20,6 +20,7 @@ from dynascope.arguments import (
     require_between,
     require_positive,
 )
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 from dynascope.theory.modes.sigmoidal import emergence_and_saturation, emerging_modes
 
@@ -155,14 +156,14 @@ def clean_stages(target: float, initial_strength: float, spectrum_exponent: floa
     return math.ceil(bound) - 1
 
 
-@jax.jit
+@jit
 def _threshold(strength: Array, start: Array, first: Array, second: Array) -> Array:
     inside = all_finite(strength, first) & (start > 0) & (start < strength) & (second > 0) & (second < first)
     exponent = (first - second) / (first + second)
     return nan_outside(inside, jax.nn.sigmoid(-exponent * (jnp.log(strength - start) - jnp.log(start))))
 
 
-@jax.jit
+@jit
 def _stage_like(*modes: Array) -> Array:
     emerged, lasting = emergence_and_saturation(*jnp.broadcast_arrays(*modes))
     return (emerged + lasting)[..., :-1] < emerged[..., 1:]

@@ -17,6 +17,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_broadcast
+from dynascope.compilation import jit
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import chart_at, integrate, of_each, parts, polar
@@ -226,13 +227,13 @@ def preconditioner_of(beta: Array, delta: Array, kappa: Array) -> Array:
     )
 
 
-@jax.jit
+@jit
 def _preconditioner(start: MapStart) -> Array:
     matrix = preconditioner_of(start.coefficients, start.imbalance, start.rates.clock)
     return nan_outside(start.valid, matrix, leading=True)
 
 
-@jax.jit
+@jit
 def _flow(times: Array, x: Array, y: Array, start: MapStart) -> FunctionSpacePath:
     timely = jnp.isfinite(times) & (times >= 0)
     valid = start.valid & jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(y))

@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
 from dynascope.arguments import nan_outside, real_value, require_broadcast
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import parts, polar
 from dynascope.theory.neuron.final_sign import ROUNDING, followed_sign, whitened_sign
@@ -196,7 +197,7 @@ def implicit_bias_objective(
     return _objective(beta, start)
 
 
-@jax.jit
+@jit
 def _objective(beta: Array, start: MapStart) -> Array:
     delta, kappa = start.imbalance, start.rates.clock
     (size, _), (first_size, direction) = polar(beta), polar(start.coefficients)
@@ -239,7 +240,7 @@ class _Outset(NamedTuple):
     certain: Array
 
 
-@jax.jit
+@jit
 def _interpolator(x: Array, y: Array, neuron: Neuron) -> Interpolator:
     (a, w, rates), known = neuron, jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(y))
     valid = known & neuron.valid

@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, require, require_positive
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.kernel import kernel_change
@@ -187,12 +188,12 @@ def _require_target(start: TargetedNeuron) -> None:
         )
 
 
-@jax.jit
+@jit
 def _escape_time(start: TargetedNeuron) -> Array:
     return nan_outside(start.valid & jnp.any(start.target != 0, axis=-1), _escape(decompose(start)), leading=True)
 
 
-@jax.jit
+@jit
 def _outlook(start: TargetedNeuron) -> tuple[Decomposition, Array]:
     apart = decompose(start)
     return apart, _escape(apart)

@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import nan_outside, real_times
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import polar
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
@@ -254,17 +255,17 @@ def limit_of(start: Decomposition) -> TrajectoryLimit:
     )
 
 
-_decomposed = jax.jit(decompose)
+_decomposed = jit(decompose)
 
 
-@jax.jit
+@jit
 def _imbalance(neuron: Neuron) -> Array:
     a, w, rates = neuron
     above, below = jnp.sqrt(rates.first) * a, jnp.sqrt(rates.second) * polar(w)[0]
     return nan_outside(neuron.valid, (above - below) * (above + below), leading=True)
 
 
-@jax.jit
+@jit
 def _trajectory(start: TargetedNeuron, times: Array) -> Trajectory:
     apart = decompose(start)
     dtype = jnp.result_type(times, apart.output)

@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, nan_outside, real_arrays
+from dynascope.compilation import jit
 
 __all__ = ["skill_integral"]
 
@@ -59,7 +60,7 @@ def skill_integral(
     )
 
 
-@jax.jit
+@jit
 def _integral(*arguments: Array) -> Array:
     beta, contrast, lower = jnp.broadcast_arrays(*arguments)
     inside = all_finite(contrast, lower) & (beta > 0) & (beta < 1) & (contrast > 0) & (lower >= 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -13,6 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_count
+from dynascope.compilation import jit
 from dynascope.theory.balanced import product
 from dynascope.theory.domain import covers
 from dynascope.theory.transfer.readout import speed_along
@@ -170,20 +170,20 @@ def converged_layers(
     return _layers(wanted, imbalance, int(width))
 
 
-@jax.jit
+@jit
 def _errors(path: Array, old: Array, new: Array) -> Forgetting:
     end = nan_outside(jnp.all(jnp.isfinite(old)) & jnp.all(jnp.isfinite(new)), _half_square(new - old), leading=True)
     return Forgetting(_half_square(path - old), _half_square(path - new), end)
 
 
-@jax.jit
+@jit
 def _lazy(old: Array, new: Array, times: Array, balance: Array) -> Array:
     learned = -jnp.expm1(-jnp.abs(balance) * times)
     valid = jnp.all(jnp.isfinite(old)) & jnp.all(jnp.isfinite(new)) & jnp.isfinite(balance)
     return nan_outside(valid & jnp.isfinite(times) & (times >= 0), _half_square(new - old) * learned**2, leading=True)
 
 
-@functools.partial(jax.jit, static_argnums=2)
+@functools.partial(jit, static_argnums=2)
 def _layers(target_map: Array, balance: Array, width: int) -> tuple[Array, Array]:
     left, strengths, right = jnp.linalg.svd(target_map, full_matrices=True)
     kept = _resized(strengths, width, axis=0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -12,6 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import is_traced, real_value, require
+from dynascope.compilation import jit
 from dynascope.theory.balanced import product
 from dynascope.theory.domain import covers
 
@@ -104,7 +104,7 @@ def _joined(left: Any, right: Any) -> Any:
     return numbers.concatenate([left, right], axis=-1)
 
 
-@jax.jit
+@jit
 def _errors(path: Array, target_map: Array, old: Array) -> tuple[Array, Array]:
     errors = jnp.sum((path - target_map) ** 2, axis=-2) / 2
     outputs = old.shape[1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -12,6 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import nan_outside, real_times, real_value, require, require_broadcast
+from dynascope.compilation import jit
 from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
 
@@ -122,7 +122,7 @@ def transfer_error(
     return _readout_error(features, targets, real_times(times), rate)
 
 
-@jax.jit
+@jit
 def _speed(strength: Array, balance: Array) -> Array:
     return nan_outside(jnp.isfinite(strength) & jnp.isfinite(balance), speed_along(strength, balance), leading=True)
 
@@ -138,7 +138,7 @@ def speed_along(strength: Array, balance: Array) -> Array:
     return jnp.where(nothing, jnp.abs(strength), speed)
 
 
-@jax.jit
+@jit
 def _readout_error(first: Array, new_map: Array, times: Array, rate: Array) -> TransferError:
     known = jnp.all(jnp.isfinite(first)) & jnp.all(jnp.isfinite(new_map)) & positive(rate)
     timely = jnp.isfinite(times) & (times >= 0)

@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast
+from dynascope.compilation import jit
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
 
@@ -164,7 +165,7 @@ class _Mode(NamedTuple):
         return jnp.isfinite(self.strength) & jnp.isfinite(self.balance) & self.rates.valid
 
 
-@jax.jit
+@jit
 def _reversed(times: Array, mode: _Mode) -> Reversal:
     target, balance, rate = mode.strength, mode.balance, mode.rates.clock
     # Zeros are replaced where their logarithms and roots are not used, or the derivatives would not be finite.
@@ -184,7 +185,7 @@ def _reversed(times: Array, mode: _Mode) -> Reversal:
     return nan_outside(mode.valid & jnp.isfinite(times) & (times >= 0), path, leading=True)
 
 
-@jax.jit
+@jit
 def _crossing(mode: _Mode) -> Array:
     target, balance, rate = mode.strength, mode.balance, mode.rates.clock
     trapped, size, gap = balance == 0, jnp.abs(target), jnp.abs(balance)

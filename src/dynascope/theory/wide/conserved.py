@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -12,6 +11,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast
+from dynascope.compilation import jit
 from dynascope.theory.balanced.balance import TwoLayers
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
@@ -201,7 +201,7 @@ def single_output_preconditioner(
     return _single_output(MapStart(beta, delta, rates))
 
 
-@jax.jit
+@jit
 def _conserved(pairs: list[TwoLayers]) -> list[Array]:
     def matrix(pair: TwoLayers) -> Array:
         first, second, rates = pair
@@ -212,7 +212,7 @@ def _conserved(pairs: list[TwoLayers]) -> list[Array]:
     return [matrix(pair) for pair in pairs]
 
 
-@jax.jit
+@jit
 def _preconditioner(network: TwoLayers) -> Array:
     first, second, rates = network
     one, other = (jnp.asarray(rate)[..., None, None] for rate in rates)
@@ -221,7 +221,7 @@ def _preconditioner(network: TwoLayers) -> Array:
     return nan_outside(network.valid, kronecker_sum(outer, inner), leading=True)
 
 
-@jax.jit
+@jit
 def _single_output(neurons: MapStart) -> Array:
     beta, delta, rates = neurons
     dead = jnp.all(beta == 0, axis=-1) & (delta == 0)

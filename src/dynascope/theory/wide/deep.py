@@ -11,6 +11,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import nan_outside, real_value, require
+from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 from dynascope.theory.wide.map_flow import MapPath, Samples, finished, integrate, rank
 
@@ -117,19 +118,19 @@ def deep_isotropic_flow(
     return finished(_flow(start, gaps, samples, t), t)
 
 
-@jax.jit
+@jit
 def _layer_spectra(sizes: Array, gaps: Array) -> Array:
     valid = jnp.isfinite(sizes) & (sizes >= 0) & jnp.all(jnp.isfinite(gaps))
     return nan_outside(valid, _spectra(sizes, gaps.astype(sizes.dtype)), leading=True)
 
 
-@jax.jit
+@jit
 def _rate(sizes: Array, gaps: Array) -> Array:
     before, after = _products(_layer_spectra(sizes, gaps))
     return jnp.sum(before * after, axis=-1)
 
 
-@jax.jit
+@jit
 def _flow(start: Array, gaps: Array, samples: Samples, times: Array) -> MapPath:
     gaps, moments = gaps.astype(start.dtype), samples.moments()
     offsets = _offsets(gaps)

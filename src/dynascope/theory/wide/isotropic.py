@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -12,6 +11,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_count
+from dynascope.compilation import jit
 from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
 from dynascope.theory.wide.conserved import kronecker_sum
@@ -176,12 +176,12 @@ def isotropic_flow(
     return finished(_flow(start, samples, t), t)
 
 
-@jax.jit
+@jit
 def _preconditioner(start: _IsotropicMap) -> Array:
     return nan_outside(start.valid, kronecker_sum(*_roots(*start.in_one_precision())), leading=True)
 
 
-@jax.jit
+@jit
 def _flow(start: _IsotropicMap, samples: Samples, times: Array) -> MapPath:
     beta, delta, kappa, kept = start.in_one_precision()
     moments = samples.moments()

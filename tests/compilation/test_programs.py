@@ -1,0 +1,69 @@
+"""Programs for a processor are compiled the quick way wherever a function is the outermost one."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dynascope.compilation import filter_jit, jit, programs
+
+
+@jit
+def wave(x):
+    return jnp.sin(x) ** 2
+
+
+def test_a_function_is_what_it_was_however_it_is_called():
+    x = jnp.linspace(0.0, 3.0, 5)
+    expected, slope = np.sin(x) ** 2, np.sin(2 * x)
+    np.testing.assert_allclose(wave(x), expected, atol=1e-6)
+    np.testing.assert_allclose(jax.vmap(wave)(x), expected, atol=1e-6)
+    np.testing.assert_allclose(jax.vmap(jax.grad(wave))(x), slope, atol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.vmap(jax.grad(wave)))(x), slope, atol=1e-6)
+    np.testing.assert_allclose(jax.jvp(wave, (x,), (jnp.ones(5),))[1], slope, atol=1e-6)
+    np.testing.assert_allclose(jax.lax.map(wave, x), expected, atol=1e-6)
+
+
+def test_it_is_called_with_numbers_within_another_function_that_is_compiled():
+    assert float(jax.jit(lambda x: wave(2.0) + x)(1.0)) == pytest.approx(1 + np.sin(2) ** 2, rel=1e-6)
+
+
+def test_what_it_raises_is_raised():
+    with pytest.raises(ValueError, match="of the function itself"):
+        jit(lambda x: _refuse())(1.0)
+
+
+def test_static_arguments_are_part_of_the_program():
+    assert float(jit(lambda x, power: x**power, static_argnames="power")(3.0, power=2)) == 9
+    assert filter_jit(lambda x, name: {name: 2 * x})(jnp.asarray(1.0), "twice") == {"twice": 2}
+
+
+def test_a_compiler_without_the_option_is_asked_once():
+    asked = []
+
+    def compiler(function, **options):
+        def call(x):
+            asked.append(bool(options))
+            if options:
+                raise jax.errors.JaxRuntimeError("INVALID_ARGUMENT: No such compile option: 'xla_cpu_this'")
+            return function(x)
+
+        return call
+
+    twice = programs._compiled(compiler, lambda x: 2 * x, {})
+    assert [twice(x) for x in (1.0, 2.0, 3.0)] == [2, 4, 6]
+    assert asked == [True, False, False, False]
+
+
+@pytest.mark.parametrize("compiled", [jit, filter_jit])
+def test_the_installed_compiler_may_not_know_it(monkeypatch, compiled):
+    monkeypatch.setattr(programs, "_OPTIONS", {"xla_cpu_no_such_thing": True})
+    assert float(compiled(lambda x: 2 * x)(jnp.asarray(3.0))) == 6
+
+
+def test_the_installed_compiler_knows_it():
+    assert float(jax.jit(lambda x: 2 * x, compiler_options=programs._OPTIONS)(3.0)) == 6
+
+
+def _refuse():
+    raise ValueError("an error of the function itself")
