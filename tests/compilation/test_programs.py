@@ -33,6 +33,10 @@ def test_what_it_raises_is_raised():
         jit(lambda x: _refuse())(1.0)
 
 
+def test_its_program_can_be_read():
+    assert "sine" in wave.lower(1.0).as_text()
+
+
 def test_static_arguments_are_part_of_the_program():
     assert float(jit(lambda x, power: x**power, static_argnames="power")(3.0, power=2)) == 9
     assert filter_jit(lambda x, name: {name: 2 * x})(jnp.asarray(1.0), "twice") == {"twice": 2}
@@ -48,6 +52,7 @@ def test_a_compiler_without_the_option_is_asked_once():
                 raise jax.errors.JaxRuntimeError("INVALID_ARGUMENT: No such compile option: 'xla_cpu_this'")
             return function(x)
 
+        call.lower = None
         return call
 
     twice = programs._compiled(compiler, lambda x: 2 * x, {})

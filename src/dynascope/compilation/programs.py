@@ -80,4 +80,6 @@ def _compiled(jit: Callable[..., Any], function: _Function, options: dict[str, A
             quick = usual
         return usual(*arguments, **named)
 
+    # For those who want to read the program.
+    vars(call)["lower"] = usual.lower
     return call
