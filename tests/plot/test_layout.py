@@ -66,9 +66,43 @@ def test_several_variables_are_told_apart_by_their_words(tree):
 
 
 def test_only_the_members_that_are_named_are_drawn(tree):
+    layout = lay_out(tree, Chart("strength", members={"mode": (2, 1)}))
+    assert layout.labels == ["mode 2", "mode 1"]
+
+
+def test_of_one_member_the_lines_do_not_say_which(tree):
     layout = lay_out(tree, Chart("strength", members={"mode": (2,)}))
-    assert layout.labels == ["mode 2"]
+    assert layout.labels == [""]
     np.testing.assert_array_equal(layout.traces[1].y, TIME**2)
+
+
+@pytest.mark.parametrize(
+    ("places", "labels"), [((-1, 0), ["mode 1", "mode 2"]), ((0, 1, 7), ["mode 1", "mode 2"]), ((-1,), [""])]
+)
+def test_members_are_chosen_by_their_places(tree, places, labels):
+    layout = lay_out(tree, Chart("strength", places={"mode": places}))
+    assert layout.labels == labels
+    np.testing.assert_array_equal(layout.traces[-1].y, TIME**2)
+
+
+def test_a_path_of_one_member_has_its_own_interval_and_place(tree):
+    chart = Chart("strength", over="spread", places={"mode": (1,)}, interval=("low", "high"))
+    observed, _ = lay_out(tree, chart).series
+    np.testing.assert_array_equal(observed.trace.x, np.full(5, 0.3))
+    np.testing.assert_array_equal(observed.low, TIME**2 + 0.5 - 0.1)
+
+
+def test_a_dimension_is_called_by_its_symbol(tree):
+    assert lay_out(tree, Chart("strength", symbols={"mode": "k"})).labels == ["k = 1", "k = 2"]
+
+
+def test_what_is_too_small_is_left_out(tree):
+    layout = lay_out(tree, Chart("strength", decades=0.5, interval=("low", "high")))
+    least = 1.5 / 10**0.5
+    drawn = layout.traces[0].y
+    assert drawn[np.isfinite(drawn)].min() >= least
+    np.testing.assert_array_equal(np.isnan(drawn), least > TIME + 0.5)
+    assert layout.series[0].low.min() == least
 
 
 def test_an_interval_belongs_to_its_member(tree):
@@ -101,8 +135,14 @@ def test_a_variable_over_another_is_a_path(tree):
 
 def test_labels_that_are_text_are_ticks(tree):
     layout = lay_out(tree, Chart("exponent_found", over="start"))
-    assert layout.ticks == ("small", "large")
+    assert layout.ticks == {0: "small", 1: "large"}
     np.testing.assert_array_equal(layout.traces[0].x, [0, 1])
+
+
+def test_an_axis_that_counts_a_few_things_has_a_tick_for_each(tree):
+    tree["observed"] = xr.DataTree(tree["observed"].to_dataset().assign(last=("mode", [1.0, 2.0])))
+    assert lay_out(tree, Chart("last", over="mode")).ticks == {1: "1", 2: "2"}
+    assert lay_out(tree, Chart("last", over="mode", log="x")).ticks == {}
 
 
 def test_own_words_stand_along_the_axes(tree):

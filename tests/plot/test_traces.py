@@ -147,7 +147,7 @@ def test_a_plane_pairs_the_values_of_the_same_member():
     )
     lines = traces.plane(record, "a", "b")
     assert [(line.label, line.axis, line.x.tolist(), line.y.tolist()) for line in lines] == [
-        ("imbalance -1", "a", [0.0, 1.0], [5.0, 6.0]),
+        ("imbalance −1", "a", [0.0, 1.0], [5.0, 6.0]),
         ("imbalance 1", "a", [2.0, 3.0], [7.0, 8.0]),
     ]
 

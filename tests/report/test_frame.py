@@ -6,7 +6,7 @@ from dynascope.report.frame import frame
 
 
 def of(**changes) -> go.Layout:
-    options = {"log": (True, True), "spans": (6.0, 1.0), "residual": False, "ticks": (), "letters": 0}
+    options = {"log": (True, True), "spans": (6.0, 1.0), "residual": False, "ticks": {}, "letters": 0}
     return go.Layout(frame(("<time>", "loss"), **{**options, **changes}))
 
 
@@ -34,5 +34,5 @@ def test_a_panel_of_residuals_stands_below_and_shares_the_horizontal_axis():
 
 
 def test_an_axis_of_text_is_not_logarithmic():
-    axis = of(ticks=("a", "b")).xaxis
+    axis = of(ticks={0: "a", 1: "b"}).xaxis
     assert (axis.type, list(axis.ticktext)) == ("linear", ["a", "b"])

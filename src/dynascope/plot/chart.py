@@ -29,11 +29,15 @@ class Chart:
         title: A few words above it.
         log: Which axes are logarithmic: "", "x", "y" or "xy". A power law is straight between two such axes.
         members: Of each dimension named here only these labels.
+        places: Of each dimension named here only the members at these places, from 0 on or from −1 back, where labels
+            are not known beforehand; the ends stand for what lies beyond them.
+        symbols: What a dimension is called beside its lines, in place of its name: {"exponent": "α"} says α = 0.3.
         interval: The variables that hold the low and the high end of an interval of the one variable that is drawn: a
             band, or error bars where points are drawn.
         error: The variable that holds half the length of such an interval, in place of `interval`.
         points: Draw what was observed as points.
         residual: Draw observed less predicted in a panel below, where both curves coincide.
+        decades: How many powers of ten below the largest value are drawn; what is smaller is left out.
         staircase: Draw the predicted jumps as a numbered staircase under the observed loss.
         words: What each variable is called beside its line, in place of its long name.
         x_label: What is written along the horizontal axis, in place of the long name and units.
@@ -53,10 +57,13 @@ class Chart:
     title: str = ""
     log: Log = ""
     members: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+    places: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    symbols: Mapping[str, str] = dataclasses.field(default_factory=dict)
     interval: tuple[str, str] | None = None
     error: str | None = None
     points: bool = False
     residual: bool = False
+    decades: float | None = None
     staircase: bool = False
     words: tuple[str, ...] = ()
     x_label: str = ""

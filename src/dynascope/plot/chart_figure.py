@@ -57,7 +57,7 @@ def draw_chart(tree: Tree, chart: Chart, figure: Figure | SubFigure | None = Non
         _draw_residual(styled(panels[1]), layout)
     panels[-1].set_xlabel(literal(layout.x_label))
     if layout.ticks:
-        panels[-1].set_xticks(range(len(layout.ticks)), [literal(each) for each in layout.ticks])
+        panels[-1].set_xticks(list(layout.ticks), [literal(each) for each in layout.ticks.values()])
     if chart.title:
         panels[0].set_title(literal(chart.title), loc="left", fontsize="medium")
     if layout.caption:

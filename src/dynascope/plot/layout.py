@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -21,6 +21,7 @@ from dynascope.record.tree_view import Tree
 __all__ = ["MOST_IN_A_LEGEND", "Layout", "Series", "direct_labels", "lay_out"]
 
 MOST_IN_A_LEGEND = 4
+_FEW = 12  # things that are counted along an axis, each with a tick
 _APART = 0.055  # of the height of the axes, between two labels
 
 
@@ -47,7 +48,7 @@ class Layout:
         chart: The declaration.
         series: The lines.
         residual: Observed less predicted, where the chart asks for it.
-        ticks: The labels at 0, 1, … of an axis whose labels are text.
+        ticks: The label at each place of a horizontal axis whose labels are text, or that counts a few things.
         caption: With the numbers filled in.
         x_label: What is written along the horizontal axis.
         y_label: What is written along the vertical axis.
@@ -56,7 +57,7 @@ class Layout:
     chart: Chart
     series: tuple[Series, ...]
     residual: tuple[Trace, ...]
-    ticks: tuple[str, ...]
+    ticks: Mapping[float, str]
     caption: str
     x_label: str
     y_label: str
@@ -107,22 +108,31 @@ def _series(view: TreeView, chart: Chart) -> list[Series]:
             drawn += _of_record(side, record, name, word, chart)
     labels = list(dict.fromkeys(each.trace.label for each in drawn))
     colours = dict(zip(labels, traces.ramp(len(labels)), strict=True))
+    least = _least([each.trace for each in drawn], chart)
     return [
-        dataclasses.replace(
-            each,
-            trace=each.trace._replace(
-                colour=colours[each.trace.label] if len(labels) > 1 else traces.SIDES[each.trace.side]
+        Series(
+            each.trace._replace(
+                colour=colours[each.trace.label] if len(labels) > 1 else traces.SIDES[each.trace.side],
+                y=np.where(each.trace.y < least, np.nan, each.trace.y),
             ),
+            None if each.low is None else np.maximum(each.low, least),
+            each.high,
         )
         for each in drawn
     ]
 
 
+def _least(lines: Sequence[Trace], chart: Chart) -> float:
+    """The least value that is drawn."""
+    values = np.concatenate([line.y[np.isfinite(line.y)] for line in lines])
+    return -np.inf if chart.decades is None or not len(values) else float(values.max() / 10**chart.decades)
+
+
 def _of_record(side: str, record: xr.Dataset, name: str, word: str, chart: Chart) -> list[Series]:
+    axis = _axis(record[name], chart, record) or chart.over
     values = _chosen(record[name], chart)
-    axis = _axis(values, chart, record) or chart.over
     words = axis_label(record[chart.over]), axis_label(values)
-    found = list(traces.lines(values, axis))
+    found = list(traces.lines(values, axis, chart.symbols))
     members = [line[0] for line in found]
     drawn = []
     for number, (member, _, x, y) in enumerate(found):
@@ -162,6 +172,7 @@ def _sides_over(view: TreeView, name: str, chart: Chart) -> dict[str, xr.Dataset
 
 
 def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
+    """The members that the chart asks for; a dimension of which one is left goes, as it tells no line from another."""
     for dimension, labels in chart.members.items():
         if dimension not in values.dims:
             continue
@@ -175,7 +186,12 @@ def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
             remedy=f"choose from {', '.join(map(str, known))}",
         )
         values = values.isel({dimension: [known.index(label) for label in labels]})
-    return values
+    for dimension in {*chart.places} & {*map(str, values.dims)}:
+        size = values.sizes[dimension]
+        at = {min(max(place, -size), size - 1) % size for place in chart.places[dimension]}
+        values = values.isel({dimension: sorted(at)})
+    alone = [each for each in {*chart.places, *chart.members} - {chart.over} if values.sizes.get(each) == 1]
+    return values.squeeze(alone, drop=True)
 
 
 def _axis(values: xr.DataArray, chart: Chart, record: xr.Dataset) -> str | None:
@@ -211,11 +227,16 @@ def _residual(lines: Sequence[Trace]) -> list[Trace]:
     ]
 
 
-def _ticks(view: TreeView, chart: Chart) -> tuple[str, ...]:
+def _ticks(view: TreeView, chart: Chart) -> dict[float, str]:
     for record in view.sides.values():
-        if chart.over in record.coords and record[chart.over].dtype.kind == "U":
-            return tuple(str(label) for label in _chosen(record[chart.over], chart).to_numpy())
-    return ()
+        if chart.over not in record.coords:
+            continue
+        labels = _chosen(record[chart.over], chart).to_numpy()
+        if labels.dtype.kind == "U":
+            return dict(enumerate(map(str, labels)))
+        if labels.dtype.kind in "iu" and len(labels) <= _FEW and np.all(np.diff(labels) == 1) and "x" not in chart.log:
+            return {int(label): str(label) for label in labels}
+    return {}
 
 
 def direct_labels(lines: Sequence[Trace], *, log_y: bool = False) -> list[tuple[float, float, str, str]]:

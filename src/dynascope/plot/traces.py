@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from jaxtyping import Float
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.plot.numbers import number
 from dynascope.record import StaircaseView, TreeView, describe
 from dynascope.record import label as axis_label
 from dynascope.record.tree_view import Tree
@@ -184,12 +186,15 @@ def corners(line: Trace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return line.x[2:-1:2], line.y[2:-1:2], line.y[3:-1:2]
 
 
-def lines(values: xr.DataArray, axis: str | None = None) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
+def lines(
+    values: xr.DataArray, axis: str | None = None, symbols: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
     """Label, axis, x and y of every line in a variable; labels that are text are placed at 0, 1, ….
 
     Args:
         values: The variable.
         axis: The dimension to draw it over; by default the first of time, steps and so on.
+        symbols: What to call dimensions in place of their names.
     """
     axis = axis or next(name for name in _AXES if name in values.dims)
     others = [str(name) for name in values.dims if name != axis]
@@ -199,7 +204,7 @@ def lines(values: xr.DataArray, axis: str | None = None) -> Iterator[tuple[str, 
     x = np.arange(float(len(places))) if places.dtype.kind == "U" else places.astype(float)
     for index in np.ndindex(values.shape[:-1]):
         at = dict(zip(others, index, strict=True))
-        label = ", ".join(_member(name, values[name].to_numpy()[at[name]]) for name in named)
+        label = ", ".join(_member(name, values[name].to_numpy()[at[name]], symbols) for name in named)
         yield label, axis, x, values.to_numpy()[index].astype(float)
 
 
@@ -223,12 +228,9 @@ def ramp(count: int) -> list[str]:
     return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in mixed]
 
 
-def _member(dimension: str, label: object) -> str:
-    """What a member is called: by its own name if it has one, else by dimension and number."""
+def _member(dimension: str, label: object, symbols: Mapping[str, str]) -> str:
+    """What a member is called: by its own name if it has one, else by dimension or symbol and number."""
     if isinstance(label, str):
         return label
-    return (
-        f"{dimension.replace('_', ' ')} {label:.4g}"
-        if isinstance(label, float)
-        else f"{dimension.replace('_', ' ')} {label}"
-    )
+    told = number(label) if isinstance(label, float) else str(label)
+    return f"{symbols[dimension]} = {told}" if dimension in symbols else f"{dimension.replace('_', ' ')} {told}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from typing import Any
 
 __all__ = ["frame"]
@@ -16,7 +17,7 @@ def frame(
     log: tuple[bool, bool],
     spans: tuple[float, float],
     residual: bool,
-    ticks: tuple[str, ...],
+    ticks: Mapping[float, str],
     letters: int,
 ) -> dict[str, Any]:
     """The layout of a figure.
@@ -26,7 +27,7 @@ def frame(
         log: Which of them is logarithmic.
         spans: How many decades the numbers along each span.
         residual: Whether a panel of residuals stands below.
-        ticks: The labels at 0, 1, … of a horizontal axis whose labels are text.
+        ticks: The label at each place of a horizontal axis that has a few labels.
         letters: Of the longest name at the end of a line.
     """
     layout = {
@@ -42,8 +43,8 @@ def frame(
         "yaxis": _axis(words[1], log[1], spans[1]),
     }
     if ticks:
-        places = list(range(len(ticks)))
-        layout["xaxis"] |= {"tickvals": places, "ticktext": [html.escape(each) for each in ticks], "type": "linear"}
+        texts = [html.escape(each) for each in ticks.values()]
+        layout["xaxis"] |= {"tickvals": list(ticks), "ticktext": texts, "type": "linear"}
     if residual:
         layout["yaxis"]["domain"] = [0.34, 1.0]
         layout["yaxis2"] = {**_axis("difference", False), "domain": [0.0, 0.22], "nticks": 3, "zeroline": True}

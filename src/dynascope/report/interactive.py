@@ -118,7 +118,7 @@ def _drawn(
     spans = _spans([each.trace for each in series])
     figure = go.Figure(
         layout=frame(
-            words, scale, spans, bool(residual), () if layout is None else layout.ticks, min(longest, _LETTERS)
+            words, scale, spans, bool(residual), {} if layout is None else layout.ticks, min(longest, _LETTERS)
         )
     )
     shown = [each for side in ("observed", "predicted") for each in _first_of(series, side, room)]
