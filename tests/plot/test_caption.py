@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 import xarray as xr
 
@@ -19,13 +20,16 @@ def tree() -> xr.DataTree:
             "strength": (["mode", "time"], [[0.1, 0.8], [0.0, 0.25]]),
             "slope": ([], 1.23456),
             "speed": (["start"], [1.0, 2.0]),
+            "reached": (["mode"], [np.nan, 3.0]),
+            "never": (["mode"], [np.nan, np.nan]),
+            "jump_time": (["jump"], []),
         },
-        {"time": [0.0, 1.0], "mode": [1, 2], "start": ["small", "large"]},
+        {"time": [0.0, 1.0], "mode": [1, 2], "start": ["small", "large"], "jump": []},
     )
     tree = xr.DataTree.from_dict({"observed": record})
     tree.attrs |= {
         "parameters": json.dumps({"width": 64, "inputs": "whitened"}),
-        "agreement": json.dumps({"loss": {"error": 2.5e-7, "tolerance": 0.02, "agrees": True}}),
+        "agreement": json.dumps({"loss": {"error": 2.5e-7, "tolerance": 0.02, "agrees": True}, "level": {"error": None, "tolerance": 0.02}}),
     }
     return tree
 
@@ -39,6 +43,9 @@ def tree() -> xr.DataTree:
         ("{observed.strength:most} and {observed.strength:least}", "0.8 and 0"),
         ("{observed.strength[mode=1]:mean}, {observed.strength[mode=1]:median}", "0.45, 0.45"),
         ("{observed.speed[start=large]}", "2"),
+        ("{observed.strength[time=last]:least}, {observed.strength[time=last][mode=first]}", "0.25, 0.8"),
+        ("{observed.reached:most}, {observed.reached:first}, {observed.never:mean}", "3, –, –"),
+        ("{observed.jump_time:last}, {agreement.level:percent}", f"–, –{SPACE}%"),
         ("{parameters.width} neurons, {parameters.inputs}", "64 neurons, whitened"),
         ("{agreement.loss} of {agreement.loss.tolerance}", f"2.5{SPACE}×{SPACE}10⁻⁷ of 0.02"),
         ("the set {{1, 2}}", "the set {1, 2}"),

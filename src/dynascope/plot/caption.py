@@ -22,25 +22,23 @@ _DIGITS = 3
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _PARTS = re.compile(r"(\w+)\.(\w+)(?:\.(error|tolerance))?((?:\[\w+=[^\]]+\])*)((?::\w+)*)")
 _REDUCED: dict[str, Callable[[np.ndarray], Any]] = {
-    "first": lambda values: values[0],
-    "last": lambda values: values[-1],
-    "least": np.nanmin,
-    "most": np.nanmax,
-    "mean": np.nanmean,
-    "median": np.nanmedian,
+    "least": np.min,
+    "most": np.max,
+    "mean": np.mean,
+    "median": np.median,
 }
-
-
-_ENDS = ("first", "last")  # of a curve, and of no more than one
+_ENDS = {"first": 0, "last": -1}  # of a curve, and of no more than one
+_WAYS = ", ".join(f":{each}" for each in (*_ENDS, *_REDUCED))
 
 
 def fill_caption(template: str, tree: Tree) -> str:
     r"""The text with the numbers that it names.
 
     A name in braces is `parameters.width`, `agreement.loss` (its error; `agreement.loss.tolerance`), or a variable of
-    a side: `observed.slope`, `observed.accuracy:last`, `predicted.strength[mode=2]:most`. What is left of a variable
-    after its members are chosen is reduced by `first`, `last`, `least`, `most`, `mean` or `median`, unless it is one
-    number; `percent` at the end writes a share of one as a percentage.
+    a side: `observed.slope`, `observed.accuracy:last`, `predicted.strength[mode=2]:most`. A member is chosen by its
+    label, or is the `first` or the `last` one, `observed.strength[time=last]:least`. What is left of a variable after
+    that is reduced by `first`, `last`, `least`, `most`, `mean` or `median`, unless it is one number; `percent` at the
+    end writes a share of one as a percentage. What is not known is a dash.
 
     Args:
         template: The text; braces that are doubled stay braces.
@@ -92,6 +90,7 @@ def _value(field: str, view: TreeView) -> str:
         value = told[name] if group == "parameters" else told[name][part or "error"]
     if isinstance(value, str):
         return value
+    value = np.nan if value is None else value
     told = f"{number(100 * value, _DIGITS)} %" if last else number(value, _DIGITS)
     # No line ends within a number.
     return told.replace(" ", "\N{NO-BREAK SPACE}")
@@ -103,6 +102,9 @@ def _member(field: str, record: xr.Dataset, name: str, chosen: str) -> xr.DataAr
     for dimension, label in re.findall(r"\[(\w+)=([^\]]+)\]", chosen):
         _is_there(field, dimension, values.coords)
         labels = values[dimension].to_numpy()
+        if label in _ENDS and len(labels):
+            values = values.isel({dimension: _ENDS[label]})
+            continue
         at = labels == (label if labels.dtype.kind == "U" else float(label))
         _is_there(field, label, labels[at].astype(str) if at.any() else labels, found=bool(at.any()))
         values = values.isel({dimension: int(np.argmax(at))})
@@ -113,14 +115,18 @@ def _reduced(field: str, values: xr.DataArray, reductions: list[str]) -> Any:
     array = np.atleast_1d(values.to_numpy())
     if array.size == 1:
         return array.item()
+    way = reductions[0] if len(reductions) == 1 else ""
     require(
-        len(reductions) == 1 and reductions[0] in _REDUCED and (array.ndim == 1 or reductions[0] not in _ENDS),
+        way in _REDUCED or (way in _ENDS and array.ndim == 1),
         f"the caption names {field!r}, which is {array.size} numbers",
         argument="caption",
         value=field,
-        remedy=f"choose a member by [dimension=label], or end in one of {', '.join(f':{each}' for each in _REDUCED)}",
+        remedy=f"choose a member by [dimension=label], or end in one of {_WAYS}",
     )
-    return float(_REDUCED[reductions[0]](array))
+    if way in _ENDS:
+        return array[_ENDS[way]].item() if array.size else np.nan
+    known = array[~np.isnan(array)]
+    return float(_REDUCED[way](known)) if known.size else np.nan
 
 
 def _is_there(field: str, name: str, names: Any, *, found: bool | None = None) -> None:

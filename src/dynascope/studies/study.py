@@ -50,6 +50,7 @@ class Study:
             that number. Quantities that are not named keep the tolerance of their theory.
         along: Dimension, or dimensions, along which curves are compared.
         planes: Pairs of variables over time to be drawn against each other, (horizontal, vertical).
+        title: The heading of its page; by default its name in words.
         question: What the study asks, in plain words.
         meaning: What the result means, in plain words that are true however it came out, with numbers of the result in
             braces (`plot.fill_caption`).
@@ -63,6 +64,7 @@ class Study:
     tolerance: ClassVar[Mapping[str, tuple[float, str]]] = {}
     along: ClassVar[str | tuple[str, ...]] = "time"
     planes: ClassVar[tuple[tuple[str, str], ...]] = ()
+    title: ClassVar[str] = ""
     question: ClassVar[str] = ""
     meaning: ClassVar[str] = ""
     figures: ClassVar[tuple[Chart, ...]] = ()
@@ -105,7 +107,7 @@ class Study:
         """What the result says of the study it came from."""
         said = {
             "study": self.name,
-            "title": self.name.replace("-", " ").capitalize(),
+            "title": self.title or self.name.replace("-", " ").capitalize(),
             "claim": self.reference.claim,
             "reference": f"{self.reference.paper} (arXiv {self.reference.arxiv})",
             "parameters": json.dumps(dataclasses.asdict(self)),
