@@ -19,6 +19,7 @@ from dynascope.record.tree_view import Tree
 __all__ = ["fill_caption"]
 
 _DIGITS = 3
+_PLAIN = 1e5  # below which no power of ten is written
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _PARTS = re.compile(r"(\w+)\.(\w+)(?:\.(error|tolerance))?((?:\[\w+=[^\]]+\])*)((?::\w+)*)")
 _REDUCED: dict[str, Callable[[np.ndarray], Any]] = {
@@ -91,9 +92,15 @@ def _value(field: str, view: TreeView) -> str:
     if isinstance(value, str):
         return value
     value = np.nan if value is None else value
-    told = f"{number(100 * value, _DIGITS)} %" if last else number(value, _DIGITS)
+    told = f"{_number(100 * value)} %" if last else _number(value)
     # No line ends within a number.
     return told.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _number(value: float) -> str:
+    """A few digits; without a power of ten up to a hundred thousand, as people write it in a sentence."""
+    plain = 10**_DIGITS <= abs(value) < _PLAIN and not isinstance(value, int)
+    return number(int(float(f"{value:.{_DIGITS}g}")) if plain else value, _DIGITS)
 
 
 def _member(field: str, record: xr.Dataset, name: str, chosen: str) -> xr.DataArray:

@@ -32,6 +32,7 @@ class Chart:
         places: Of each dimension named here only the members at these places, from 0 on or from −1 back, where labels
             are not known beforehand; the ends stand for what lies beyond them.
         symbols: What a dimension is called beside its lines, in place of its name: {"exponent": "α"} says α = 0.3.
+            The members of one that is called "" are not told apart: thin lines of one colour, for many neurons.
         interval: The variables that hold the low and the high end of an interval of the one variable that is drawn: a
             band, or error bars where points are drawn.
         error: The variable that holds half the length of such an interval, in place of `interval`.

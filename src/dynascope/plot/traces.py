@@ -199,6 +199,7 @@ def lines(
     axis = axis or next(name for name in _AXES if name in values.dims)
     others = [str(name) for name in values.dims if name != axis]
     named = [name for name in others if name not in _ENSEMBLE] or [name for name in others if name != "seed"]
+    named = [name for name in named if symbols.get(name) != ""]
     values = values.transpose(*others, axis)
     places = values[axis].to_numpy()
     x = np.arange(float(len(places))) if places.dtype.kind == "U" else places.astype(float)

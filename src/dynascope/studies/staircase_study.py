@@ -44,7 +44,11 @@ class StaircaseStudy(StatedStudy):
 
     figures: ClassVar[tuple[Chart, ...]] = (
         Chart(
-            "loss", staircase=True, caption="The loss falls in steps: dashed where theory puts them, solid in training."
+            "loss",
+            staircase=True,
+            title="The loss, from plateau to plateau",
+            caption="The loss rests on plateaus and falls from one to the next, from {observed.loss:first} to "
+            "{observed.loss:last}. Theory puts a jump at each number.",
         ),
     )
 

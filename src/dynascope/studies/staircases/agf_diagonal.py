@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.flows import deep_diagonal_flow, diagonal_flow
+from dynascope.plot import Chart
 from dynascope.record import Staircase, staircase_record, time_unit
 from dynascope.record.clock import other_scale
 from dynascope.studies.fields import choice, count, positive, seed
@@ -59,6 +60,29 @@ class AgfDiagonal(StaircaseStudy):
         arxiv="2506.06489",
         claim="Alternating Gradient Flows give the saddles of diagonal linear networks and the times at which neurons "
         "activate; the depth of the network changes the clock and not the path.",
+    )
+    title: ClassVar[str] = "Diagonal networks of any depth"
+    question: ClassVar[str] = (
+        "In which order does a network that starts near zero take up its inputs, and what does depth change?"
+    )
+    figures: ClassVar = (
+        *StaircaseStudy.figures,
+        Chart(
+            "coefficient",
+            log="x",
+            title="What the network multiplies each input with",
+            caption="The coefficient of each input over time. At a jump of the loss one of them leaves zero, the "
+            "others adjust, and one that was learned before may return to zero.",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "A network of depth {parameters.depth} in which each input has weights of its own was trained from weights of "
+        "{parameters.scale}. On a plateau the loss does not move, but the weights of sleeping inputs grow; theory "
+        "computes from the data alone which of them become large next, and when. It puts the first jump at time "
+        "{predicted.jump_time:first} and the last at {predicted.jump_time:last}; in training they came at "
+        "{residual.observed_jump_time:first} and {residual.observed_jump_time:last}. The levels are those of the limit "
+        "of vanishing weights and the same at every depth, as you may see with another depth; from a finite start "
+        "the times are off by an amount that stays the same while the times grow."
     )
     minutes: ClassVar[float] = 0.1
     tiny: ClassVar = {"depth": 2, "scale": 1e-14}

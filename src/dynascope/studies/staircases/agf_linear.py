@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dynascope.networks import network_for
+from dynascope.plot import Chart
 from dynascope.studies.fields import choice, count, positive, seed
 from dynascope.studies.staircase_study import Setup, StaircaseStudy
 from dynascope.studies.staircases.papers import GREEDY
@@ -54,6 +55,26 @@ class AgfLinear(StaircaseStudy):
         arxiv="2012.09839",
         claim="Alternating Gradient Flows of a two-layer linear network are greedy low-rank learning: reduced-rank "
         "regressions for generic data, and the singular modes of the correlations where the moments commute.",
+    )
+    title: ClassVar[str] = "Greedy learning in linear networks"
+    question: ClassVar[str] = "Does a linear network that starts near zero learn the best map of each rank in turn?"
+    figures: ClassVar = (
+        *StaircaseStudy.figures,
+        Chart(
+            "mode_strength",
+            title="What is known of each mode",
+            caption="Strength of the learned map in each singular mode of the correlation of outputs and inputs, the "
+            "strongest first. Where inputs are correlated, one jump of the loss can raise several.",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "A linear network with {parameters.width} hidden neurons was trained from weights {parameters.scale} times as "
+        "large as usual, on data with {parameters.moments} moments. Every jump of the loss adds one rank to the map "
+        "that the network has learned. Theory expects the last jump at time {predicted.jump_time:last} and then a loss "
+        "of {predicted.loss_after:last}; in training the jump came at {residual.observed_jump_time:last} and the loss "
+        "became {residual.observed_loss_after:last}. On generic data the plateaus are those of the best map of each "
+        "rank; data whose modes do not mix (commuting moments) are learned mode by mode, in an order of their own. "
+        "All this is about the limit of vanishing weights."
     )
     minutes: ClassVar[float] = 0.3
     tiny: ClassVar = {"moments": "commuting", "width": 6}

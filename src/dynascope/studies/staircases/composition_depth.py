@@ -15,6 +15,7 @@ from dynascope.networks import TwoLayer
 from dynascope.networks.constructions import recurrent_composition, tree_composition, two_layer_composition
 from dynascope.networks.recurrent import Recurrent
 from dynascope.networks.tree import Tree
+from dynascope.plot import Chart
 from dynascope.studies.annealed import annealed
 from dynascope.studies.curves_study import CurvesStudy
 from dynascope.studies.fields import count, positive, text
@@ -57,6 +58,50 @@ class CompositionDepth(CurvesStudy):
         claim="A two-layer network that multiplies out the representations composes k group elements exactly at a "
         "width exponential in k, a recurrent network does so at constant width in k − 1 steps, and a tree at constant "
         "width on ⌈log₂ k⌉ levels.",
+    )
+    title: ClassVar[str] = "What depth spares"
+    question: ClassVar[str] = (
+        "How many neurons does it take to combine k elements of a group, in one layer or in several?"
+    )
+    figures: ClassVar = (
+        Chart(
+            "width",
+            over="length",
+            log="y",
+            points=True,
+            title="Neurons that suffice, by construction",
+            caption="Hidden neurons of the networks that are written down and give every answer. In one layer they "
+            "multiply with each further element; a recurrent network and a tree use those for two again and again.",
+        ),
+        Chart(
+            "depth",
+            over="length",
+            points=True,
+            title="What it costs: layers in a row",
+            caption="Nonlinear layers that follow each other: one, one for each further element, or the levels of a "
+            "tree.",
+        ),
+        Chart(
+            "trained_width",
+            over="length",
+            log="y",
+            points=True,
+            title="Neurons that training needs",
+            caption="The smallest width, by doubling from {parameters.smallest_width}, at which the best of "
+            "{parameters.seeds} trainings brings the loss to {parameters.target_loss} of its start; where none up to "
+            "{parameters.largest_width} does, there is no point. Theory says nothing of this.",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "Networks that combine k elements of the group {parameters.group} were written down from its "
+        "representations, for k from 2 to {parameters.longest}, and tried on all sequences; the largest error of any "
+        "answer leaves an exactness of {observed.exactness:least} (one is perfect). In a single layer the widest of "
+        "them has {observed.width[architecture=two-layer]:most} neurons, against "
+        "{observed.width[architecture=recurrent]:most} in a recurrent network and "
+        "{observed.width[architecture=tree]:most} in a tree, which pay with up to "
+        "{observed.depth[architecture=recurrent]:most} and {observed.depth[architecture=tree]:most} layers in a row. "
+        "These widths suffice; whether fewer would do is open, and training, which starts at random, is shown beside "
+        "them and not judged."
     )
     theory: ClassVar[str] = "polarised representations"
     axes: ClassVar = ("length", "architecture")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import ClassVar
 
 import numpy as np
 
+from dynascope.plot import Chart
 from dynascope.studies.fields import count, number, positive, seed
 from dynascope.studies.staircase_study import Setup, StaircaseStudy
 from dynascope.studies.study import Reference
@@ -31,6 +33,26 @@ class DiagonalStaircase(StaircaseStudy):
         arxiv="2304.00488",
         claim="From vanishing initialisation a diagonal linear network jumps between the constrained least-squares "
         "solutions of an explicit path, at times that grow as log(1/scale) with known slopes.",
+    )
+    question: ClassVar[str] = "Which inputs does a network select, one after the other, when it starts near zero?"
+    figures: ClassVar = (
+        dataclasses.replace(StaircaseStudy.figures[0], log="xy"),
+        Chart(
+            "coefficient",
+            log="x",
+            title="What the network multiplies each input with",
+            caption="The coefficient of each input over time. One after the other they leave zero; those of inputs "
+            "that do not matter stay near it, and end where the noise in the targets puts them.",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "A network in which each of {parameters.inputs} inputs has two weights of its own was trained from weights of "
+        "{parameters.scale}, on targets that depend on some inputs ({parameters.relevant}) and on noise. It passes "
+        "from one least-squares fit that uses few inputs to the next, along a path that an algorithm computes from "
+        "the data without training. By this path the first jump is at time {predicted.jump_time:first}, and it came "
+        "at {residual.observed_jump_time:first}; the largest error of a time is {agreement.jump_time:percent}. As "
+        "the strongest inputs come first and noise is fitted late, stopping early selects inputs; the path is that of "
+        "the limit of vanishing weights."
     )
     minutes: ClassVar[float] = 0.2
     tiny: ClassVar = {"samples": 20, "inputs": 3, "relevant": 2, "correlation": 0.0, "noise": 0.0, "scale": 1e-12}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import ClassVar, Literal
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import xarray as xr
@@ -11,6 +12,7 @@ import xarray as xr
 from dynascope.arguments import require_context
 from dynascope.flows import gradient_flow
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
+from dynascope.plot import Chart
 from dynascope.record import Staircase, staircase_record
 from dynascope.record.clock import other_scale
 from dynascope.studies.fields import checked, choice, count, number, positive, seed
@@ -61,6 +63,26 @@ class LinearAttentionStaircase(StaircaseStudy):
         claim="From small initialisation linear attention with rank-one keys and queries learns in-context regression "
         "one principal component after the other, and with merged keys and queries all components in one drop.",
     )
+    question: ClassVar[str] = "In which order does attention learn to do regression on the examples in a prompt?"
+    figures: ClassVar = (
+        *StaircaseStudy.figures,
+        Chart(
+            "learned_fraction",
+            title="What is read from the prompt along each direction",
+            caption="Along each principal direction of the inputs, the one of largest variance first: the share of the "
+            "regression coefficient that the network reads from its prompt. With finitely many examples the best "
+            "share is below one. With rank-one heads, each rise is the work of one head.",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "A layer of linear attention with {parameters.heads} heads ({parameters.parametrisation} keys and queries) was "
+        "trained to answer a query from the {parameters.context_length} labelled examples in its prompt, from weights "
+        "of {parameters.scale}. Theory follows each head while it is small and tells which one grows large first, and "
+        "when: its first jump is at time {predicted.jump_time:first}, its last at {predicted.jump_time:last}; training "
+        "had them at {residual.observed_jump_time:first} and {residual.observed_jump_time:last}. With separate "
+        "rank-one keys and queries the directions of the inputs are learned one at a time, with merged ones all "
+        "together. The attention has no softmax, and the loss is the exact mean over all prompts."
+    )
     minutes: ClassVar[float] = 0.3
     tiny: ClassVar = {"inputs": 2, "heads": 4, "scale": 3e-3}
 
@@ -72,7 +94,10 @@ class LinearAttentionStaircase(StaircaseStudy):
         save = np.append(np.linspace(0.0, learned, 5000, endpoint=False), np.linspace(learned, duration, 200))
         # The explicit solver is the more accurate one, but its steps cannot grow along a long plateau.
         solver = "explicit" if duration < 3e5 else "stabilised"
-        return gradient_flow(self._network, self._task, scale=scale, duration=duration, save=save, solver=solver)
+        statistics = {"learned_fraction": (self._learned_fraction, ("mode",))}
+        return gradient_flow(
+            self._network, self._task, scale=scale, duration=duration, save=save, solver=solver, statistics=statistics
+        )
 
     def second_scale(self) -> float:
         """A tenth of the scale, both where times grow as log(1/scale) and where as a power of it."""
@@ -93,6 +118,12 @@ class LinearAttentionStaircase(StaircaseStudy):
         _, theory = _KINDS[self.parametrisation]
         task = self._task
         return theory(task.covariance, task.context_length, scale=scale, neurons=self._network.neurons)
+
+    @functools.cached_property
+    def _learned_fraction(self) -> Callable[[LinearAttention | MergedAttention], Any]:
+        """Diagonal of Σ P in the principal directions, largest variance first: one where a prompt is read in full."""
+        variances, axes = np.linalg.eigh(self._task.covariance)
+        return lambda network: (variances * ((axes.T @ network.matrix) * axes.T).sum(axis=1))[::-1]
 
     @functools.cached_property
     def _task(self) -> InContextRegression:

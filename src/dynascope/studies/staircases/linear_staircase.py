@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dynascope.networks import network_for
+from dynascope.plot import Chart
 from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.studies.staircase_study import Setup, StaircaseStudy
 from dynascope.studies.staircases.papers import GREEDY
@@ -43,6 +44,25 @@ class LinearStaircase(StaircaseStudy):
         arxiv="2012.09839",
         claim="From small initialisation a two-layer linear network visits the reduced-rank regressions of the data in "
         "order of rank, at times that grow as log(1/scale) with slopes set by the residual singular values.",
+    )
+    question: ClassVar[str] = "In which order does a linear network learn what is in its data, and when?"
+    figures: ClassVar = (
+        *StaircaseStudy.figures,
+        Chart(
+            "mode_strength",
+            title="What is known of each mode",
+            caption="Strength of the learned map in each singular mode of the correlation of outputs and inputs, the "
+            "strongest first: each rises at a jump of the loss, after long growth that the loss does not show.",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "A linear network with {parameters.width} hidden neurons was trained on data ({parameters.data}) from weights "
+        "{parameters.scale} times as large as usual. Each jump of its loss adds one rank to the map that it has "
+        "learned; levels and times are computed before training, from the correlations in the data and the initial "
+        "weights. The first jump was expected at time {predicted.jump_time:first} and came at "
+        "{residual.observed_jump_time:first}, the last at {predicted.jump_time:last} and came at "
+        "{residual.observed_jump_time:last}. Jumps that follow each other closely overlap, so that their plateaus are "
+        "hardly reached; smaller initial weights draw them apart."
     )
     minutes: ClassVar[float] = 0.3
     tiny: ClassVar = {"data": "gaussian", "samples": 60, "inputs": 4, "outputs": 2, "width": 6, "scale": 1e-20}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import ClassVar, Literal
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import xarray as xr
@@ -12,10 +13,12 @@ import xarray as xr
 from dynascope.flows import gradient_flow
 from dynascope.groups import encoding_from_frequencies
 from dynascope.networks import TwoLayer
+from dynascope.plot import Chart
 from dynascope.record import Staircase, staircase_record
 from dynascope.record.clock import other_scale
 from dynascope.studies.fields import choice, count, numbers, positive, seed
 from dynascope.studies.staircase_study import StaircaseStudy
+from dynascope.studies.staircases.loss_parts import loss_parts
 from dynascope.studies.staircases.papers import ALTERNATING
 from dynascope.studies.study import Reference
 from dynascope.tasks.algebra import modular_addition
@@ -66,6 +69,25 @@ class ModularAddition(StaircaseStudy):
         claim="From small initialisation a two-layer quadratic network learns modular addition one frequency of the "
         "encoding after the other, strongest first, at times set by the cube of its Fourier coefficient.",
     )
+    question: ClassVar[str] = "In which order does a network learn to add numbers modulo p?"
+    figures: ClassVar = (
+        *StaircaseStudy.figures,
+        Chart(
+            "frequency_loss",
+            title="One frequency after the other",
+            caption="The loss in each frequency of the answer. It stays at its start until the neurons of this "
+            "frequency have grown large, and then falls to zero while the others hardly move.",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "Numbers from 0 to p − 1, p = {parameters.p}, were written as sums of a few waves, and a network with "
+        "{parameters.width} quadratic neurons was trained from weights of size {parameters.scale} to give the sum of "
+        "two numbers. The loss on a plateau is the power of the waves that are still missing. The time of a jump "
+        "follows from how fast a neuron tuned to that wave can grow, which is as the cube of the wave's size: the "
+        "first was expected at {predicted.jump_time:first} and came at {residual.observed_jump_time:first}, the last "
+        "at {predicted.jump_time:last} and {residual.observed_jump_time:last}. The neurons started near one frequency "
+        "each, since among fully random ones the strongest wave takes almost all; the clock is {parameters.clock}."
+    )
     minutes: ClassVar[float] = 0.2
     tiny: ClassVar = {"p": 7, "frequencies": [1, 2], "amplitudes": [1.0, 0.6], "width": 24}
 
@@ -93,16 +115,18 @@ class ModularAddition(StaircaseStudy):
 
     def trained(self, scale: float) -> xr.Dataset:
         """Train on the average over all pairs."""
-        return gradient_flow(
+        record = gradient_flow(
             self._network,
             self._task,
             scale=scale,
             duration=1.4 * float(self._staircase(scale).times.max()),
             save=4000,
             normalised=self._normalised,
+            statistics={"frequency_loss": (self._frequency_losses, ("frequency",))},
             # The plain flow waits 1/scale for what then happens in a time of order one.
             **({} if self._normalised else {"solver": "stabilised", "relative_tolerance": 1e-3}),
         )
+        return record.assign_coords(frequency=self.frequencies)
 
     def second_scale(self) -> float:
         """Far below in the clock in which times grow as log(1/scale), half of it where they grow as 1/scale."""
@@ -144,6 +168,15 @@ class ModularAddition(StaircaseStudy):
     @functools.cached_property
     def _task(self) -> modular_addition.ModularAddition:
         return modular_addition.ModularAddition(self._encoding)
+
+    @functools.cached_property
+    def _frequency_losses(self) -> Callable[[TwoLayer], Any]:
+        """The part of the loss in each frequency of the outputs, as a function of the network."""
+        numbers = np.arange(self.p)
+        turns = 2 * np.pi / self.p * np.subtract.outer(numbers, numbers)
+        # The frequency p/2 is one wave, every other is two.
+        waves = [(1 if 2 * each == self.p else 2) / self.p * np.cos(each * turns) for each in self.frequencies]
+        return loss_parts(self._task, self._encoding, waves)
 
     @functools.cached_property
     def _network(self) -> TwoLayer:

@@ -14,6 +14,7 @@ from numpy.polynomial import hermite_e
 from dynascope.alternating import alternating_flow
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
+from dynascope.plot import Chart
 from dynascope.record import Staircase, StaircaseView, staircase_record
 from dynascope.record.clock import other_scale
 from dynascope.record.staircase import slopes_between, with_tolerances
@@ -67,6 +68,30 @@ class MultiIndexStaircase(StaircaseStudy):
         arxiv="2506.06489",
         claim="Beyond the paper: alternating gradient flows also predict in what order, and when, a two-layer network "
         "learns the directions on which a multi-index model of a Gaussian input depends.",
+    )
+    title: ClassVar[str] = "Multi-index models"
+    question: ClassVar[str] = (
+        "A target depends on a few hidden directions of its inputs: in which order does a network find them?"
+    )
+    figures: ClassVar = (
+        *StaircaseStudy.figures,
+        Chart(
+            "index_strength",
+            title="What is known of each direction",
+            caption="What the network has along each hidden direction, in the order in which the study names their "
+            "strengths; once all is learned it is that strength. A direction learned first is corrected when "
+            "the next is found.",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "The target is a sum of powers z^k, k = {parameters.degree}, of the inputs along hidden directions in "
+        "{parameters.dimension} dimensions; a network with {parameters.width} neurons of the same power was trained on "
+        "the exact mean over Gaussian inputs, from weights {parameters.scale} times as large as usual. Theory "
+        "({parameters.theory}) tells which direction is learned next, and when. It puts the first jump at "
+        "{predicted.jump_time:first} and the last at {predicted.jump_time:last}; in training they came at "
+        "{residual.observed_jump_time:first} and {residual.observed_jump_time:last}. The order is in the table below. "
+        "This goes beyond the paper, which has no such model, and it holds in the clock in which each neuron's rate is "
+        "scaled by its size."
     )
     minutes: ClassVar[float] = 1.0
     tiny: ClassVar = {"dimension": 3, "strengths": [1.0, 0.3], "width": 8, "theory": "closed-form"}
@@ -146,7 +171,7 @@ class MultiIndexStaircase(StaircaseStudy):
             learned=(("jump",), np.array(learned, dtype=str)),
             index_strength=(("jump",), nearest),
             overlap=(("jump", "mode"), overlaps),
-        ).assign_coords(mode=np.arange(len(self.strengths)))
+        ).assign_coords(mode=1 + np.arange(len(self.strengths)))
 
     def _beside_closed_form(self, predicted: xr.Dataset) -> xr.Dataset:
         if self.degree != 2 or min(self.strengths) < 0:

@@ -15,6 +15,7 @@ import xarray as xr
 from dynascope.comparison import compare
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
+from dynascope.plot import Chart, to_json
 from dynascope.prediction import predict
 from dynascope.record import Staircase, staircase_record, training_time
 from dynascope.studies.fields import choice, count, positive
@@ -29,6 +30,16 @@ __all__ = ["ReluAlignment"]
 # Size of the largest neuron at the end of the alignment, and e-folds by which one may shrink meanwhile.
 _LARGE = 1e-3
 _SHRUNK = 3.0
+
+_QUESTION = "When do the neurons of a ReLU network that starts near zero learn, and what is then left of the loss?"
+_MEANING = (
+    "A ReLU network with {parameters.width} neurons was trained on {parameters.data} data from weights of "
+    "{parameters.scale}. Its neurons first turn to few directions, then those along one of them grow large and the "
+    "loss falls at once. Theory puts the first jump at {predicted.jump_time:first} and the last at "
+    "{predicted.jump_time:last}; in training they came at {residual.observed_jump_time:first} and "
+    "{residual.observed_jump_time:last}. On orthogonal inputs this is one jump for the positive targets and one for "
+    "the negative ones; on other data the neurons that have grown move on, and later times are estimates."
+)
 
 
 class ReluAlignment(StaircaseStudy):
@@ -64,6 +75,33 @@ class ReluAlignment(StaircaseStudy):
         "directions that the data alone fix; with orthogonal inputs the loss then falls in one jump for each sign of "
         "the targets (arXiv 2206.00939).",
     )
+    title: ClassVar[str] = "Alignment of ReLU neurons"
+    question: ClassVar[str] = "Where do the neurons of a ReLU network turn before anything is learned?"
+    figures: ClassVar = (
+        Chart(
+            "angle",
+            symbols={"neuron": ""},
+            title="Many neurons, few directions",
+            caption="The angle of the input weights of each neuron: from anywhere on the circle they turn to a few "
+            "directions that the data fix.",
+        ),
+        Chart(
+            "growth",
+            symbols={"neuron": ""},
+            title="Which neurons grow",
+            caption="The logarithm of each neuron's size over its start. Along some directions neurons grow, and those "
+            "will learn; along others they shrink.",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "A ReLU network with {parameters.width} neurons was trained on {parameters.samples} points in the plane from "
+        "weights of {parameters.scale}. While all neurons are small the loss hardly moves ({observed.loss:first} at "
+        "the start, {observed.loss:last} at the end); yet each neuron turns along a path of its own until it points in "
+        "one of few directions, which theory computes from the data and the start of this neuron. Judged are the paths "
+        "and the sizes of the neurons until the largest has reached a thousandth; the worst direction is off by "
+        "{agreement.direction_maximum}. What the network then learns is made of those directions alone, however many "
+        "neurons it has; neurons that shrink far are left out."
+    )
     minutes: ClassVar[float] = 0.2
     tiny: ClassVar = {"samples": 3, "width": 8, "scale": 1e-6}
 
@@ -82,7 +120,10 @@ class ReluAlignment(StaircaseStudy):
             record_steps=self._steps,
             probes=[_alignment],
         ).isel(neuron=self._judged)
-        return run.assign(growth=np.log(run["size"] / run["size"][0])).drop_vars("size")
+        growth = np.log(run["size"] / run["size"][0]).drop_attrs()
+        return run.assign(growth=growth, angle=(growth.dims, self._angles(run["direction"].to_numpy()))).drop_vars(
+            "size"
+        )
 
     def trained(self, scale: float) -> xr.Dataset:
         """Train through the jumps."""
@@ -105,6 +146,13 @@ class ReluAlignment(StaircaseStudy):
             return super().compare(observed, predicted)
         return compare(observed, predicted, attributes=self.attributes())
 
+    def attributes(self) -> dict[str, Any]:
+        """What the result says of itself; the loss of a staircase is another story than directions in the plane."""
+        if self.data == "plane":
+            return super().attributes()
+        told = {"question": _QUESTION, "meaning": _MEANING, "figures": to_json(StaircaseStudy.figures)}
+        return super().attributes() | told
+
     def labels(self) -> Mapping[str, Any]:
         """Times and neurons of the paths."""
         return {"time": self._steps * self._learning_rate, "neuron": self._judged}
@@ -120,6 +168,7 @@ class ReluAlignment(StaircaseStudy):
         judged = curve_tolerance(
             loss=(1e-3, "the outputs stay below a thousandth of the targets"),
             direction=(2e-3, "descent lags behind the flow by a share of its step, and rattles about a kink"),
+            angle=(2e-3, "descent lags behind the flow by a share of its step, and rattles about a kink"),
             growth=(5e-3, "descent lags behind the flow by a share of its step"),
         )
         return self.record(
@@ -127,6 +176,7 @@ class ReluAlignment(StaircaseStudy):
                 "loss": np.full(len(times), self._task.target_power / 2),
                 "direction": (("time", "neuron", "feature"), np.stack(directions, axis=1)),
                 "growth": (("time", "neuron"), np.stack(growths, axis=1)),
+                "angle": (("time", "neuron"), self._angles(np.stack(directions, axis=1))),
                 "extremal_direction": (("neuron", "feature"), [path.end for path in paths]),
                 "kind": ("neuron", [path.kind for path in paths]),
                 "rate": ("neuron", [path.rate for path in paths]),
@@ -186,6 +236,13 @@ class ReluAlignment(StaircaseStudy):
             alignment_path(task.inputs, task.targets, start, sign=int(sign))
             for start, sign in zip(network.first.T, np.sign(network.second[:, 0]), strict=True)
         ]
+
+    def _angles(self, directions: np.ndarray) -> np.ndarray:
+        """In degrees, shape (time, neuron), on the turn on which those of one end meet there."""
+        ends = np.array([self._paths[neuron].end for neuron in self._judged])
+        angles = np.degrees(np.unwrap(np.arctan2(directions[..., 1], directions[..., 0]), axis=0))
+        beyond = angles[-1] - np.degrees(np.arctan2(ends[:, 1], ends[:, 0]))
+        return angles - 360 * np.round(beyond / 360)
 
     @property
     def _learning_rate(self) -> float:

@@ -1,0 +1,33 @@
+"""The part of a loss that is in each of several orthogonal parts of the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from dynascope.networks import TwoLayer
+from dynascope.protocols import Learnable
+
+__all__ = ["loss_parts"]
+
+
+def loss_parts(task: Learnable, encoding: np.ndarray, projections: Sequence[np.ndarray]) -> Callable[[TwoLayer], Any]:
+    """The loss in each part of the outputs, as a function of the network.
+
+    Args:
+        task: Its targets are elements of a group in an encoding.
+        encoding: Of one element, shape (n,); those of the others are permutations of it.
+        projections: On each part, shape (n, n); they commute with the permutations.
+    """
+    # The loss of a network that leaves the other parts at zero holds their whole power.
+    others = [(encoding @ encoding - encoding @ part @ encoding) / 2 for part in projections]
+
+    def losses(network: TwoLayer) -> Any:
+        within = [eqx.tree_at(lambda net: net.second, network, network.second @ part) for part in projections]
+        return jnp.stack([task.loss(each) - rest for each, rest in zip(within, others, strict=True)])
+
+    return losses
