@@ -96,6 +96,12 @@ def test_a_dimension_is_called_by_its_symbol(tree):
     assert lay_out(tree, Chart("strength", symbols={"mode": "k"})).labels == ["k = 1", "k = 2"]
 
 
+def test_members_without_a_symbol_are_not_told_apart(tree):
+    layout = lay_out(tree, Chart("strength", symbols={"mode": ""}))
+    assert layout.labels == [""]
+    assert not any(line.alone for line in layout.traces)
+
+
 def test_what_is_too_small_is_left_out(tree):
     layout = lay_out(tree, Chart("strength", decades=0.5, interval=("low", "high")))
     least = 1.5 / 10**0.5

@@ -37,10 +37,12 @@ class StatedStudy(Study):
     Attributes:
         theory: What the record of the prediction calls the theory.
         axes: Names of the axes of a variable that does not name its own.
+        names: Long name and units of variables and axes that are called otherwise here than elsewhere.
     """
 
     theory: ClassVar[str] = ""
     axes: ClassVar[tuple[str, ...]] = ("time",)
+    names: ClassVar[Mapping[str, tuple[str, str]]] = {}
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
@@ -100,7 +102,8 @@ class StatedStudy(Study):
             for axis, length in zip(axes, array.shape, strict=False):
                 numbers = np.arange(length) + _FIRST.get(axis, 0)
                 coordinates.setdefault(axis, np.asarray(labels.get(axis, numbers)))
-        return make_record(variables, coordinates, attributes={**self.about(), **attributes})
+        names = {name: words for name, words in self.names.items() if name in variables or name in coordinates}
+        return make_record(variables, coordinates, attributes={**self.about(), **attributes}, names=names)
 
     def run_record(
         self, run: xr.Dataset, values: Values, *, members: str | None = None, without: Sequence[str] = ()

@@ -60,10 +60,28 @@ class ContinualLearning(BalancedStudy):
     figures: ClassVar = (
         Chart(
             "old_loss",
-            caption="The loss on the old task while the new one is learned. The balance λ sets the time course, "
-            "and not where it ends.",
+            symbols={"balance": "λ"},
+            title="Forgetting",
+            caption="The loss on the old task while the new one is learned. The balance λ of the layers sets the time "
+            "course; the two tasks set the end, {predicted.old_loss_at_the_end}.",
         ),
-        Chart("loss", log="y", caption="The loss on the new task."),
+        Chart(
+            "loss",
+            log="y",
+            symbols={"balance": "λ"},
+            title="Learning",
+            caption="The loss on the new task. With more inputs than outputs, a large first layer (λ < 0) has to turn "
+            "towards the inputs that the new task uses, which takes long.",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "Linear networks learned a task of {parameters.inputs} inputs and {parameters.outputs} outputs until they had "
+        "it, and then an unrelated one; they differ in λ, which says how much larger their second layer is than their "
+        "first, from −{parameters.largest_balance} to {parameters.largest_balance}. Theory knows the two tasks and λ, "
+        "and not the weights. It says that in the end the loss on the old task is {predicted.old_loss_at_the_end} for "
+        "every λ; training ended between {observed.old_loss[time=last]:least} and {observed.old_loss[time=last]:most}. "
+        "So the balance of the layers can delay forgetting and not lessen it, at least in linear networks without "
+        "rehearsal."
     )
     minutes: ClassVar[float] = 0.3
     tolerance: ClassVar = exact("loss", "old_loss")

@@ -15,6 +15,7 @@ from dynascope.comparison.jumps import crossing_times
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
 from dynascope.networks import DeepLinear
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, numbers, seed
 from dynascope.studies.linear_networks.random_linear import initial_moments
@@ -75,9 +76,60 @@ class DeepSaddles(CurvesStudy):
         claim="With weights of variance width^−γ, deep linear networks turn at γ = 1 from lazy training to waiting at "
         "saddles of rank 0, 1, 2, …, the longer the deeper they are.",
     )
+    title: ClassVar[str] = "From saddle to saddle"
+    question: ClassVar[str] = "When does a deep network learn its task as a whole, and when one piece after the other?"
+    figures: ClassVar = (
+        Chart(
+            "random_loss",
+            log="x",
+            title="The loss of random networks",
+            caption="The loss of networks that start at random, at several scales of their weights. The smaller these "
+            "are, the longer the loss waits on each plateau, and the sharper it falls.",
+        ),
+        Chart(
+            "random_learned_rank",
+            log="x",
+            title="Rank by rank",
+            caption="How many modes of the target are learned, in the same networks. The plateaus are at whole "
+            "numbers: at each the network is near a saddle, the best map of that rank.",
+            y_label="learned modes",
+        ),
+        Chart(
+            "kernel_exponent",
+            over="exponent",
+            points=True,
+            error="kernel_exponent_error",
+            title="Where lazy turns to saddle-to-saddle",
+            caption="The power of the width with which the tangent kernel grows at the start, against γ, for weights "
+            "of variance width^−γ. Above zero wide networks are lazy; below zero their kernel vanishes and they start "
+            "near the saddle at the origin.",
+            x_label="γ",
+            y_label="exponent of the kernel",
+        ),
+        Chart(
+            "mode_strength",
+            log="x",
+            title="Aligned layers",
+            caption="The strength of each mode where all layers are aligned from the start, which theory knows "
+            "in closed form.",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "Linear networks of {parameters.depth} layers were trained from random weights that are the smaller the larger "
+        "γ is, and the kernels of many more were measured at the start. Theory puts the turn from learning as a whole "
+        "to learning mode by mode at γ = 1. Of the networks with the smallest weights the loss on the plateaus was "
+        "{observed.plateau_loss:most} to {observed.plateau_loss:least}, where best maps of rank 0, 1, … have "
+        "{predicted.plateau_loss:most} to {predicted.plateau_loss:least}; the wait before the first jump grew as "
+        "theory says to within a factor of {observed.escape_slope} of its slope. That random networks visit these "
+        "saddles in turn is a conjecture of the paper; one network and one target put it to the test here."
+    )
     minutes: ClassVar[float] = 0.5
     theory: ClassVar[str] = "deep modes"
-    along: ClassVar = ("time", "level", "architecture")
+    along: ClassVar = ("time", "level", "exponent")
+    names: ClassVar = {
+        "exponent": ("γ of the variance width^−γ at the start", "1"),
+        "regime": ("kind of learning", "1"),
+    }
     tolerance: ClassVar = {
         **exact(
             *("loss", "mode_strength", "learned_rank"),
@@ -145,7 +197,8 @@ class DeepSaddles(CurvesStudy):
         targets = self._targets
         path = strength_at(self._times[:, None], targets, self._initial_strength, depth=self.depth)
         escapes = np.asarray(escape_time(targets[0], self._scales**self.depth, depth=self.depth))
-        exponents = [initialisation_exponents(depth, gamma) for depth, gamma in self._starts]
+        exponents = [[initialisation_exponents(depth, gamma) for gamma in self.gammas] for depth in self.depths]
+        start = "architecture", "exponent"
         return {
             "loss": np.sum(np.asarray(path.residual) ** 2, axis=1) / 2,
             "mode_strength": (("time", "mode"), path.strength),
@@ -153,9 +206,9 @@ class DeepSaddles(CurvesStudy):
             "plateau_rank": ("level", np.arange(float(len(targets)))),
             "plateau_loss": ("level", [np.sum(targets[rank:] ** 2) / 2 for rank in range(len(targets))]),
             "escape_slope": ((), self._escape_slope(escapes)),
-            "output_variance_exponent": ("architecture", [float(each.output_variance) for each in exponents]),
-            "kernel_exponent": ("architecture", [float(each.kernel) for each in exponents]),
-            "regime": ("architecture", [str(each.regime) for each in exponents]),
+            "output_variance_exponent": (start, [[float(each.output_variance) for each in row] for row in exponents]),
+            "kernel_exponent": (start, [[float(each.kernel) for each in row] for row in exponents]),
+            "regime": (start, [[str(each.regime) for each in row] for row in exponents]),
         }
 
     def labels(self) -> Mapping[str, Any]:
@@ -164,7 +217,8 @@ class DeepSaddles(CurvesStudy):
             "time": self._times,
             "scale": self._scales,
             "scaling_parameter": self.widths,
-            "architecture": [f"{depth} layers, γ = {gamma:g}" for depth, gamma in self._starts],
+            "architecture": [f"{depth} layers" for depth in self.depths],
+            "exponent": self.gammas,
         }
 
     def about(self) -> Mapping[str, Any]:
@@ -239,8 +293,10 @@ class DeepSaddles(CurvesStudy):
         widths = np.asarray(self.widths, float)
         measured = {}
         for name, values in zip(("output_variance", "kernel"), np.moveaxis(np.array(moments), 2, 0), strict=True):
-            measured[f"log_{name}"] = ("architecture", "scaling_parameter"), np.log10(values)
-            measured |= measured_exponents(name, widths, values)
+            shape, start = (len(self.depths), len(self.gammas)), ("architecture", "exponent")
+            measured[f"log_{name}"] = (*start, "scaling_parameter"), np.log10(values).reshape(*shape, -1)
+            fitted = measured_exponents(name, widths, values)
+            measured |= {each: (start, found.reshape(shape)) for each, (_, found) in fitted.items()}
         return measured
 
     @property

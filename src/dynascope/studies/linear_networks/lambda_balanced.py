@@ -55,12 +55,43 @@ class LambdaBalanced(BalancedStudy):
         claim="Function, representations and kernel of a two-layer linear network follow exactly from its start and "
         "the balance of its layers, which moves it from lazy to rich.",
     )
-    question: ClassVar[str] = "What does the balance of two layers do to the kernel?"
+    title: ClassVar[str] = "From lazy to rich by the balance of the layers"
+    question: ClassVar[str] = "What does the balance of its two layers decide about how a network learns?"
     figures: ClassVar = (
         Chart(
-            "kernel_distance", caption="By how much the tangent kernel turns: most near λ = 0, hardly for large |λ|."
+            "kernel_distance",
+            symbols={"balance": "λ"},
+            title="How far the tangent kernel turns",
+            caption="The kernel turns most where the layers are about equal, near λ = 0, and hardly for large |λ|: the "
+            "network learns richly there and lazily here.",
         ),
-        Chart("loss", log="y", caption="The loss over time for each balance λ."),
+        Chart(
+            "kernel_change",
+            over="balance",
+            places={"time": (-1,)},
+            points=True,
+            title="Lazy at both ends",
+            caption="How far the kernel has moved at the end, relative to its start, against the balance λ of the "
+            "layers.",
+            x_label="balance λ: second layer larger to the right, first layer to the left",
+        ),
+        Chart(
+            "loss",
+            log="y",
+            symbols={"balance": "λ"},
+            title="The loss",
+            caption="The loss over time for each balance. With a hidden layer narrower than the task it ends above "
+            "zero.",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "Linear networks with {parameters.width} hidden neurons were trained on a random map of {parameters.inputs} "
+        "inputs to {parameters.outputs} outputs. They differ in the balance λ of their layers, which training keeps: "
+        "from a large first layer (λ = −{parameters.largest_balance}) over equal ones to a large second one. From the "
+        "start alone theory gives the loss, the representations and the tangent kernel at every time. At the end the "
+        "kernel had changed by {observed.kernel_change[time=last]:least} of its size in the network where it moved "
+        "least, and by {observed.kernel_change[time=last]:most} where it moved most. What decides is how the size is "
+        "shared between layers, and not only how large the weights are; the inputs are white, and the networks linear."
     )
     minutes: ClassVar[float] = 0.2
     tolerance: ClassVar = exact(

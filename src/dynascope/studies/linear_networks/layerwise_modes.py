@@ -50,10 +50,30 @@ class LayerwiseModes(CurvesStudy):
         claim="Each mode of a two-layer diagonal network follows its own closed-form sigmoid, so that modes are "
         "learned in stages, strongest first.",
     )
+    title: ClassVar[str] = "Modes learned one by one"
     question: ClassVar[str] = "In which order, and how fast, are the modes of the data learned?"
     figures: ClassVar = (
-        Chart("mode_strength", residual=True, caption="Every mode rises as a sigmoid, the strongest first."),
-        Chart("loss", caption="The loss falls with each of them."),
+        Chart(
+            "mode_strength",
+            residual=True,
+            title="One sigmoid after the other",
+            caption="What the network has learned of each mode, from the most frequent (1) to the rarest: for long "
+            "next to nothing, then all within a short time. Below: training less theory.",
+        ),
+        Chart(
+            "loss",
+            title="The loss",
+            caption="The loss falls with each mode that is learned, from {observed.loss:first} to "
+            "{observed.loss:last}.",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "A network with two weights for each of {parameters.modes} independent inputs was trained on targets that hold "
+        "all inputs alike, while their variances fall as a power law; a weight that starts small grows in proportion "
+        "to itself. So each mode waits, rises and is done, in the order of the variances, although all are equally "
+        "strong in the target: theory has a closed form for it, from which training differs by "
+        "{agreement.mode_strength} of its size. This is the simplest case of learning in stages; in it the modes do "
+        "not disturb each other."
     )
     minutes: ClassVar[float] = 0.2
     theory: ClassVar[str] = "sigmoidal modes"

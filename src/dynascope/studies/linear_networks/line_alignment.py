@@ -15,7 +15,7 @@ import xarray as xr
 
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
-from dynascope.plot import Chart
+from dynascope.plot import Chart, to_json
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, flag, fraction, number, positive, seed
 from dynascope.studies.study import Reference
@@ -26,6 +26,17 @@ __all__ = ["LineAlignment"]
 
 _STARTS = ("small", "large orthogonal", "nearly parallel", "parallel", "opposite")
 _DESCENTS = tuple(itertools.product(("linear", "relu"), ("sgd", "adam")))
+_OF_DESCENT = tuple(
+    Chart(
+        f"relu_{name.lower()}_alignment",
+        over="step",
+        title=f"ReLU networks trained by {name}",
+        caption=f"The alignment of both layers of ReLU networks from the same starts, along the steps of {name}. The "
+        "theory is not about these.",
+        y_label="alignment of the layers",
+    )
+    for name in ("SGD", "Adam")
+)
 
 
 class LineAlignment(CurvesStudy):
@@ -64,13 +75,31 @@ class LineAlignment(CurvesStudy):
         claim="On inputs along a line the layers of a two-layer linear network of any width and learning rates follow "
         "an exact solution: they align or disalign, and grow or shrink, as target and initial output decide.",
     )
-    question: ClassVar[str] = "Do the layers of a linear network align?"
+    title: ClassVar[str] = "Do layers align?"
+    question: ClassVar[str] = "Do the layers of a network align when it learns, and what decides that?"
     figures: ClassVar = (
         Chart(
             "alignment",
-            caption="The alignment of the two layers over time, for each start: it rises or falls as theory says "
-            "from the start alone.",
+            title="Alignment of the layers",
+            caption="The cosine of the angle between both layers, from five starts: it rises, falls or stays. Theory "
+            "knows from the start and the data alone which of these, and by how much.",
         ),
+        Chart(
+            "second_norm",
+            title="Size of the second layer",
+            caption="Layers grow where the output is too small at first, and shrink where it is too large; where it "
+            "has the wrong sign they shrink and then grow.",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "Linear networks with {parameters.width} hidden neurons were trained on inputs along a line from five starts: "
+        "small, large with layers at right angles, and with layers that are parallel, nearly so, or opposite. Of each "
+        "theory gives alignment, sizes and loss at every time. From the small start the alignment ended at "
+        "{observed.alignment[start=small][time=last]}, from the large orthogonal one at "
+        "{observed.alignment[start=large orthogonal][time=last]}, and from the nearly parallel one at "
+        "{observed.alignment[start=nearly parallel][time=last]} after "
+        "{observed.alignment[start=nearly parallel][time=first]}. So learning need not align layers: it is the start "
+        "and the target that decide. Networks trained by SGD and Adam, also with ReLU, are shown and not judged."
     )
     minutes: ClassVar[float] = 0.3
     theory: ClassVar[str] = "exact solution on a line"
@@ -112,6 +141,10 @@ class LineAlignment(CurvesStudy):
             "rescaling": ("start", line.rescaling(*start, **rates).case),
             "time_scale": ("start", line.time_scale(*start, **rates).time),
         }
+
+    def attributes(self) -> dict[str, Any]:
+        """What the result says of itself, with figures of descent where there is any."""
+        return super().attributes() | ({"figures": to_json((*self.figures, *_OF_DESCENT))} if self.descent else {})
 
     def labels(self) -> Mapping[str, Any]:
         """Times, and what the starts are called."""

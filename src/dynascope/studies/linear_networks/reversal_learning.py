@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ import numpy as np
 import xarray as xr
 from scipy.interpolate import CubicSpline
 
-from dynascope.plot import Chart
+from dynascope.plot import Chart, to_json
 from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import choice, count, positive, seed
 from dynascope.studies.linear_networks.balanced_start import (
@@ -58,15 +59,34 @@ class ReversalLearning(BalancedStudy):
         "closed form, which grows as the logarithm of how nearly balanced the layers are.",
     )
     along: ClassVar = ("time", "balance")
-    question: ClassVar[str] = "How long does unlearning take when targets change their sign?"
+    question: ClassVar[str] = "How long does it take to unlearn what has become the opposite of the truth?"
     figures: ClassVar = (
         Chart(
             "mode_strength",
-            caption="Each mode passes zero on the way to its negative; the more equal the layers, the later.",
+            places={"mode": (-1,)},
+            symbols={"balance": "λ"},
+            title="Unlearning",
+            caption="The strength of the weakest mode after all targets have changed their sign: it has to pass zero, "
+            "where gradients vanish, and waits there the longer the more equal the layers are (λ near 0).",
         ),
         Chart(
-            "reversal_time", over="balance", points=True, log="y", caption="When a mode is zero, against the balance λ."
+            "reversal_time",
+            over="balance",
+            points=True,
+            log="x",
+            title="When zero is passed",
+            caption="The time at which each mode is zero, against the balance λ. Where its axis is logarithmic the "
+            "points come to lie on straight lines: the time grows as the logarithm of 1/|λ|.",
         ),
+    )
+    meaning: ClassVar[str] = (
+        "Linear networks learned a task, and then the same with all targets of the opposite sign. Each mode must pass "
+        "zero, which is a resting point of training if both layers are exactly equal. With layers as unequal as "
+        "|λ| = {parameters.largest_balance} the modes were zero at {observed.reversal_time:least} at the earliest, and "
+        "with |λ| = {parameters.smallest_balance} at {observed.reversal_time:most} at the latest; theory says "
+        "{predicted.reversal_time:least} and {predicted.reversal_time:most}. So a small inequality of the layers is "
+        "enough to unlearn quickly, and exactly balanced networks never do. Both hold for gradient flow; the noise of "
+        "steps would end the wait."
     )
     minutes: ClassVar[float] = 0.3
     tolerance: ClassVar = {
@@ -107,6 +127,13 @@ class ReversalLearning(BalancedStudy):
             "mode_strength": ((*self.axes, "mode"), path.strength),
             "reversal_time": (("balance", "mode"), reversal_time(self._strengths, balances)),
         }
+
+    def attributes(self) -> dict[str, Any]:
+        """What the result says of itself; negative λ have no logarithm."""
+        if self.sign > 0:
+            return super().attributes()
+        figures = (dataclasses.replace(each, log="") for each in self.figures)
+        return super().attributes() | {"figures": to_json(figures)}
 
     def _crossings(self, strength: np.ndarray) -> np.ndarray:
         """The first time at which each mode is zero, shape (balance, mode)."""

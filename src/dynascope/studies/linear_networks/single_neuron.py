@@ -73,22 +73,46 @@ class SingleNeuron(CurvesStudy):
         ("output_weight", "weight_along_target"),
         ("coefficient_along_target", "coefficient_across_target"),
     )
+    title: ClassVar[str] = "A single neuron, lazy or rich"
     question: ClassVar[str] = (
-        "Where does the balance of its two layers lead a single neuron, and how does it get there?"
+        "Three neurons start with the same function. Why do they take different paths to the same target?"
     )
     figures: ClassVar = (
         Chart(
-            ("coefficient_across_target",),
+            "coefficient_across_target",
             over="coefficient_along_target",
-            caption="The map from its start to the target, one path for each imbalance: along the target to the "
-            "right, across it upwards.",
+            symbols={"imbalance": "δ"},
+            title="The path from the start to the target",
+            caption="The map of the neuron, along the target to the right and across it upwards: one path for each "
+            "imbalance δ of its layers. With a large output weight (δ > 0) it goes straight; with large input weights "
+            "(δ < 0) it first fits the size of its answer and then turns.",
+        ),
+        Chart(
+            "kernel_change",
+            log="x",
+            symbols={"imbalance": "δ"},
+            title="How far learning changes the neuron's own response",
+            caption="Change of the tangent kernel relative to its start. Where it stays small the neuron is as good as "
+            "linear in its weights (lazy); where it is large the neuron has learned features (rich).",
         ),
         Chart(
             "loss",
+            log="x",
+            symbols={"imbalance": "δ"},
             residual=True,
+            title="The loss",
             caption="The loss over time for each imbalance; the panel below shows what is left between training "
             "and theory.",
         ),
+    )
+    meaning: ClassVar[str] = (
+        "A neuron f(x) = a w·x was trained from one and the same function, a w, split differently between its two "
+        "layers: by the imbalance δ = {parameters.imbalance}, by none, and by the opposite. Theory gives every path in "
+        "closed form and calls the learning at this δ {predicted.regime:first}, at the opposite one "
+        "{predicted.regime:last}. At the end the tangent kernel has changed by "
+        "{observed.kernel_change[time=last]:least} of its size in the neuron that moves least, and by "
+        "{observed.kernel_change[time=last]:most} in the one that moves most. So the size of the initial function does "
+        "not by itself decide between lazy and rich; this neuron is linear, with {parameters.inputs} inputs."
     )
     minutes: ClassVar[float] = 0.3
     theory: ClassVar[str] = "exact single linear neuron"

@@ -71,14 +71,42 @@ class TransferLearning(BalancedStudy):
         Chart(
             "loss",
             log="y",
-            caption="The loss of a new readout on features of the old task: with λ > 0 it ends on a floor, with λ "
-            "< 0 it does not.",
+            symbols={"balance": "λ"},
+            title="A new readout on old features",
+            caption="The loss of a new output that reads what the first layer has learned of an old task. With a large "
+            "second layer (λ > 0) it may end on a floor: what the old task did not need is gone. With a large first "
+            "layer (λ < 0) it goes on falling.",
+        ),
+        Chart(
+            "mode_strength",
+            places={"mode": (-1,)},
+            symbols={"balance": "λ"},
+            title="What is learned along the direction that mattered least",
+            caption="The part of the new target along the input direction that the old task used least, or not at all. "
+            "It is one once learned.",
         ),
         Chart(
             ("old_loss", "new_loss"),
             log="y",
-            caption="All layers trained on both tasks: what the old one loses for a while, and what the new one gains.",
+            places={"balance": (0, -1)},
+            symbols={"balance": "λ"},
+            decades=8,
+            title="All layers trained on both tasks",
+            caption="What the old task loses for a while, and what the new one gains, at the smallest and the largest "
+            "balance.",
+            words=("old task", "new task"),
+            y_label="loss",
         ),
+    )
+    meaning: ClassVar[str] = (
+        "Linear networks learned a task that uses {parameters.rank} of {parameters.dimension} directions of its "
+        "inputs; then a new output was trained, for a task that uses all of them, first with the old features frozen. "
+        "After the time shown its loss was {observed.loss[balance=first][time=last]} at λ = "
+        "−{parameters.largest_balance}, where theory says that no less than {predicted.floor[balance=first]} can be "
+        "reached, and {observed.loss[balance=last][time=last]} at λ = {parameters.largest_balance}, where it says "
+        "{predicted.floor[balance=last]}. A network with a large first layer keeps features that its task does not "
+        "need, and they serve the next one; a large second layer keeps those of the task alone. The old training is "
+        "taken to have converged."
     )
     minutes: ClassVar[float] = 0.5
     tolerance: ClassVar = exact("loss", "mode_strength", "old_loss", "new_loss")

@@ -55,10 +55,43 @@ class WideLinear(CurvesStudy):
     )
     theory: ClassVar[str] = "isotropic two-layer linear networks in function space"
     along: ClassVar = ("time", "learning_rate")
-    question: ClassVar[str] = "What does the imbalance of two layers do in networks with several outputs?"
+    title: ClassVar[str] = "The imbalance of wide layers"
+    question: ClassVar[str] = "Does it matter which of its two layers is the larger, in a network with several outputs?"
     figures: ClassVar = (
-        Chart("kernel_change", caption="By how much the tangent kernel has changed, for each imbalance."),
-        Chart("loss", log="y", caption="The loss over time for each imbalance."),
+        Chart(
+            "kernel_change",
+            symbols={"imbalance": "δ"},
+            residual=True,
+            title="How far the tangent kernel moves",
+            caption="Relative change of the tangent kernel, with the large layer second (δ > 0) or first (δ < 0). "
+            "Theory has one equation for both; below: training less theory.",
+        ),
+        Chart(
+            "loss",
+            log="y",
+            symbols={"imbalance": "δ"},
+            title="The loss",
+            caption="The loss over time for each imbalance.",
+        ),
+        Chart(
+            "step_drift",
+            over="learning_rate",
+            points=True,
+            symbols={"imbalance": "δ"},
+            title="What steps of finite size do",
+            caption="Gradient flow keeps the imbalance; descent in steps changes its trace in proportion to the step.",
+            x_label="size of a step",
+            y_label="change of the trace",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "Two linear networks with {parameters.inputs} inputs and {parameters.outputs} outputs started with the same "
+        "map, one with a large second layer (δ = {parameters.imbalance}), one with a first layer as large. Theory says "
+        "that their functions follow one equation, in which only δ² appears, although they have other weights and "
+        "other widths; from it the maps differ in training by {agreement.coefficients} of their size. Which layer is "
+        "the larger makes no difference here, unlike in a single neuron. It holds for layers that are isotropic and as "
+        "wide as there are outputs or inputs; steps of finite size break what flow conserves, in proportion to the "
+        "step."
     )
     minutes: ClassVar[float] = 0.3
     tolerance: ClassVar = {
