@@ -68,6 +68,7 @@ class ContinualLearning(BalancedStudy):
         Chart(
             "loss",
             log="y",
+            decades=8,
             symbols={"balance": "λ"},
             title="Learning",
             caption="The loss on the new task. With more inputs than outputs, a large first layer (λ < 0) has to turn "

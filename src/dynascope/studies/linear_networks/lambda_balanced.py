@@ -62,8 +62,9 @@ class LambdaBalanced(BalancedStudy):
             "kernel_distance",
             symbols={"balance": "λ"},
             title="How far the tangent kernel turns",
-            caption="The kernel turns most where the layers are about equal, near λ = 0, and hardly for large |λ|: the "
-            "network learns richly there and lazily here.",
+            caption="The tangent kernel says how a step on one input moves the answer to another. It turns most where "
+            "the layers are about equal, near λ = 0: such networks learn richly. Where one layer is much the larger it "
+            "turns little, and they learn lazily.",
         ),
         Chart(
             "kernel_change",
@@ -73,11 +74,10 @@ class LambdaBalanced(BalancedStudy):
             title="Lazy at both ends",
             caption="How far the kernel has moved at the end, relative to its start, against the balance λ of the "
             "layers.",
-            x_label="balance λ: second layer larger to the right, first layer to the left",
+            x_label="balance λ (left: first layer larger, right: second)",
         ),
         Chart(
             "loss",
-            log="y",
             symbols={"balance": "λ"},
             title="The loss",
             caption="The loss over time for each balance. With a hidden layer narrower than the task it ends above "
@@ -89,8 +89,8 @@ class LambdaBalanced(BalancedStudy):
         "inputs to {parameters.outputs} outputs. They differ in the balance λ of their layers, which training keeps: "
         "from a large first layer (λ = −{parameters.largest_balance}) over equal ones to a large second one. From the "
         "start alone theory gives the loss, the representations and the tangent kernel at every time. At the end the "
-        "kernel had changed by {observed.kernel_change[time=last]:least} of its size in the network where it moved "
-        "least, and by {observed.kernel_change[time=last]:most} where it moved most. What decides is how the size is "
+        "kernel had changed by {observed.kernel_change[time=last]:least} times its size in the network where it moved "
+        "least, and by {observed.kernel_change[time=last]:most} times where it moved most. What decides is how the size is "
         "shared between layers, and not only how large the weights are; the inputs are white, and the networks linear."
     )
     minutes: ClassVar[float] = 0.2

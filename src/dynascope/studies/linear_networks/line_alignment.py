@@ -97,9 +97,10 @@ class LineAlignment(CurvesStudy):
         "theory gives alignment, sizes and loss at every time. From the small start the alignment ended at "
         "{observed.alignment[start=small][time=last]}, from the large orthogonal one at "
         "{observed.alignment[start=large orthogonal][time=last]}, and from the nearly parallel one at "
-        "{observed.alignment[start=nearly parallel][time=last]} after "
-        "{observed.alignment[start=nearly parallel][time=first]}. So learning need not align layers: it is the start "
-        "and the target that decide. Networks trained by SGD and Adam, also with ReLU, are shown and not judged."
+        "{observed.alignment[start=nearly parallel][time=last]}, where it had begun at "
+        "{observed.alignment[start=nearly parallel][time=first]}. So learning need not align layers: start and target "
+        "decide, before training. Networks trained by SGD and Adam, with ReLU too, can be put beside these and are not "
+        "judged."
     )
     minutes: ClassVar[float] = 0.3
     theory: ClassVar[str] = "exact solution on a line"

@@ -75,8 +75,9 @@ class ReversalLearning(BalancedStudy):
             points=True,
             log="x",
             title="When zero is passed",
-            caption="The time at which each mode is zero, against the balance λ. Where its axis is logarithmic the "
-            "points come to lie on straight lines: the time grows as the logarithm of 1/|λ|.",
+            caption="The time at which each mode is zero, against the balance λ. On a logarithmic axis the points come "
+            "to lie on straight lines as λ falls: the time grows as the logarithm of 1/|λ|.",
+            y_label="time",
         ),
     )
     meaning: ClassVar[str] = (

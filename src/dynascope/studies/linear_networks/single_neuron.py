@@ -84,8 +84,8 @@ class SingleNeuron(CurvesStudy):
             symbols={"imbalance": "δ"},
             title="The path from the start to the target",
             caption="The map of the neuron, along the target to the right and across it upwards: one path for each "
-            "imbalance δ of its layers. With a large output weight (δ > 0) it goes straight; with large input weights "
-            "(δ < 0) it first fits the size of its answer and then turns.",
+            "imbalance δ of its layers. With a large output weight (δ > 0) the path is straight; with large input "
+            "weights (δ < 0) the neuron first fits the size of its answer and then turns.",
         ),
         Chart(
             "kernel_change",
@@ -110,8 +110,8 @@ class SingleNeuron(CurvesStudy):
         "layers: by the imbalance δ = {parameters.imbalance}, by none, and by the opposite. Theory gives every path in "
         "closed form and calls the learning at this δ {predicted.regime:first}, at the opposite one "
         "{predicted.regime:last}. At the end the tangent kernel has changed by "
-        "{observed.kernel_change[time=last]:least} of its size in the neuron that moves least, and by "
-        "{observed.kernel_change[time=last]:most} in the one that moves most. So the size of the initial function does "
+        "{observed.kernel_change[time=last]:least} times its size in the neuron that moves least, and by "
+        "{observed.kernel_change[time=last]:most} times in the one that moves most. So the size of the initial function does "
         "not by itself decide between lazy and rich; this neuron is linear, with {parameters.inputs} inputs."
     )
     minutes: ClassVar[float] = 0.3

@@ -71,6 +71,7 @@ class TransferLearning(BalancedStudy):
         Chart(
             "loss",
             log="y",
+            decades=8,
             symbols={"balance": "λ"},
             title="A new readout on old features",
             caption="The loss of a new output that reads what the first layer has learned of an old task. With a large "
@@ -101,10 +102,11 @@ class TransferLearning(BalancedStudy):
     meaning: ClassVar[str] = (
         "Linear networks learned a task that uses {parameters.rank} of {parameters.dimension} directions of its "
         "inputs; then a new output was trained, for a task that uses all of them, first with the old features frozen. "
-        "After the time shown its loss was {observed.loss[balance=first][time=last]} at λ = "
-        "−{parameters.largest_balance}, where theory says that no less than {predicted.floor[balance=first]} can be "
-        "reached, and {observed.loss[balance=last][time=last]} at λ = {parameters.largest_balance}, where it says "
-        "{predicted.floor[balance=last]}. A network with a large first layer keeps features that its task does not "
+        "Along the direction that the old task used least the output learned, of what there was to learn, "
+        "{observed.mode_strength[balance=first][mode=last][time=last]:percent} at λ = −{parameters.largest_balance} "
+        "and {observed.mode_strength[balance=last][mode=last][time=last]:percent} at λ = {parameters.largest_balance}; "
+        "theory says {predicted.mode_strength[balance=first][mode=last][time=last]:percent} and "
+        "{predicted.mode_strength[balance=last][mode=last][time=last]:percent}. A network with a large first layer keeps features that its task does not "
         "need, and they serve the next one; a large second layer keeps those of the task alone. The old training is "
         "taken to have converged."
     )
