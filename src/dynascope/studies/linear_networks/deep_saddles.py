@@ -115,13 +115,14 @@ class DeepSaddles(CurvesStudy):
         ),
     )
     meaning: ClassVar[str] = (
-        "Linear networks of {parameters.depth} layers were trained from random weights that are the smaller the larger "
-        "γ is, and the kernels of many more were measured at the start. Theory puts the turn from learning as a whole "
-        "to learning mode by mode at γ = 1. Of the networks with the smallest weights the loss on the plateaus was "
-        "{observed.plateau_loss:most} to {observed.plateau_loss:least}, where best maps of rank 0, 1, … have "
-        "{predicted.plateau_loss:most} to {predicted.plateau_loss:least}; as weights shrink the wait before the first "
-        "jump grew with a slope of {observed.escape_slope}, in units in which theory has {predicted.escape_slope}. That random networks visit these "
-        "saddles in turn is a conjecture of the paper; one network and one target put it to the test here."
+        "Linear networks of {parameters.depth} layers were trained from random weights that are the smaller the "
+        "larger γ is, and the kernels of many more were measured at the start. Theory puts the turn from learning as "
+        "a whole to learning mode by mode at γ = 1. Of the networks with the smallest weights the loss on the "
+        "plateaus was {observed.plateau_loss:most} to {observed.plateau_loss:least}, where best maps of rank 0, 1, … "
+        "have {predicted.plateau_loss:most} to {predicted.plateau_loss:least}; as weights shrink the wait before the "
+        "first jump grew with a slope of {observed.escape_slope}, in units in which theory has "
+        "{predicted.escape_slope}. That random networks visit these saddles in turn is a conjecture of the paper; one "
+        "network and one target put it to the test here."
     )
     minutes: ClassVar[float] = 0.5
     theory: ClassVar[str] = "deep modes"

@@ -82,9 +82,9 @@ class ReversalLearning(BalancedStudy):
     )
     meaning: ClassVar[str] = (
         "Linear networks learned a task, and then the same with all targets of the opposite sign. Each mode must pass "
-        "zero, which is a resting point of training if both layers are exactly equal. With layers as unequal as "
-        "|λ| = {parameters.largest_balance} the modes were zero at {observed.reversal_time:least} at the earliest, and "
-        "with |λ| = {parameters.smallest_balance} at {observed.reversal_time:most} at the latest; theory says "
+        "zero, which is a resting point of training if both layers are exactly equal. With layers as unequal as |λ| = "
+        "{parameters.largest_balance} the modes were zero at {observed.reversal_time:least} at the earliest, and with "
+        "|λ| = {parameters.smallest_balance} at {observed.reversal_time:most} at the latest; theory says "
         "{predicted.reversal_time:least} and {predicted.reversal_time:most}. So a small inequality of the layers is "
         "enough to unlearn quickly, and exactly balanced networks never do. Both hold for gradient flow; the noise of "
         "steps would end the wait."

@@ -107,12 +107,13 @@ class SingleNeuron(CurvesStudy):
     )
     meaning: ClassVar[str] = (
         "A neuron f(x) = a w·x was trained from one and the same function, a w, split differently between its two "
-        "layers: by the imbalance δ = {parameters.imbalance}, by none, and by the opposite. Theory gives every path in "
-        "closed form and calls the learning at this δ {predicted.regime:first}, at the opposite one "
+        "layers: by the imbalance δ = {parameters.imbalance}, by none, and by the opposite. Theory gives every path "
+        "in closed form and calls the learning at this δ {predicted.regime:first}, at the opposite one "
         "{predicted.regime:last}. At the end the tangent kernel has changed by "
         "{observed.kernel_change[time=last]:least} times its size in the neuron that moves least, and by "
-        "{observed.kernel_change[time=last]:most} times in the one that moves most. So the size of the initial function does "
-        "not by itself decide between lazy and rich; this neuron is linear, with {parameters.inputs} inputs."
+        "{observed.kernel_change[time=last]:most} times in the one that moves most. So the size of the initial "
+        "function does not by itself decide between lazy and rich; this neuron is linear, with {parameters.inputs} "
+        "inputs."
     )
     minutes: ClassVar[float] = 0.3
     theory: ClassVar[str] = "exact single linear neuron"

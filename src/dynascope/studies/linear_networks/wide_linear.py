@@ -86,12 +86,12 @@ class WideLinear(CurvesStudy):
     )
     meaning: ClassVar[str] = (
         "Two linear networks with {parameters.inputs} inputs and {parameters.outputs} outputs started with the same "
-        "map, one with a large second layer (δ = {parameters.imbalance}), one with a first layer as large. Theory says "
-        "that their functions follow one equation, in which only δ² appears, although they have other weights and "
-        "other widths; from it the maps differ in training by {agreement.coefficients} of their size. Which layer is "
-        "the larger makes no difference here, unlike in a single neuron. It holds for layers that are isotropic and as "
-        "wide as there are outputs or inputs; steps of finite size break what flow conserves, in proportion to the "
-        "step."
+        "map, one with a large second layer (δ = {parameters.imbalance}), one with a first layer as large. Theory "
+        "says that their functions follow one equation, in which only δ² appears, although they have other weights "
+        "and other widths; from it the maps differ in training by {agreement.coefficients} of their size. Which layer "
+        "is the larger makes no difference here, unlike in a single neuron. It holds for layers that are isotropic "
+        "and as wide as there are outputs or inputs; steps of finite size break what flow conserves, in proportion to "
+        "the step."
     )
     minutes: ClassVar[float] = 0.3
     tolerance: ClassVar = {

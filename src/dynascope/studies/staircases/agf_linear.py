@@ -70,11 +70,11 @@ class AgfLinear(StaircaseStudy):
     meaning: ClassVar[str] = (
         "A linear network with {parameters.width} hidden neurons was trained from weights {parameters.scale} times as "
         "large as usual, on data with {parameters.moments} moments. Every jump of the loss adds one rank to the map "
-        "that the network has learned. Theory expects the last jump at time {predicted.jump_time:last} and then a loss "
-        "of {predicted.loss_after:last}; in training the jump came at {residual.observed_jump_time:last} and the loss "
-        "became {residual.observed_loss_after:last}. On generic data the plateaus are those of the best map of each "
-        "rank; data whose modes do not mix (commuting moments) are learned mode by mode, in an order of their own. "
-        "All this is about the limit of vanishing weights."
+        "that the network has learned. Theory expects the last jump at time {predicted.jump_time:last} and then a "
+        "loss of {predicted.loss_after:last}; in training the jump came at {residual.observed_jump_time:last} and the "
+        "loss became {residual.observed_loss_after:last}. On generic data the plateaus are those of the best map of "
+        "each rank; data whose modes do not mix (commuting moments) are learned mode by mode, in an order of their "
+        "own. All this is about the limit of vanishing weights."
     )
     minutes: ClassVar[float] = 0.3
     tiny: ClassVar = {"moments": "commuting", "width": 6}

@@ -102,8 +102,8 @@ class AgfOptimizer(StatedStudy):
         "network was trained until it rests. Of linear neurons theory knows the outcome: a loss of "
         "{predicted.loss:first} with one and of {predicted.loss:last} with {parameters.neurons}, where training came "
         "to {observed.loss:first} and {observed.loss:last}. Of ReLU neurons it knows by how much each must lower the "
-        "loss at least; the smallest share of this that was kept is {observed.guarantee:least:percent}. On "
-        "average over all numbers of ReLU neurons the loss came to {observed.relu_loss:mean}, and with SGD and Adam to "
+        "loss at least; the smallest share of this that was kept is {observed.guarantee:least:percent}. On average "
+        "over all numbers of ReLU neurons the loss came to {observed.relu_loss:mean}, and with SGD and Adam to "
         "{observed.sgd_loss:mean} and {observed.adam_loss:mean}: a comparison on one data set of {parameters.samples} "
         "samples, and no more."
     )

@@ -93,12 +93,11 @@ class CompositionDepth(CurvesStudy):
         ),
     )
     meaning: ClassVar[str] = (
-        "Networks that combine k elements of the group {parameters.group} were written down from its "
-        "representations, for k from 2 to {parameters.longest}, and tried on all sequences; the largest error of any "
-        "answer leaves an exactness of {observed.exactness:least} (one is perfect). In a single layer the widest of "
-        "them has {observed.width[architecture=two-layer]:most} neurons, against "
-        "{observed.width[architecture=recurrent]:most} in a recurrent network and "
-        "{observed.width[architecture=tree]:most} in a tree, which pay with up to "
+        "Networks that combine k elements of the group {parameters.group} were written down from its representations, "
+        "for k from 2 to {parameters.longest}, and tried on all sequences; the largest error of any answer leaves an "
+        "exactness of {observed.exactness:least} (one is perfect). In a single layer the widest of them has "
+        "{observed.width[architecture=two-layer]:most} neurons, against {observed.width[architecture=recurrent]:most} "
+        "in a recurrent network and {observed.width[architecture=tree]:most} in a tree, which pay with up to "
         "{observed.depth[architecture=recurrent]:most} and {observed.depth[architecture=tree]:most} layers in a row. "
         "These widths suffice; whether fewer would do is open, and training, which starts at random, is shown beside "
         "them and not judged."

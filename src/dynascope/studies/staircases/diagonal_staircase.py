@@ -50,9 +50,9 @@ class DiagonalStaircase(StaircaseStudy):
         "{parameters.scale}, on targets that depend on some inputs ({parameters.relevant}) and on noise. It passes "
         "from one least-squares fit that uses few inputs to the next, along a path that an algorithm computes from "
         "the data without training. By this path the first jump is at time {predicted.jump_time:first}, and it came "
-        "at {residual.observed_jump_time:first}; the largest error of a time is {agreement.jump_time:percent}. As "
-        "the strongest inputs come first and noise is fitted late, stopping early selects inputs; the path is that of "
-        "the limit of vanishing weights."
+        "at {residual.observed_jump_time:first}; the largest error of a time is {agreement.jump_time:percent}. As the "
+        "strongest inputs come first and noise is fitted late, stopping early selects inputs; the path is that of the "
+        "limit of vanishing weights."
     )
     minutes: ClassVar[float] = 0.2
     tiny: ClassVar = {"samples": 20, "inputs": 3, "relevant": 2, "correlation": 0.0, "noise": 0.0, "scale": 1e-12}

@@ -85,13 +85,13 @@ class MultiIndexStaircase(StaircaseStudy):
     )
     meaning: ClassVar[str] = (
         "The target is a sum of powers z^k, k = {parameters.degree}, of the inputs along hidden directions in "
-        "{parameters.dimension} dimensions; a network with {parameters.width} neurons of the same power was trained on "
-        "the exact mean over Gaussian inputs, from weights {parameters.scale} times as large as usual. Theory "
+        "{parameters.dimension} dimensions; a network with {parameters.width} neurons of the same power was trained "
+        "on the exact mean over Gaussian inputs, from weights {parameters.scale} times as large as usual. Theory "
         "({parameters.theory}) tells which direction is learned next, and when. It puts the first jump at "
         "{predicted.jump_time:first} and the last at {predicted.jump_time:last}; in training they came at "
         "{residual.observed_jump_time:first} and {residual.observed_jump_time:last}. The order is in the table below. "
-        "This goes beyond the paper, which has no such model, and it holds in the clock in which each neuron's rate is "
-        "scaled by its size."
+        "This goes beyond the paper, which has no such model, and it holds in the clock in which each neuron's rate "
+        "is scaled by its size."
     )
     minutes: ClassVar[float] = 1.0
     tiny: ClassVar = {"dimension": 3, "strengths": [1.0, 0.3], "width": 8, "theory": "closed-form"}

@@ -96,9 +96,9 @@ class ReluAlignment(StaircaseStudy):
     meaning: ClassVar[str] = (
         "A ReLU network with {parameters.width} neurons was trained on {parameters.samples} points in the plane from "
         "weights of {parameters.scale}. While all neurons are small the loss hardly moves ({observed.loss:first} at "
-        "the start, {observed.loss:last} at the end); yet each neuron turns along a path of its own until it points in "
-        "one of few directions, which theory computes from the data and the start of this neuron. Judged are the paths "
-        "and the sizes of the neurons until the largest has reached a thousandth; the worst direction is off by "
+        "the start, {observed.loss:last} at the end); yet each neuron turns along a path of its own until it points "
+        "in one of few directions, which theory computes from the data and the start of this neuron. Judged are the "
+        "paths and the sizes of the neurons until the largest has reached a thousandth; the worst direction is off by "
         "{agreement.direction_maximum}. What the network then learns is made of those directions alone, however many "
         "neurons it has; neurons that shrink far are left out."
     )
