@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.report import render_page
 from dynascope.studies.linear_networks.line_alignment import LineAlignment
 
 # Sizes for which programs are compiled once.
@@ -69,6 +70,7 @@ def test_descent_is_reported_beside_and_sgd_of_a_linear_network_follows_the_theo
     assert set(counts) == {"linear sgd", "linear adam", "relu sgd", "relu adam"}
     assert counts["linear sgd"] == "4 of 4"
     assert not [name for name in json.loads(tree.attrs["agreement"]) if "sgd" in name or "adam" in name]
+    assert "ReLU networks trained by Adam" in render_page(tree)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.plot import from_json
 from dynascope.studies import find_study
 
 ReversalLearning = find_study("reversal-learning")
@@ -49,6 +50,13 @@ def test_modes_pass_zero_at_the_predicted_time_later_the_smaller_the_balance():
     assert float(strength.max()) < float(times[-1]) / 2
     # λ = 1e-3 and s = 1: ln(1 + 2ω/λ)/(2ω).
     np.testing.assert_allclose(strength[0, 1], np.log(2001) / 2, rtol=1e-6)
+
+
+def test_negative_balances_are_not_drawn_on_a_logarithmic_axis():
+    study = ReversalLearning(sign=-1, times=10)
+    predicted = study.judged(study.predict())
+    tree = study.compare(predicted, predicted)
+    assert [chart.log for chart in from_json(tree.attrs["figures"])] == ["", ""]
 
 
 def test_the_sign_of_the_balance_mirrors_the_prediction():

@@ -86,7 +86,7 @@ class LambdaBalanced(BalancedStudy):
     )
     meaning: ClassVar[str] = (
         "Linear networks with {parameters.width} hidden neurons were trained on a random map of {parameters.inputs} "
-        "inputs to {parameters.outputs} outputs. They differ in the balance λ of their layers, which training keeps: "
+        "inputs to {parameters.outputs} outputs; they differ in the balance λ of their layers, which training keeps: "
         "from a large first layer (λ = −{parameters.largest_balance}) over equal ones to a large second one. From the "
         "start alone theory gives the loss, the representations and the tangent kernel at every time. At the end the "
         "kernel had changed by {observed.kernel_change[time=last]:least} times its size in the network where it moved "

@@ -93,7 +93,7 @@ class LineAlignment(CurvesStudy):
     )
     meaning: ClassVar[str] = (
         "Linear networks with {parameters.width} hidden neurons were trained on inputs along a line from five starts: "
-        "small, large with layers at right angles, and with layers that are parallel, nearly so, or opposite. Of each "
+        "small, large with layers at right angles, and with layers that are parallel, nearly so, or opposite; of each "
         "theory gives alignment, sizes and loss at every time. From the small start the alignment ended at "
         "{observed.alignment[start=small][time=last]}, from the large orthogonal one at "
         "{observed.alignment[start=large orthogonal][time=last]}, and from the nearly parallel one at "

@@ -74,7 +74,7 @@ class AgfLinear(StaircaseStudy):
         "loss of {predicted.loss_after:last}; in training the jump came at {residual.observed_jump_time:last} and the "
         "loss became {residual.observed_loss_after:last}. On generic data the plateaus are those of the best map of "
         "each rank; data whose modes do not mix (commuting moments) are learned mode by mode, in an order of their "
-        "own. All this is about the limit of vanishing weights."
+        "own; both in the limit of vanishing weights."
     )
     minutes: ClassVar[float] = 0.3
     tiny: ClassVar = {"moments": "commuting", "width": 6}

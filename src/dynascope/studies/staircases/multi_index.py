@@ -89,7 +89,7 @@ class MultiIndexStaircase(StaircaseStudy):
         "on the exact mean over Gaussian inputs, from weights {parameters.scale} times as large as usual. Theory "
         "({parameters.theory}) tells which direction is learned next, and when. It puts the first jump at "
         "{predicted.jump_time:first} and the last at {predicted.jump_time:last}; in training they came at "
-        "{residual.observed_jump_time:first} and {residual.observed_jump_time:last}. The order is in the table below. "
+        "{residual.observed_jump_time:first} and {residual.observed_jump_time:last}; the order is in the table below. "
         "This goes beyond the paper, which has no such model, and it holds in the clock in which each neuron's rate "
         "is scaled by its size."
     )
