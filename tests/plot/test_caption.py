@@ -19,6 +19,7 @@ def tree() -> xr.DataTree:
         {
             "strength": (["mode", "time"], [[0.1, 0.8], [0.0, 0.25]]),
             "slope": ([], 1.23456),
+            "dust": ([], -2e-16),
             "late": (["mode"], [1740.93, 2.345e6]),
             "speed": (["start"], [1.0, 2.0]),
             "reached": (["mode"], [np.nan, 3.0]),
@@ -51,6 +52,7 @@ def tree() -> xr.DataTree:
         ("{observed.jump_time:last}, {agreement.level:percent}", f"–, –{SPACE}%"),
         ("{parameters.width} neurons, {parameters.inputs}", "64 neurons, whitened"),
         ("{agreement.loss} of {agreement.loss.tolerance}", f"2.5{SPACE}×{SPACE}10⁻⁷ of 0.02"),
+        ("{observed.dust:percent}", f"0{SPACE}%"),
         ("{observed.late:first}, {observed.late:last}", f"1740, 2.34{SPACE}×{SPACE}10⁶"),
         ("the set {{1, 2}}", "the set {1, 2}"),
     ],

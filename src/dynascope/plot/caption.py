@@ -92,7 +92,8 @@ def _value(field: str, view: TreeView) -> str:
     if isinstance(value, str):
         return value
     value = np.nan if value is None else value
-    told = f"{_number(100 * value)} %" if last else _number(value)
+    # Zero has no sign.
+    told = f"{_number(round(100 * value, _DIGITS) + 0.0)} %" if last else _number(value)
     # No line ends within a number.
     return told.replace(" ", "\N{NO-BREAK SPACE}")
 
