@@ -185,13 +185,10 @@ def test_a_quantity_that_could_not_be_compared_is_not_said_to_agree():
     assert ["growth of the time per unit of accelerated time", "not judged", "–", "0.1"] in rows(render_page(tree))
 
 
-def test_the_banner_does_not_say_the_verdict_twice():
-    tree = study()
-    del tree.attrs["agreement"]
-    tree.attrs["verdict_sentence"] = "Theory and experiment agree: level 0.01 (tolerance 0.02)."
-    text = "".join(Outline(render_page(tree)).text)
+def test_the_banner_says_the_verdict_once_and_then_the_sentence_of_the_tree():
+    text = "".join(Outline(page_of()).text)
     assert text.count("Theory and experiment agree") == 1
-    assert "Level 0.01 (tolerance 0.02)." in text
+    assert "sentence plain" in text
 
 
 def test_the_staircase_is_tabled_beside_what_was_observed():

@@ -16,8 +16,10 @@ from rich.table import Table
 # The face of a room loads what is behind it when it is used, so that listing the studies loads nothing heavy.
 from dynascope import record
 from dynascope.cli.width import page_width
+from dynascope.comparison import verdict
 
 if TYPE_CHECKING:
+    from dynascope.comparison.verdict import Row
     from dynascope.record import TreeView
     from dynascope.record.staircase_view import Jump
     from dynascope.record.tree_view import Tree
@@ -67,34 +69,37 @@ def print_agreement(reference: Reference, tree: Tree) -> None:
     view = record.TreeView.of(tree)
     console = _console()
     console.print(reference.claim, markup=False)
-    agreement = json.loads(view.attributes["agreement"])
-    _print_table(
-        ["quantity", "error", "tolerance", "agrees"],
-        [
-            [
-                name.replace("_", " "),
-                _number(each["error"]),
-                _number(each["tolerance"]),
-                "not judged" if each["error"] is None and each["agrees"] else "yes" if each["agrees"] else "no",
-            ]
-            for name, each in agreement.items()
-        ],
-    )
-    _print_reasons(agreement)
+    rows = verdict.quantity_rows(json.loads(view.attributes["agreement"]), view)
+    reasons = verdict.reasons_of(rows)
+    _print_quantities(rows, reasons if len(reasons) > 1 else {})
+    for reason, letter in reasons.items():
+        of = f"{letter}: " if len(reasons) > 1 else "Why this tolerance: "
+        _print_text(f"{of}{reason.removesuffix('.')}.")
+    print()
     for warning in _warnings(view):
         console.print(f"Warning: {warning}", markup=False)
     _print_verdict(console, view.attributes)
 
 
-def _print_reasons(agreement: Mapping[str, Mapping[str, Any]]) -> None:
-    """Why the tolerances are what they are, equal reasons once."""
-    names: dict[str, list[str]] = {}
-    for name, each in agreement.items():
-        names.setdefault(each["reason"], []).append(name.replace("_", " "))
-    for reason, quantities in names.items():
-        _print_text(f"tolerance of {', '.join(quantities)}: {reason.removesuffix('.')}")
-    if names:
-        print()
+def _print_quantities(rows: Sequence[Row], letters: Mapping[str, str]) -> None:
+    """One row for each quantity, with its error at the worst place where that is judged too."""
+    worst = any(row.largest is not None for row in rows)
+    header = ["quantity", "error", *(["largest error"] if worst else []), "tolerance", "agrees"]
+    _print_table(
+        [*header, *(["why"] if letters else [])],
+        [
+            [
+                row.name,
+                _number(row.error, 2),
+                *([_number(row.largest, 2) if row.largest is not None else ""] if worst else []),
+                _number(row.tolerance, 2)
+                + ("" if row.largest_tolerance is None else f"\n{_number(row.largest_tolerance, 2)} largest"),
+                "not judged" if not row.judged else "yes" if row.agrees else "no",
+                *([letters.get(row.reason, "")] if letters else []),
+            ]
+            for row in rows
+        ],
+    )
 
 
 def _staircase_row(jump: Jump) -> list[str]:
@@ -113,11 +118,14 @@ def _warnings(view: TreeView) -> list[str]:
 
 def _print_verdict(console: Console, attributes: Mapping[Any, Any]) -> None:
     colour = "green" if attributes["verdict"] == "agree" else "red"
-    console.print(f"[bold {colour}]{escape(attributes['verdict_sentence'])}")
+    console.print(f"[bold {colour}]{verdict.HEADINGS[attributes['verdict']]}.")
+    _print_text(attributes["verdict_sentence"], indent="")
 
 
-def _print_text(text: str) -> None:
-    print(textwrap.fill(text, page_width(), initial_indent="  ", subsequent_indent="    ", break_long_words=False))
+def _print_text(text: str, indent: str = "  ") -> None:
+    print(
+        textwrap.fill(text, page_width(), initial_indent=indent, subsequent_indent=2 * indent, break_long_words=False)
+    )
 
 
 def _print_table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
@@ -142,5 +150,5 @@ def _console() -> Console:
     return _Console(width=page_width(), highlight=False)
 
 
-def _number(value: Any) -> str:
-    return "–" if value is None or math.isnan(float(value)) else f"{float(value):.4g}"
+def _number(value: Any, digits: int = 4) -> str:
+    return "–" if value is None or math.isnan(float(value)) else f"{float(value):.{digits}g}"

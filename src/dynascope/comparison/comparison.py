@@ -12,7 +12,8 @@ import xarray as xr
 from dynascope.arguments import require
 from dynascope.comparison.curves import compare_curves
 from dynascope.comparison.jumps import compare_staircases
-from dynascope.record import CONVENTION, name_all, validate_record
+from dynascope.comparison.verdict import quantity_rows, verdict_sentence
+from dynascope.record import CONVENTION, TreeView, name_all, validate_record
 from dynascope.record import staircase_names as names
 from dynascope.record.staircase_view import is_staircase
 
@@ -72,8 +73,8 @@ def compare(
 
     Returns:
         A tree with the groups `setup`, `observed`, `predicted`, `residual`. Its attributes hold `verdict` ("agree" or
-        "disagree"), `verdict_sentence`, and `agreement`: for each quantity its error, tolerance, the reason for the
-        tolerance and whether it agrees.
+        "disagree"), `verdict_sentence` (what came out, as a person would say it), and `agreement`: for each quantity
+        its error, tolerance, the reason for the tolerance and whether it agrees.
 
     Raises:
         InputError: The records have nothing in common, or a tolerance names a quantity that is not compared.
@@ -108,10 +109,11 @@ def compare(
     residual.attrs.update({"convention": CONVENTION, "version": predicted.attrs["version"]})
     tree = unjudged(predicted, attributes=attributes)
     tree["observed"], tree["residual"] = xr.DataTree(name_all(observed)), xr.DataTree(name_all(residual))
+    told, view = {name: _plain(each) for name, each in agreement.items()}, TreeView.of(tree)
     tree.attrs |= {
         "verdict": "agree" if agrees else "disagree",
-        "verdict_sentence": _sentence(agreement, agrees),
-        "agreement": json.dumps({name: _plain(each) for name, each in agreement.items()}, ensure_ascii=False),
+        "verdict_sentence": verdict_sentence(quantity_rows(told, view), view.staircase),
+        "agreement": json.dumps(told, ensure_ascii=False),
     }
     return tree
 
@@ -170,20 +172,3 @@ def _plain(agreement: Agreement) -> dict[str, Any]:
         "agrees": agreement.agrees,
         "reason": agreement.reason,
     }
-
-
-def _sentence(agreement: Mapping[str, Agreement], agrees: bool) -> str:
-    judged = {name: each for name, each in agreement.items() if not np.isnan(each.error)}
-    left_out = sorted(set(agreement) - set(judged))
-    words = "Theory and experiment agree" if agrees else "Theory and experiment disagree"
-    told = judged if agrees else {name: each for name, each in judged.items() if not each.agrees}
-    parts = [
-        f"{name.replace('_', ' ')} {_size(each.error)} (tolerance {_size(each.tolerance)})"
-        for name, each in told.items()
-    ]
-    note = f"; nothing to judge for {', '.join(name.replace('_', ' ') for name in left_out)}" if left_out else ""
-    return f"{words}: {', '.join(parts)}{note}."
-
-
-def _size(value: float) -> str:
-    return f"{value:.2g}"

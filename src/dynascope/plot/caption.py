@@ -12,8 +12,8 @@ import xarray as xr
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
-from dynascope.plot.numbers import number
 from dynascope.record import TreeView
+from dynascope.record.numbers import number
 from dynascope.record.tree_view import Tree
 
 __all__ = ["fill_caption"]

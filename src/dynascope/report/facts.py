@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynascope.errors import InputError
-from dynascope.plot.numbers import number
 from dynascope.record import CONVENTION, TreeView
+from dynascope.record.numbers import number
 from dynascope.report.wording import command, parameter, words
 
 __all__ = ["facts_of", "how_it_was_done", "hypotheses_of", "parameters_of", "read_json", "warnings_of"]

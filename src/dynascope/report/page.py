@@ -10,7 +10,7 @@ import base64
 import functools
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -20,15 +20,15 @@ import jinja2
 from markupsafe import Markup
 
 from dynascope.arguments import require
+from dynascope.comparison.verdict import HEADINGS, quantity_rows, reasons_of
 from dynascope.plot import fill_caption
-from dynascope.plot.numbers import number, percent
 from dynascope.record import TreeView
+from dynascope.record.numbers import number, percent
 from dynascope.record.tree_view import Tree
 from dynascope.record.whole_files import written_beside
 from dynascope.report.bibliography import bibtex
 from dynascope.report.facts import facts_of, how_it_was_done, hypotheses_of, parameters_of, read_json, warnings_of
 from dynascope.report.page_figures import features_picture, page_figures
-from dynascope.report.verdict import Row, quantity_rows, reasons_of, verdict_sentence
 from dynascope.report.wording import words
 
 __all__ = ["render_page", "write_page"]
@@ -36,9 +36,7 @@ __all__ = ["render_page", "write_page"]
 _MOST_BYTES = 1_500_000
 _TEXT = 60_000  # bytes of them for words, tables and styles
 _VERDICTS = {
-    "agree": "Theory and experiment agree",
-    "disagree": "Theory and experiment disagree",
-    "undecided": "Undecided",
+    **HEADINGS,
     "prediction": "Prediction only",
     "observation": "Observation only",
     "open": "Not compared",
@@ -88,7 +86,7 @@ def render_page(tree: Tree) -> str:
         title=facts.get("title") or _title(facts),
         question=fill_caption(str(facts.get("question", "")), view),
         claim=facts.get("claim", ""),
-        verdict=_verdict(view, rows),
+        verdict=_verdict(view),
         meaning=fill_caption(str(facts.get("meaning", "")), view),
         warnings=warnings_of(view),
         figures=first,
@@ -136,21 +134,18 @@ def _title(facts: Mapping[Any, Any]) -> str:
     return " on ".join(parts) or "Learning dynamics"
 
 
-def _verdict(view: TreeView, rows: Sequence[Row]) -> dict[str, str]:
+def _verdict(view: TreeView) -> dict[str, str]:
     kind = view.attributes.get("verdict")
     sides = list(view.sides)
-    if kind not in ("agree", "disagree", "undecided"):
+    if kind not in HEADINGS:
         kind = "open" if len(sides) == 2 else {"observed": "observation", "predicted": "prediction"}[sides[0]]
     if "answer" in view.attributes:
         sentence = fill_caption(str(view.attributes["answer"]), view)
-    elif rows:
-        # No line ends within a number.
-        sentence = re.sub(" (?=[×%])|(?<=×) ", "\N{NO-BREAK SPACE}", verdict_sentence(rows, view.staircase))
     else:
         sentence = str(view.attributes.get("verdict_sentence") or _SENTENCES.get(kind, ""))
-    # The banner already says in its heading how such a sentence begins.
-    sentence = sentence.removeprefix(f"{_VERDICTS[kind]}: ")
-    return {"kind": kind, "heading": _VERDICTS[kind], "sentence": sentence[:1].upper() + sentence[1:]}
+    # No line ends within a number.
+    sentence = re.sub(" (?=[×%])|(?<=×) ", "\N{NO-BREAK SPACE}", sentence)
+    return {"kind": kind, "heading": _VERDICTS[kind], "sentence": sentence}
 
 
 @functools.cache

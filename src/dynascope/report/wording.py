@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from dynascope.plot.numbers import number
+from dynascope.record.numbers import number
 
 __all__ = ["command", "parameter", "plain", "words"]
 

@@ -76,7 +76,7 @@ def test_a_wrong_limit_refutes_it():
     predicted, observed = study.judged(study.predict()), study.observe()
     tree = study.compare(observed, predicted.assign(interpolator=1.001 * predicted["interpolator"]))
     assert tree.attrs["verdict"] == "disagree"
-    assert tree.attrs["verdict_sentence"].startswith("Theory and experiment disagree: interpolator 0.001")
+    assert tree.attrs["verdict_sentence"].startswith("One of ten quantities does not follow theory: the map at")
     assert "interpolator_residual" in tree["residual"]
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from dynascope.comparison.verdict import Row, quantity_rows, reasons_of, verdict_sentence
 from dynascope.record import StaircaseView, TreeView, make_record
-from dynascope.report.verdict import Row, quantity_rows, reasons_of, verdict_sentence
 
 GOOD = Row("loss", 0.001, None, 0.01, None, True, "exact")
 BAD = Row("speed", 0.5, 0.9, 0.1, 0.2, False, "exact")
@@ -61,6 +61,15 @@ def test_the_jumps_are_counted_and_their_times_bounded(predicted, seen, slow, se
     assert verdict_sentence([GOOD], staircase(predicted, seen, slow)) == sentence
 
 
+def test_a_jump_that_is_missing_is_said_beside_those_that_were_seen():
+    missing = Row("missing jumps", 1.0, None, 0.0, None, False, "")
+    told = verdict_sentence([GOOD, missing], staircase([1.0, 2.0], [1.0, np.nan]))
+    assert told == (
+        "Two jumps were predicted and one was seen, within 0 % of its time. "
+        "One of two quantities does not follow theory: the missing jumps, off by 1 where 0 is allowed."
+    )
+
+
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
@@ -68,21 +77,20 @@ def test_the_jumps_are_counted_and_their_times_bounded(predicted, seen, slow, se
         ([GOOD._replace(error=0.0, tolerance=0.0)], "Training follows theory in the loss, exactly."),
         (
             [GOOD, GOOD, GOOD],
-            "Theory and training agree in all three quantities; the closest call is the loss, "
-            "off by 0.001 where 0.01 is allowed.",
+            "All three quantities follow theory; the closest call is the loss, off by 0.001 where 0.01 is allowed.",
         ),
         (
             [GOOD, BAD],
-            "Theory and training disagree in one of two quantities, the speed, off by 0.5 where 0.1 is allowed.",
+            "One of two quantities does not follow theory: the speed, off by 0.5 where 0.1 is allowed.",
         ),
         (
             [GOOD._replace(error=None), BAD._replace(error=None, largest=None), BAD],
-            "Theory and training disagree in two of two quantities, most in the speed, "
-            "off by 0.5 where 0.1 is allowed. One could not be judged.",
+            "Two of two quantities do not follow theory, most the speed, "
+            "off by 0.5 where 0.1 is allowed. One quantity could not be judged.",
         ),
         (
             [BAD._replace(error=None, largest=None)],
-            "Theory and training disagree in the one quantity, the speed, off without bound where 0.1 is allowed.",
+            "Training does not follow theory in the speed, off without bound where 0.1 is allowed.",
         ),
         ([GOOD._replace(error=None)], "Nothing that theory predicts could be judged."),
     ],

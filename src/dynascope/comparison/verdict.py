@@ -6,11 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dynascope.plot.numbers import number
 from dynascope.record import StaircaseView, TreeView, describe
+from dynascope.record.numbers import number
 
-__all__ = ["Row", "quantity_rows", "reasons_of", "verdict_sentence"]
+__all__ = ["HEADINGS", "Row", "quantity_rows", "reasons_of", "verdict_sentence"]
 
+HEADINGS = {
+    "agree": "Theory and experiment agree",
+    "disagree": "Theory and experiment disagree",
+    "undecided": "Undecided",
+}
 _MAXIMUM = "_maximum"
 _COUNTS = ("no", *(["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]))
 
@@ -90,19 +95,17 @@ def verdict_sentence(rows: Sequence[Row], staircase: StaircaseView | None) -> st
         return "Nothing that theory predicts could be judged."
     told = _of_jumps(staircase) if staircase is not None else ""
     if wrong:
-        worst = max(wrong, key=lambda row: row.share)
-        sentence = f"Theory and training disagree in {_share_of(len(wrong), len(judged))}{_most(wrong)} {_size(worst)}."
-        told = f"{told} {sentence}" if told else sentence
+        told = f"{told} {_not_followed(wrong, len(judged))}".lstrip()
     elif not told:
         closest = max(judged, key=lambda row: row.share)
         if len(judged) == 1:
             told = f"Training follows theory in the {closest.name}, {_size(closest)}."
         else:
-            all_of = "both" if len(judged) == 2 else f"all {_count(len(judged))}"
-            told = f"Theory and training agree in {all_of} quantities; "
-            told += f"the closest call is the {closest.name}, {_size(closest)}."
+            all_of = "Both" if len(judged) == 2 else f"All {_count(len(judged))}"
+            told = f"{all_of} quantities follow theory; the closest call is the {closest.name}, {_size(closest)}."
     left = len(rows) - len(judged)
-    return f"{told} {_count(left).capitalize()} could not be judged." if left else told
+    things = "quantity" if left == 1 else "quantities"
+    return f"{told} {_count(left).capitalize()} {things} could not be judged." if left else told
 
 
 def _of_jumps(staircase: StaircaseView) -> str:
@@ -131,15 +134,15 @@ def _called(name: str, view: TreeView) -> str:
     return describe(name)[0]
 
 
-def _most(wrong: Sequence[Row]) -> str:
+def _not_followed(wrong: Sequence[Row], judged: int) -> str:
+    """Which quantities differ, and by how much the worst of them."""
     worst = max(wrong, key=lambda row: row.share)
-    return f", the {worst.name}," if len(wrong) == 1 else f", most in the {worst.name},"
-
-
-def _share_of(part: int, whole: int) -> str:
-    if whole == 1:
-        return "the one quantity"
-    return f"{_count(part)} of {_count(whole)} quantities"
+    size = f"{worst.name}, {_size(worst)}"
+    if judged == 1:
+        return f"Training does not follow theory in the {size}."
+    if len(wrong) == 1:
+        return f"One of {_count(judged)} quantities does not follow theory: the {size}."
+    return f"{_count(len(wrong)).capitalize()} of {_count(judged)} quantities do not follow theory, most the {size}."
 
 
 def _size(row: Row) -> str:
