@@ -139,7 +139,8 @@ def _duration(task: Learnable, network: Any, scale: Any, single: bool, normalise
 
 
 def _described(record: xr.Dataset, task: Learnable, flow: str, scale: Any) -> xr.Dataset:
-    attributes = {"flow": flow, "variables": "weights", **record.attrs, "task": task.attributes()["task"]}
+    said = {name: value for name, value in task.attributes().items() if name in ("task", "data_hash")}
+    attributes = {"flow": flow, "variables": "weights", **record.attrs, **said}
     if np.ndim(scale) == 0:
         attributes["scale"] = float(scale)
     return record.assign_attrs(attributes)

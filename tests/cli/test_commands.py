@@ -6,6 +6,7 @@ import html.parser
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -531,6 +532,24 @@ def test_no_arguments_whatever_end_in_a_traceback(arguments):
 def test_the_page_and_the_record_are_named_after_task_and_network(predicted):
     _, out = predicted
     assert {path.name for path in out.iterdir()} == {"dynascope-trees-linear.html", "dynascope-trees-linear.zarr"}
+
+
+def test_a_prediction_says_how_it_was_made(predicted, data):
+    said, _ = predicted
+    tree = store.load(said.answer["record"])
+    assert tree.attrs["command"] == f"dynascope predict {data} --network linear"
+    assert json.loads(tree.attrs["parameters"]) == {"seed": 0, "width": 50}
+    assert len(tree["predicted"].attrs["data_hash"]) == 12
+    assert tree.attrs["date"].endswith(" UTC")
+
+
+@pytest.mark.slow
+def test_the_command_in_the_results_makes_them_once_more(table, tmp_path):
+    flags = ["--network", "diagonal", "--target", "yield", "loss <b>", "--only", "yield", "--normalised"]
+    first = store.load(dynascope("predict", table, *flags, "--json", "--out", tmp_path).answer["record"])
+    words = shlex.split(first.attrs["command"])
+    again = store.load(dynascope(*words[1:], "--json", "--out", tmp_path).answer["record"])
+    assert again["predicted"].identical(first["predicted"])
 
 
 @pytest.mark.slow

@@ -187,7 +187,11 @@ def test_tree_holds_both_sides_and_says_what_it_is(linear):
     assert (tree.attrs["claim"], tree.attrs["title"]) == ("it holds", "Mine")
     assert "study" not in tree.attrs
     assert {"convention", "version", "reference"} <= set(tree.attrs)
+    assert tree["setup"].attrs["data_hash"] == predicted.attrs["data_hash"] == observed.attrs["data_hash"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", tree.attrs["date"])
+    assert set(json.loads(tree.attrs["versions"])) == {"jax", "numpy", "python"}
     alone = unjudged(predicted)
+    assert {"date", "versions"} <= set(alone.attrs)
     assert set(alone.children) == {"setup", "predicted"}
     assert "verdict" not in alone.attrs
 

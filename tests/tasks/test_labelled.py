@@ -39,6 +39,7 @@ def test_it_says_its_sizes_and_names(data):
         "input_dimension": 6,
         "output_dimension": 3,
         "classes": ["a", "b", "c"],
+        "data_hash": "f3a9637021cd",
     }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -85,7 +87,7 @@ class Predict:
         if self.check or self.slope:
             tree = self._checked(task, network, predicted, other_scale(scale, **clock))
         else:
-            tree = comparison.unjudged(predicted)
+            tree = comparison.unjudged(predicted, attributes=self._said())
         written = write_results(tree, self.out, result_name(f"{task.name}-{self.network}", self._changed()))
         view, seconds = record.TreeView.of(tree), time.perf_counter() - start
         if self.json:
@@ -104,6 +106,15 @@ class Predict:
         said = {"data", "network", "out", "open", "json"}
         values = {field.name: (getattr(self, field.name), field.default) for field in dataclasses.fields(self)}
         return {name: value for name, (value, usual) in values.items() if name not in said and value != usual}
+
+    def _said(self) -> dict[str, str]:
+        """What the results say of the command that made them."""
+        words = ["dynascope", "predict", self.data, "--network", self.network]
+        for name, value in self._changed().items():
+            given = value if isinstance(value, tuple) else () if isinstance(value, bool) else (value,)
+            words += [f"--{'no-' if value is False else ''}{name}", *map(str, given)]
+        drawn = {} if self.network == "diagonal" else {"seed": self.seed, "width": self.width}
+        return {"command": shlex.join(words), "parameters": json.dumps(drawn)}
 
     def _task(self) -> Any:
         if self.data == "digits":
@@ -145,4 +156,4 @@ class Predict:
 
         observed = trained(float(predicted.attrs["scale"]))
         other = trained(second_scale) if self.slope else None
-        return comparison.compare(observed, predicted, at_other_scale=other)
+        return comparison.compare(observed, predicted, at_other_scale=other, attributes=self._said())

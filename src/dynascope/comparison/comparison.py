@@ -15,6 +15,7 @@ from dynascope.comparison.jumps import compare_staircases
 from dynascope.comparison.verdict import quantity_rows, verdict_sentence
 from dynascope.record import CONVENTION, TreeView, name_all, validate_record
 from dynascope.record import staircase_names as names
+from dynascope.record.provenance import provenance
 from dynascope.record.staircase_view import is_staircase
 
 __all__ = ["Agreement", "compare", "unjudged"]
@@ -127,6 +128,7 @@ def unjudged(predicted: xr.Dataset, *, attributes: Mapping[str, Any] | None = No
         "reference": predicted.attrs.get("reference", ""),
         "convention": CONVENTION,
         "version": predicted.attrs["version"],
+        **provenance(),
         **{name: value for name, value in (attributes or {}).items() if value is not None},
     }
     return tree
@@ -139,7 +141,7 @@ def _along_time(record: xr.Dataset) -> xr.Dataset:
 
 
 _SETUP = (
-    *("task", "description", "samples", "input_dimension", "output_dimension", "image_shape"),
+    *("task", "description", "samples", "input_dimension", "output_dimension", "image_shape", "data_hash"),
     *("network", "scale", "degree", "normalised"),
 )
 

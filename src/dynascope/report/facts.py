@@ -27,7 +27,7 @@ def how_it_was_done(view: TreeView, facts: Mapping[Any, Any]) -> dict[str, str]:
     study = str(facts.get("study", ""))
     told = {
         "Data": facts.get("task", ""),
-        "Hash of the data": facts.get("data_hash", ""),
+        "Hash of the data": facts.get("data_hash") or observed.get("data_hash", ""),
         "Network": facts.get("network", ""),
         "Theory": predicted.get("theory", ""),
         "Training": _training(observed),

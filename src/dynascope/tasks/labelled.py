@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from jaxtyping import Float, Float32, Float64, Integer
 from dynascope.arguments import require, require_known
 from dynascope.errors import InputError
 from dynascope.protocols import Network
+from dynascope.tasks.digest import data_digest
 from dynascope.tasks.split import split_rows
 from dynascope.tasks.task import Task
 
@@ -125,7 +127,12 @@ class Labelled:
             "input_dimension": self.input_dimension,
             "output_dimension": self.output_dimension,
             "classes": list(self.class_names),
+            "data_hash": self._data_hash,
         }
+
+    @cached_property
+    def _data_hash(self) -> str:
+        return data_digest(self.inputs, self.labels)
 
     def split(self, *, test_fraction: float = 0.2, seed: int = 0) -> tuple[Labelled, Labelled]:
         """A random split into a training and a test part, which have the same classes; by the rows of `Task.split`.

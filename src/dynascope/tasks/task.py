@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
 from dynascope.protocols import Network
+from dynascope.tasks.digest import data_digest
 from dynascope.tasks.split import split_rows
 
 __all__ = ["Task"]
@@ -134,7 +135,12 @@ class Task:
             "input_dimension": self.input_dimension,
             "output_dimension": self.output_dimension,
             "image_shape": self.image_shape,
+            "data_hash": self._data_hash,
         }
+
+    @cached_property
+    def _data_hash(self) -> str:
+        return data_digest(self.inputs, self.targets)
 
     def only(self, target_name: str) -> Task:
         """The task with a single one of its targets.
