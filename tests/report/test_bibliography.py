@@ -35,5 +35,22 @@ def test_two_works_are_two_entries():
     assert "eprint = {1812.07956}" in second
 
 
+def test_an_identifier_after_a_thesis_is_that_of_the_paper_before():
+    text = "A. Power, Grokking; Y. Nam, Layerwise dynamics (DPhil thesis, chapter 6) (arXiv 2201.02177)"
+    paper, thesis = bibtex(text).split("\n\n")
+    assert paper.startswith("@misc{power2022,")
+    assert "eprint = {2201.02177}" in paper
+    assert thesis.startswith("@misc{nam,")
+    assert "eprint" not in thesis
+
+
+@pytest.mark.parametrize("note", ["Nam, DPhil thesis (2024), chapter 1", "theory in Y. Nam, DPhil thesis (2024)"])
+def test_what_is_said_of_a_thesis_is_a_note_and_no_part_of_the_title(note):
+    entry = bibtex(f"J. B. Simon, The eigenlearning framework; {note} (arXiv 2110.03922)")
+    assert entry.startswith("@misc{simon2021,")
+    assert "title = {{The eigenlearning framework}}" in entry
+    assert f"note = {{{note}}}" in entry
+
+
 def test_no_reference_is_no_entry():
     assert bibtex("") == ""

@@ -15,6 +15,8 @@ _SPECIAL = str.maketrans({each: f"\\{each}" for each in "&%$#_{}"})
 def bibtex(reference: str) -> str:
     """Entries for what a reference names: works apart by semicolons, each as "authors, title (arXiv id)".
 
+    What else is said of a thesis, as in "; theory in Nam, DPhil thesis (2024)", is a note to the work before.
+
     Example:
         >>> print(bibtex("S. Pesme, N. Flammarion, Saddle-to-saddle dynamics (arXiv 2304.00488)"))
         @misc{pesme2023,
@@ -25,14 +27,18 @@ def bibtex(reference: str) -> str:
           archivePrefix = {arXiv}
         }
     """
-    works = [work.strip() for work in re.split(r";\s+(?=(?:\w\.|\w+,)\s)", reference) if work.strip()]
+    works = [work.strip() for work in re.split(r";\s+(?=\w\.\s)", reference) if work.strip()]
+    found = _ARXIV.search(works[-1]) if len(works) > 1 and "thesis" in works[-1] else None
+    if found:  # no thesis is on arXiv: the identifier is that of the work before
+        works[-2:] = [works[-2] + found[0], works[-1][: found.start()]]
     return "\n\n".join(_entry(work) for work in works)
 
 
 def _entry(work: str) -> str:
     found = _ARXIV.search(work)
     identifier = found[1] if found else ""
-    parts = _ARXIV.sub("", work).split(", ")
+    text, *notes = re.split(r";\s+(?=[^;]*thesis)", _ARXIV.sub("", work))
+    parts = text.split(", ")
     authors = []
     while len(parts) > 1 and _AUTHOR.fullmatch(parts[0]):
         authors.append(parts.pop(0))
@@ -43,6 +49,7 @@ def _entry(work: str) -> str:
         "year": year,
         "eprint": identifier,
         "archivePrefix": "arXiv" if identifier else "",
+        "note": "; ".join(notes).translate(_SPECIAL),
     }
     lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items() if value)
     return f"@misc{{{_key(authors, parts, year)},\n{lines}\n}}"
