@@ -8,6 +8,7 @@ from dynascope import __version__
 # The pages run the package's own commands, from the environment that builds them.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "dynascope"
 author = "The dynascope developers"
@@ -15,6 +16,7 @@ copyright = f"2026, {author}"
 release = version = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions += ["study_pages"]
 exclude_patterns = ["_build", "images/*.py"]
 html_theme = "furo"
 html_title = f"dynascope {release}"

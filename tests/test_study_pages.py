@@ -1,0 +1,72 @@
+"""The pages of the studies in the documentation, which are made of what the studies say of themselves."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.fixture(scope="module")
+def study_pages():
+    spec = importlib.util.spec_from_file_location("study_pages", DOCS / "study_pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def pages(study_pages):
+    return study_pages.pages()
+
+
+@pytest.mark.slow
+def test_the_pages_are_those_that_the_studies_make(pages):
+    kept = {path.name: path.read_text("utf-8") for path in (DOCS / "studies").iterdir()}
+    stale = sorted(name for name in kept.keys() | pages.keys() if kept.get(name) != pages.get(name))
+    assert stale == [], "python docs/study_pages.py writes them anew"
+
+
+@pytest.mark.slow
+def test_no_page_names_a_number_that_only_a_result_has(pages):
+    assert [name for name, text in pages.items() if re.search(r"\{(observed|predicted|agreement)\.", text)] == []
+
+
+@pytest.mark.slow
+def test_a_row_of_a_table_has_as_many_cells_as_its_head(pages):
+    for name, text in pages.items():
+        for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+            assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1, (name, table)
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("It has {parameters.width} neurons.", "It has 5 neurons."),
+        ("It was trained. Its loss is {observed.loss:last}. Why? It grew.", "It was trained. Why? It grew."),
+        ("No sample is known; the error is {agreement.loss}; small.", "No sample is known."),
+        ("{predicted.loss:last} is the loss; that is little.", ""),
+        ("", ""),
+    ],
+)
+def test_before_a_result_a_text_says_what_needs_none(study_pages, template, said):
+    assert study_pages.without_results(template, json.dumps({"width": 5})) == said
+
+
+def test_writing_touches_only_what_has_changed(study_pages, monkeypatch, tmp_path):
+    monkeypatch.setattr(study_pages, "FOLDER", tmp_path / "studies")
+    monkeypatch.setattr(study_pages, "pages", lambda: {"index.md": "# Studies\n", "one.md": "# one\n"})
+    study_pages.write()
+    kept, changed, gone = (tmp_path / "studies" / name for name in ("index.md", "one.md", "gone.md"))
+    changed.write_text("# two\n")
+    gone.write_text("# gone\n")
+    before = kept.stat().st_mtime_ns
+    study_pages.write()
+    assert changed.read_text() == "# one\n"
+    assert not gone.exists()
+    assert kept.stat().st_mtime_ns == before
