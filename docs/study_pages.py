@@ -69,9 +69,9 @@ def without_results(template: str, parameters: str) -> str:
     known = xr.Dataset(attrs={"parameters": parameters})
     said = []
     for sentence in re.split(r"(?<=[.?!]) (?=\S)", template):
-        clauses = list(itertools.takewhile(bool, (_filled(clause, known) for clause in sentence.split("; "))))
-        if clauses:
-            said.append("; ".join(clauses).rstrip(".?!") + sentence[-1])
+        clauses = (_filled(clause, known) for clause in re.split("(?<=[;:]) ", sentence))
+        if kept := " ".join(itertools.takewhile(bool, clauses)):
+            said.append(kept.rstrip(".?!;:") + sentence[-1])
     return " ".join(said)
 
 

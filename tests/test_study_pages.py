@@ -50,6 +50,7 @@ def test_a_row_of_a_table_has_as_many_cells_as_its_head(pages):
         ("It has {parameters.width} neurons.", "It has 5 neurons."),
         ("It was trained. Its loss is {observed.loss:last}. Why? It grew.", "It was trained. Why? It grew."),
         ("No sample is known; the error is {agreement.loss}; small.", "No sample is known."),
+        ("It knows when: at {predicted.jump_time:first}. Does it: yes; no?", "It knows when. Does it: yes; no?"),
         ("{predicted.loss:last} is the loss; that is little.", ""),
         ("", ""),
     ],
