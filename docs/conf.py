@@ -19,6 +19,8 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx
 extensions += ["study_pages"]
 exclude_patterns = ["_build", "images/*.py"]
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 html_title = f"dynascope {release}"
 
 myst_heading_anchors = 3

@@ -27,6 +27,7 @@ from dynascope.studies import Study, StudyEntry, find_study, study_index
 DOCS = Path(__file__).parent
 FOLDER = DOCS / "studies"
 README = DOCS.parent / "README.md"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 QUESTIONS = "## Find your question"  # the part of the README that sorts the studies
 
 
@@ -125,7 +126,7 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
         "## Paper",
         f"{reference.paper}. [arXiv {reference.arxiv}](https://arxiv.org/abs/{reference.arxiv})",
         f"```bibtex\n{bibtex(f'{reference.paper} (arXiv {reference.arxiv})')}\n```",
-        f"The study is [its source]({source}): `{entry.module}.{entry.class_name}`.",
+        f"[The source of the study]({source}) is `{entry.module}.{entry.class_name}`.",
     )
 
 
@@ -134,14 +135,17 @@ def _commands(usual: Study) -> Iterator[str]:
     yield f"It takes {_duration(usual.minutes)} on two cores, prints the verdict and leaves a page and a record."
     if usual.tiny and usual.minutes >= 0.5:
         command = type(usual)(**usual.tiny).attributes()["command"]
-        lines = textwrap.wrap(command, 78, break_on_hyphens=False, subsequent_indent=" " * 8)
-        yield "The same claim on a smaller scale, in seconds:\n\n    " + " \\\n    ".join(lines)
+        options = re.sub(" (?!--)", NO_BREAK, command)
+        lines = textwrap.wrap(options, 78, break_long_words=False, break_on_hyphens=False, subsequent_indent=" " * 8)
+        yield "The same claim on a smaller scale, in seconds:\n\n    " + " \\\n    ".join(lines).replace(NO_BREAK, " ")
 
 
 def _fields(usual: Study) -> Iterator[tuple[str, str, str]]:
     hints = get_type_hints(type(usual))
     for field in dataclasses.fields(usual):
-        value = parameter(field.name, getattr(usual, field.name))
+        default = getattr(usual, field.name)
+        listed = isinstance(default, list) and default
+        value = " ".join(map(str, default)) if listed else parameter(field.name, default)
         description = field.metadata["description"]
         options = [str(each) for each in get_args(hints[field.name]) if get_origin(hints[field.name]) is Literal]
         if not all(option in description for option in options):
