@@ -18,14 +18,22 @@ def test_the_python_example_of_the_readme_runs_as_written(tmp_path, monkeypatch,
     assert (tmp_path / "staircase.png").stat().st_size > 10_000
 
 
-def test_the_table_of_the_readme_is_what_is_predicted():
+def test_the_output_in_the_readme_is_what_is_predicted():
     predicted = dynascope.predict(dynascope.tasks.digits(), "linear", scale=1e-8)
-    printed = [re.split(" {2,}", line.strip()) for line in README.splitlines() if re.match(r" +\d+ +rank ", line)]
-    assert [int(row[0]) for row in printed] == predicted["jump"].to_numpy().tolist()
-    assert [row[1] for row in printed] == predicted["learned"].to_numpy().tolist()
+    (output,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
+    rows = [re.split(" {2,}", line.strip()) for line in output.splitlines() if re.match(r" +\d+ .* % ", line)]
+    assert [int(row[0]) for row in rows] == predicted["jump"].to_numpy().tolist()
     # Four digits are printed.
-    assert [float(row[2]) for row in printed] == pytest.approx(predicted["jump_time"].to_numpy(), rel=1e-3)
-    assert [float(row[5]) for row in printed] == pytest.approx(predicted["loss_after"].to_numpy(), rel=1e-3)
+    assert [float(row[-5]) for row in rows] == pytest.approx(predicted["jump_time"].to_numpy(), rel=1e-3)
+    assert [float(row[-2]) for row in rows] == pytest.approx(predicted["loss_after"].to_numpy(), rel=1e-3)
+    in_one_line = " ".join(output.split())
+    assert [learned for learned in predicted["learned"].to_numpy() if learned not in in_one_line] == []
+
+
+def test_the_picture_of_the_readme_is_drawn_by_the_command_that_it_shows():
+    script = (PROJECT / "docs/images/make_staircase.py").read_text(encoding="utf-8")
+    (command,) = re.findall('COMMAND = "(.*)"', script)
+    assert f"    dynascope {command}\n" in README
 
 
 def test_every_file_that_the_readme_links_to_exists():
