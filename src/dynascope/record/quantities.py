@@ -66,6 +66,8 @@ QUANTITIES = {
     "linearised_test_error": "test error of the linearised network",
     "last_layer_test_error": "test error of the last layer alone",
     "interpolant_error": "test error of the interpolant",
+    "power_law": "power law of the loss",
+    "standard_error": "standard error of the loss",
     "prefactor": "prefactor of the power law",
     "fitted_prefactor": "prefactor of the power law, fitted",
     "descent_rate": "rate at which the loss falls",

@@ -16,7 +16,7 @@ from scipy.special import zeta
 from dynascope.plot import Chart
 from dynascope.studies.fields import count, positive
 from dynascope.studies.scaling.skill_flow import train_skills
-from dynascope.studies.scaling.skill_simulation import NAM, SkillScaling
+from dynascope.studies.scaling.skill_simulation import ALPHA, FITTED, NAM, SkillScaling, exponent_chart, law_chart
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.theory.scaling_laws import ComputeOptimum, PowerLaw, compute_optimum, fit, power_laws, time_law
 
@@ -29,6 +29,7 @@ _EXPONENT = (5e-4, "what half a neuron matters in the second order, from fifty n
 _PREFACTOR = (2e-3, "as for the exponent, and extrapolated from the budgets to a single unit")
 _GROWTH = (5e-3, "what half a neuron matters in the first order, from fifty neurons on")
 _FEWEST = 50  # neurons of the best model, from which on half a neuron hardly matters
+_BUDGET = "compute, neurons × training time"
 _PLACES = 20_001  # between the models, at which the best one is looked for
 
 
@@ -57,18 +58,50 @@ class ScalingCompute(SkillScaling):
     )
     axes: ClassVar = ("exponent", "compute")
     along: ClassVar = ("compute", "exponent")
-    question: ClassVar[str] = "How does the loss fall with compute, and how is it best spent?"
+    question: ClassVar[str] = "For a given budget of computation, how large should a model be, and how good can it get?"
     figures: ClassVar = (
+        law_chart(
+            "compute",
+            "The least loss that any model reaches with a budget, its neurons times its training time.",
+            points=True,
+            x_label=_BUDGET,
+        ),
         Chart(
-            "loss",
-            over="compute",
+            "model_loss",
+            "neurons",
+            "The loss of models of all sizes, each trained as long as the budget allows, one curve for each budget "
+            "and all for α = {observed.exponent:first}. Small models lack neurons, large ones lack time; the best "
+            "one for a budget lies between.",
+            log="xy",
+            places={"exponent": (0,), "compute": (0, 1, 2, 3, 4, 5, -1)},
+            symbols={"compute": "C"},
+            y_label="loss",
+            title="Too small, or too briefly trained",
+        ),
+        Chart(
+            "optimal_neurons",
+            "compute",
+            "The size of the best model for a budget. It grows as the budget to the power "
+            "{observed.neurons_exponent:first} for α = {observed.exponent:first} and "
+            "{observed.neurons_exponent:last} for α = {observed.exponent:last} (theory, 1/(α + 2): "
+            "{predicted.neurons_exponent:first} and {predicted.neurons_exponent:last}); the rest of the budget goes "
+            "into longer training.",
             log="xy",
             points=True,
-            caption="The best loss for each amount of compute, and the power law.",
+            symbols=ALPHA,
+            x_label=_BUDGET,
+            title="The best size",
         ),
-        Chart(
-            "optimal_neurons", over="compute", log="xy", points=True, caption="The number of neurons that reaches it."
-        ),
+        exponent_chart("α/(α + 2)"),
+    )
+    meaning: ClassVar[str] = (
+        "Models of {parameters.fewest_neurons} to {parameters.most_neurons} neurons learn endlessly many skills, the "
+        "k-th of which is asked for with a frequency in proportion to 1/k¹⁺ᵅ, each for the time that a budget of "
+        "neurons times steps leaves it. The least loss for a budget falls with the fitted exponent "
+        f"{FITTED}. "
+        "The best model grows more slowly than the budget, with the powers {observed.neurons_exponent:first} and "
+        "{observed.neurons_exponent:last} of it, so that of a larger budget more goes into longer training. All this "
+        "is for models with a neuron for each skill, whose skills do not disturb each other."
     )
     minutes: ClassVar[float] = 0.1
     tolerance: ClassVar = curve_tolerance(

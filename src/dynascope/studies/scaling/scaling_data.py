@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import gamma, zeta
 
-from dynascope.plot import Chart
 from dynascope.studies.fields import count, numbers, seed
 from dynascope.studies.scaling.skill_flow import train_skills
-from dynascope.studies.scaling.skill_simulation import NAM, SkillScaling
+from dynascope.studies.scaling.skill_simulation import FITTED, NAM, SkillScaling, exponent_chart, law_chart, ratio_chart
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.theory.scaling_laws import PowerLaw, data_law, fit, power_laws
 
@@ -55,15 +54,30 @@ class ScalingData(SkillScaling):
     )
     axes: ClassVar = ("exponent", "samples")
     along: ClassVar = ("samples", "exponent")
-    question: ClassVar[str] = "How does the loss fall with the number of samples?"
+    question: ClassVar[str] = "How much does more data help when most of what there is to learn is rare?"
     figures: ClassVar = (
-        Chart(
-            "loss",
-            over="samples",
-            log="xy",
+        law_chart(
+            "samples",
+            "The loss after long training on so many samples, in the mean over {parameters.training_sets} training "
+            "sets.",
             points=True,
-            caption="The loss against the number of training samples for each α, and the power law.",
         ),
+        ratio_chart(
+            "samples",
+            "The same loss over its power law, with standard errors of the mean over training sets; dashed is the "
+            "exact mean over all of them.",
+            points=True,
+            error="loss_over_law_standard_error",
+        ),
+        exponent_chart("α/(α + 1)"),
+    )
+    meaning: ClassVar[str] = (
+        "A model is trained to the end on {parameters.fewest_samples} to {parameters.most_samples} samples, each of "
+        "which asks for one of endlessly many skills, the k-th with a frequency in proportion to 1/k¹⁺ᵅ. It learns "
+        "the skills that its samples happen to show, so that the loss is the share of those that they do not. It falls "
+        f"with the fitted exponent {FITTED}. How much more data helps is so set by "
+        "how rare the rare things are. In the model a single sample teaches its skill; a network needs more "
+        "(see the study emergence-data)."
     )
     minutes: ClassVar[float] = 0.5
     tolerance: ClassVar = curve_tolerance(
@@ -83,6 +97,7 @@ class ScalingData(SkillScaling):
             "prefactor": ("exponent", amplitudes),
             "fitted_prefactor": fitted["prefactor"],
             "standard_error": error,
+            "loss_over_law_standard_error": error / self._power_law(samples),
         }
 
     def exact(self) -> Mapping[str, Any]:

@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dynascope.plot import Chart
 from dynascope.studies.fields import count
 from dynascope.studies.scaling.skill_flow import expected_loss, train_skills
-from dynascope.studies.scaling.skill_simulation import NAM, SkillScaling
+from dynascope.studies.scaling.skill_simulation import FITTED, NAM, SkillScaling, exponent_chart, law_chart, ratio_chart
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks.parity.skills import skill_frequencies
 from dynascope.theory.scaling_laws import PowerLaw, fit, missing_loss, parameter_law, power_laws
@@ -50,15 +49,30 @@ class ScalingParameters(SkillScaling):
     )
     axes: ClassVar = ("exponent", "neurons")
     along: ClassVar = ("neurons", "exponent")
-    question: ClassVar[str] = "How does the loss fall with the number of neurons?"
+    question: ClassVar[str] = "How much does a larger model help when most of what there is to learn is rare?"
     figures: ClassVar = (
-        Chart(
-            "loss",
-            over="neurons",
-            log="xy",
+        law_chart(
+            "neurons",
+            "The loss after long training with so many neurons. Straight and dashed is the power law of endlessly "
+            "many skills; dashed through the points is the exact law for as many as there are.",
             points=True,
-            caption="The loss against the number of neurons for each α, and the power law.",
         ),
+        ratio_chart(
+            "neurons",
+            "The same loss over its power law, which is that of endlessly many skills: with {parameters.skills} skills "
+            "less is left to learn, the more so the smaller α is.",
+            points=True,
+        ),
+        exponent_chart("α"),
+    )
+    meaning: ClassVar[str] = (
+        "Models of {parameters.fewest_neurons} to {parameters.most_neurons} neurons are trained to the end on "
+        "{parameters.skills} skills, the k-th of which is asked for with a frequency in proportion to 1/k¹⁺ᵅ. A "
+        "model learns one skill with each neuron, the most frequent first, and lacks the rest. With what endlessly "
+        "many skills would add, its loss falls with the fitted exponent "
+        f"{FITTED}: faster than with time or "
+        "data, where it is α/(α + 1). In the model a neuron is a skill; a network needs several for one, and does not "
+        "always take the most frequent first (see the study emergence-parameters)."
     )
     minutes: ClassVar[float] = 0.1
     tolerance: ClassVar = curve_tolerance(

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from dynascope.plot import Chart
 from dynascope.studies.fields import count, positive
 from dynascope.studies.scaling.skill_flow import expected_loss, train_skills
-from dynascope.studies.scaling.skill_simulation import NAM, SkillScaling
+from dynascope.studies.scaling.skill_simulation import FITTED, NAM, SkillScaling, exponent_chart, law_chart, ratio_chart
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks.parity.skills import skill_frequencies
 from dynascope.theory.scaling_laws import PowerLaw, fit, missing_loss, power_laws, time_law, time_window
@@ -54,21 +53,31 @@ class ScalingTime(SkillScaling):
     )
     axes: ClassVar = ("exponent", "time")
     along: ClassVar = ("time", "exponent")
-    question: ClassVar[str] = "How does the loss fall with time?"
+    question: ClassVar[str] = (
+        "How does the loss fall with training time when there are many things to learn, and most of them are rare?"
+    )
     figures: ClassVar = (
-        Chart(
-            "loss",
-            log="xy",
-            caption="The loss against time for each exponent α of the skill frequencies: straight between "
-            "logarithmic axes until the skills run out.",
+        law_chart(
+            "time",
+            "The loss over training time, for three ways in which skills get rarer: a power of time is straight "
+            "between logarithmic axes. Straight and dashed is the power law; dashed upon each curve is the exact law "
+            "for as many skills as there are, which leaves the power law when the skills run out.",
+            decades=5,
         ),
-        Chart(
-            "decay_exponent",
-            over="exponent",
-            interval=("decay_exponent_low", "decay_exponent_high"),
-            points=True,
-            caption="The exponent of a fit, with its interval, and α/(α + 1).",
+        ratio_chart(
+            "time",
+            "The same loss over its power law. At one the power law holds: it begins when several skills are being "
+            "learned at once, and ends when none is left.",
         ),
+        exponent_chart("α/(α + 1)"),
+    )
+    meaning: ClassVar[str] = (
+        "A model learns {parameters.skills} skills, each with weights of its own; the k-th is asked for with a "
+        "frequency in proportion to 1/k¹⁺ᵅ, so that few are common and most are rare. Each is learned rather "
+        "suddenly, the rare ones later, and their sum makes the loss fall as a power of time: with the fitted "
+        "exponent "
+        f"{FITTED}. A smooth law of the whole can so be made of abrupt steps of its parts. The "
+        "model has its skills built in and none gets in the way of another, which is not so in a network."
     )
     minutes: ClassVar[float] = 0.1
     tolerance: ClassVar = curve_tolerance(

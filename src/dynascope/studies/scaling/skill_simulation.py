@@ -8,16 +8,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy
 from dynascope.studies.fields import numbers, positive
 from dynascope.theory.scaling_laws import PowerLaw, PowerLawFit
 from dynascope.theory.scaling_laws.skill_model import skill_model
 
-__all__ = ["NAM", "SkillScaling"]
+__all__ = ["ALPHA", "FITTED", "NAM", "SkillScaling", "exponent_chart", "law_chart", "ratio_chart"]
 
 NAM = (
     "Y. Nam, N. Fonseca, S. H. Lee, C. Mingard, A. A. Louis, An exactly solvable model for emergence and scaling laws "
     "in the multitask sparse parity problem"
+)
+ALPHA = {"exponent": "α"}
+FITTED = (
+    "{observed.decay_exponent:first} for α = {observed.exponent:first} and {observed.decay_exponent:last} for "
+    "α = {observed.exponent:last}, where theory says {predicted.decay_exponent:first} and "
+    "{predicted.decay_exponent:last}"
 )
 _GENTLE = 4.0  # ln c below which skills are learned, and losses rise, no faster
 _LONGEST = 150.0  # ln c of skills that are sure to be learned before they are left alone, at 200
@@ -64,7 +71,9 @@ class SkillScaling(CurvesStudy):
         return {
             "task": "skills of frequency k^−(α+1)",
             "description": [
-                f"Strengths grow from {self.initial_strength:g} to {self.target_scale:g}.",
+                "An input asks for one of many skills, for the k-th with a frequency in proportion to 1/k¹⁺ᵅ.",
+                f"Of each the model has a strength, which grows from {self.initial_strength:g} to "
+                f"{self.target_scale:g} as it is learned.",
                 *self._description,
             ],
             "network": "multilinear, two weights for every skill",
@@ -126,14 +135,50 @@ class SkillScaling(CurvesStudy):
         ends = {
             f"decay_exponent_{end}": ("exponent", each) for end, each in zip(("low", "high"), intervals, strict=True)
         }
-        return {**self._expected(losses, at, fits), **ends}
+        return {**self._of_laws(losses, losses / self._power_law(at), fits), **ends}
 
-    def _expected(self, losses: np.ndarray, at: np.ndarray, laws: Sequence[Any] | None = None) -> dict[str, Any]:
-        """What theory says of the same."""
-        laws = laws or self._laws
+    def _expected(self, losses: np.ndarray, at: np.ndarray) -> dict[str, Any]:
+        """What theory says of the same, and the power law."""
+        law = self._power_law(at)
+        return {**self._of_laws(losses, losses / law, self._laws), "power_law": law}
+
+    def _power_law(self, at: np.ndarray) -> np.ndarray:
+        return np.array([law.loss(at) for law in self._laws])
+
+    def _of_laws(self, losses: np.ndarray, over_law: np.ndarray, laws: Sequence[Any]) -> dict[str, Any]:
         return {
             "loss": losses,
-            "loss_over_law": losses / np.array([law.loss(at) for law in self._laws]),
+            "loss_over_law": over_law,
             "decay_exponent": ("exponent", [law.exponent for law in laws]),
             "prefactor": ("exponent", [law.prefactor for law in laws]),
         }
+
+
+def law_chart(over: str, caption: str, **options: Any) -> Chart:
+    """The loss over a resource and the power law, straight between logarithmic axes."""
+    named = {"words": ("", ""), "symbols": ALPHA, "y_label": "loss", "title": "The loss and its power law"}
+    return Chart(
+        ("loss", "power_law"), over, f"{caption} The fitted exponent is {FITTED}.", log="xy", **named, **options
+    )
+
+
+def ratio_chart(over: str, caption: str, **options: Any) -> Chart:
+    """The loss over its power law, level where this holds."""
+    named = {"symbols": ALPHA, "y_label": "loss over its power law", "title": "Where the power law holds"}
+    return Chart("loss_over_law", over, caption, log="x", **named, **options)
+
+
+def exponent_chart(formula: str) -> Chart:
+    """The exponents of fits over α, with their intervals."""
+    return Chart(
+        "decay_exponent",
+        "exponent",
+        "How steeply the loss falls, fitted to what was measured, for each α; bars are 95 % intervals, mostly smaller "
+        f"than the points. Dashed is what theory says, {formula}. The rarer the rare skills are (large α), the faster "
+        "the loss falls.",
+        interval=("decay_exponent_low", "decay_exponent_high"),
+        points=True,
+        x_label="α, by which skills get rarer",
+        y_label="exponent of the power law",
+        title="The exponent",
+    )
