@@ -6,6 +6,7 @@ import math
 
 __all__ = ["number", "percent"]
 
+_LARGE = 1e6
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -15,12 +16,16 @@ def number(value: float | None, digits: int = 4) -> str:
     Example:
         >>> number(-0.00001234), number(12.5), number(1e-8), number(float("inf")), number(None)
         ('−1.234 × 10⁻⁵', '12.5', '10⁻⁸', '∞', '–')
+        >>> number(2947.4, 3), number(2947449.0, 3)
+        ('2947', '2.95 × 10⁶')
     """
     if value is None or math.isnan(value):
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    mantissa, _, exponent = (str(value) if isinstance(value, int) else f"{value:.{digits}g}").partition("e")
+    # A power of ten for a few thousand reads worse than the thousands.
+    notation = ".0f" if 10**digits <= abs(value) < _LARGE else f".{digits}g"
+    mantissa, _, exponent = (str(value) if isinstance(value, int) else f"{value:{notation}}").partition("e")
     if exponent:
         power = f"10{str(int(exponent)).translate(_RAISED)}"
         mantissa = power if mantissa == "1" else f"{mantissa} × {power}"

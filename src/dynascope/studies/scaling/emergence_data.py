@@ -13,10 +13,11 @@ import xarray as xr
 
 from dynascope.comparison.effect import Effect, Hypothesis
 from dynascope.flows import descend
+from dynascope.plot import Chart
 from dynascope.studies.fields import count, numbers, positive, seed
 from dynascope.studies.scaling.extended_multilinear import least_norm_strength, mean_interpolants, train_extended
-from dynascope.studies.scaling.parity_networks import gaussian_network
-from dynascope.studies.scaling.skill_needs import SkillNeeds
+from dynascope.studies.scaling.parity_networks import SKILLS, STRENGTH, gaussian_network
+from dynascope.studies.scaling.skill_needs import EFFECT_CHART, SkillNeeds, strength_chart
 from dynascope.studies.scaling.skill_simulation import NAM
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks import Task
@@ -83,6 +84,50 @@ class EmergenceData(SkillNeeds):
         "samples; calibrated on one skill, this forecasts from how many samples a network learns the others.",
     )
     along: ClassVar = ("skill",)
+    question: ClassVar[str] = (
+        "How many examples does a network need of a skill before it has it, and can that be forecast?"
+    )
+    figures: ClassVar = (
+        strength_chart(
+            "samples",
+            "How much of each skill networks have learned after training on so many samples, with standard errors "
+            "over {parameters.runs} training sets. Dashed is the forecast: it knows how often each skill is asked "
+            "for, and how many samples networks need that learn one skill alone.",
+            log="x",
+        ),
+        Chart(
+            "half_samples",
+            "skill",
+            "The number of samples from which half of a skill is learned. Networks needed between "
+            "{observed.half_samples_ratio:least} and {observed.half_samples_ratio:most} times what is forecast "
+            "(dashed).",
+            log="y",
+            points=True,
+            title="How many samples each skill needs",
+            x_label=SKILLS,
+        ),
+        EFFECT_CHART,
+        Chart(
+            "basis_strength",
+            "samples",
+            "The model of the theory, in which a skill is spread over {parameters.features} features that say nothing "
+            "else: mean of {parameters.draws} training sets, and its exact law (dashed). This is what is judged.",
+            log="x",
+            points=True,
+            title="The model behind the forecast",
+            y_label=STRENGTH,
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "Two-layer networks are trained to the end on fixed sets of samples, each of which asks for one of "
+        "{parameters.skills} skills; a skill is a parity of some bits, and each is asked for less often than the one "
+        "before. Theory says that a skill is learned in proportion to its samples, and takes from networks that learn "
+        "one skill alone how many it needs. It forecasts half of the first skill from {predicted.half_samples:first} "
+        "samples in all, and half of the last from {predicted.half_samples:last}; networks had it from "
+        "{observed.half_samples:first} and {observed.half_samples:last}. In a network the samples of one skill "
+        "disturb the others, of which the model knows nothing. The verdict is on that model alone; the networks are "
+        "shown beside it."
+    )
     minutes: ClassVar[float] = 2.0
     tolerance: ClassVar = curve_tolerance(basis_strength=_MEAN, basis_loss=_MEAN, trained_strength=_INTERPOLANT)
     tiny: ClassVar = {

@@ -14,10 +14,11 @@ import xarray as xr
 
 from dynascope.comparison.effect import Effect, Hypothesis
 from dynascope.flows import descend
+from dynascope.plot import Chart
 from dynascope.studies.fields import count, number, numbers, positive, seed
 from dynascope.studies.scaling.extended_multilinear import train_extended
-from dynascope.studies.scaling.parity_networks import SkillReading, gaussian_network
-from dynascope.studies.scaling.skill_needs import SkillNeeds
+from dynascope.studies.scaling.parity_networks import SKILLS, STRENGTH, SkillReading, gaussian_network
+from dynascope.studies.scaling.skill_needs import EFFECT_CHART, SkillNeeds, strength_chart
 from dynascope.studies.scaling.skill_simulation import NAM
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks import SparseParity
@@ -75,6 +76,46 @@ class EmergenceParameters(SkillNeeds):
         "one skill, this forecasts with how many neurons a network learns the others.",
     )
     along: ClassVar = ("skill",)
+    question: ClassVar[str] = "How large must a network be before it has a skill, and can that be forecast?"
+    figures: ClassVar = (
+        strength_chart(
+            "neurons",
+            "How much of each skill networks of so many neurons have learned at the end of training, with standard "
+            "errors over {parameters.runs} networks. Dashed is the forecast: it knows how many neurons networks need "
+            "that learn one skill alone, and gives them to the most frequent skill first.",
+        ),
+        Chart(
+            "half_neurons",
+            "skill",
+            "The number of neurons with which half of a skill is learned. Networks needed between "
+            "{observed.half_neurons_ratio:least} and {observed.half_neurons_ratio:most} times what is forecast "
+            "(dashed).",
+            points=True,
+            title="How many neurons each skill needs",
+            x_label=SKILLS,
+        ),
+        EFFECT_CHART,
+        Chart(
+            "basis_strength",
+            "neurons",
+            "The model of the theory, in which a skill is made of {parameters.features} features and a neuron holds "
+            "one: trained (points), and its exact law (dashed). This is what is judged.",
+            points=True,
+            title="The model behind the forecast",
+            y_label=STRENGTH,
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "Two-layer networks of few neurons are trained to the end on {parameters.skills} skills; a skill is a parity "
+        "of some bits, and each is asked for less often than the one before. Theory says that neurons go to the most "
+        "frequent skill until it is learned, then to the next, and takes from networks that learn one skill alone how "
+        "many it needs. It forecasts half of the first skill with {predicted.half_neurons:first} neurons and half of "
+        "the last with {predicted.half_neurons:last}; in the mean, networks had it with {observed.half_neurons:first} "
+        "and {observed.half_neurons:last}. Single networks scatter widely: in up to "
+        "{observed.out_of_order:most:percent} of those of one width a rarer skill was clearly stronger than a more "
+        "frequent one. The verdict is on the model of the theory alone, in which the order is strict; the networks "
+        "are shown beside it."
+    )
     minutes: ClassVar[float] = 2.5
     tolerance: ClassVar = curve_tolerance(basis_strength=_EXACT, basis_loss=_EXACT)
     tiny: ClassVar = {

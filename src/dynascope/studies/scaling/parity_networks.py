@@ -18,7 +18,10 @@ from dynascope.studies.fields import count, flag, positive
 from dynascope.studies.stated import StatedStudy
 from dynascope.tasks import SparseParity
 
-__all__ = ["EmergenceStudy", "SkillReading", "gaussian_network"]
+__all__ = ["SKILLS", "STRENGTH", "EmergenceStudy", "SkillReading", "gaussian_network"]
+
+STRENGTH = "strength of the skill (1: learned)"
+SKILLS = "skill, from the most frequent on"
 
 
 class EmergenceStudy(StatedStudy):

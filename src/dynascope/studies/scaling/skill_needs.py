@@ -11,13 +11,31 @@ import xarray as xr
 
 from dynascope.comparison.effect import Effect, Hypothesis, report_effects
 from dynascope.errors import InputError
-from dynascope.studies.scaling.parity_networks import EmergenceStudy, SkillReading
+from dynascope.plot import Chart
+from dynascope.studies.scaling.parity_networks import STRENGTH, EmergenceStudy, SkillReading
 from dynascope.theory.skills import Need
 from dynascope.theory.skills.training_set import Definition
 
-__all__ = ["SkillNeeds"]
+__all__ = ["EFFECT_CHART", "SkillNeeds", "strength_chart"]
 
 _DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equivalent": "loss_equivalent"}
+
+EFFECT_CHART = Chart(
+    "change",
+    "hypothesis",
+    "By how much networks have more or less of a skill than is forecast, with 95 % intervals over independent runs. "
+    "At zero the forecast is right; an interval that leaves zero out says that it is not.",
+    interval=("low", "high"),
+    points=True,
+    title="Networks against the forecast",
+    y_label="strength, measured less forecast",
+)
+
+
+def strength_chart(resource: str, caption: str, **options: Any) -> Chart:
+    """The strength of every skill over a resource, and its forecast."""
+    named = {"title": "Skills emerge one after the other", "y_label": STRENGTH}
+    return Chart("strength", resource, caption, points=True, error="strength_error", **named, **options)
 
 
 class SkillNeeds(EmergenceStudy):
