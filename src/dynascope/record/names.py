@@ -37,6 +37,7 @@ _BEGINNINGS = {
     "observed_": "{}, observed",
     "predicted_": "{}, predicted",
     "full_": "{}, trained with its features",
+    "network_": "{} of the network",
     "log_": "logarithm of the {}",
     "final_": "final {}",
     "end_": "{} at the end",

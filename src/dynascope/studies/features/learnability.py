@@ -51,28 +51,59 @@ class Learnability(CurvesStudy):
         paper="J. B. Simon, M. Dickens, D. Karkada, M. R. DeWeese, The eigenlearning framework: a conservation law "
         "perspective on kernel regression and wide neural networks; Nam, DPhil thesis (2024), chapter 1",
         arxiv="2110.03922",
-        claim="From n samples kernel regression learns the fraction ρ/(ρ + κ) of each mode of the target, and its "
-        "training and test errors follow from these fractions.",
+        claim="From n samples kernel regression learns the fraction ρ/(ρ + κ) of each mode of the target, where ρ is "
+        "how strongly the kernel favours the mode and κ one number for all modes, and its training and test errors "
+        "follow from these fractions.",
     )
     theory: ClassVar[str] = "kernel regression on features as if Gaussian"
     axes: ClassVar = ("samples",)
     along: ClassVar[str] = "samples"
-    question: ClassVar[str] = "How much of each mode of the target does regression learn?"
+    question: ClassVar[str] = "How much of a target can be learned from so many samples, and what error is left?"
+    meaning: ClassVar[str] = (
+        "A target made of {parameters.modes} independent parts, its modes, was fitted by kernel regression, a method "
+        "that favours some modes over others. Of the most favoured mode "
+        "{observed.learned_fraction[mode=1]:first:percent} was learned from {observed.samples:first} samples and "
+        "{observed.learned_fraction[mode=1]:last:percent} from {observed.samples:last}; of the least favoured one as "
+        "little as {observed.learned_fraction:least:percent}. The theory knows the strengths of the modes, the target "
+        "and the noise, and no sample; its loss on new samples is off by {agreement.loss}, and its shares by "
+        "{agreement.learned_fraction}, of their size. It takes features to be as random as Gaussian numbers: those of "
+        "real data may be others, and a single training set differs from the typical one."
+    )
     figures: ClassVar = (
         Chart(
             "learned_fraction",
             over="mode",
             log="x",
-            caption="The share of each mode that is learned, for each number of samples.",
+            points=True,
+            x_label="mode, the most favoured first",
+            y_label="share of the mode that is learned",
+            caption="Modes are learned in the order in which the method prefers them, and more of them from more "
+            "samples: {observed.samples:first} (lowest) to {observed.samples:last} (highest). Points are what was "
+            "learned, lines what theory expects without any sample.",
         ),
         Chart(
             "loss",
             over="samples",
             log="xy",
             points=True,
-            caption="The loss on new samples against the number of training samples.",
+            error="loss_deviation",
+            x_label="number of training samples",
+            y_label="loss on new samples",
+            caption="The loss on new samples falls from {observed.loss:first} to {observed.loss:last} with more "
+            "samples. Bars show how much it differs from one training set to another.",
+        ),
+        Chart(
+            "coefficients",
+            over="mode",
+            log="xy",
+            points=True,
+            x_label="mode, the most favoured first",
+            y_label="coefficient of the mode",
+            caption="The coefficients that are learned: those of strong modes are those of the target, those of weak "
+            "ones stay behind.",
         ),
     )
+    names: ClassVar = {"loss": ("loss on new samples", "1")}
     minutes: ClassVar[float] = 0.2
     tolerance: ClassVar = exact(
         *("loss", "training_loss", "coefficients", "learned_fraction"),

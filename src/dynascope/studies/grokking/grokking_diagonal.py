@@ -63,15 +63,54 @@ class GrokkingDiagonal(CurvesStudy):
         "log(scale)/decay, along a test curve that follows from the data without training.",
     )
     theory: ClassVar[str] = "interpolants under weight decay"
+    names: ClassVar = {"test_error": ("relative test error", "1")}
     axes: ClassVar = ("scale", "time")
     along: ClassVar = ("time", "scale")
-    question: ClassVar[str] = "When does a diagonal network with weight decay grok?"
+    question: ClassVar[str] = "Can one know beforehand when a network will generalise, long after it has fitted?"
+    meaning: ClassVar[str] = (
+        "A simple network, whose weights are pulled towards zero (weight decay {parameters.weight_decay}), was trained "
+        "on {parameters.samples} samples of {parameters.inputs} inputs, {parameters.relevant} of which matter. It "
+        "generalised, with a relative test error below {parameters.threshold}, at time {observed.grokking_time:first} "
+        "from initial weights of size {observed.scale:first} and at {observed.grokking_time:last} from "
+        "{observed.scale:last}, long after it had fitted the samples. Theory named the times "
+        "{predicted.grokking_time:first} and {predicted.grokking_time:last} from the data alone: the network first "
+        "fits in the way that needs the least change, and decay then moves it, slowly and at a known pace, to a fit "
+        "with few inputs. This is exact only where decay is much slower than fitting, and for this kind of network."
+    )
     figures: ClassVar = (
         Chart(
             "test_error",
             log="x",
-            caption="The test error for each scale of the start: it stays after the data are fitted, and falls at "
-            "a time that grows with the logarithm of the scale.",
+            x_label="training time",
+            y_label="relative test error",
+            caption="The test error for each size (scale) of the initial weights. It stays high for long after the "
+            "samples are fitted and then falls; dashed is what theory says from the time on by which they are fitted.",
+        ),
+        Chart(
+            "loss",
+            log="xy",
+            x_label="training time",
+            y_label="loss on the training samples",
+            caption="The samples themselves are fitted early: their loss falls long before the test error does, and "
+            "what is left of it is the pull of weight decay.",
+        ),
+        Chart(
+            "grokking_time",
+            over="scale",
+            log="x",
+            points=True,
+            x_label="scale of the initial weights",
+            y_label="time at which the test error falls",
+            caption="When the network generalises: the time grows with the logarithm of the initial weights, a "
+            "straight line here, and with one over the weight decay, {parameters.weight_decay}.",
+        ),
+        Chart(
+            "weight_product",
+            log="y",
+            x_label="training time",
+            y_label="mean product of paired weights",
+            caption="The clock behind it: decay shrinks the products of paired weights at one rate whatever the data "
+            "are, a straight line here, and the network generalises when they fall below a value given by the data.",
         ),
     )
     minutes: ClassVar[float] = 0.2
