@@ -88,7 +88,8 @@ class StatedStudy(Study):
         Raises:
             InputError: Values that do not fit their axes or the labels.
         """
-        variables, coordinates, labels = {}, {}, dict(self.labels())
+        # A field may have the name of the hook; labels then come with the values.
+        variables, coordinates, labels = {}, {}, dict(self.labels()) if callable(self.labels) else {}
         for name, given in values.items():
             named = isinstance(given, tuple) and len(given) == 2 and _names_axes(given[0])
             axes, array = given if named else (self.axes, given)

@@ -10,23 +10,40 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import numpy as np
-import xarray as xr
 
 from dynascope.arguments import require_between, require_integer
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
-from dynascope.plot import Chart
+from dynascope.plot import Chart, to_json
 from dynascope.probes.neural_collapse import class_moments, collapse_metrics
-from dynascope.record import make_record
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.features.collapsing_networks import LABELS, NETWORKS, CollapsingNetworks
 from dynascope.studies.fields import choices, count, numbers, positive, seed
-from dynascope.studies.stated import Values
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task
 from dynascope.theory.features.unconstrained import ClassModes, class_modes, collapse_end, collapse_trajectory
 
 __all__ = ["NeuralCollapse"]
+
+_RANDOM = "100 % random labels"
+_OF_NETWORKS = (
+    Chart(
+        "network_nc1",
+        over="step",
+        log="xy",
+        y_label="spread within classes over that between them (NC1)",
+        caption="A network on digits, whose features are bound to its inputs: how far examples of a class are from "
+        "their mean, over how far classes are from each other, for labels that mean more or less.",
+    ),
+    Chart(
+        "network_test_accuracy",
+        over="step",
+        log="x",
+        y_label="accuracy on held-out digits",
+        caption="What the same networks know of digits they have not seen, by their true labels. Random labels teach "
+        "nothing of these, however much the training samples collapse.",
+    ),
+)
 
 
 class NeuralCollapse(CurvesStudy):
@@ -99,12 +116,32 @@ class NeuralCollapse(CurvesStudy):
         "every small start shares; networks with true, random and scalar labels are shown beside them.",
     )
     along: ClassVar = ("time", "start")
-    question: ClassVar[str] = "Do features of a class collapse to their mean?"
+    question: ClassVar[str] = "Why do networks come to see all examples of a class as one and the same?"
+    meaning: ClassVar[str] = (
+        "Before its last layer a network turns each example into a list of numbers, its features. Here the features of "
+        "every training sample were set free and trained themselves, together with the last layer. From small random "
+        "values, those of a class ended at one point: from the worst start "
+        "{observed.end_between_class_share:least:percent} of what told them apart was the class. The path and its end "
+        "are known in closed form; from an aligned start the loss differs from it by {agreement.loss}, relative to its "
+        "size. So collapse needs no architecture and no meaning in the labels, only features that may move freely and "
+        "start small. In a network features are bound to the inputs, and there the theory says nothing exact."
+    )
     figures: ClassVar = (
         Chart(
-            "nc3", log="y", caption="The distance of the classifier to the class means along the path of free features."
+            "between_class_share",
+            y_label="share of the variance between classes",
+            caption="Free features from small random starts. At first hardly anything tells the classes apart; the "
+            "share of the variance that is between classes ends at {observed.end_between_class_share:mean} on average, "
+            "and theory says 1: all features of a class at one point.",
         ),
-        Chart("mode_strength", caption="The strength of the modes on which the classes differ."),
+        Chart(
+            "mode_strength",
+            residual=True,
+            y_label="strength of the mode",
+            caption="Free features from an aligned start. The network learns the differences between classes (modes) "
+            "along curves that are known from the start; those of classes of one size are learned at once and "
+            "coincide. Below: training less theory.",
+        ),
     )
     minutes: ClassVar[float] = 1.0
     theory: ClassVar[str] = "unconstrained feature model"
@@ -129,7 +166,13 @@ class NeuralCollapse(CurvesStudy):
 
     def trained(self) -> Mapping[str, Any]:
         """Train the unconstrained features by gradient flow, then the networks by Adam."""
-        return {**self._trained_features(), **self._networks.measure()}
+        # The labels of axes come with the values, as a field has the name of what tells them elsewhere.
+        axes = {"architecture": self.networks, "run": self.labels, "step": self._networks.recorded}
+        return {
+            **self._trained_features(),
+            **self._networks.measure(),
+            **{axis: (axis, labels) for axis, labels in axes.items()},
+        }
 
     def exact(self) -> Mapping[str, Any]:
         """The closed form of the path from the aligned start, and the end that small starts share."""
@@ -144,6 +187,7 @@ class NeuralCollapse(CurvesStudy):
             return np.broadcast_to(values, (self.starts, *np.shape(values)))
 
         return {
+            "time": self._times[:-1],
             "loss": path.loss,
             "mode_strength": (("time", "mode"), path.singular_value),
             "class_mean_norm": (("time", "class"), np.sqrt(powers)),
@@ -152,6 +196,16 @@ class NeuralCollapse(CurvesStudy):
             "end_classifier_gram": (("start", "class", "target"), shared(end.classifier_gram)),
             "end_between_class_share": ("start", shared(1.0)),
         }
+
+    def attributes(self) -> dict[str, Any]:
+        """With the story of the networks, if there are any."""
+        said = super().attributes()
+        if self.networks and self.labels:
+            network, kind = self.networks[-1], _RANDOM if _RANDOM in self.labels else self.labels[-1]
+            charts = [dataclasses.replace(each, members={"architecture": (network,)}) for each in _OF_NETWORKS]
+            said["figures"] = to_json((*self.figures, *charts))
+            said["meaning"] += f" {_of_network(network, kind)}"
+        return said
 
     def about(self) -> Mapping[str, Any]:
         """Both tasks."""
@@ -164,21 +218,6 @@ class NeuralCollapse(CurvesStudy):
             "network": "unconstrained features",
             "scale": 1.0,
         }
-
-    def record(self, values: Values, **attributes: Any) -> xr.Dataset:
-        """As every study writes it, but for the labels of axes: a field has the name of what tells them elsewhere."""
-        named = {name: each if isinstance(each, tuple) else ("time", each) for name, each in values.items()}
-        variables = {
-            name: ((axes,) if isinstance(axes, str) else axes, np.asarray(each)) for name, (axes, each) in named.items()
-        }
-        classes = np.arange(len(self.class_sizes))
-        labels = {
-            **{"time": self._times[:-1], "mode": classes + 1, "class": classes, "target": classes},
-            **{"start": np.arange(self.starts), "architecture": self.networks, "run": self.labels},
-            "step": self._networks.recorded,
-        }
-        coordinates = {axis: labels[axis] for axes, _ in variables.values() for axis in axes}
-        return make_record(variables, coordinates, attributes={**self.about(), **attributes})
 
     def _trained_features(self) -> dict[str, Any]:
         """One network on one-hot inputs, so that its first layer is the features: the aligned and the random starts."""
@@ -200,16 +239,17 @@ class NeuralCollapse(CurvesStudy):
         moments = [class_moments(each, labels, classes=classes) for each in h[0, path]]
         metrics = [collapse_metrics(each, classifier) for each, classifier in zip(moments, w[0, path], strict=True)]
         ends = [class_moments(each, labels, classes=classes) for each in h[1:, -1]]
-        within = np.array([np.trace(each.scatter) for each in ends])
-        between = np.array([np.sum(each.sizes[:, None] * (each.means - each.means.mean(0)) ** 2) for each in ends])
+        shares = np.array([[_between_class_share(each, labels, classes) for each in start] for start in h[1:]])
         return {
+            "time": self._times[path],
             "loss": run["loss"].to_numpy()[0, path],
             "mode_strength": (("time", "mode"), np.sum((left.T @ h[0] @ w[0])[path] * right.T, axis=2)),
             "class_mean_norm": (("time", "class"), [each["class_mean_norm"][1] for each in metrics]),
             "nc3": [each["nc3"][1] for each in metrics],
             "end_class_mean_gram": (("start", "class", "target"), [each.means @ each.means.T for each in ends]),
             "end_classifier_gram": (("start", "class", "target"), w[1:, -1].mT @ w[1:, -1]),
-            "end_between_class_share": ("start", between / (between + within)),
+            "end_between_class_share": ("start", shares[:, -1]),
+            "between_class_share": (("start", "time"), shares[:, path]),
         }
 
     @functools.cached_property
@@ -254,6 +294,27 @@ class NeuralCollapse(CurvesStudy):
     def _networks(self) -> CollapsingNetworks:
         names = [field.name for field in dataclasses.fields(CollapsingNetworks)]
         return CollapsingNetworks(**{name: getattr(self, name) for name in names})
+
+
+def _of_network(network: str, labels: str) -> str:
+    """What is seen in a network on digits, to be filled in."""
+
+    def value(name: str, at: str) -> str:
+        return f"{{observed.network_{name}[architecture={network}][run={labels}]:{at}}}"
+
+    return (
+        f"In a network on digits ({network}, {labels}) the spread of a class over the distance between classes went "
+        f"from {value('nc1', 'first')} to {value('nc1', 'last')}; in the end {value('accuracy', 'last:percent')} of "
+        f"its training labels were right, and {value('test_accuracy', 'last:percent')} of new digits: that samples "
+        "collapse is no sign that what is learned is true."
+    )
+
+
+def _between_class_share(h: np.ndarray, labels: np.ndarray, classes: int) -> float:
+    """The share of the variance of features (n, p) that is between classes."""
+    moments = class_moments(h, labels, classes=classes)
+    between = np.sum(moments.sizes[:, None] * (moments.means - moments.means.mean(0)) ** 2)
+    return between / (between + np.trace(moments.scatter))
 
 
 def _features(network: TwoLayer) -> Any:

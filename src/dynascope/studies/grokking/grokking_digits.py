@@ -6,7 +6,7 @@ import functools
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -20,6 +20,7 @@ from dynascope.probes.features import feature_metrics, kappa_cka
 from dynascope.studies.features.feature_runs import labelled_images
 from dynascope.studies.fields import count, positive, seed, text
 from dynascope.studies.grokking.grokking_remedies import TABLE, TWINS, Dials, put_claims, remedies
+from dynascope.studies.grokking.images_in_rows import ImagesInRows, images_in_rows
 from dynascope.studies.regimes import scaled_network
 from dynascope.studies.stated import StatedStudy
 from dynascope.studies.study import Reference, curve_tolerance
@@ -91,14 +92,61 @@ class GrokkingDigits(StatedStudy):
     theory: ClassVar[str] = "symmetries of Adam with decay, and weights that feel nothing else"
     axes: ClassVar = ("run", "seed", "step")
     along: ClassVar = ("step", "run")
-    question: ClassVar[str] = "What delays generalisation on digits, and what shortens the delay?"
+    question: ClassVar[str] = "What makes a network know new digits long after its own, and what cures it?"
+    meaning: ClassVar[str] = (
+        "From large initial weights a network fitted {parameters.samples} digits "
+        "({parameters.train_threshold:percent} right) by step {observed.train_step[run=default]:mean} and new ones "
+        "({parameters.test_threshold:percent} right) {observed.delay[run=default]:mean} steps later, on average over "
+        "{parameters.seeds} runs. Four remedies were tried, one dial each: with smaller weights the delay was "
+        "{observed.delay[run=weight downscaling]:mean} steps, with larger targets "
+        "{observed.delay[run=target upscaling]:mean}, with smaller inputs "
+        "{observed.delay[run=input downscaling]:mean}, with smaller outputs "
+        "{observed.delay[run=output downscaling]:mean}; below zero new digits were known first, and a threshold that "
+        "was never passed counts as passed at the last step. That is observed and not judged. Judged are laws that "
+        "hold of any such run, first that some of these dials are one dial in disguise: a twin with another dial "
+        "turned runs through the same losses, up to a factor that is known."
+    )
     figures: ClassVar = (
         Chart(
             ("accuracy", "test_accuracy"),
             over="step",
             log="x",
+            members={"run": ("default",)},
             words=("training", "test"),
-            caption="Accuracy on training and on test samples, for each dial.",
+            x_label="step of training",
+            y_label="accuracy",
+            caption="From large weights (default): the training images are known by step "
+            "{observed.train_step[run=default]:mean}, new ones {observed.delay[run=default]:mean} steps later on "
+            "average over {parameters.seeds} runs (thin lines).",
+        ),
+        Chart(
+            ("train_step", "test_step"),
+            over="run",
+            log="y",
+            points=True,
+            words=("training images", "new images"),
+            x_label="what was changed",
+            y_label="step at which they are known",
+            caption="When the training images and new ones are known, for each remedy; a point is a run. The distance "
+            "between both colours is the delay.",
+        ),
+        Chart(
+            ("kappa_before", "kappa_after"),
+            over="run",
+            points=True,
+            words=("when the training images are known", "in the end"),
+            x_label="what was changed",
+            y_label="distance to minimum features κ",
+            caption="How far features are from the fewest that could form the outputs (0), before and after.",
+        ),
+        Chart(
+            "loss_ratio",
+            over="step",
+            log="xy",
+            x_label="step of training",
+            y_label="loss of the twin over that of its run",
+            caption="Three remedies were trained a second time with other dials turned instead, so that theory makes "
+            "them twins: the ratio of the losses is then one known number at every step.",
         ),
     )
     minutes: ClassVar[float] = 2.5
@@ -166,25 +214,13 @@ class GrokkingDigits(StatedStudy):
         }
 
     @functools.cached_property
-    def _images(self) -> _Images:
+    def _images(self) -> ImagesInRows:
         data = labelled_images(self.data, self.samples, self.test_samples, self.seed)
         for name, number in (("samples", self.samples), ("test_samples", len(data.test_inputs))):
             problem = f"{name} has {number} images of {data.classes} classes"
             self.require(number > data.classes, name, "choose more than there are classes", problem=problem)
-        inputs, test = (each.reshape(len(each), -1) for each in (data.inputs, data.test_inputs))
-        # Less the least value of each pixel, over the largest of all; those of a blank pixel are zero exactly.
-        least = inputs.min(axis=0)
-        largest, one_hot = (inputs - least).max(), np.eye(data.classes, dtype=np.float32)
-        self.require(largest > 0, "data", "give others", problem="all images are the same")
-        return _Images(
-            (inputs - least) / largest,
-            one_hot[data.labels],
-            (test - least) / largest,
-            one_hot[data.test_labels],
-            np.flatnonzero(np.ptp(inputs, axis=0) == 0)[:_BLANK],
-            data.name,
-            (*data.description, "Each pixel less its least value, over the largest of all."),
-        )
+        images = images_in_rows(data)
+        return images._replace(blank=images.blank[:_BLANK])
 
     @functools.cached_property
     def _runs(self) -> dict[str, Dials]:
@@ -294,15 +330,3 @@ class GrokkingDigits(StatedStudy):
             size = np.asarray(scaled_network.decay_alone(start, self.weight_decay, self.learning_rate, steps))
         first = np.sqrt(np.mean(start**2, axis=(1, 2)))
         return np.maximum(np.vstack([first, size]), self.learning_rate)[self._recorded].T / first[:, None]
-
-
-class _Images(NamedTuple):
-    """Pixels in rows, one-hot classes, and the numbers of the pixels that are blank in all training images."""
-
-    inputs: np.ndarray
-    targets: np.ndarray
-    test_inputs: np.ndarray
-    test_targets: np.ndarray
-    blank: np.ndarray
-    name: str
-    description: tuple[str, ...]

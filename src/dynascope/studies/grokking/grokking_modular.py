@@ -95,14 +95,56 @@ class GrokkingModular(StatedStudy):
     theory: ClassVar[str] = "symmetries of training on one-hot numbers"
     axes: ClassVar = ("seed", "step")
     along: ClassVar = ("step", "seed")
-    question: ClassVar[str] = "When do networks generalise on arithmetic that they have long fitted?"
+    question: ClassVar[str] = "When does a network that knows its examples by heart come to know the rule behind them?"
+    meaning: ClassVar[str] = (
+        "A network was trained on {parameters.train_fraction:percent} of the table of {parameters.operation} modulo "
+        "{parameters.p}, with weights that decay. On average over {parameters.seeds} runs, "
+        "{parameters.train_threshold:percent} of these samples were right by step {observed.train_step:mean}, and "
+        "{parameters.test_threshold:percent} of the rest by step {observed.test_step:mean} (the last step, where that "
+        "was never so). From the time between to the end, the distance of its features to the fewest that could do, "
+        "κ, changed by {observed.change[hypothesis=H2]}, by {observed.low[hypothesis=H2]} to "
+        "{observed.high[hypothesis=H2]} with 95 % confidence; in few and small runs such as these the interval says "
+        "more than the number. Judged is what must hold of any such run: numbers are only names, so that training "
+        "under other names gives the same loss (ratio {observed.renamed_loss:mean}), and laws of the weights and "
+        "features. None of them says when the rule is found."
+    )
     figures: ClassVar = (
         Chart(
             ("accuracy", "test_accuracy"),
             over="step",
             log="x",
             words=("training", "test"),
-            caption="Accuracy on training and on test samples: the second follows long after the first.",
+            x_label="step of training",
+            y_label="accuracy",
+            caption="The training samples are right by step {observed.train_step:mean}, the others by step "
+            "{observed.test_step:mean}, on average over {parameters.seeds} runs (thin lines).",
+        ),
+        Chart(
+            ("loss", "test_loss"),
+            over="step",
+            log="xy",
+            words=("training", "test"),
+            x_label="step of training",
+            y_label="loss",
+            caption="The losses of the same runs: between the fall of the one and the fall of the other a network "
+            "knows its samples and not the rule.",
+        ),
+        Chart(
+            "kappa_cka",
+            over="step",
+            log="x",
+            x_label="step of training",
+            y_label="distance to minimum features κ",
+            caption="How far the features on the training samples are from the fewest that could form the outputs (0).",
+        ),
+        Chart(
+            ("effective_dimension_utilization", "effective_dimension"),
+            over="step",
+            log="xy",
+            words=("that the output uses", "that there are"),
+            x_label="step of training",
+            y_label="number of features",
+            caption="About how many features the outputs are spread over, and how many strong ones there are.",
         ),
     )
     minutes: ClassVar[float] = 2.0
