@@ -8,7 +8,7 @@ from dynascope.errors import InputError
 from dynascope.flows import descend
 from dynascope.networks import DeepLinear
 from dynascope.studies import CurvesStudy, Reference, curve_tolerance
-from dynascope.studies.fields import count, positive
+from dynascope.studies.fields import choices, count, positive
 from dynascope.studies.stated import StatedStudy
 from dynascope.tasks import Task
 
@@ -139,3 +139,21 @@ def test_what_a_study_requires_is_refused_by_the_name_of_its_field():
     with pytest.raises(InputError, match=r"even is 3.*double it") as caught:
         Counted(even=3)
     assert (caught.value.argument, caught.value.value) == ("even", 3)
+
+
+class Named(Counted):
+    """A study that calls a loss by another name, and has a field with the name of a hook."""
+
+    labels: list[str] = choices(["a"], "What is labelled.", ("a", "b"))
+
+    names: ClassVar = {"loss": ("loss on new samples", "mV²"), "accuracy": ("test accuracy", "1")}
+
+
+def test_a_study_may_call_variables_otherwise_than_elsewhere():
+    loss = Named().record({"loss": [2.0, 1.0]})["loss"]
+    assert (loss.attrs["long_name"], loss.attrs["units"]) == ("loss on new samples", "mV²")
+
+
+def test_where_a_field_is_called_labels_the_labels_of_axes_come_with_the_values():
+    record = Named().record({"loss": [2.0, 1.0], "time": [0.5, 1.5]})
+    np.testing.assert_array_equal(record["time"], [0.5, 1.5])

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.plot import from_json
+from dynascope.studies.features.feature_claims import moved_by
 from dynascope.studies.features.minimum_features import MinimumFeatures
 
 TINY = dict(MinimumFeatures.tiny)
@@ -65,3 +67,30 @@ def test_bad_fields_are_named(fields, argument):
     with pytest.raises(InputError) as error:
         MinimumFeatures(**{**TINY, **fields}).predict()
     assert error.value.argument == argument
+
+
+def figures_of(*hypotheses):
+    return [
+        chart.variables[0] for chart in from_json(MinimumFeatures(hypotheses=list(hypotheses)).attributes()["figures"])
+    ]
+
+
+def test_the_figures_are_those_that_the_hypotheses_allow():
+    every = ["kappa_cka", "cumulative_utilization"]
+    assert figures_of("H3", "H8") == ["kappa_cka_change", "accuracy_change", *every]
+    # Regressions have no accuracy, and H9 compares no networks.
+    assert figures_of("H8") == ["kappa_cka_change", *every]
+    assert figures_of("H9") == every
+
+
+def test_a_factor_moves_a_metric_by_its_change_from_the_lowest_to_the_highest_level():
+    found = {
+        "vgg": {"kappa_cka": np.array([0.5, 0.6]), "accuracy": np.full(2, np.nan)},
+        "vgg-normalised": {"kappa_cka": np.array([0.2, 0.2]), "accuracy": np.full(2, np.nan)},
+        "default": {"kappa_cka": np.zeros(2), "accuracy": np.zeros(2)},
+    }
+    (effect,) = moved_by(["batch normalisation"], found, "kappa_cka")
+    assert effect.change == pytest.approx(-0.35)
+    assert effect.low <= effect.change <= effect.high < 0
+    (unknown,) = moved_by(["batch normalisation"], found, "accuracy")
+    assert np.isnan(unknown.change)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.plot import from_json
+from dynascope.report import render_page
 from dynascope.studies.features.neural_collapse import NeuralCollapse
 
 
@@ -39,6 +41,20 @@ def test_without_networks_nothing_is_trained_on_digits():
     for fields in ({"networks": []}, {"labels": []}):
         assert NeuralCollapse(**fields)._networks.measure() == {}
     assert not any(name.startswith("network") for name in NeuralCollapse.tolerance)
+
+
+@pytest.mark.slow
+def test_a_page_tells_of_the_networks_where_there_are_any():
+    networks = {"networks": ["mlp"], "labels": ["true labels"], "samples": 50, "width": 6, "steps": 5, "batch_size": 10}
+    tree = NeuralCollapse(**NeuralCollapse.tiny | networks).run()
+    page = render_page(tree)
+    assert "In a network on digits (mlp, true labels)" in page
+    assert [chart.variables[0] for chart in from_json(tree.attrs["figures"])][2:] == [
+        "network_nc1",
+        "network_test_accuracy",
+    ]
+    share = tree["observed"]["between_class_share"]
+    assert 0 < float(share[0, 0]) < 0.5 < float(share[0, -1]) <= 1
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +13,10 @@ from dynascope.comparison.effect import Effect, Hypothesis
 from dynascope.probes.features import feature_metrics
 from dynascope.studies.features.feature_runs import Trained
 
-__all__ = ["CURVES", "DECAYS", "HYPOTHESES", "RANDOM", "RATES", "SIZES", "compared_runs", "measured", "put_claims"]
+__all__ = [
+    *("CURVES", "DECAYS", "HYPOTHESES", "RANDOM", "RATES", "REGRESSED", "SIZES"),
+    *("compared_runs", "factors_of", "measured", "moved_by", "put_claims"),
+]
 
 CURVES = ("intensity", "cumulative_quality", "cumulative_utilization")
 _NUMBERS = (
@@ -40,6 +43,8 @@ _LEVELS = {
     "frozen layers": ["downscaled target", "last layer only"],
     "intensity": [_NOTHING, "default"],
 }
+
+REGRESSED = ("outputs", "smallness of targets", "frozen layers")  # between networks that have no accuracy
 
 # Name, factor, metric, expected direction, statement.
 _CLAIMS = (
@@ -87,18 +92,43 @@ def put_claims(
         hypotheses: Names, of `HYPOTHESES`.
         found: For each of the runs that they compare, what was measured of all seeds, by name.
     """
-    best = max(
-        (name for name in ("default", f"learning rate × {RATES[1]:g}") if name in found),
-        key=lambda name: found[name]["accuracy"].sum(),
-    )
-    nothing = {name: np.zeros(len(values)) for name, values in found["default"].items()}
-    runs = {**found, _BEST: found[best], _NOTHING: nothing}
+    runs = _with_best(found)
     claims = [
         Hypothesis(factor, metric, direction, name, statement)
         for name, factor, metric, direction, statement in _CLAIMS
         if name in hypotheses
     ]
     return claims, [each.compare([runs[level][each.metric] for level in _LEVELS[each.factor]]) for each in claims]
+
+
+def factors_of(hypotheses: Collection[str]) -> list[str]:
+    """What is varied between networks to test these hypotheses."""
+    factors = dict.fromkeys(factor for name, factor, *_ in _CLAIMS if name in hypotheses)
+    return [factor for factor in factors if _NOTHING not in _LEVELS[factor]]
+
+
+def moved_by(factors: Sequence[str], found: Mapping[str, Mapping[str, np.ndarray]], metric: str) -> list[Effect]:
+    """How each factor moves a metric from its lowest to its highest level, NaN where the metric means nothing.
+
+    Args:
+        factors: What is varied.
+        found: For each run, what was measured of all seeds, by name.
+        metric: What is measured.
+    """
+    runs = _with_best(found)
+    values = [np.array([runs[level][metric] for level in _LEVELS[factor]]) for factor in factors]
+    unknown = Effect(np.nan, np.nan, np.nan, np.nan, 0, "undecided")
+    return [Hypothesis("", metric, 0).compare(each) if np.isfinite(each).all() else unknown for each in values]
+
+
+def _with_best(found: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Mapping[str, np.ndarray]]:
+    """The runs with that of the best learning rate, and with one in which everything is zero."""
+    best = max(
+        (name for name in ("default", f"learning rate × {RATES[1]:g}") if name in found),
+        key=lambda name: found[name]["accuracy"].sum(),
+    )
+    nothing = {name: np.zeros(len(values)) for name, values in found["default"].items()}
+    return {**found, _BEST: found[best], _NOTHING: nothing}
 
 
 def measured(trained: Trained, *, cross_entropy: bool, threshold: float) -> dict[str, Any]:

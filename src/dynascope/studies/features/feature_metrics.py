@@ -68,6 +68,7 @@ class FeatureMetrics(CurvesStudy):
         claim="A last layer that is trained alone uses its fixed features along exact curves that are known from the "
         "start; full training, shown beside it, changes the features themselves.",
     )
+    title: ClassVar[str] = "Features of full training and of the last layer alone"
     question: ClassVar[str] = "Does a network that trains all its layers come down to the features that it needs?"
     meaning: ClassVar[str] = (
         "A network was trained twice from one start: with all its layers, and with its last layer alone, which must "

@@ -48,6 +48,7 @@ class LinearInductiveBias(CurvesStudy):
     theory: ClassVar[str] = "modes of the training kernel and of the population"
     axes: ClassVar = ("run", "time")
     along: ClassVar = ("time", "sample")
+    title: ClassVar[str] = "What linear models prefer"
     question: ClassVar[str] = "If many functions fit the same few points, which of them is learned?"
     meaning: ClassVar[str] = (
         "Two models that can form the same functions, sums of {parameters.modes} sine waves (modes), were trained on "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
@@ -11,6 +12,7 @@ import xarray as xr
 
 from dynascope.comparison.effect import report_effects
 from dynascope.networks import MLP
+from dynascope.plot import Chart, to_json
 from dynascope.studies.features import feature_claims
 from dynascope.studies.features.feature_claims import CURVES, DECAYS, HYPOTHESES, RANDOM, RATES, SIZES
 from dynascope.studies.features.feature_runs import (
@@ -28,6 +30,7 @@ from dynascope.studies.study import Reference, curve_tolerance
 __all__ = ["MinimumFeatures"]
 
 _DOWNSCALED = 100.0
+_CURVES_SHOWN = ("default", "samples × 0.125", "random labels 1", "last layer only")
 _REGRESSIONS = ("scalar target", "rich", "downscaled target", "last layer only")
 
 
@@ -85,7 +88,69 @@ class MinimumFeatures(StatedStudy):
     theory: ClassVar[str] = "spans of features and outputs"
     axes: ClassVar = ("run", "seed")
     along: ClassVar = "run"
-    minutes: ClassVar[float] = 3.0
+    minutes: ClassVar[float] = 4.0
+    question: ClassVar[str] = "What makes a network come down to as few features as its task needs?"
+    meaning: ClassVar[str] = (
+        "To tell classes apart a network needs about one feature for each (what it computes of an image before its "
+        "last layer), and it has room for many more. Networks were trained in several ways, each from "
+        "{parameters.seeds} starts, and κ was measured, the distance of their features to the fewest that would do (0; "
+        "below {parameters.threshold} they are called minimal). It was {observed.kappa_cka[run=default]:mean} on "
+        "average for the usual training, with {observed.accuracy[run=default]:mean:percent} of new images right, and "
+        "went from {observed.kappa_cka:least} to {observed.kappa_cka:most} over all networks. Which ways of training "
+        "move it beyond chance is observed, shown with intervals and not judged; judged is what must hold of any "
+        "network, that its outputs are made of its features. Small networks on small images may differ from large ones."
+    )
+    figures: ClassVar = (
+        Chart(
+            "kappa_cka_change",
+            over="knob",
+            points=True,
+            interval=("kappa_cka_change_low", "kappa_cka_change_high"),
+            title="What moves a network towards few features",
+            x_label="what was changed, from its lowest level to its highest",
+            y_label="change of κ",
+            caption="How much each change of the training moves κ, the distance to minimum features: below zero it "
+            "brings fewer features. Bars are 95 % intervals over {parameters.seeds} starts; one that leaves out zero "
+            "is told from chance.",
+        ),
+        Chart(
+            "accuracy_change",
+            over="knob",
+            points=True,
+            interval=("accuracy_change_low", "accuracy_change_high"),
+            title="What moves the accuracy",
+            x_label="what was changed, from its lowest level to its highest",
+            y_label="change of test accuracy",
+            caption="The same for the share of new images that are right: fewer features and better answers need not "
+            "come together.",
+        ),
+        Chart(
+            "kappa_cka",
+            over="run",
+            points=True,
+            title="Every network",
+            x_label="how it was trained",
+            y_label="distance to minimum features κ",
+            caption="κ of every network; a point is a start. {observed.kappa_cka[run=default]:mean} is the mean of the "
+            "default.",
+        ),
+        Chart(
+            "cumulative_utilization",
+            over="mode",
+            log="x",
+            title="How the output is spread over the features",
+            x_label="number of features, the strongest first",
+            y_label="share of the output made of them",
+            caption="How much of the outputs the strongest features make up after training. Where a curve reaches 1, "
+            "the features beyond are not used.",
+        ),
+    )
+    names: ClassVar = {
+        "accuracy": ("test accuracy", "1"),
+        "knob": ("what was changed", "1"),
+        "kappa_cka_change": ("change of the distance to minimum features κ", "1"),
+        "accuracy_change": ("change of the test accuracy", "1"),
+    }
     tolerance: ClassVar = curve_tolerance(
         total_utilization=(
             1e-6,
@@ -107,6 +172,7 @@ class MinimumFeatures(StatedStudy):
             {
                 **{name: [each[name] for each in runs.values()] for name in runs["default"] if name not in CURVES},
                 **{name: (("run", "mode"), [_mean(each[name], most) for each in runs.values()]) for name in CURVES},
+                **self._moves(runs),
                 **report_effects(claims, effects),
                 "hypothesis": ("hypothesis", [f"{claim.name} ({k})" for k, claim in enumerate(claims, start=1)]),
             }
@@ -119,8 +185,20 @@ class MinimumFeatures(StatedStudy):
         return self.record(values, theory=self.theory, reference=self.reference.paper)
 
     def labels(self) -> Mapping[str, Any]:
-        """The runs."""
-        return {"run": self._names}
+        """The runs, and what differs between them."""
+        return {"run": self._names, "knob": feature_claims.factors_of(self.hypotheses)}
+
+    def attributes(self) -> dict[str, Any]:
+        """With the figures that there are for these hypotheses."""
+        factors = feature_claims.factors_of(self.hypotheses)
+        tested = [each for each in factors if each not in feature_claims.REGRESSED]
+        runs = feature_claims.compared_runs(self.hypotheses)
+        dials, accuracy, *others, curves = self.figures
+        charts = [dials] * bool(factors)
+        charts += [dataclasses.replace(accuracy, members={"knob": tuple(tested)})] * bool(tested)
+        shown = tuple(each for each in _CURVES_SHOWN if each in runs)
+        charts += [*others, dataclasses.replace(curves, members={"run": shown})]
+        return super().attributes() | {"figures": to_json(charts)}
 
     def about(self) -> Mapping[str, Any]:
         """The images and the network."""
@@ -207,6 +285,15 @@ class MinimumFeatures(StatedStudy):
             "scalar target": data.labels[:, None] / (data.classes - 1),
         }
         return train(inputs, scaled[name], hidden, seeds=self.seeds)
+
+    def _moves(self, runs: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Any]:
+        """How far each factor moves κ and the accuracy, with intervals."""
+        factors, found = feature_claims.factors_of(self.hypotheses), {}
+        for metric in ("kappa_cka", "accuracy") if factors else ():
+            effects = feature_claims.moved_by(factors, runs, metric)
+            for end, part in (("", "change"), ("_low", "low"), ("_high", "high")):
+                found[f"{metric}_change{end}"] = ("knob", [getattr(each, part) for each in effects])
+        return found
 
     def _measured(self, trained: list[Trained]) -> dict[str, np.ndarray]:
         """The metrics of the networks of a run, each with the seeds in front."""

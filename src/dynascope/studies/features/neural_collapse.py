@@ -30,14 +30,17 @@ _OF_NETWORKS = (
     Chart(
         "network_nc1",
         over="step",
+        places={"architecture": (-1,)},
         log="xy",
         y_label="spread within classes over that between them (NC1)",
-        caption="A network on digits, whose features are bound to its inputs: how far examples of a class are from "
-        "their mean, over how far classes are from each other, for labels that mean more or less.",
+        caption="A network on digits (the last that was trained), whose features are bound to its inputs: how far "
+        "examples of a class are from their mean, over how far classes are from each other, for labels that mean more "
+        "or less.",
     ),
     Chart(
         "network_test_accuracy",
         over="step",
+        places={"architecture": (-1,)},
         log="x",
         y_label="accuracy on held-out digits",
         caption="What the same networks know of digits they have not seen, by their true labels. Random labels teach "
@@ -202,8 +205,7 @@ class NeuralCollapse(CurvesStudy):
         said = super().attributes()
         if self.networks and self.labels:
             network, kind = self.networks[-1], _RANDOM if _RANDOM in self.labels else self.labels[-1]
-            charts = [dataclasses.replace(each, members={"architecture": (network,)}) for each in _OF_NETWORKS]
-            said["figures"] = to_json((*self.figures, *charts))
+            said["figures"] = to_json((*self.figures, *_OF_NETWORKS))
             said["meaning"] += f" {_of_network(network, kind)}"
         return said
 

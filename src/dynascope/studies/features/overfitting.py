@@ -67,6 +67,7 @@ class Overfitting(StatedStudy):
     )
     axes: ClassVar = ("run", "time")
     along: ClassVar = ("time", "sample", "run")
+    title: ClassVar[str] = "Benign and malignant overfitting"
     question: ClassVar[str] = "When does it do no harm that a model fits the noise in its data?"
     meaning: ClassVar[str] = (
         "A model with {parameters.strong_modes} strong sine waves (modes) and a long tail of weak ones was trained on "

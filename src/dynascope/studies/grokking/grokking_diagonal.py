@@ -66,6 +66,7 @@ class GrokkingDiagonal(CurvesStudy):
     names: ClassVar = {"test_error": ("relative test error", "1")}
     axes: ClassVar = ("scale", "time")
     along: ClassVar = ("time", "scale")
+    title: ClassVar[str] = "Grokking of a diagonal network"
     question: ClassVar[str] = "Can one know beforehand when a network will generalise, long after it has fitted?"
     meaning: ClassVar[str] = (
         "A simple network, whose weights are pulled towards zero (weight decay {parameters.weight_decay}), was trained "

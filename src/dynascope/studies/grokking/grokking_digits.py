@@ -92,6 +92,7 @@ class GrokkingDigits(StatedStudy):
     theory: ClassVar[str] = "symmetries of Adam with decay, and weights that feel nothing else"
     axes: ClassVar = ("run", "seed", "step")
     along: ClassVar = ("step", "run")
+    title: ClassVar[str] = "Grokking of digits"
     question: ClassVar[str] = "What makes a network know new digits long after its own, and what cures it?"
     meaning: ClassVar[str] = (
         "From large initial weights a network fitted {parameters.samples} digits "

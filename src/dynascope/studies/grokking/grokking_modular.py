@@ -95,6 +95,7 @@ class GrokkingModular(StatedStudy):
     theory: ClassVar[str] = "symmetries of training on one-hot numbers"
     axes: ClassVar = ("seed", "step")
     along: ClassVar = ("step", "seed")
+    title: ClassVar[str] = "Grokking of modular arithmetic"
     question: ClassVar[str] = "When does a network that knows its examples by heart come to know the rule behind them?"
     meaning: ClassVar[str] = (
         "A network was trained on {parameters.train_fraction:percent} of the table of {parameters.operation} modulo "
