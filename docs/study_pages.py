@@ -18,8 +18,8 @@ import xarray as xr
 
 from dynascope.errors import InputError
 from dynascope.plot import fill_caption
-from dynascope.plot.numbers import number
 from dynascope.record import describe
+from dynascope.record.numbers import number
 from dynascope.report.bibliography import bibtex
 from dynascope.report.wording import parameter
 from dynascope.studies import Study, StudyEntry, find_study, study_index

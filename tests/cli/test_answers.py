@@ -116,7 +116,7 @@ def test_a_diagonal_network_tells_its_active_coordinates_by_number_and_by_name()
 
 def test_a_check_adds_what_was_observed_and_the_verdict():
     check = predicted(compare(run(), staircase()))["check"]
-    assert check.keys() == {"jumps", "agreement", "verdict"}
+    assert check.keys() == {"jumps", "agreement", "checks", "verdict"}
     assert check["verdict"] == "agree"
     first, second = check["jumps"]
     assert second.keys() == {"jump", "time", "accelerated_time", "loss_before", "loss_after"}
@@ -172,7 +172,8 @@ def test_a_study_answers_with_parameters_agreement_and_verdict(last, verdict):
     answer = study_answer(Example(width=7), tree, seconds=2.0, record=Path("x.zarr"))
     assert strict(answer) == answer
     assert answer.keys() == {
-        *("study", "parameters", "agreement", "verdict", "seconds", "record", "version", "warnings")
+        *("study", "parameters", "agreement", "checks", "claims"),
+        *("verdict", "seconds", "record", "version", "warnings"),
     }
     assert answer["study"] == "example"
     assert answer["parameters"] == {"width": 7, "scale": 1e-8}

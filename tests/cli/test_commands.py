@@ -38,8 +38,10 @@ PREDICTION = {
     "version",
 }
 JUMP = {"jump", "accelerated_time", "time", "loss_before", "loss_after", "learned", "slow", "reason"}
-CHECK = {"jumps", "agreement", "verdict"}
-STUDY = {"study", "parameters", "agreement", "verdict", "seconds", "record", "version", "warnings"}
+CHECK = {"jumps", "agreement", "checks", "verdict"}
+STUDY = {
+    *("study", "parameters", "agreement", "checks", "claims", "verdict", "seconds", "record", "version", "warnings")
+}
 SLIPS = [
     [],
     ["frobnicate"],

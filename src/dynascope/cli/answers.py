@@ -55,7 +55,7 @@ def study_answer(study: Study, tree: Tree, *, seconds: float, record: Path | Non
         {
             "study": study.name,
             "parameters": dataclasses.asdict(study),
-            "agreement": json.loads(view.attributes["agreement"]),
+            **{name: json.loads(view.attributes[name]) for name in ("agreement", "checks", "claims")},
             "verdict": view.attributes["verdict"],
             "seconds": round(seconds, 3),
             "record": None if record is None else str(record),
@@ -95,7 +95,8 @@ def _learned(jump: Jump, record: xr.Dataset) -> dict[str, Any]:
 def _check(staircase: StaircaseView, attributes: Mapping[Any, Any]) -> dict[str, Any]:
     unit = staircase.unit()
     jumps = [_seen(jump.number, jump.seen, unit) for jump in staircase.rows if jump.seen is not None]
-    return {"jumps": jumps, "agreement": json.loads(attributes["agreement"]), "verdict": attributes["verdict"]}
+    judged = {name: json.loads(attributes[name]) for name in ("agreement", "checks")}
+    return {"jumps": jumps, **judged, "verdict": attributes["verdict"]}
 
 
 def _seen(number: int, seen: SeenJump, unit: float) -> dict[str, Any]:

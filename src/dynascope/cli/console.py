@@ -69,22 +69,25 @@ def print_agreement(reference: Reference, tree: Tree) -> None:
     view = record.TreeView.of(tree)
     console = _console()
     console.print(reference.claim, markup=False)
-    rows = verdict.quantity_rows(json.loads(view.attributes["agreement"]), view)
-    reasons = verdict.reasons_of(rows)
-    _print_quantities(rows, reasons if len(reasons) > 1 else {})
-    for reason, letter in reasons.items():
-        of = f"{letter}: " if len(reasons) > 1 else "Why this tolerance: "
-        _print_text(f"{of}{reason.removesuffix('.')}.")
-    print()
+    for name, mark in (("agreement", "agrees"), ("checks", "check")):
+        rows = verdict.quantity_rows(json.loads(view.attributes[name]), view)
+        if not rows:
+            continue
+        reasons = verdict.reasons_of(rows)
+        _print_quantities(rows, reasons if len(reasons) > 1 else {}, mark)
+        for reason, letter in reasons.items():
+            of = f"{letter}: " if len(reasons) > 1 else "Why this tolerance: "
+            _print_text(f"{of}{reason.removesuffix('.')}.")
+        print()
     for warning in _warnings(view):
         console.print(f"Warning: {warning}", markup=False)
     _print_verdict(console, view.attributes)
 
 
-def _print_quantities(rows: Sequence[Row], letters: Mapping[str, str]) -> None:
+def _print_quantities(rows: Sequence[Row], letters: Mapping[str, str], mark: str) -> None:
     """One row for each quantity, with its error at the worst place where that is judged too."""
     worst = any(row.largest is not None for row in rows)
-    header = ["quantity", "error", *(["largest error"] if worst else []), "tolerance", "agrees"]
+    header = ["quantity", "error", *(["largest error"] if worst else []), "tolerance", mark]
     _print_table(
         [*header, *(["why"] if letters else [])],
         [
@@ -117,7 +120,7 @@ def _warnings(view: TreeView) -> list[str]:
 
 
 def _print_verdict(console: Console, attributes: Mapping[Any, Any]) -> None:
-    colour = "green" if attributes["verdict"] == "agree" else "red"
+    colour = {"agree": "green", "disagree": "red"}.get(attributes["verdict"], "yellow")
     console.print(f"[bold {colour}]{verdict.HEADINGS[attributes['verdict']]}.")
     _print_text(attributes["verdict_sentence"], indent="")
 

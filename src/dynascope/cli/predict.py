@@ -17,7 +17,7 @@ import dynascope
 from dynascope import comparison, networks, prediction, record, tasks
 from dynascope.arguments import require
 from dynascope.cli.answers import prediction_answer
-from dynascope.cli.exit_codes import AGREED, DISAGREED
+from dynascope.cli.exit_codes import code_of
 from dynascope.cli.progress import step
 from dynascope.cli.results import check_before, open_page, print_json, print_places, result_name, write_results
 from dynascope.compilation import compile_cache
@@ -99,7 +99,7 @@ class Predict:
             print_places(written)
         if self.open:
             open_page(written)
-        return DISAGREED if tree.attrs.get("verdict") == "disagree" else AGREED
+        return code_of(tree.attrs.get("verdict"))
 
     def _changed(self) -> dict[str, Any]:
         """The options that make the results different, and are not what they usually are."""

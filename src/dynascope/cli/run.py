@@ -14,7 +14,7 @@ import tyro
 # The face of a room loads what is behind it when it is used.
 from dynascope import record
 from dynascope.cli.answers import study_answer
-from dynascope.cli.exit_codes import AGREED, DISAGREED
+from dynascope.cli.exit_codes import code_of
 from dynascope.cli.progress import step
 from dynascope.cli.results import check_before, open_page, print_json, print_places, result_name, write_results
 
@@ -107,4 +107,4 @@ def _run(study: Study, out: Path, open: bool, as_json: bool) -> int:
         print_places(written)
     if open:
         open_page(written)
-    return DISAGREED if tree.attrs["verdict"] == "disagree" else AGREED
+    return code_of(tree.attrs["verdict"])

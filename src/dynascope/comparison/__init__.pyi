@@ -1,3 +1,6 @@
+from .claim import Claim as Claim
+from .claim import Outcome as Outcome
+from .claim import report_claims as report_claims
 from .comparison import Agreement as Agreement
 from .comparison import compare as compare
 from .comparison import unjudged as unjudged

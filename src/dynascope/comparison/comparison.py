@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require
+from dynascope.comparison.claim import Outcome, claim_outcomes
 from dynascope.comparison.curves import compare_curves
 from dynascope.comparison.jumps import compare_staircases
 from dynascope.comparison.verdict import quantity_rows, verdict_sentence
@@ -35,9 +36,14 @@ class Agreement(NamedTuple):
     reason: str
 
     @property
+    def judged(self) -> bool:
+        """Whether anything could be compared."""
+        return not np.isnan(self.error)
+
+    @property
     def agrees(self) -> bool:
         """Whether the error is within the tolerance; nothing compared is not a disagreement."""
-        return bool(np.isnan(self.error) or self.error <= self.tolerance)
+        return bool(not self.judged or self.error <= self.tolerance)
 
 
 def compare(
@@ -47,6 +53,8 @@ def compare(
     at_other_scale: xr.Dataset | None = None,
     along: str | Sequence[str] = "time",
     tolerance: Mapping[str, float] | None = None,
+    checks: Collection[str] = (),
+    claims: Collection[str] = (),
     attributes: Mapping[str, Any] | None = None,
 ) -> xr.DataTree:
     """Put an observed and a predicted record side by side and judge whether they agree.
@@ -61,6 +69,10 @@ def compare(
     and in largest error over the largest predicted value. Other dimensions than time may be named by `along`.
     Numbers without a dimension are compared where the prediction carries their tolerance.
 
+    The verdict is on what is claimed: quantities of the theory, and claims that hold of networks only statistically.
+    Identities, which hold of every run, are checks: they are shown apart and support nothing, and where one fails the
+    fault is in the measurement and nothing is concluded. Nor is anything where nothing could be judged.
+
     Args:
         observed: Record of a run, with `loss` over `time`, or over `step` with the times of the steps.
         predicted: Record of a theory. Its attributes may carry `<quantity>_tolerance` and, with it,
@@ -70,15 +82,19 @@ def compare(
         along: For curves, the dimension, or dimensions, along which they run; variables that have none of them are not
             compared.
         tolerance: Tolerances by quantity that replace those of the theory.
+        checks: Names of the compared quantities that are identities.
+        claims: Names of the claims on which the observed record reports (`report_claims`, `report_effects`) and by
+            which the verdict is decided besides.
         attributes: Further attributes of the tree, such as the title, claim and parameters of a study.
 
     Returns:
-        A tree with the groups `setup`, `observed`, `predicted`, `residual`. Its attributes hold `verdict` ("agree" or
-        "disagree"), `verdict_sentence` (what came out, as a person would say it), and `agreement`: for each quantity
-        its error, tolerance, the reason for the tolerance and whether it agrees.
+        A tree with the groups `setup`, `observed`, `predicted`, `residual`. Its attributes hold `verdict` ("agree",
+        "disagree" or "undecided"), `verdict_sentence` (what came out, as a person would say it), `agreement`: for each
+        quantity its error, tolerance, the reason for the tolerance and whether it agrees, in the same form `checks`,
+        and `claims`, the outcome of each ("holds", "does not hold" or "undecided").
 
     Raises:
-        InputError: The records have nothing in common, or a tolerance names a quantity that is not compared.
+        InputError: The records have nothing in common, or a tolerance, check or claim names what is not compared.
 
     Example:
         >>> from dynascope.record import make_record
@@ -97,24 +113,25 @@ def compare(
     else:
         residual, errors = compare_curves(observed, predicted, (along,) if isinstance(along, str) else tuple(along))
     chosen = dict(tolerance or {})
-    unknown = sorted(set(chosen) - set(errors))
-    require(
-        not unknown,
-        f"tolerance names {', '.join(unknown)}, which is not compared here",
-        argument="tolerance",
-        value=unknown,
-        remedy=f"choose from {', '.join(errors)}",
-    )
-    agreement = {name: _judged(name, error, predicted, chosen) for name, error in errors.items()}
-    agrees = all(each.agrees for each in agreement.values())
+    _require_compared("tolerance", chosen, errors)
+    _require_compared("checks", checks, errors)
+    found = {name: _judged(name, error, predicted, chosen) for name, error in errors.items()}
+    checked = {name: found.pop(name) for name in list(found) if name in checks}
+    outcomes = claim_outcomes(observed, claims)
     residual.attrs.update({"convention": CONVENTION, "version": predicted.attrs["version"]})
     tree = unjudged(predicted, attributes=attributes)
     tree["observed"], tree["residual"] = xr.DataTree(name_all(observed)), xr.DataTree(name_all(residual))
-    told, view = {name: _plain(each) for name, each in agreement.items()}, TreeView.of(tree)
+    view = TreeView.of(tree)
+    told = {name: _plain(each) for name, each in found.items()}
+    identities = {name: _plain(each) for name, each in checked.items()}
     tree.attrs |= {
-        "verdict": "agree" if agrees else "disagree",
-        "verdict_sentence": verdict_sentence(quantity_rows(told, view), view.staircase),
+        "verdict": _verdict(found, checked, outcomes),
+        "verdict_sentence": verdict_sentence(
+            quantity_rows(told, view), view.staircase, claims=outcomes, checks=quantity_rows(identities, view)
+        ),
         "agreement": json.dumps(told, ensure_ascii=False),
+        "checks": json.dumps(identities, ensure_ascii=False),
+        "claims": json.dumps(outcomes, ensure_ascii=False),
     }
     return tree
 
@@ -153,6 +170,27 @@ _DEFAULTS = {
     names.SLOPE: (0.05, "neighbouring jumps still overlap at finite scale"),
 }
 _CURVE = (0.01, "one percent, unless the theory says otherwise")
+
+
+def _require_compared(argument: str, given: Collection[str], errors: Mapping[str, float]) -> None:
+    unknown = sorted(set(given) - set(errors))
+    require(
+        not unknown,
+        f"{argument} names {', '.join(unknown)}, which is not compared here",
+        argument=argument,
+        value=unknown,
+        remedy=f"choose from {', '.join(errors)}",
+    )
+
+
+def _verdict(
+    agreement: Mapping[str, Agreement], checks: Mapping[str, Agreement], claims: Mapping[str, Outcome]
+) -> Literal["agree", "disagree", "undecided"]:
+    holds = [each.agrees for each in agreement.values() if each.judged]
+    holds += [outcome == "holds" for outcome in claims.values() if outcome != "undecided"]
+    if not holds or not all(each.agrees for each in checks.values()):
+        return "undecided"
+    return "agree" if all(holds) else "disagree"
 
 
 def _judged(name: str, error: float, predicted: xr.Dataset, chosen: Mapping[str, float]) -> Agreement:

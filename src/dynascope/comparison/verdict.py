@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dynascope.record import StaircaseView, TreeView, describe
@@ -81,18 +82,42 @@ def reasons_of(rows: Sequence[Row]) -> dict[str, str]:
     return {reason: _letter(place) for place, reason in enumerate(reasons)}
 
 
-def verdict_sentence(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
+def verdict_sentence(
+    rows: Sequence[Row],
+    staircase: StaircaseView | None,
+    *,
+    claims: Mapping[str, str] = MappingProxyType({}),
+    checks: Sequence[Row] = (),
+) -> str:
     """What came out, in a sentence: how many jumps were seen and how well, or which quantity is the closest call.
+
+    Args:
+        rows: The compared quantities.
+        staircase: The predicted jumps, beside those that were seen; None if theory predicts curves.
+        claims: The outcome of each claim, by name.
+        checks: The identities.
 
     Example:
         >>> row = Row("loss", 0.001, 0.004, 0.01, None, True, "")
         >>> verdict_sentence([row], None)
         'Training follows theory in the loss, off by 0.004 where 0.01 is allowed.'
+        >>> verdict_sentence([], None, claims={"H1": "holds", "H2": "undecided"})
+        'One of two claims holds; one is undecided.'
     """
+    failed = [row for row in checks if not row.agrees]
+    if failed:
+        worst = max(failed, key=lambda row: row.share)
+        told = f"What holds of every run does not hold here: the {worst.name}, {_size(worst)}."
+        return f"{told} The measurement is at fault, and nothing is concluded."
+    parts = [_of_quantities(rows, staircase), _of_claims(claims)]
+    return " ".join(filter(None, parts)) or "Nothing that theory predicts could be judged."
+
+
+def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
     judged = [row for row in rows if row.judged]
     wrong = [row for row in judged if not row.agrees]
     if not judged:
-        return "Nothing that theory predicts could be judged."
+        return ""
     told = _of_jumps(staircase) if staircase is not None else ""
     if wrong:
         told = f"{told} {_not_followed(wrong, len(judged))}".lstrip()
@@ -106,6 +131,28 @@ def verdict_sentence(rows: Sequence[Row], staircase: StaircaseView | None) -> st
     left = len(rows) - len(judged)
     things = "quantity" if left == 1 else "quantities"
     return f"{told} {_count(left).capitalize()} {things} could not be judged." if left else told
+
+
+def _of_claims(claims: Mapping[str, str]) -> str:
+    """How many claims hold, do not hold, and are undecided."""
+    size = len(claims)
+    if not size:
+        return ""
+    held, refuted = (sum(each == told for each in claims.values()) for told in ("holds", "does not hold"))
+    undecided = size - held - refuted
+    if size in (held, refuted, undecided):
+        verb = "hold" if held else "is refuted" if refuted and size == 1 else "are refuted" if refuted else ""
+        verb = verb or ("is undecided" if size == 1 else "are undecided")
+        if size == 1:
+            return f"The claim {'holds' if held else verb}."
+        return f"{'Both' if size == 2 else f'All {_count(size)}'} claims {verb}."
+    told = f"{_count(held).capitalize() if held else 'None'} of {_count(size)} claims {'holds' if held < 2 else 'hold'}"
+    rest = [
+        f"{_count(number)} {'is' if number == 1 else 'are'} {word}"
+        for number, word in ((refuted, "refuted"), (undecided, "undecided"))
+        if number
+    ]
+    return f"{told}; {', '.join(rest)}."
 
 
 def _of_jumps(staircase: StaircaseView) -> str:

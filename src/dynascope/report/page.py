@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 from markupsafe import Markup
 
 from dynascope.arguments import require
-from dynascope.comparison.verdict import HEADINGS, quantity_rows, reasons_of
+from dynascope.comparison.verdict import HEADINGS, Row, quantity_rows, reasons_of
 from dynascope.plot import fill_caption
 from dynascope.record import TreeView
 from dynascope.record.numbers import number, percent
@@ -45,6 +45,19 @@ _SENTENCES = {
     "prediction": "Nothing was trained: what follows is what theory expects.",
     "observation": "No theory was asked: what follows was measured on training.",
 }
+
+
+class _Quantities(NamedTuple):
+    """The rows of a table, the letters of their reasons, and whether any has an error at its worst place."""
+
+    rows: list[Row]
+    reasons: dict[str, str]
+    largest: bool
+
+    @classmethod
+    def of(cls, facts: Mapping[Any, Any], name: str, view: TreeView) -> _Quantities:
+        rows = quantity_rows(read_json(facts, name, {}), view)
+        return cls(rows, reasons_of(rows), any(row.largest is not None for row in rows))
 
 
 def render_page(tree: Tree) -> str:
@@ -76,7 +89,7 @@ def render_page(tree: Tree) -> str:
         remedy="pass what predict, observe or compare return",
     )
     facts = facts_of(view)
-    rows = quantity_rows(read_json(facts, "agreement", {}), view)
+    compared, checks = (_Quantities.of(facts, name, view) for name in ("agreement", "checks"))
     jumps = [] if view.staircase is None else view.staircase.rows
     scripts = {"plotly": _text("plotly/plotly-basic.min.js"), "page": _text("page.js")}
     features = features_picture(view)
@@ -92,9 +105,8 @@ def render_page(tree: Tree) -> str:
         figures=first,
         others=others,
         features=features,
-        rows=rows,
-        reasons=reasons_of(rows),
-        largest=any(row.largest is not None for row in rows),
+        compared_quantities=compared,
+        checks=checks,
         hypotheses=hypotheses_of(view),
         jumps=jumps,
         compared=any(jump.seen is not None for jump in jumps),

@@ -48,6 +48,8 @@ class Study:
         minutes: How long `run` takes on two cores, compilation included.
         tolerance: For each compared quantity, the error below which theory and experiment agree, and the reason for
             that number. Quantities that are not named keep the tolerance of their theory.
+        checks: Names of the compared quantities that are identities, which hold of every run.
+        judged_claims: Names of the claims on which the observation reports and by which the verdict is decided.
         along: Dimension, or dimensions, along which curves are compared.
         planes: Pairs of variables over time to be drawn against each other, (horizontal, vertical).
         title: The heading of its page; by default its name in words.
@@ -62,6 +64,8 @@ class Study:
     reference: ClassVar[Reference]
     minutes: ClassVar[float]
     tolerance: ClassVar[Mapping[str, tuple[float, str]]] = {}
+    checks: ClassVar[tuple[str, ...]] = ()
+    judged_claims: ClassVar[tuple[str, ...]] = ()
     along: ClassVar[str | tuple[str, ...]] = "time"
     planes: ClassVar[tuple[tuple[str, str], ...]] = ()
     title: ClassVar[str] = ""
@@ -80,7 +84,14 @@ class Study:
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Put both side by side; a study with more than one run adds the others here."""
-        return compare(observed, predicted, along=self.along, attributes=self.attributes())
+        return compare(
+            observed,
+            predicted,
+            along=self.along,
+            checks=self.checks,
+            claims=self.judged_claims,
+            attributes=self.attributes(),
+        )
 
     @compile_cache()
     def run(self) -> xr.DataTree:

@@ -120,7 +120,7 @@ class ReluAlignment(StaircaseStudy):
             record_steps=self._steps,
             probes=[_alignment],
         ).isel(neuron=self._judged)
-        growth = np.log(run["size"] / run["size"][0]).drop_attrs()
+        growth = xr.apply_ufunc(np.log, run["size"] / run["size"][0])
         return run.assign(growth=growth, angle=(growth.dims, self._angles(run["direction"].to_numpy()))).drop_vars(
             "size"
         )

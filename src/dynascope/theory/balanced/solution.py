@@ -310,10 +310,8 @@ def _solve(
     if not approximate:
         valid = valid & (balance.error <= rounding)
     ordered = jnp.cumsum(~(durations >= 0))[places - 1] == 0
-    first, product, second = nan_outside(
-        valid[..., None] & jnp.isfinite(times) & (times >= 0) & ordered, found, leading=True
-    )
-    return BalancedGram(first, product, second, balance)
+    inside = valid[..., None] & jnp.isfinite(times) & (times >= 0) & ordered
+    return BalancedGram(*nan_outside(inside, found, leading=True), balance)
 
 
 @jit

@@ -1,0 +1,131 @@
+"""Claims: a number, a count or an effect lies between bounds, and the interval of what was measured says whether."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Collection, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from dynascope.arguments import require
+
+__all__ = ["Claim", "Outcome", "claim_outcomes", "report_claims"]
+
+Outcome = Literal["holds", "does not hold", "undecided"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """What is claimed of one number, and what was measured of it.
+
+    Attributes:
+        name: A short name.
+        statement: The claim in words.
+        value: What was measured.
+        low: The low end of its interval; the value itself where it is known exactly, as a count is.
+        high: The high end.
+        least: The least that the claim allows.
+        most: The most that it allows.
+
+    Raises:
+        InputError: The ends are in the wrong order, or no bound says what is claimed.
+
+    Example:
+        >>> Claim("width", "Training needs fewer than 100 neurons.", 40, most=99).outcome
+        'holds'
+        >>> Claim("slope", "The loss falls as 1/n.", -0.9, low=-1.2, high=-0.6, least=-1.05, most=-0.95).outcome
+        'undecided'
+    """
+
+    name: str
+    statement: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    least: float = -math.inf
+    most: float = math.inf
+
+    def __post_init__(self):
+        for end in ("low", "high"):
+            if getattr(self, end) is None:
+                object.__setattr__(self, end, self.value)
+        require(
+            not (self.interval[0] > self.value or self.value > self.interval[1]),
+            f"the value {self.value} lies outside its interval {self.interval}",
+            argument="low",
+            value=self.interval,
+            remedy="give low ≤ value ≤ high",
+        )
+        require(
+            self.least <= self.most and not (math.isinf(self.least) and math.isinf(self.most)),
+            f"least is {self.least} and most is {self.most}",
+            argument="least",
+            value=(self.least, self.most),
+            remedy="give one bound or both, least ≤ most",
+        )
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Both ends of the interval."""
+        assert self.low is not None
+        assert self.high is not None
+        return self.low, self.high
+
+    @property
+    def outcome(self) -> Outcome:
+        """It holds where the whole interval is allowed, does not where none of it is, and else is undecided."""
+        low, high = self.interval
+        if math.isnan(low) or math.isnan(high):
+            return "undecided"
+        if self.least <= low and high <= self.most:
+            return "holds"
+        return "does not hold" if high < self.least or low > self.most else "undecided"
+
+
+def report_claims(claims: Sequence[Claim]) -> dict[str, tuple[tuple[str], Any]]:
+    """The variables over the dimension `hypothesis` by which a record reports on claims; a page shows their table.
+
+    Returns:
+        `statement`, `change` (the value), `low`, `high`, `least`, `most` and `holds` (the outcome), by name, and the
+        names of the claims as labels.
+
+    Example:
+        >>> report_claims([Claim("width", "A width of 2 is enough.", 2, most=2)])["holds"][1].tolist()
+        ['holds']
+    """
+    columns = {
+        "statement": [each.statement for each in claims],
+        "change": [float(each.value) for each in claims],
+        "low": [float(each.interval[0]) for each in claims],
+        "high": [float(each.interval[1]) for each in claims],
+        "least": [float(each.least) for each in claims],
+        "most": [float(each.most) for each in claims],
+        "holds": [each.outcome for each in claims],
+        "hypothesis": [each.name for each in claims],
+    }
+    return {name: (("hypothesis",), np.array(values)) for name, values in columns.items()}
+
+
+def claim_outcomes(observed: xr.Dataset, claims: Collection[str]) -> dict[str, Outcome]:
+    """What a record says of these claims.
+
+    Args:
+        observed: A record with `holds` over `hypothesis`, as `report_claims` and `report_effects` make it.
+        claims: Names of claims.
+
+    Raises:
+        InputError: The record reports on no such claim.
+    """
+    told = {} if "holds" not in observed else observed["holds"].to_series().to_dict()
+    unknown = sorted(set(claims) - set(told))
+    require(
+        not unknown,
+        f"claims names {', '.join(unknown)}, on which the observed record does not report",
+        argument="claims",
+        value=unknown,
+        remedy=f"choose from {', '.join(map(str, told))}" if told else "report on them by report_claims",
+    )
+    return {name: told[name] for name in told if name in claims}

@@ -1,0 +1,52 @@
+"""A study whose claims are numbers, counts or effects, which bounds or intervals over seeds decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import xarray as xr
+
+from dynascope.comparison import Claim, report_claims
+from dynascope.studies.stated import StatedStudy, Values
+
+__all__ = ["ClaimsStudy"]
+
+
+class ClaimsStudy(StatedStudy):
+    """A study whose claims are about numbers, counts or effects.
+
+    It states `trained`, what is measured on training, and `claimed`, what is claimed of that; the record reports on
+    every claim, and those of `judged_claims` decide the verdict. What a theory knows exactly beside it (`exact`) is
+    compared along `along`, as a claim or, where it holds of every run, as one of the `checks`.
+    """
+
+    def trained(self) -> Values:
+        """Train, and measure."""
+        raise NotImplementedError
+
+    def claimed(self, found: Values) -> Sequence[Claim] | Values:
+        """The claims on what was measured; or the variables by which effects are reported (`report_effects`)."""
+        raise NotImplementedError
+
+    def exact(self) -> Values:
+        """What theory knows of the same quantities."""
+        return {}
+
+    def said(self) -> Mapping[str, Any]:
+        """What the record of the prediction says besides its theory."""
+        return {}
+
+    def observe(self) -> xr.Dataset:
+        """The record of `trained`, in whatever precision that trains, with what it says of every claim."""
+        found = self.trained()
+        with jax.enable_x64(True):
+            claims = self.claimed(found)
+        return self.record({**found, **(claims if isinstance(claims, Mapping) else report_claims(claims))})
+
+    def predict(self) -> xr.Dataset:
+        """The record of `exact`."""
+        with jax.enable_x64(True):
+            said: dict[str, Any] = {"theory": self.theory, "reference": self.reference.paper, **self.said()}
+            return self.record(self.exact(), **said)

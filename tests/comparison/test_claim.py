@@ -1,0 +1,119 @@
+"""A claim holds, does not hold, or is undecided, by where the interval of what was measured lies."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynascope.comparison import Claim, compare, report_claims
+from dynascope.errors import InputError
+from dynascope.record import make_record
+
+numbers = st.floats(-1e6, 1e6)
+
+
+def claim(value, low=None, high=None, **bounds):
+    return Claim("C1", "A claim.", value, low, high, **bounds)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [
+        (1.0, 2.0, "holds"),
+        (1.2, 1.8, "holds"),
+        (0.5, 1.5, "undecided"),
+        (1.5, 2.5, "undecided"),
+        (0.0, 3.0, "undecided"),
+        (2.1, 3.0, "does not hold"),
+        (-1.0, 0.9, "does not hold"),
+        (math.nan, math.nan, "undecided"),
+    ],
+)
+def test_the_interval_decides(low, high, outcome):
+    assert claim((low + high) / 2, low, high, least=1.0, most=2.0).outcome == outcome
+
+
+def test_a_count_is_known_exactly():
+    assert claim(3, most=3).outcome == "holds"
+    assert claim(4, most=3).outcome == "does not hold"
+
+
+@given(numbers, numbers, numbers)
+def test_a_wider_interval_never_turns_an_outcome_round(value, less, bound):
+    narrow, wide = (claim(value, value - k * abs(less), value + k * abs(less), least=bound) for k in (1, 2))
+    assert wide.outcome in (narrow.outcome, "undecided")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "argument"),
+    [
+        ({"value": 1.0, "low": 2.0, "high": 3.0, "least": 0.0}, "low"),
+        ({"value": 1.0}, "least"),
+        ({"value": 1.0, "least": 2.0, "most": 1.0}, "least"),
+    ],
+)
+def test_what_claims_nothing_is_refused(arguments, argument):
+    with pytest.raises(InputError) as refused:
+        claim(**arguments)
+    assert refused.value.argument == argument
+
+
+# What a comparison makes of them.
+
+TIME = {"time": [0.0, 1.0, 2.0]}
+THEORY = make_record({"loss": (["time"], [1.0, 0.5, 0.25])}, TIME)
+
+
+def compared(*claims, loss=(1.0, 0.5, 0.25), checks=(), judged=None):
+    said = report_claims(claims)
+    names = said.pop("hypothesis")[1]
+    coordinates = {**TIME, "hypothesis": names} if claims else TIME
+    run = make_record({"loss": (["time"], list(loss)), **(said if claims else {})}, coordinates)
+    return compare(run, THEORY, checks=checks, claims=names.tolist() if judged is None else judged).attrs
+
+
+HOLDS, FAILS, OPEN = (Claim(name, "It is above zero.", value, value - 1, value + 1, least=0.0) for name, value in
+                      (("A", 2.0), ("B", -2.0), ("C", 0.0)))  # fmt: skip
+IDENTITY = ("loss", "loss_maximum")
+
+
+@pytest.mark.parametrize(
+    ("claims", "verdict"),
+    [
+        ((HOLDS,), "agree"),
+        ((HOLDS, OPEN), "agree"),
+        ((OPEN,), "undecided"),
+        ((HOLDS, FAILS), "disagree"),
+        ((), "undecided"),
+    ],
+)
+def test_where_the_curves_are_identities_the_claims_decide(claims, verdict):
+    assert compared(*claims, checks=IDENTITY)["verdict"] == verdict
+
+
+def test_claims_that_are_not_judged_decide_nothing():
+    assert compared(FAILS, judged=[])["verdict"] == "agree"
+
+
+def test_an_identity_that_fails_leaves_everything_undecided():
+    told = compared(HOLDS, loss=(1.0, 0.9, 0.8), checks=IDENTITY)
+    assert told["verdict"] == "undecided"
+    assert "The measurement is at fault" in told["verdict_sentence"]
+
+
+def test_identities_and_claims_are_told_apart():
+    told = compared(HOLDS, OPEN, checks=IDENTITY)
+    assert told["agreement"] == "{}"
+    assert '"loss"' in told["checks"]
+    assert told["claims"] == '{"A": "holds", "C": "undecided"}'
+    assert told["verdict_sentence"] == "One of two claims holds; one is undecided."
+
+
+@pytest.mark.parametrize(("arguments", "argument"), [({"checks": ["lost"]}, "checks"), ({"claims": ["Z"]}, "claims")])
+def test_what_is_not_compared_cannot_be_named(arguments, argument):
+    run = make_record({"loss": (["time"], np.array([1.0, 0.5, 0.25]))}, TIME)
+    with pytest.raises(InputError) as refused:
+        compare(run, THEORY, **arguments)
+    assert refused.value.argument == argument
