@@ -33,7 +33,6 @@ def test_linear_prediction_is_that_of_the_theory_for_the_actual_weights():
     np.testing.assert_array_equal(record["loss_before"], steps.levels[:-1])
     np.testing.assert_array_equal(record["loss_after"], steps.levels[1:])
     np.testing.assert_array_equal(record["learned_map"], steps.features["learned_map"][1])
-    assert record["learned"].to_numpy().tolist() == list(steps.learned)
     assert record["jump"].to_numpy().tolist() == [1, 2]
     assert record["output_feature"].dims == ("jump", "target")
     assert record["input_feature"].dims == ("jump", "feature")

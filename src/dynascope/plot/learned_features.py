@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -28,6 +29,9 @@ __all__ = [
 
 MOST_PICTURES = 24
 _PICTURES_IN_A_ROW = 8
+_BAR = 18  # letters beside a colour bar, which is as short as there are few jumps
+_OF_IMAGES = ("input_feature", "coefficient")
+_OF_TABLES = ("learned_direction", *_OF_IMAGES)
 
 
 class LearnedFeatures(NamedTuple):
@@ -46,14 +50,17 @@ def find_features(tree: Tree) -> LearnedFeatures | None:
     """What the prediction says is learned at each jump, or None if it names no features."""
     view = TreeView.of(tree)
     predicted = view.predicted
-    names = [name for name in ("input_feature", "coefficient") if predicted is not None and name in predicted]
-    if predicted is None or not names:
+    if predicted is None:
+        return None
+    height, width = json.loads({**predicted.attrs, **view.setup}.get("image_shape", "null")) or (0, 0)
+    is_image = height > 0 and height * width == predicted.sizes.get("feature", 0)
+    # An image is seen as the weights are; other inputs are compared by what they contribute.
+    names = [name for name in (_OF_IMAGES if is_image else _OF_TABLES) if name in predicted]
+    if not names:
         return None
     values = predicted[names[0]]
     values = values.isel({name: 0 for name in values.dims if name not in ("jump", "feature")})
-    values = values.transpose("jump", "feature")
-    height, width = json.loads({**predicted.attrs, **view.setup}.get("image_shape", "null")) or (0, 0)
-    return LearnedFeatures(values, (height, width) if height * width == values.sizes["feature"] else None)
+    return LearnedFeatures(values.transpose("jump", "feature"), (height, width) if is_image else None)
 
 
 def learned_features(tree: Tree) -> LearnedFeatures:
@@ -67,7 +74,7 @@ def learned_features(tree: Tree) -> LearnedFeatures:
         found is not None,
         "the prediction names no features",
         argument="tree",
-        remedy="pass a tree whose predicted side has input_feature or coefficient",
+        remedy="pass a tree whose predicted side has input_feature, learned_direction or coefficient",
     )
     assert found is not None
     return found
@@ -87,7 +94,7 @@ def draw_features(found: LearnedFeatures, axes: Axes) -> Axes:
     )
     drawing = axes.get_figure(root=True)
     assert drawing is not None
-    bar = drawing.colorbar(image, ax=axes, label=axis_label(str(values.name)), pad=0.02)
+    bar = drawing.colorbar(image, ax=axes, label=textwrap.fill(axis_label(str(values.name)), _BAR), pad=0.02)
     bar.outline.set_visible(False)  # type: ignore[operator] - matplotlib types the outline wrongly
     axes.grid(False)
     axes.set(xlabel=axis_label("feature"), ylabel="jump")

@@ -17,6 +17,7 @@ from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction.alternating_flow import predict_by_alternation
+from dynascope.prediction.learned import with_words
 from dynascope.protocols import Learnable, Network, SumOfNeurons
 from dynascope.record import Staircase, staircase_record
 from dynascope.tasks.in_context import InContextRegression
@@ -77,10 +78,12 @@ def predict(
     for theory in THEORIES:
         if theory.fits(task, network, normalised):
             staircase = _judged_by(theory, theory.solve(task, network, scale), task, scale)
+            staircase = with_words(staircase, task, network)
             complete = jumps is None or staircase.sizes["jump"] <= jumps
             return staircase.isel(jump=slice(jumps and int(jumps))).assign_attrs(complete=int(complete))
     if isinstance(network, SumOfNeurons) and network.degree >= 2:
-        return predict_by_alternation(task, network, scale=scale, normalised=normalised, jumps=jumps)
+        staircase = predict_by_alternation(task, network, scale=scale, normalised=normalised, jumps=jumps)
+        return with_words(staircase, task, network)
     domains = (*(theory.domain for theory in THEORIES), "any sum of neurons of degree two or more")
     raise InputError(
         f"no theory here predicts a {_name(network)}",

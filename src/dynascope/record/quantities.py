@@ -76,6 +76,8 @@ QUANTITIES = {
     "input_feature": "input pattern",
     "output_feature": "output pattern",
     "learned_map": "linear map that is learned",
+    "main_map": "main part of the linear map that is learned",
+    "learned_direction": "what is learned, in spreads of the inputs",
     "singular_value": "singular value",
     "index_coefficient": "coefficient of the index",
     "index_strength": "strength of the direction",

@@ -24,6 +24,7 @@ _MOST_FIGURES = 24
 _LEAST = 2000  # bytes, below which a figure does not shrink any more
 _FEATURES = {
     "input_feature": "The input pattern that each jump learns",
+    "learned_direction": "How much each input takes part in what each jump learns, in spreads of the inputs",
     "coefficient": "The linear map after each jump",
 }
 

@@ -12,7 +12,7 @@ from dynascope.arguments import require, require_array, require_positive
 from dynascope.record.staircase import Staircase
 from dynascope.theory.domain import covers
 from dynascope.theory.staircase.bundles import Bundles
-from dynascope.theory.staircase.settling import settling_times
+from dynascope.theory.staircase.settling import main_maps, settling_times
 
 __all__ = ["linear_staircase"]
 
@@ -77,8 +77,9 @@ def linear_staircase(
     Returns:
         The staircase; its features are `output_feature` (the unit vector u_k), `input_feature` (the unit vector v_k
         that grows on the plateau before, the first right singular vector of M_{k−1}), `learned_map` (the map that the
-        jump adds, u_kᵀ (W_k − W_{k−1})), `singular_value` (s_k; σ_k for independent modes), and `settling_time` (how
-        long the loss stays visibly above the plateau after the jump, because inputs of small variance are slow).
+        jump adds, u_kᵀ (W_k − W_{k−1})), `main_map` (the part of it that brings most of the fall), `singular_value`
+        (s_k; σ_k for independent modes), and `settling_time` (how long the loss stays visibly above the plateau after
+        the jump, because inputs of small variance are slow).
 
     Raises:
         InputError: Shapes that do not fit, moments that no data can have, nothing to learn, a scale not below one, or
@@ -121,15 +122,8 @@ def linear_staircase(
         times = _times_independent(modes, neurons, log_scale)
     else:
         times = _times_general(problem, modes, neurons, log_scale)
-    settling = settling_times(
-        drops=modes.drops,
-        rates=modes.rates,
-        right=modes.right,
-        maps=modes.maps,
-        power=problem.power,
-        times=times,
-        initial_loss=target_power / 2,
-    )
+    course = {each: getattr(modes, each) for each in ("drops", "rates", "right", "maps")} | {"power": problem.power}
+    settling = settling_times(**course, times=times, initial_loss=target_power / 2)
     return Staircase(
         accelerated_times=modes.accelerated_times,
         times=times,
@@ -140,6 +134,7 @@ def linear_staircase(
             "output_feature": (("jump", "target"), modes.left.T),
             "input_feature": (("jump", "feature"), modes.right.T @ problem.basis.T),
             "learned_map": (("jump", "feature"), modes.maps @ problem.basis.T),
+            "main_map": (("jump", "feature"), main_maps(**course) @ problem.basis.T),
             "singular_value": (("jump",), modes.values),
             "settling_time": (("jump",), settling),
         },
@@ -221,7 +216,7 @@ def _coupled_modes(problem: _Problem, jumps: int | None, coupling: float) -> _Mo
     left, values, _ = np.linalg.svd(problem.cross / np.sqrt(problem.power), full_matrices=False)
     rank = int(np.sum(values > _ROUND_OFF * values[0]))
     jumps = min(rank, jumps or rank)
-    left, values = left[:, :jumps], values[:jumps]
+    left, values = left[:, :jumps] * _signs(left[:, :jumps]), values[:jumps]
     log_amplitudes, clock = -np.ones(rank), 0.0
     times, growth, right = [], [], []
     for k in range(jumps):
@@ -231,7 +226,7 @@ def _coupled_modes(problem: _Problem, jumps: int | None, coupling: float) -> _Mo
         clock += wait
         times.append(clock)
         growth.append(rates[0])
-        # The sign of a singular pair is free: v_k points where its output is along u_k.
+        # v_k points where its output is along u_k.
         right.append(rows[0] * np.copysign(1.0, left[:, k] @ columns[:, 0]))
     maps = left.T @ problem.cross / problem.power
     right = np.array(right).T
@@ -247,6 +242,8 @@ def _independent_modes(problem: _Problem, jumps: int | None) -> _Modes:
         # Any basis of a block of equal singular values serves; the one that diagonalises Σxx shows independence.
         _, turn = np.linalg.eigh(right[:, block].T @ (problem.power[:, None] * right[:, block]))
         right[:, block], left[:, block] = right[:, block] @ turn, left[:, block] @ turn
+    signs = _signs(left)
+    left, right = left * signs, right * signs
     images = problem.power[:, None] * right
     powers = np.sum(right * images, axis=0)
     coupling = float(np.linalg.norm(images - right * powers) / np.linalg.norm(problem.power))
@@ -254,6 +251,12 @@ def _independent_modes(problem: _Problem, jumps: int | None) -> _Modes:
     drops, maps = values**2 / (2 * powers), (right * values / powers).T
     values, left, right = values[kept], left[:, kept], right[:, kept]
     return _Modes(1 / values, drops[kept], values, values, left, right, maps[kept], coupling)
+
+
+def _signs(left: np.ndarray) -> np.ndarray:
+    """Signs that make the largest entry of each column positive; those of singular vectors are free."""
+    largest = np.abs(left).round(9).argmax(axis=0)
+    return np.copysign(1.0, left[largest, np.arange(left.shape[1])])
 
 
 def _residual(problem: _Problem, learned: np.ndarray) -> np.ndarray:
