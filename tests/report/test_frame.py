@@ -20,6 +20,8 @@ def test_words_stand_along_the_axes_and_cannot_become_markup():
 def test_digits_between_powers_of_ten_are_written_only_where_there_are_few_powers():
     layout = of()
     assert (layout.xaxis.minorloglabels, layout.yaxis.minorloglabels) == ("none", "complete")
+    # A single number stands in the midst of two powers, whose digits would lie over each other.
+    assert of(spans=(6.0, 0.0)).yaxis.minorloglabels == "small digits"
 
 
 def test_names_at_the_ends_of_lines_have_room():

@@ -7,8 +7,8 @@ import xarray as xr
 
 from dynascope.plot import Chart, traces
 from dynascope.plot.layout import lay_out
-from dynascope.record import make_record
-from dynascope.report.interactive import chart_plot, lines_figure
+from dynascope.record import TreeView, make_record
+from dynascope.report.interactive import chart_plot, lines_figure, staircase_figure
 
 TIME = np.linspace(0.0, 1.0, 5)
 
@@ -112,3 +112,19 @@ def test_numbers_whose_ratio_is_beyond_all_numbers_are_drawn():
     figure = lines_figure(traces.curves(record, "found"), "found", log_values=True)
     assert figure.layout.yaxis.minorloglabels == "none"
     np.testing.assert_array_equal(figure.data[0].y, [1e-300, 1.0, 1e300])
+
+
+def test_a_staircase_that_a_late_jump_stretches_has_a_logarithmic_axis_from_before_the_first_jump():
+    def figure(last: float) -> go.Figure:
+        columns = {"jump_time": [30.0, 40.0, last], "loss_before": [1.0, 0.5, 0.2], "loss_after": [0.5, 0.2, 0.1]}
+        record = make_record({name: (["jump"], values) for name, values in columns.items()}, {"jump": [1, 2, 3]})
+        run = make_record({"loss": (["time"], np.ones(901))}, {"time": np.linspace(0, last, 901)})
+        view = TreeView.of(xr.DataTree.from_dict({"observed": run, "predicted": record}))
+        return staircase_figure(traces.staircase(view), view.staircase.rows)
+
+    late = figure(9000.0)
+    assert late.layout.xaxis.type == "log"
+    # No decades stand empty before the first jump.
+    assert all(np.min(line.x) >= 2.9 for line in late.data)
+    assert figure(90.0).layout.xaxis.type == "linear"
+    assert min(np.min(line.x) for line in figure(90.0).data) == 0

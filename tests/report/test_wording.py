@@ -31,6 +31,11 @@ def test_the_command_names_every_parameter_and_quotes_it():
     )
 
 
+def test_a_list_is_told_without_brackets_and_quotes():
+    assert plain(["H1", "H2"]) == "H1, H2"
+    assert plain([1e-8, True, 3]) == "10⁻⁸, yes, 3"
+
+
 def test_structures_are_written_as_json_and_names_as_words():
     assert plain({"a": "é"}) == '{"a": "é"}'
     assert words("mode_strength") == "mode strength"

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynascope.plot.traces import Trace
+from dynascope.plot.traces import Trace, corners
 from dynascope.record import describe
 
-__all__ = ["axis_label", "is_logarithmic", "is_power_law", "literal"]
+__all__ = ["axis_label", "count_ticks", "is_crowded", "is_logarithmic", "is_power_law", "literal"]
 
 _LOGARITHMIC = ("scaling_parameter", "scale", "learning_rate", "samples", "compute", "neurons")
+_CLOCKS = ("time", "step", "sampled_step")
+_FEW = 12  # things that are counted along an axis, each with a tick
 _DECADES = 100.0  # less of a span does not need a logarithmic axis
 _DECADE = 10.0  # nor does less of a span of values
 _STRAIGHT = 0.97  # correlation of logarithms from which on a curve is seen best between two logarithmic axes
@@ -31,6 +33,30 @@ def is_logarithmic(lines: Sequence[Trace]) -> bool:
     if len(x) < 4 or not np.all(x > 0) or x[-1] < _DECADES * x[0]:
         return False
     return bool(np.ptp(np.diff(np.log(x))) < 1e-3 * np.log(x[1] / x[0]))
+
+
+def is_crowded(lines: Sequence[Trace]) -> bool:
+    """Whether a late jump presses at least half of a predicted staircase into the first tenth of a linear axis."""
+    for line in lines:
+        if line.side == "predicted" and line.alone:
+            times = corners(line)[0]
+            return len(times) > 1 and 2 * int(np.sum(times < line.x[-1] / 10)) >= len(times)
+    return False
+
+
+def count_ticks(lines: Sequence[Trace]) -> dict[float, str]:
+    """A tick at each of a few things that are counted along the horizontal axis; none for anything else.
+
+    Example:
+        >>> x = np.arange(1.0, 4.0)
+        >>> count_ticks([Trace("observed", "", "#0072B2", True, "layer", x, x)])
+        {1.0: '1', 2.0: '2', 3.0: '3'}
+    """
+    x = np.unique(np.concatenate([line.x for line in lines]))
+    counted = lines[0].axis not in (*_CLOCKS, *_LOGARITHMIC) and len(x) <= _FEW
+    if not counted or not np.all(x == np.round(x)) or not np.all(np.diff(x) == 1):
+        return {}
+    return {float(place): f"{place:.0f}" for place in x}
 
 
 def is_power_law(lines: Sequence[Trace]) -> bool:

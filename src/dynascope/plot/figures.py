@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from dynascope.arguments import require
 from dynascope.plot import traces
-from dynascope.plot.axes import axis_label, is_logarithmic, is_power_law, literal
+from dynascope.plot.axes import axis_label, count_ticks, is_crowded, is_logarithmic, is_power_law, literal
 from dynascope.plot.chart import from_json
 from dynascope.plot.chart_figure import chart_height, draw_chart
 from dynascope.plot.learned_features import draw_features, features_height, find_features, learned_features
@@ -177,7 +177,8 @@ def figure(tree: Tree) -> Figure:
     panels: list[tuple[float, Callable[[Axes], Axes]]] = []
     names = traces.curve_names(view)
     if view.staircase is not None:
-        panels.append((3.4, lambda axes: staircase(view, axes)))
+        crowded = is_crowded(traces.staircase(view))
+        panels.append((3.4, lambda axes: staircase(view, axes, log_time=crowded)))
         names = [name for name in names if name != "loss"]
     panels += [(3.6, lambda axes, x=x, y=y: plane(view, x, y, axes)) for x, y in traces.planes(view)]
     panels += [(3.0, lambda axes, name=name: curves(view, name, axes)) for name in names]
@@ -232,4 +233,6 @@ def _draw(axes: Axes, lines: Sequence[traces.Trace], name: str, log_x: bool, log
     axes.set_ylabel(literal(lines[0].y_label or axis_label(name)))
     log_x = log_x or is_logarithmic(lines)
     axes.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
+    if (ticks := count_ticks(lines)) and not log_x:
+        axes.set_xticks(list(ticks), list(ticks.values()))
     name_lines(axes, lines)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
+import xarray as xr
+
 from dynascope.errors import InputError
-from dynascope.record import CONVENTION, TreeView
+from dynascope.record import CONVENTION, TreeView, describe
 from dynascope.record.numbers import number
 from dynascope.report.wording import command, parameter, words
 
@@ -47,15 +50,30 @@ def parameters_of(facts: Mapping[Any, Any]) -> dict[str, str]:
     return {words(name): parameter(name, value) for name, value in {**parameters, **rest}.items()}
 
 
-def hypotheses_of(view: TreeView) -> list[dict[str, Any]]:
-    """One row of the table for each hypothesis on which the observation reports."""
+def hypotheses_of(view: TreeView) -> list[dict[str, str]]:
+    """One row of the table for each hypothesis on which the observation reports, in words."""
     observed = view.observed
     if observed is None or "holds" not in observed or observed["holds"].dims != ("hypothesis",):
         return []
     told = {str(name): values for name, values in observed.variables.items() if values.dims == ("hypothesis",)}
-    columns = {name: values.to_numpy().tolist() for name, values in told.items()}
-    common = {"confidence": observed.attrs.get("confidence", 0.95)}
-    return [{**common, **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]
+    rows = zip(*(values.to_numpy().tolist() for values in told.values()), strict=True)
+    return [_hypothesis(dict(zip(told, row, strict=True)), observed) for row in rows]
+
+
+def _hypothesis(row: Mapping[str, Any], observed: xr.Dataset) -> dict[str, str]:
+    # No line ends within a number.
+    change, low, high = (number(row[name], 2).replace(" ", "\N{NO-BREAK SPACE}") for name in ("change", "low", "high"))
+    known = math.isfinite(row["low"]) and math.isfinite(row["high"])
+    measured = f"{change} ({low} to {high})" if known else change
+    metric = str(row["metric"])
+    named = observed[metric].attrs if metric in observed else {}
+    return {
+        "claim": row["statement"],
+        "about": f"{row['hypothesis']}: {words(row['factor'])} → {named.get('long_name', describe(metric)[0])}",
+        "expected": {1: "rises", -1: "falls", 0: "stays"}[row["direction"]],
+        "measured": measured,
+        "outcome": row["holds"],
+    }
 
 
 def warnings_of(view: TreeView) -> list[str]:

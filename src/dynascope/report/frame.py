@@ -61,6 +61,6 @@ def _axis(words: str, log: bool, span: float = 0.0) -> dict[str, Any]:
         "exponentformat": "power",
         "automargin": True,
         # Numbers between the powers of ten are needed only where there are few of these, and lie over each other where
-        # there is more than one, so that digits stand for them.
-        "minorloglabels": "none" if span > _DECADES else "small digits" if span > 1 else "complete",
+        # there is more than one, so that digits stand for them. Around a single number plotly draws two of these.
+        "minorloglabels": "none" if span > _DECADES else "complete" if 0 < span <= 1 else "small digits",
     }

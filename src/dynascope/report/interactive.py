@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float, Int
 
 from dynascope.plot import traces
-from dynascope.plot.axes import axis_label, is_logarithmic
+from dynascope.plot.axes import axis_label, count_ticks, is_crowded, is_logarithmic
 from dynascope.plot.layout import MOST_IN_A_LEGEND, Layout, Series, direct_labels
 from dynascope.record.staircase_view import Jump
 from dynascope.report.frame import frame
@@ -39,17 +39,23 @@ class _Scale(NamedTuple):
 
 
 def lines_figure(
-    lines: Sequence[traces.Trace], name: str, *, log_values: bool = False, room: int = _BYTES
+    lines: Sequence[traces.Trace],
+    name: str,
+    *,
+    log_time: bool = False,
+    log_values: bool = False,
+    room: int = _BYTES,
 ) -> go.Figure:
     """Curves or paths, solid where observed and dashed where predicted, one colour for each member.
 
     Args:
         lines: What `traces` found; they share an axis.
         name: The variable that runs upwards.
-        log_values: Whether its axis is logarithmic.
+        log_time: Whether the horizontal axis is logarithmic, as it is anyway where its points keep a ratio.
+        log_values: Whether the vertical axis is.
         room: About how many bytes it may take.
     """
-    scale = _Scale(is_logarithmic(lines), log_values)
+    scale = _Scale(log_time or is_logarithmic(lines), log_values)
     words = lines[0].x_label or axis_label(lines[0].axis), lines[0].y_label or axis_label(name)
     return _drawn([Series(line) for line in lines], words, scale, room)
 
@@ -62,7 +68,11 @@ def staircase_figure(lines: Sequence[traces.Trace], jumps: Sequence[Jump], *, ro
         jumps: The rows of the predicted staircase.
         room: About how many bytes it may take.
     """
-    figure = lines_figure(lines, "loss", room=room)
+    crowded = is_crowded(lines)
+    if crowded:
+        # A logarithmic axis would begin at the first recorded time, decades before anything happens.
+        lines = [_from_first_jump(line, lines) for line in lines]
+    figure = lines_figure(lines, "loss", log_time=crowded, room=room)
     _number_jumps(figure, lines, jumps)
     return figure
 
@@ -116,11 +126,9 @@ def _drawn(
     named = direct_labels([each.trace for each in series], log_y=scale.y) if len(labels) > MOST_IN_A_LEGEND else []
     longest = max((len(label) for _, _, label, _ in named), default=0)
     spans = _spans([each.trace for each in series])
-    figure = go.Figure(
-        layout=frame(
-            words, scale, spans, bool(residual), {} if layout is None else layout.ticks, min(longest, _LETTERS)
-        )
-    )
+    counted = {} if scale.x else count_ticks([each.trace for each in series])
+    ticks = counted if layout is None else layout.ticks
+    figure = go.Figure(layout=frame(words, scale, spans, bool(residual), ticks, min(longest, _LETTERS)))
     shown = [each for side in ("observed", "predicted") for each in _first_of(series, side, room)]
     most = int(np.clip((room - _BYTES_A_TRACE * len(shown)) / _BYTES_A_POINT / len(shown), 24, _MOST_POINTS))
     for each in shown:
@@ -153,6 +161,13 @@ def _drawn(
     if named:
         _name_ends(figure, named)
     return figure
+
+
+def _from_first_jump(line: traces.Trace, lines: Sequence[traces.Trace]) -> traces.Trace:
+    """The line from a tenth of the time of the first predicted jump on."""
+    first = min(corners[0] for each in lines if each.side == "predicted" for corners in [traces.corners(each)[0]])
+    kept = line.x >= 0.0999 * first
+    return line._replace(x=line.x[kept], y=line.y[kept])
 
 
 def _spans(lines: Sequence[traces.Trace]) -> tuple[float, float]:

@@ -108,6 +108,7 @@ def render_page(tree: Tree) -> str:
         compared_quantities=compared,
         checks=checks,
         hypotheses=hypotheses_of(view),
+        confidence=number(100 * (0.95 if view.observed is None else view.observed.attrs.get("confidence", 0.95))),
         jumps=jumps,
         compared=any(jump.seen is not None for jump in jumps),
         description=read_json(facts, "description", []),

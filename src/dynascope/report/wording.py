@@ -59,12 +59,14 @@ def plain(value: Any) -> str:
 
     Example:
         >>> plain(True), plain(1e-8), plain("relu"), plain([1, 2])
-        ('yes', '10⁻⁸', 'relu', '[1, 2]')
+        ('yes', '10⁻⁸', 'relu', '1, 2')
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None or isinstance(value, int | float):
         return number(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(plain, value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
