@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import xarray as xr
 
 from dynascope.errors import InputError
-from dynascope.plot import fill_caption
+from dynascope.plot import Chart, fill_caption, from_json
 from dynascope.record import describe
 from dynascope.record.numbers import number
 from dynascope.report.bibliography import bibtex
@@ -105,20 +105,22 @@ def _by_subject(entries: list[StudyEntry]) -> Iterator[str]:
 
 def _page(entry: StudyEntry, study: type[Study]) -> str:
     usual, reference = study(), study.reference
-    parameters = usual.attributes()["parameters"]
+    said = usual.attributes()
+    parameters, question = said["parameters"], said.get("question")
     source = f"../../src/{entry.module.replace('.', '/')}.py"
-    captions = [without_results(chart.caption, parameters) for chart in study.figures]
-    meaning = without_results(study.meaning, parameters)
+    charts = from_json(said.get("figures", "[]"))
+    figures = [f"{i}. {_figure(chart, parameters)}" for i, chart in enumerate(charts, start=1)]
+    meaning = without_results(said.get("meaning", ""), parameters)
     return _joined(
         f"# {entry.name}",
-        f"**{study.question or entry.summary}**",
-        entry.summary if study.question else "",
+        f"**{question or entry.summary}**",
+        entry.summary if question else "",
         f"What is claimed: {reference.claim}",
         *_commands(usual),
         "## What is done",
         _prose(inspect.getdoc(study) or ""),
         f"## What it means\n\n{meaning}" if meaning else "",
-        _section("What its page shows", [f"{i}. {each}" for i, each in enumerate(filter(None, captions), start=1)]),
+        "## What its page shows\n\n" + "\n".join(figures) if figures else "",
         "## Fields\n\nEach is an option of the command, a list as in `--name 1 2 3`, and an argument in Python.",
         _table(("field", "default", "what it is"), list(_fields(usual))),
         "## When theory and experiment agree",
@@ -128,6 +130,13 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
         f"```bibtex\n{bibtex(f'{reference.paper} (arXiv {reference.arxiv})')}\n```",
         f"[The source of the study]({source}) is `{entry.module}.{entry.class_name}`.",
     )
+
+
+def _figure(chart: Chart, parameters: str) -> str:
+    drawn = ", ".join(chart.words or [describe(name)[0] for name in chart.variables])
+    title = chart.title or f"{drawn[:1].upper()}{drawn[1:]} over {describe(chart.over)[0]}"
+    ended = title if title.endswith((".", "?", "!")) else f"{title}."
+    return f"**{ended}** {without_results(chart.caption, parameters)}".rstrip()
 
 
 def _commands(usual: Study) -> Iterator[str]:
@@ -182,10 +191,6 @@ def _prose(docstring: str) -> str:
     text = re.split(r"\n\n(?=\w+:\n)", docstring)[0]
     paragraphs = text.split("\n\n")
     return "\n\n".join(each if each.startswith("- ") else " ".join(each.split()) for each in paragraphs)
-
-
-def _section(title: str, lines: list[str]) -> str:
-    return f"## {title}\n\n" + "\n".join(lines) if lines else ""
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
