@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import equinox as eqx
 import numpy as np
 
-from dynascope.arguments import require
 from dynascope.comparison.jumps import crossing_times
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
@@ -165,13 +164,8 @@ class DeepSaddles(CurvesStudy):
 
     def check(self) -> None:
         """Modes are learned in the order in which they are given."""
-        require(
-            sorted(self.singular_values, reverse=True) == list(self.singular_values),
-            f"singular_values is {self.singular_values}",
-            argument="singular_values",
-            value=self.singular_values,
-            remedy="give the largest first",
-        )
+        falling = sorted(self.singular_values, reverse=True)
+        self.require(falling == list(self.singular_values), "singular_values", "give the largest first")
 
     def trained(self) -> Mapping[str, Any]:
         """Draw random networks, and train aligned and random ones by gradient flow."""

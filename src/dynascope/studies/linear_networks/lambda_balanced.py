@@ -108,13 +108,11 @@ class LambdaBalanced(BalancedStudy):
             duration=self._times[-1],
             save=self._times,
             learning_rate={"first": self.first_rate, "second": self.second_rate},
-            statistics={"inner": (_input_gram, ("weight",)), "outer": (_output_gram, ("neuron",))},
+            statistics={"inner": (_input_gram, ("feature", "weight")), "outer": (_output_gram, ("target", "neuron"))},
             relative_tolerance=1e-10,
         )
-        shape = (self.balances, self.times)
-        inner = run["inner"].to_numpy().reshape(*shape, self.inputs, self.inputs)
-        outer = run["outer"].to_numpy().reshape(*shape, self.outputs, self.outputs)
-        return self.run_record(run, self._measured(inner, outer), members="balance", without=["inner", "outer"])
+        measured = self._measured(run["inner"].to_numpy(), run["outer"].to_numpy())
+        return self.run_record(run, measured, members="balance", without=["inner", "outer"])
 
     def exact(self) -> Mapping[str, Any]:
         """The exact solution, from the initial weights."""
@@ -179,8 +177,8 @@ def _kernel_movement(inner: np.ndarray, outer: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _input_gram(network: TwoLayer) -> Any:
-    return (network.first @ network.first.T).ravel()
+    return network.first @ network.first.T
 
 
 def _output_gram(network: TwoLayer) -> Any:
-    return (network.second.T @ network.second).ravel()
+    return network.second.T @ network.second

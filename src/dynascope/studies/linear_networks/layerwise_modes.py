@@ -10,7 +10,6 @@ import equinox as eqx
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.networks import DiagonalLinear
 from dynascope.observation import observe
 from dynascope.plot import Chart
@@ -84,12 +83,11 @@ class LayerwiseModes(CurvesStudy):
 
     def check(self) -> None:
         """Modes rise to the target."""
-        require(
+        self.require(
             self.initial_strength < abs(self.target),
-            f"initial_strength is {self.initial_strength} for a target of {self.target}",
-            argument="initial_strength",
-            value=self.initial_strength,
-            remedy="choose a positive number below the size of the target",
+            "initial_strength",
+            "choose a positive number below the size of the target",
+            problem=f"initial_strength is {self.initial_strength} for a target of {self.target}",
         )
 
     def trained(self) -> xr.Dataset:

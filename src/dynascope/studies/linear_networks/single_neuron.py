@@ -14,9 +14,9 @@ from dynascope.arguments import require
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
 from dynascope.plot import Chart
+from dynascope.probes.kernel.path import kernel_path
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import choice, count, number, positive, seed
-from dynascope.studies.linear_networks.kernel_path import kernel_path
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task, regression
 from dynascope.theory import neuron

@@ -11,7 +11,6 @@ import jax
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import exact
@@ -117,13 +116,7 @@ class TransferLearning(BalancedStudy):
 
     def check(self) -> None:
         """No balance is zero."""
-        require(
-            self.balances % 2 == 0,
-            f"balances is {self.balances}",
-            argument="balances",
-            value=self.balances,
-            remedy="choose an even number",
-        )
+        self.require(self.balances % 2 == 0, "balances", "choose an even number")
 
     def trained(self) -> xr.Dataset:
         """Train on the old task, then a readout on its own and all layers together, by gradient flow."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -13,9 +14,9 @@ from scipy.integrate import simpson
 from dynascope.flows import descend, gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
+from dynascope.probes.kernel.path import kernel_path
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, flag, positive, seed
-from dynascope.studies.linear_networks.kernel_path import kernel_path
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task, regression
 from dynascope.theory.wide import conserved_matrix, isotropic_flow, isotropic_preconditioner, preconditioner_matrix
@@ -24,6 +25,10 @@ __all__ = ["WideLinear"]
 
 _LONGEST_STEP = 0.004  # step of discrete descent, in units of the fastest time constant
 _SPAN = 5.0  # duration, in units of the slowest time constant
+_LAYERS = {
+    "first": (operator.attrgetter("first"), ("feature", "neuron")),
+    "second": (operator.attrgetter("second"), ("neuron", "target")),
+}
 
 
 class WideLinear(CurvesStudy):
@@ -143,11 +148,10 @@ class WideLinear(CurvesStudy):
             duration=self._times[-1],
             save=self._times,
             learning_rate={"first": self.first_rate, "second": self.second_rate},
-            statistics={"first": (_first, ("weight",)), "second": (_second, ("neuron",))},
+            statistics=_LAYERS,
             relative_tolerance=1e-10,
         )
-        first = run["first"].to_numpy().reshape(self.times, self.inputs, -1)
-        second = run["second"].to_numpy().reshape(self.times, -1, self.outputs)
+        first, second = run["first"].to_numpy(), run["second"].to_numpy()
         rates = {"first_rate": self.first_rate, "second_rate": self.second_rate}
         charge = np.asarray(conserved_matrix(first, second, **rates))
         values = {
@@ -263,11 +267,3 @@ def _drift_speed(beta: np.ndarray, gradient: np.ndarray, imbalance: float, rate:
     inner = np.sum(excess[..., None] * (np.swapaxes(left, -1, -2) @ gradient) ** 2, axis=(-2, -1))
     outer = np.sum(excess[..., None, :] * (gradient @ np.swapaxes(right, -1, -2)) ** 2, axis=(-2, -1))
     return inner - outer - imbalance * np.sum(gradient**2, axis=(-2, -1))
-
-
-def _first(network: TwoLayer) -> Any:
-    return network.first.ravel()
-
-
-def _second(network: TwoLayer) -> Any:
-    return network.second.ravel()
