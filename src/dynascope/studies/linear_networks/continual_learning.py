@@ -81,8 +81,8 @@ class ContinualLearning(BalancedStudy):
         "first, from −{parameters.largest_balance} to {parameters.largest_balance}. Theory knows the two tasks and λ, "
         "and not the weights. It says that in the end the loss on the old task is {predicted.old_loss_at_the_end} for "
         "every λ; training ended between {observed.old_loss[time=last]:least} and "
-        "{observed.old_loss[time=last]:most}. So the balance of the layers can delay forgetting and not lessen it, at "
-        "least in linear networks without rehearsal."
+        "{observed.old_loss[time=last]:most}. By this theory, which is one of linear networks without rehearsal, the "
+        "balance of the layers can delay forgetting and not lessen it."
     )
     minutes: ClassVar[float] = 0.3
     tolerance: ClassVar = exact("loss", "old_loss")

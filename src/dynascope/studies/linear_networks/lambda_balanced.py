@@ -90,9 +90,9 @@ class LambdaBalanced(BalancedStudy):
         "from a large first layer (λ = −{parameters.largest_balance}) over equal ones to a large second one. From the "
         "start alone theory gives the loss, the representations and the tangent kernel at every time. At the end the "
         "kernel had changed by {observed.kernel_change[time=last]:least} times its size in the network where it moved "
-        "least, and by {observed.kernel_change[time=last]:most} times where it moved most. What decides is how the "
-        "size is shared between layers, and not only how large the weights are; the inputs are white, and the "
-        "networks linear."
+        "least, and by {observed.kernel_change[time=last]:most} times where it moved most. By theory it is decided by "
+        "how the size is shared between the layers, and not only by how large the weights are; the inputs are white, "
+        "and the networks linear."
     )
     minutes: ClassVar[float] = 0.2
     tolerance: ClassVar = exact(

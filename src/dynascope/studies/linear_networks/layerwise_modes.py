@@ -69,8 +69,8 @@ class LayerwiseModes(CurvesStudy):
     meaning: ClassVar[str] = (
         "A network with two weights for each of {parameters.modes} independent inputs was trained on targets that "
         "hold all inputs alike, while their variances fall as a power law; a weight that starts small grows in "
-        "proportion to itself. So each mode waits, rises and is done, in the order of the variances, although all are "
-        "equally strong in the target: theory has a closed form for it, from which training differs by "
+        "proportion to itself. By theory each mode waits, rises and is done, in the order of the variances, although "
+        "all are equally strong in the target; there is a closed form for it, from which training differs by "
         "{agreement.mode_strength} of its size. This is the simplest case of learning in stages; in it the modes do "
         "not disturb each other."
     )

@@ -98,9 +98,9 @@ class LineAlignment(CurvesStudy):
         "{observed.alignment[start=small][time=last]}, from the large orthogonal one at "
         "{observed.alignment[start=large orthogonal][time=last]}, and from the nearly parallel one at "
         "{observed.alignment[start=nearly parallel][time=last]}, where it had begun at "
-        "{observed.alignment[start=nearly parallel][time=first]}. So learning need not align layers: start and target "
-        "decide, before training. Networks trained by SGD and Adam, with ReLU too, can be put beside these and are "
-        "not judged."
+        "{observed.alignment[start=nearly parallel][time=first]}. By theory learning need not align layers: start and "
+        "target decide, before training. Networks trained by SGD and Adam, with ReLU too, can be put beside these and "
+        "are not judged."
     )
     minutes: ClassVar[float] = 0.3
     theory: ClassVar[str] = "exact solution on a line"

@@ -85,9 +85,9 @@ class ReversalLearning(BalancedStudy):
         "zero, which is a resting point of training if both layers are exactly equal. With layers as unequal as |λ| = "
         "{parameters.largest_balance} the modes were zero at {observed.reversal_time:least} at the earliest, and with "
         "|λ| = {parameters.smallest_balance} at {observed.reversal_time:most} at the latest; theory says "
-        "{predicted.reversal_time:least} and {predicted.reversal_time:most}. So a small inequality of the layers is "
-        "enough to unlearn quickly, and exactly balanced networks never do: so it is in gradient flow, while the "
-        "noise of steps would end the wait."
+        "{predicted.reversal_time:least} and {predicted.reversal_time:most}. By theory a small inequality of the "
+        "layers is enough to unlearn quickly, and exactly balanced networks never do; this is about gradient flow, "
+        "and the noise of steps would end the wait."
     )
     minutes: ClassVar[float] = 0.3
     tolerance: ClassVar = {

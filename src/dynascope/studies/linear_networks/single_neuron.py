@@ -111,9 +111,8 @@ class SingleNeuron(CurvesStudy):
         "in closed form and calls the learning at this δ {predicted.regime:first}, at the opposite one "
         "{predicted.regime:last}. At the end the tangent kernel has changed by "
         "{observed.kernel_change[time=last]:least} times its size in the neuron that moves least, and by "
-        "{observed.kernel_change[time=last]:most} times in the one that moves most. So the size of the initial "
-        "function does not by itself decide between lazy and rich; this neuron is linear, with {parameters.inputs} "
-        "inputs."
+        "{observed.kernel_change[time=last]:most} times in the one that moves most. All start with one function, so "
+        "that what differs is due to the shares of the layers; this neuron is linear, with {parameters.inputs} inputs."
     )
     minutes: ClassVar[float] = 0.3
     theory: ClassVar[str] = "exact single linear neuron"

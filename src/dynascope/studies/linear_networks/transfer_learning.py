@@ -106,9 +106,9 @@ class TransferLearning(BalancedStudy):
         "and {observed.mode_strength[balance=last][mode=last][time=last]:percent} at λ = "
         "{parameters.largest_balance}; theory says "
         "{predicted.mode_strength[balance=first][mode=last][time=last]:percent} and "
-        "{predicted.mode_strength[balance=last][mode=last][time=last]:percent}. A network with a large first layer "
-        "keeps features that its task does not need, and they serve the next one; a large second layer keeps those of "
-        "the task alone. The old training is taken to have converged."
+        "{predicted.mode_strength[balance=last][mode=last][time=last]:percent}. By theory a network with a large "
+        "first layer keeps features that its task does not need, and they serve the next one; a large second layer "
+        "keeps those of the task alone. The old training is taken to have converged."
     )
     minutes: ClassVar[float] = 0.5
     tolerance: ClassVar = exact("loss", "mode_strength", "old_loss", "new_loss")

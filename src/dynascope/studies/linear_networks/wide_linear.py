@@ -94,9 +94,9 @@ class WideLinear(CurvesStudy):
         "map, one with a large second layer (δ = {parameters.imbalance}), one with a first layer as large. Theory "
         "says that their functions follow one equation, in which only δ² appears, although they have other weights "
         "and other widths; from it the maps differ in training by {agreement.coefficients} of their size. Which layer "
-        "is the larger makes no difference here, unlike in a single neuron. It holds for layers that are isotropic "
-        "and as wide as there are outputs or inputs; steps of finite size break what flow conserves, in proportion to "
-        "the step."
+        "is the larger would then make no difference, unlike in a single neuron. This is about layers that are "
+        "isotropic and as wide as there are outputs or inputs; steps of finite size break what flow conserves, in "
+        "proportion to the step."
     )
     minutes: ClassVar[float] = 0.3
     tolerance: ClassVar = {

@@ -80,9 +80,9 @@ class AgfDiagonal(StaircaseStudy):
         "{parameters.scale}. On a plateau the loss does not move, but the weights of sleeping inputs grow; theory "
         "computes from the data alone which of them become large next, and when. It puts the first jump at time "
         "{predicted.jump_time:first} and the last at {predicted.jump_time:last}; in training they came at "
-        "{residual.observed_jump_time:first} and {residual.observed_jump_time:last}. The levels are those of the "
-        "limit of vanishing weights and the same at every depth, as you may see with another depth; from a finite "
-        "start the times are off by an amount that stays the same while the times grow."
+        "{residual.observed_jump_time:first} and {residual.observed_jump_time:last}. By theory the levels are those "
+        "of the limit of vanishing weights and the same at every depth, as you may see with another depth; from a "
+        "finite start the times are off by an amount that stays the same while the times grow."
     )
     minutes: ClassVar[float] = 0.1
     tiny: ClassVar = {"depth": 2, "scale": 1e-14}

@@ -72,9 +72,9 @@ class AgfLinear(StaircaseStudy):
         "large as usual, on data with {parameters.moments} moments. Every jump of the loss adds one rank to the map "
         "that the network has learned. Theory expects the last jump at time {predicted.jump_time:last} and then a "
         "loss of {predicted.loss_after:last}; in training the jump came at {residual.observed_jump_time:last} and the "
-        "loss became {residual.observed_loss_after:last}. On generic data the plateaus are those of the best map of "
-        "each rank; data whose modes do not mix (commuting moments) are learned mode by mode, in an order of their "
-        "own; both in the limit of vanishing weights."
+        "loss became {residual.observed_loss_after:last}. By theory the plateaus on generic data are those of the "
+        "best map of each rank, and data whose modes do not mix (commuting moments) are learned mode by mode, in an "
+        "order of their own; both in the limit of vanishing weights."
     )
     minutes: ClassVar[float] = 0.3
     tiny: ClassVar = {"moments": "commuting", "width": 6}

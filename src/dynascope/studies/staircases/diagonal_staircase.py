@@ -47,10 +47,10 @@ class DiagonalStaircase(StaircaseStudy):
     )
     meaning: ClassVar[str] = (
         "A network in which each of {parameters.inputs} inputs has two weights of its own was trained from weights of "
-        "{parameters.scale}, on targets that depend on some inputs ({parameters.relevant}) and on noise. It passes "
-        "from one least-squares fit that uses few inputs to the next, along a path that an algorithm computes from "
-        "the data without training. By this path the first jump is at time {predicted.jump_time:first}, and it came "
-        "at {residual.observed_jump_time:first}; the largest error of a time is {agreement.jump_time:percent}. As the "
+        "{parameters.scale}, on targets that depend on some inputs ({parameters.relevant}) and on noise. By theory it "
+        "passes from one least-squares fit that uses few inputs to the next, along a path that an algorithm computes "
+        "from the data without training. So the first jump is at time {predicted.jump_time:first}, and it came at "
+        "{residual.observed_jump_time:first}; the largest error of a time is {agreement.jump_time:percent}. As the "
         "strongest inputs come first and noise is fitted late, stopping early selects inputs; the path is that of the "
         "limit of vanishing weights."
     )

@@ -57,9 +57,9 @@ class LinearStaircase(StaircaseStudy):
     )
     meaning: ClassVar[str] = (
         "A linear network with {parameters.width} hidden neurons was trained on data ({parameters.data}) from weights "
-        "{parameters.scale} times as large as usual. Each jump of its loss adds one rank to the map that it has "
-        "learned; levels and times are computed before training, from the correlations in the data and the initial "
-        "weights. The first jump was expected at time {predicted.jump_time:first} and came at "
+        "{parameters.scale} times as large as usual. By theory each jump of its loss adds one rank to the map that it "
+        "has learned; levels and times are computed before training, from the correlations in the data and the "
+        "initial weights. The first jump was expected at time {predicted.jump_time:first} and came at "
         "{residual.observed_jump_time:first}, the last at {predicted.jump_time:last} and came at "
         "{residual.observed_jump_time:last}. Jumps that follow each other closely overlap, so that their plateaus are "
         "hardly reached; smaller initial weights draw them apart."

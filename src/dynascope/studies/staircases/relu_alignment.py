@@ -99,8 +99,8 @@ class ReluAlignment(StaircaseStudy):
         "the start, {observed.loss:last} at the end); yet each neuron turns along a path of its own until it points "
         "in one of few directions, which theory computes from the data and the start of this neuron. Judged are the "
         "paths and the sizes of the neurons until the largest has reached a thousandth; the worst direction is off by "
-        "{agreement.direction_maximum}. What the network then learns is made of those directions alone, however many "
-        "neurons it has; neurons that shrink far are left out."
+        "{agreement.direction_maximum}. By theory what the network then learns is made of those directions alone, "
+        "however many neurons it has; neurons that shrink far are left out."
     )
     minutes: ClassVar[float] = 0.2
     tiny: ClassVar = {"samples": 3, "width": 8, "scale": 1e-6}
