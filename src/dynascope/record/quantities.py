@@ -121,6 +121,7 @@ QUANTITIES = {
     "second_norm": "norm of the second layer",
     "alignment": "alignment of the layers",
     "alignment_change": "change of the alignment",
+    "rescaling": "how the sizes of the layers move",
     "alignment_sign": "sign of the change of alignment",
     "extremal_direction": "extremal direction",
     "direction": "direction of the input weights",

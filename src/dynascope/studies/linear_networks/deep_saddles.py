@@ -222,6 +222,7 @@ class DeepSaddles(CurvesStudy):
             **self._task.attributes(),
             "description": [f"Whitened inputs, and a target map of singular values {self.singular_values}."],
             "network": f"linear of {self.depth} layers",
+            "flow": "gradient flow",
             "scale": 1.0,
         }
 

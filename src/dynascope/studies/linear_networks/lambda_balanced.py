@@ -10,9 +10,9 @@ import equinox as eqx
 import numpy as np
 import xarray as xr
 
-from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import balanced_linear
+from dynascope.observation import observe
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import count, positive, seed
@@ -102,13 +102,13 @@ class LambdaBalanced(BalancedStudy):
 
     def trained(self) -> xr.Dataset:
         """Train by gradient flow on the weights."""
-        run = gradient_flow(
-            self._networks,
+        run = observe(
             self._task,
+            self._networks,
             duration=self._times[-1],
             save=self._times,
             learning_rate={"first": self.first_rate, "second": self.second_rate},
-            statistics={"inner": (_input_gram, ("feature", "weight")), "outer": (_output_gram, ("target", "neuron"))},
+            probes=[_grams],
             relative_tolerance=1e-10,
         )
         measured = self._measured(run["inner"].to_numpy(), run["outer"].to_numpy())
@@ -176,9 +176,6 @@ def _kernel_movement(inner: np.ndarray, outer: np.ndarray) -> tuple[np.ndarray, 
     return size(*units) ** 2 / 2, size(inner - inner[:, :1], outer - outer[:, :1]) / start
 
 
-def _input_gram(network: TwoLayer) -> Any:
-    return network.first @ network.first.T
-
-
-def _output_gram(network: TwoLayer) -> Any:
-    return network.second.T @ network.second
+def _grams(network: TwoLayer) -> dict[str, tuple[tuple[str, str], Any]]:
+    inner, outer = network.first @ network.first.T, network.second.T @ network.second
+    return {"inner": (("feature", "weight"), inner), "outer": (("target", "neuron"), outer)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -11,8 +10,9 @@ import numpy as np
 import xarray as xr
 from scipy.integrate import simpson
 
-from dynascope.flows import descend, gradient_flow
+from dynascope.flows import descend
 from dynascope.networks import TwoLayer
+from dynascope.observation import observe
 from dynascope.plot import Chart
 from dynascope.probes.kernel.path import kernel_path
 from dynascope.studies.curves_study import CurvesStudy, exact
@@ -25,10 +25,6 @@ __all__ = ["WideLinear"]
 
 _LONGEST_STEP = 0.004  # step of discrete descent, in units of the fastest time constant
 _SPAN = 5.0  # duration, in units of the slowest time constant
-_LAYERS = {
-    "first": (operator.attrgetter("first"), ("feature", "neuron")),
-    "second": (operator.attrgetter("second"), ("neuron", "target")),
-}
 
 
 class WideLinear(CurvesStudy):
@@ -142,13 +138,13 @@ class WideLinear(CurvesStudy):
         return {"network": "linear", "scale": 1.0, **self._task.attributes()}
 
     def _flow(self, imbalance: float, network: TwoLayer) -> xr.Dataset:
-        run = gradient_flow(
-            network,
+        run = observe(
             self._task,
+            network,
             duration=self._times[-1],
             save=self._times,
             learning_rate={"first": self.first_rate, "second": self.second_rate},
-            statistics=_LAYERS,
+            probes=[_layers],
             relative_tolerance=1e-10,
         )
         first, second = run["first"].to_numpy(), run["second"].to_numpy()
@@ -267,3 +263,7 @@ def _drift_speed(beta: np.ndarray, gradient: np.ndarray, imbalance: float, rate:
     inner = np.sum(excess[..., None] * (np.swapaxes(left, -1, -2) @ gradient) ** 2, axis=(-2, -1))
     outer = np.sum(excess[..., None, :] * (gradient @ np.swapaxes(right, -1, -2)) ** 2, axis=(-2, -1))
     return inner - outer - imbalance * np.sum(gradient**2, axis=(-2, -1))
+
+
+def _layers(network: TwoLayer) -> dict[str, tuple[tuple[str, str], Any]]:
+    return {"first": (("feature", "neuron"), network.first), "second": (("neuron", "target"), network.second)}

@@ -146,6 +146,7 @@ class AgfOptimizer(StatedStudy):
                 **{f"{name}_seconds": seconds for name, (_, seconds) in descended.items()},
             },
             neurons_to_one_percent=json.dumps(fewest),
+            flow="one neuron after the other, and descent by SGD and Adam",
         )
 
     def predict(self) -> xr.Dataset:

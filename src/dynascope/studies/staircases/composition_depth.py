@@ -148,6 +148,9 @@ class CompositionDepth(CurvesStudy):
                 "An element is encoded one-hot, less the mean.",
             ],
             "network": "two-layer, recurrent and tree",
+            "flow": "descent",
+            "optimizer": "adam",
+            "learning_rate": self.learning_rate,
             "scale": 1.0,
         }
 
