@@ -96,6 +96,7 @@ class FeatureMetrics(CurvesStudy):
             "end_cumulative_utilization",
             over="mode",
             points=True,
+            title="What the strongest features make up",
             x_label="number of features, the strongest first",
             y_label="share of the output made of them",
             caption="How much of the outputs the strongest features make up at the end of training: where the points "
@@ -105,6 +106,7 @@ class FeatureMetrics(CurvesStudy):
             ("effective_dimension_utilization", "full_effective_dimension_utilization"),
             log="x",
             words=("last layer alone", "all layers"),
+            title="How many features are used",
             x_label="gradient-flow time",
             y_label="features that the output is spread over",
             caption="Over how many features the outputs are spread (the exponential of the entropy of their shares).",

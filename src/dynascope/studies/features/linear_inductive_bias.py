@@ -72,7 +72,7 @@ class LinearInductiveBias(CurvesStudy):
             "learnability",
             over="mode",
             points=True,
-            x_label="mode: number of waves between 0 and 1",
+            x_label="mode (number of waves)",
             y_label="share of the mode that is learned",
             caption="How much of each wave {parameters.samples} random points teach, on average over "
             "{parameters.draws} draws: the one model learns slow waves, the other fast ones. Dashed, and not judged: "

@@ -33,7 +33,7 @@ _OF_NETWORKS = (
         places={"architecture": (-1,)},
         log="xy",
         y_label="spread within classes over that between them (NC1)",
-        caption="A network on digits (the last that was trained), whose features are bound to its inputs: how far "
+        caption="A network on digits, whose features are bound to its inputs: how far "
         "examples of a class are from their mean, over how far classes are from each other, for labels that mean more "
         "or less.",
     ),

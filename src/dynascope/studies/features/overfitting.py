@@ -108,8 +108,8 @@ class Overfitting(StatedStudy):
             title="Both losses while the noise is fitted",
             words=("training", "new samples"),
             y_label="loss",
-            caption="Training fits the samples in both cases, strong modes first and the noise much later. The loss on "
-            "new samples ends at {observed.test_loss[run=benign]:last} for the target in a strong mode (benign) and at "
+            caption="Training comes to fit the samples in both cases, noise and all. The loss on new "
+            "samples ends at {observed.test_loss[run=benign]:last} for the target in a strong mode (benign) and at "
             "{observed.test_loss[run=malignant]:last} for the one in the tail (malignant).",
         ),
         Chart(
