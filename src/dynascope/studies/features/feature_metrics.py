@@ -11,8 +11,9 @@ import numpy as np
 import optax
 import xarray as xr
 
-from dynascope.flows import descend, gradient_flow
+from dynascope.flows import descend
 from dynascope.networks import MLP, Convolutional
+from dynascope.observation import observe
 from dynascope.plot import Chart
 from dynascope.probes.features import eigenfeatures, feature_metrics
 from dynascope.studies.curves_study import CurvesStudy, exact
@@ -198,12 +199,12 @@ class FeatureMetrics(CurvesStudy):
             MLP((self.width, targets.shape[1])),
             ((network.classifier,), (network.classifier_bias,)),
         )
-        run = gradient_flow(
-            layer,
+        run = observe(
             Task(self._start[: self._count], targets[: self._count]),
+            layer,
             duration=float(self._times[-1]),
             save=self._times,
-            statistics={"classifier": (_classifier, ("feature", "target")), "bias": (_bias, ("target",))},
+            probes=[_last_layer],
             relative_tolerance=1e-10,
         )
         outputs = self._start @ run["classifier"].to_numpy() + run["bias"].to_numpy()[:, None]
@@ -308,9 +309,5 @@ def _regime(curves: dict[str, np.ndarray]) -> str:
     return "minimum features" if curves["minimum_features"][-1] else "extended features"
 
 
-def _classifier(network: MLP) -> Any:
-    return network.weights[0]
-
-
-def _bias(network: MLP) -> Any:
-    return network.biases[0]
+def _last_layer(network: MLP) -> dict[str, tuple[tuple[str, ...], Any]]:
+    return {"classifier": (("feature", "target"), network.weights[0]), "bias": (("target",), network.biases[0])}

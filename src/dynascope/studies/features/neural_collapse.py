@@ -12,8 +12,8 @@ import jax
 import numpy as np
 
 from dynascope.arguments import require_between, require_integer
-from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
+from dynascope.observation import observe
 from dynascope.plot import Chart, to_json
 from dynascope.probes.neural_collapse import class_moments, collapse_metrics
 from dynascope.studies.curves_study import CurvesStudy, exact
@@ -227,16 +227,16 @@ class NeuralCollapse(CurvesStudy):
         network = TwoLayer(len(labels), self.features, classes, activation="linear")
         starts = [self._aligned_start, *(self._random_start(seed) for seed in range(self.starts))]
         networks = [eqx.tree_at(lambda each: (each.first, each.second), network, start) for start in starts]
-        run = gradient_flow(
-            networks,
+        run = observe(
             Task(np.eye(len(labels)), np.eye(classes)[labels]),
+            networks,
             duration=float(self._times[-1]),
             save=self._times,
             learning_rate={"first": self.feature_rate, "second": self.classifier_rate},
-            statistics={"h": (_features, ("sample", "feature")), "w": (_classifier, ("feature", "target"))},
+            probes=[_layers],
             relative_tolerance=1e-10,
         )
-        h, w, path = run["h"].to_numpy(), run["w"].to_numpy(), slice(None, -1)
+        h, w, path = run["first"].to_numpy(), run["second"].to_numpy(), slice(None, -1)
         left, right = self._modes.sample_vector[labels], self._modes.output_vector
         moments = [class_moments(each, labels, classes=classes) for each in h[0, path]]
         metrics = [collapse_metrics(each, classifier) for each, classifier in zip(moments, w[0, path], strict=True)]
@@ -319,9 +319,5 @@ def _between_class_share(h: np.ndarray, labels: np.ndarray, classes: int) -> flo
     return between / (between + np.trace(moments.scatter))
 
 
-def _features(network: TwoLayer) -> Any:
-    return network.first
-
-
-def _classifier(network: TwoLayer) -> Any:
-    return network.second
+def _layers(network: TwoLayer) -> dict[str, tuple[tuple[str, ...], Any]]:
+    return {"first": (("sample", "feature"), network.first), "second": (("feature", "target"), network.second)}

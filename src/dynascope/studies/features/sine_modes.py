@@ -8,8 +8,8 @@ import equinox as eqx
 import numpy as np
 import xarray as xr
 
-from dynascope.flows import gradient_flow
 from dynascope.networks import MLP
+from dynascope.observation import observe
 from dynascope.tasks import Task
 
 __all__ = ["centres", "sines", "train_from_zero"]
@@ -32,16 +32,16 @@ def train_from_zero(features: np.ndarray, labels: np.ndarray, times: np.ndarray,
         The record of the flow with `weights` over time, target and feature.
     """
     model = MLP((features.shape[1], labels.shape[1]), activation="linear", bias=False)
-    run = gradient_flow(
-        eqx.tree_at(lambda model: model.weights[0], model, np.zeros_like(model.weights[0])),
+    run = observe(
         Task(features, labels, name="points"),
+        eqx.tree_at(lambda model: model.weights[0], model, np.zeros_like(model.weights[0])),
         duration=float(times[-1]),
         save=times,
-        statistics={"weights": (_weights, ("target", "feature"))},
+        probes=[_weights],
         **options,
     )
     return run.transpose("time", "target", "feature")
 
 
-def _weights(model: MLP) -> Any:
-    return model.weights[0].T
+def _weights(model: MLP) -> dict[str, tuple[tuple[str, ...], Any]]:
+    return {"weights": (("target", "feature"), model.weights[0].T)}

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.errors import InputError
-from dynascope.flows import gradient_flow
+from dynascope.observation import observe
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy
 from dynascope.studies.fields import count, numbers, positive, seed
@@ -121,13 +121,13 @@ class GrokkingDiagonal(CurvesStudy):
     def trained(self) -> xr.Dataset:
         """Train from every start by gradient flow."""
         data, times = self._data, self._times
-        run = gradient_flow(
-            _DifferenceOfSquares(np.ones(self.inputs), np.ones(self.inputs)),
+        run = observe(
             _DecayedLoss(data.inputs, data.targets, np.array(self.weight_decay)),
+            _DifferenceOfSquares(np.ones(self.inputs), np.ones(self.inputs)),
             duration=times[-1],
             scale=self.scales,
             save=times,
-            statistics=_STATISTICS,
+            probes=[_function],
         )
         coefficients = run["coefficients"].to_numpy()
         training = np.mean((coefficients @ data.inputs.T - data.targets) ** 2, axis=-1) / 2
@@ -247,7 +247,7 @@ class _DifferenceOfSquares(eqx.Module):
     v: Any
 
     def __call__(self, x: Any) -> Any:
-        return (x @ _coefficients(self))[..., None]
+        return (x @ (self.u**2 - self.v**2))[..., None]
 
 
 class _DecayedLoss(eqx.Module):
@@ -276,12 +276,6 @@ def _passage(times: np.ndarray, error: np.ndarray, threshold: float) -> float:
     return float(times[after - 1] + part * (times[after] - times[after - 1]))
 
 
-def _coefficients(network: Any) -> Any:
-    return network.u**2 - network.v**2
-
-
-def _weight_product(network: Any) -> Any:
-    return (network.u * network.v).mean()
-
-
-_STATISTICS = {"coefficients": (_coefficients, ("feature",)), "weight_product": (_weight_product, ())}
+def _function(network: _DifferenceOfSquares) -> dict[str, tuple[tuple[str, ...], Any]]:
+    u, v = network.u, network.v
+    return {"coefficients": (("feature",), u**2 - v**2), "weight_product": ((), (u * v).mean())}
