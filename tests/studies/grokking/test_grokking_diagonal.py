@@ -107,7 +107,7 @@ def test_theory_at_another_decay_is_refuted():
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    name = "dynascope.studies.grokking.grokking_diagonal.gradient_flow"
+    name = "dynascope.studies.grokking.grokking_diagonal.observe"
     monkeypatch.setattr(name, lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         GrokkingDiagonal(**GrokkingDiagonal.tiny | change).run()

@@ -14,8 +14,18 @@ from dynascope.probes.features import feature_metrics
 from dynascope.studies.features.feature_runs import Trained
 
 __all__ = [
-    *("CURVES", "DECAYS", "HYPOTHESES", "RANDOM", "RATES", "REGRESSED", "SIZES"),
-    *("compared_runs", "factors_of", "measured", "moved_by", "put_claims"),
+    "CURVES",
+    "DECAYS",
+    "HYPOTHESES",
+    "RANDOM",
+    "RATES",
+    "REGRESSED",
+    "SIZES",
+    "compared_runs",
+    "factors_of",
+    "measured",
+    "moved_by",
+    "put_claims",
 ]
 
 CURVES = ("intensity", "cumulative_quality", "cumulative_utilization")
