@@ -38,6 +38,13 @@ def test_the_prediction_is_dashed_over_the_observation_in_the_same_colour():
     assert legend == ["observed", "predicted", "mode 1", "mode 2"]
 
 
+def test_nothing_is_joined_between_names():
+    record = make_record({"found": (["start"], [1.0, 2.0])}, {"start": ["small", "large"]})
+    both = xr.DataTree.from_dict({"observed": record, "predicted": record})
+    (axes,) = plot.draw_chart(both, Chart("found", over="start")).axes
+    assert [(line.get_linestyle(), line.get_marker()) for line in axes.lines] == [("None", "o"), ("None", "_")]
+
+
 def test_more_than_four_lines_are_named_at_their_ends():
     (axes,) = plot.draw_chart(tree(5), Chart("strength")).axes
     assert [text.get_text() for text in axes.texts] == [f"mode {i}" for i in range(1, 6)]

@@ -142,6 +142,8 @@ def test_a_variable_over_another_is_a_path(tree):
 def test_labels_that_are_text_are_ticks(tree):
     layout = lay_out(tree, Chart("exponent_found", over="start"))
     assert layout.ticks == {0: "small", 1: "large"}
+    assert layout.named
+    assert layout.points
     np.testing.assert_array_equal(layout.traces[0].x, [0, 1])
 
 

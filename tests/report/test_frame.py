@@ -37,4 +37,9 @@ def test_a_panel_of_residuals_stands_below_and_shares_the_horizontal_axis():
 
 def test_an_axis_of_text_is_not_logarithmic():
     axis = of(ticks={0: "a", 1: "b"}).xaxis
-    assert (axis.type, list(axis.ticktext)) == ("linear", ["a", "b"])
+    assert (axis.type, list(axis.ticktext), axis.range) == ("linear", ["a", "b"], (-0.5, 1.5))
+
+
+def test_names_that_have_no_room_side_by_side_lean_to_the_left():
+    assert of(ticks={0: "a", 1: "b"}).xaxis.tickangle is None
+    assert of(ticks={0: "a" * 30, 1: "b" * 30}).xaxis.tickangle < 0

@@ -81,7 +81,9 @@ def test_the_residual_has_a_panel_of_its_own():
 
 
 def test_labels_that_are_text_stand_at_the_ticks_and_cannot_become_markup():
-    axis = drawn(Chart("found", over="start")).layout.xaxis
+    figure = drawn(Chart("found", over="start"))
+    assert [(mark.mode, mark.marker.symbol) for mark in figure.data] == [("markers", None), ("markers", "line-ew-open")]
+    axis = figure.layout.xaxis
     assert (list(axis.tickvals), list(axis.ticktext)) == ([0, 1], ["&lt;small&gt;", "large"])
 
 

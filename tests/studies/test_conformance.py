@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 
 from dynascope.cli.answers import study_answer
-from dynascope.plot import draw_chart
+from dynascope.plot import draw_chart, from_json
 from dynascope.record import validate_record
 from dynascope.record.store import load, save
 from dynascope.report import render_page
@@ -147,7 +147,7 @@ def test_nothing_that_it_compares_is_left_unjudged_at_its_tiny_fields(run):
 
 
 def test_its_figures_are_drawn_from_what_it_finds(run):
-    for chart in type(run.study).figures:
+    for chart in from_json(run.tree.attrs["figures"]):
         assert chart.caption
         draw_chart(run.tree, chart)
 

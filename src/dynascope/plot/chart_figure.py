@@ -12,12 +12,13 @@ from matplotlib.figure import Figure, SubFigure
 from dynascope.plot.axes import literal
 from dynascope.plot.chart import Chart
 from dynascope.plot.layout import Layout, Series, lay_out
-from dynascope.plot.style import name_lines, number_jumps, stroke, styled
+from dynascope.plot.style import BAR, name_lines, number_jumps, stroke, styled
 from dynascope.record.tree_view import Tree
 
 __all__ = ["chart_height", "draw_chart"]
 
 _WIDTH = 7.2
+_IN_A_ROW = 55  # letters of names that have room side by side
 _LETTERS = 105  # of a caption in one line
 
 
@@ -57,7 +58,10 @@ def draw_chart(tree: Tree, chart: Chart, figure: Figure | SubFigure | None = Non
         _draw_residual(styled(panels[1]), layout)
     panels[-1].set_xlabel(literal(layout.x_label))
     if layout.ticks:
-        panels[-1].set_xticks(list(layout.ticks), [literal(each) for each in layout.ticks.values()])
+        leaning = sum(map(len, layout.ticks.values())) > _IN_A_ROW
+        words = [literal(each) for each in layout.ticks.values()]
+        panels[-1].set_xticks(list(layout.ticks), words, rotation=20 * leaning, ha="right" if leaning else "center")
+        panels[-1].set_xlim(min(layout.ticks) - 0.5, max(layout.ticks) + 0.5)
     if chart.title:
         panels[0].set_title(literal(chart.title), loc="left", fontsize="medium")
     if layout.caption:
@@ -75,8 +79,10 @@ def _draw(axes: Axes, layout: Layout) -> None:
     crowded = len(layout.labels) > 1
     for each in layout.series:
         line = each.trace
-        as_points = chart.points and line.side == "observed"
+        as_points = layout.points and line.side == "observed"
         look = _points(each) if as_points else stroke(line.side, line.alone, crowded=crowded)
+        if layout.named and not as_points:
+            look = BAR
         axes.plot(line.x, line.y, color=line.colour, **look)
         if each.low is None or each.high is None:
             continue
@@ -87,7 +93,7 @@ def _draw(axes: Axes, layout: Layout) -> None:
             axes.fill_between(line.x, each.low, each.high, color=line.colour, alpha=0.2, linewidth=0)
     axes.set(xscale="log" if "x" in chart.log else "linear", yscale="log" if "y" in chart.log else "linear")
     axes.set_ylabel(literal(layout.y_label))
-    name_lines(axes, layout.traces, points=chart.points)
+    name_lines(axes, layout.traces, points=layout.points, bars=layout.named)
     steps = [line for line in layout.traces if line.side == "predicted"]
     if chart.staircase and len(steps) == 1:
         number_jumps(axes, steps[0])

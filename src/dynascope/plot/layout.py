@@ -49,6 +49,7 @@ class Layout:
         series: The lines.
         residual: Observed less predicted, where the chart asks for it.
         ticks: The label at each place of a horizontal axis whose labels are text, or that counts a few things.
+        named: Whether that axis holds names, between which there is nothing to draw a line through.
         caption: With the numbers filled in.
         x_label: What is written along the horizontal axis.
         y_label: What is written along the vertical axis.
@@ -58,9 +59,15 @@ class Layout:
     series: tuple[Series, ...]
     residual: tuple[Trace, ...]
     ticks: Mapping[float, str]
+    named: bool
     caption: str
     x_label: str
     y_label: str
+
+    @property
+    def points(self) -> bool:
+        """Whether what was observed is drawn as points."""
+        return self.chart.points or self.named
 
     @property
     def traces(self) -> list[Trace]:
@@ -89,7 +96,9 @@ def lay_out(tree: Tree, chart: Chart) -> Layout:
         chart=chart,
         series=tuple(series),
         residual=tuple(_residual(lines)) if chart.residual else (),
-        ticks=_ticks(view, chart),
+        ticks=(ticks := _ticks(view, chart)),
+        named=bool(ticks)
+        and any(chart.over in side.coords and side[chart.over].dtype.kind == "U" for side in view.sides.values()),
         caption=fill_caption(chart.caption, view),
         x_label=chart.x_label or first.x_label,
         y_label=chart.y_label or ("" if several else first.y_label),

@@ -14,7 +14,10 @@ from dynascope.plot import traces
 from dynascope.plot.axes import literal
 from dynascope.plot.layout import MOST_IN_A_LEGEND, direct_labels
 
-__all__ = ["name_lines", "new_axes", "number_jumps", "stroke", "styled"]
+__all__ = ["BAR", "name_lines", "new_axes", "number_jumps", "stroke", "styled"]
+
+
+BAR = {"linestyle": "", "marker": "_", "markersize": 16, "markeredgewidth": 1.8, "zorder": 3}  # a prediction at a name
 
 
 def stroke(side: str, alone: bool, *, crowded: bool) -> dict[str, Any]:
@@ -31,15 +34,15 @@ def stroke(side: str, alone: bool, *, crowded: bool) -> dict[str, Any]:
     return {"linestyle": "-", "linewidth": 2.8 if crowded else 2.0, "alpha": 0.5 if crowded else 1.0, "zorder": 2}
 
 
-def name_lines(axes: Axes, lines: Sequence[traces.Trace], *, points: bool = False) -> None:
+def name_lines(axes: Axes, lines: Sequence[traces.Trace], *, points: bool = False, bars: bool = False) -> None:
     """Say which line is which: a legend of the sides and of few members, or each name at the end of its line."""
     labels = list(dict.fromkeys(line.label for line in lines))
     handles = []
     for side in dict.fromkeys(line.side for line in lines):
         colour = traces.FAINT if len(labels) > 1 else next(line.colour for line in lines if line.side == side)
         handle = Line2D([], [], color=colour, label=side)
-        as_points = points and side == "observed"
-        handle.set(**{"linestyle": "", "marker": "o"} if as_points else stroke(side, True, crowded=False))
+        mark = {"linestyle": "", "marker": "o"} if points and side == "observed" else stroke(side, True, crowded=False)
+        handle.set(**BAR if bars and side == "predicted" else mark)
         handles.append(handle)
     if 1 < len(labels) <= MOST_IN_A_LEGEND:
         colours = {line.label: line.colour for line in lines}

@@ -36,6 +36,7 @@ _ENDS = {
 _BEGINNINGS = {
     "observed_": "{}, observed",
     "predicted_": "{}, predicted",
+    "digits_": "{}, on digits",
     "full_": "{}, trained with its features",
     "network_": "{} of the network",
     "log_": "logarithm of the {}",

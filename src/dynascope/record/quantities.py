@@ -37,6 +37,8 @@ QUANTITIES = {
     # Losses and errors
     "loss": "loss",
     "test_loss": "test loss",
+    "test_error": "test error",
+    "final_test_error": "test error at the end of training",
     "accuracy": "training accuracy",
     "old_loss": "loss on the old task",
     "old_loss_at_the_end": "loss on the old task, at the end",
@@ -148,6 +150,7 @@ QUANTITIES = {
     "kernel_distance": "distance of the kernel from its start",
     "kernel_change": "relative change of the kernel",
     "kernel_trace": "trace of the kernel",
+    "digits_keeps_kernel": "whether the kernel stays, on digits",
     "kernel_exponent": "exponent of the kernel in the width",
     "log_kernel": "logarithm of the kernel",
     "log_kernel_change": "change of the kernel (its logarithm)",

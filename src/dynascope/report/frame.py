@@ -9,6 +9,7 @@ from typing import Any
 __all__ = ["frame"]
 
 _DECADES = 2.5  # from which on two powers of ten are on an axis
+_IN_A_ROW = 40  # letters of names that have room side by side
 _LETTER = 6.5  # pixels that a letter of a name takes
 
 
@@ -45,6 +46,10 @@ def frame(
     if ticks:
         texts = [html.escape(each) for each in ticks.values()]
         layout["xaxis"] |= {"tickvals": list(ticks), "ticktext": texts, "type": "linear"}
+        layout["xaxis"]["range"] = [min(ticks) - 0.5, max(ticks) + 0.5]
+        if sum(map(len, ticks.values())) > _IN_A_ROW:
+            # What leans to the left does not leave the figure on the right.
+            layout["xaxis"]["tickangle"] = -30
     if residual:
         layout["yaxis"]["domain"] = [0.34, 1.0]
         layout["yaxis2"] = {**_axis("difference", False), "domain": [0.0, 0.22], "nticks": 3, "zeroline": True}

@@ -28,6 +28,7 @@ _BYTES = 200_000  # of one figure, if nothing else is said
 _BYTES_A_POINT = 12
 _BYTES_A_TRACE = 700
 _LETTERS = 24  # of a name at the end of a line
+_BAR = {"symbol": "line-ew-open", "size": 24, "line": {"width": 2.5}}  # a prediction at a name
 _FLOATS = (1e-37, 1e38)  # sizes that single precision keeps
 
 
@@ -121,7 +122,8 @@ def _drawn(
     series: Sequence[Series], words: tuple[str, str], scale: _Scale, room: int, layout: Layout | None = None
 ) -> go.Figure:
     labels = list(dict.fromkeys(each.trace.label for each in series))
-    points = layout is not None and layout.chart.points
+    points = layout is not None and layout.points
+    by_name = layout is not None and layout.named
     residual = () if layout is None else layout.residual
     named = direct_labels([each.trace for each in series], log_y=scale.y) if len(labels) > MOST_IN_A_LEGEND else []
     longest = max((len(label) for _, _, label, _ in named), default=0)
@@ -138,18 +140,19 @@ def _drawn(
         lines = [each.trace for each in members]
         pale, alone = len(labels) > 1, lines[0].alone
         as_points = points and side == "observed"
+        as_bar = by_name and side == "predicted"
         thinned = [_thinned(line, len(line.x) if as_points else most) for line in lines]
         bars = _bars(members) if as_points else {}
         figure.add_scatter(
             x=_with_gaps([x for x, _ in thinned]),
             y=_with_gaps([y for _, y in thinned]),
-            mode="markers" if as_points else "lines",
+            mode="markers" if as_points or as_bar else "lines",
             name=entry,
             legendgroup=entry,
             meta=len(lines),
             showlegend=len(labels) == 1 or (len(labels) <= MOST_IN_A_LEGEND and side == shown[0].trace.side),
             line=_stroke(lines[0]),
-            marker={"color": lines[0].colour, "size": 7 if alone else 4},
+            marker={"color": lines[0].colour, **(_BAR if as_bar else {"size": 7 if alone or by_name else 4})},
             opacity=0.8 if not alone else 0.55 if side == "observed" and pale and not as_points else 1.0,
             hovertemplate=f"{entry}, {side}<br>%{{x:.4~g}}, %{{y:.4~g}}<extra></extra>",
             **bars,

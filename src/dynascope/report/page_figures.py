@@ -158,7 +158,8 @@ def _entry(title: str, caption: str, figure: Figure, lines: Sequence[traces.Trac
     marks: list[Any] = list(figure.select_traces())
     if len(sides) == 2:
         points = any(mark["mode"] == "markers" for mark in marks)
-        caption += f" {'Points' if points else 'Solid'}: observed. Dashed: predicted."
+        bars = any(mark["marker"]["symbol"] == "line-ew-open" for mark in marks)
+        caption += f" {'Points' if points else 'Solid'}: observed. {'Bars' if bars else 'Dashed'}: predicted."
     else:
         caption += f" {sides[0].capitalize()} only."
     # What is drawn for a side has a name, and says how many lines it holds.

@@ -1,4 +1,4 @@
-"""Features on the way from rich to lazy: what is measured of them at the end, and what is claimed."""
+"""Features on the way from rich to lazy: what is measured of them at the end, what is claimed, and how it is drawn."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from dynascope.comparison.effect import Effect, Hypothesis
+from dynascope.plot import Chart
 from dynascope.probes.features import feature_metrics
 from dynascope.probes.kernel import centred_alignment
 
-__all__ = ["final_features", "put_claims"]
+__all__ = ["FIGURES", "final_features", "put_claims"]
 
 # Metric, expected direction as targets shrink, statement.
 _CLAIMS = (
@@ -22,6 +23,48 @@ _CLAIMS = (
     ("final_test_error", 1, "Small targets test worse."),
 )
 _METRICS = ("kappa_cka", "effective_dimension", "effective_dimension_quality", "effective_dimension_utilization")
+
+FIGURES = (
+    Chart(
+        "kappa_cka",
+        "run",
+        "How far the features of the last layer are from being as few as the outputs need, after training; one "
+        "point for each start. From the left: labels divided by ever larger factors, then the limits: networks "
+        "that are linear in their weights, and networks of which the last layer alone is trained.",
+        title="Features from rich to lazy",
+        x_label="training",
+        y_label="distance κ to minimum features (0: as few as needed)",
+    ),
+    Chart(
+        ("distance_to_linearised", "distance_to_last_layer"),
+        "run",
+        "How far the functions that networks learn are from those of the two limits, on test images. With ever "
+        "smaller targets they come near the limit whose distance vanishes.",
+        words=("to the linearised network", "to training the last layer alone"),
+        title="Which limit is approached",
+        x_label="training",
+        y_label="distance of the functions",
+    ),
+    Chart(
+        "final_test_error",
+        "run",
+        "The error on {parameters.test_samples} or fewer test images after training, one point for each start.",
+        title="How well the networks do",
+        x_label="training",
+    ),
+    Chart(
+        "correction",
+        "time",
+        "The distance to the linearised network, times the factor α by which targets were divided, over training "
+        "from the first start. Curves of different α coincide where the distance falls as 1/α; dashed is what "
+        "theory says from derivatives at the start, without training.",
+        log="x",
+        places={"seed": (0,)},
+        symbols={"scaling_parameter": "α"},
+        title="How fast it is approached",
+        y_label="distance to the linearised network × α",
+    ),
+)
 
 
 def final_features(

@@ -11,12 +11,11 @@ import numpy as np
 
 from dynascope.comparison.effect import report_effects
 from dynascope.networks import MLP
-from dynascope.plot import Chart
 from dynascope.probes.features import kappa_cka
 from dynascope.studies.curves_study import CurvesStudy
 from dynascope.studies.features.feature_runs import LabelledImages, labelled_images
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed, text
-from dynascope.studies.regimes.lazy_claims import final_features, put_claims
+from dynascope.studies.regimes.lazy_claims import FIGURES, final_features, put_claims
 from dynascope.studies.regimes.lazy_networks import Trained, expand, fastest_rate, measures, train
 from dynascope.studies.regimes.scalar_richness import final_growth, turned
 from dynascope.studies.study import Reference, curve_tolerance
@@ -93,20 +92,21 @@ class LazyRichFeatures(CurvesStudy):
     theory: ClassVar[str] = "expansion in small targets"
     axes: ClassVar = ("seed", "scaling_parameter", "time")
     along: ClassVar = ("time", "scaling_parameter", "knob")
-    question: ClassVar[str] = "What do features do on the way from rich to lazy?"
-    figures: ClassVar = (
-        Chart(
-            "test_error",
-            log="x",
-            members={"seed": (0,)},
-            caption="The test error of networks with small targets, and two orders of its expansion from the start.",
-        ),
-        Chart(
-            "feature_movement",
-            log="x",
-            members={"seed": (0,)},
-            caption="By how much the features move, times the factor by which the targets were divided.",
-        ),
+    title: ClassVar[str] = "Features on the way from rich to lazy"
+    question: ClassVar[str] = "What becomes of the features of a network that is trained on ever smaller targets?"
+    figures: ClassVar = FIGURES
+    meaning: ClassVar[str] = (
+        "Networks with {parameters.hidden_layers} hidden layers learn {parameters.samples} labelled images, with "
+        "labels that are divided by ever larger factors and outputs that are multiplied by them; the more, the less "
+        "the weights have to move. From the smallest factor to the limit, a network that is linear in its weights, "
+        "the distance κ to minimum features (as few as the outputs need) goes from "
+        "{observed.kappa_cka[run=first]:mean} to {observed.kappa_cka[run=linearised]:mean} and the test error from "
+        "{observed.final_test_error[run=first]:mean} to {observed.final_test_error[run=linearised]:mean}; training "
+        "the last layer alone ends at {observed.kappa_cka[run=last layer only]:mean} and "
+        "{observed.final_test_error[run=last layer only]:mean}. How networks come near the limit is compared with an "
+        "expansion that is known before training; its correction and that of training differ by at most "
+        "{agreement.correction_maximum:percent}. What happens to features on the way has no theory here and is "
+        "measured on few images, in {parameters.seeds} networks of each kind."
     )
     minutes: ClassVar[float] = 1.0
     tolerance: ClassVar = curve_tolerance(

@@ -53,9 +53,58 @@ class ScalarNetwork(CurvesStudy):
         claim="Small weights, a large target, a small output and a small input make a two-layer network rich in "
         "exactly the same way: the four trainings differ in nothing but their clock.",
     )
-    question: ClassVar[str] = "Are small weights, large targets, small outputs and small inputs one dial?"
+    title: ClassVar[str] = "Four knobs of one dial"
+    question: ClassVar[str] = (
+        "Are small weights, large targets, small outputs and small inputs four ways to the same thing?"
+    )
     figures: ClassVar = (
-        Chart("log_growth", caption="The growth of the weights under each of the four knobs: their curves coincide."),
+        Chart(
+            "final_log_growth",
+            "knob",
+            "By how much the weights have grown at the end of training (ln γ), when one of four things is changed by "
+            "a factor c: the target times c, the output or the input divided by c, or the weights divided by √c. "
+            "Points of one colour are level where all four have the same effect.",
+            symbols={"scaling_parameter": "c"},
+            title="Four knobs, one effect",
+            x_label="what is changed",
+            y_label="growth of the weights, ln γ",
+        ),
+        Chart(
+            "log_growth",
+            "time",
+            "The growth over time where the target is changed; under the other knobs training takes the same course, "
+            "with its clock undone by the learning rate. The panel below shows training less theory; of all knobs, "
+            "both differ by at most {agreement.log_growth_maximum} of the size of a curve.",
+            places={"knob": (0,)},
+            symbols={"scaling_parameter": "c"},
+            residual=True,
+            title="The growth over time",
+            y_label="growth of the weights, ln γ",
+        ),
+        Chart(
+            "learned_fraction",
+            "time",
+            "The part of the target that is learned, where the weights are changed. Time is counted in units of the "
+            "last approach to the target: rich networks (large c) are slow to leave their start, lazy ones approach "
+            "the target from the beginning. It starts below zero where the first weights make a line of the wrong "
+            "sign.",
+            places={"knob": (-1,)},
+            symbols={"scaling_parameter": "c"},
+            title="What is learned over time",
+            y_label="learned part of the target",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "A network of one input and {parameters.neurons} linear hidden neurons learns the slope of a line, from "
+        "weights, targets, outputs or inputs that are changed by factors c. How much its weights grow says how rich "
+        "learning is: hardly in a lazy network, manyfold in a rich one. For c = {observed.scaling_parameter:first} "
+        "their power grows by ln γ between {observed.final_log_growth[scaling_parameter=first]:least} and "
+        "{observed.final_log_growth[scaling_parameter=first]:most} over the four knobs, for c = "
+        "{observed.scaling_parameter:last} between {observed.final_log_growth[scaling_parameter=last]:least} and "
+        "{observed.final_log_growth[scaling_parameter=last]:most}; theory says "
+        "{predicted.final_log_growth[scaling_parameter=first]:mean} and "
+        "{predicted.final_log_growth[scaling_parameter=last]:mean} for all of them. In this network richness is one "
+        "number, and each knob is a way to set it; in larger and nonlinear networks the four need not be alike."
     )
     minutes: ClassVar[float] = 0.3
     theory: ClassVar[str] = "scalar network"

@@ -15,7 +15,7 @@ import xarray as xr
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer, initial_network
-from dynascope.plot import Chart
+from dynascope.plot import Chart, to_json
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, number, numbers, seed
 from dynascope.studies.power_fit import measured_exponents
@@ -82,15 +82,52 @@ class WidthPhases(CurvesStudy):
         "time scales, follow from the exponents of width, output multiplier, initial variances and learning rates.",
     )
     along: ClassVar = "architecture"
-    question: ClassVar[str] = "Which parametrisations of wide networks learn features?"
+    title: ClassVar[str] = "When wide networks learn features"
+    question: ClassVar[str] = "Do very wide networks still learn features, or only weigh those that they start with?"
     figures: ClassVar = (
         Chart(
             "log_kernel_change",
-            over="scaling_parameter",
+            "scaling_parameter",
+            "By how much training changes the tangent kernel, which says how a step on one input moves the output on "
+            "another, for growing width κ (in lazy training the factor of the output). Level: features are learned at "
+            "any width. Falling: the kernel stays in wide networks. Each line is a usual way to scale networks, or "
+            "one that is turned into the other phase by a factor on the output.",
             log="x",
-            points=True,
-            caption="By how much the kernel changes, against the width; its slope is the exponent of the phase.",
+            title="Whose kernel still changes",
+            x_label="width κ, or factor of the output",
+            y_label="change of the kernel (its decimal logarithm)",
         ),
+        Chart(
+            ("kernel_exponent", "speed_exponent"),
+            "architecture",
+            "The powers of κ with which the change of the kernel and the speed of learning go, fitted to training. A "
+            "kernel that changes with power zero is in the phase that learns features, with a negative power in the "
+            "kernel phase. A speed of power zero is stable; others are made so by learning rates that are scaled too.",
+            words=("change of the kernel", "learning speed"),
+            title="In which phase each is",
+            x_label="how the network is scaled",
+            y_label="power of κ",
+        ),
+        Chart(
+            "digits_log_kernel_change",
+            "scaling_parameter",
+            "The change of the kernel in ReLU networks that learn handwritten digits, in the mean over "
+            "{parameters.digits_seeds} of each kind. No closed form is known for them: judged is which lines fall.",
+            log="x",
+            title="The same for networks on digits",
+            x_label="width κ, or factor of the output",
+            y_label="change of the kernel (its decimal logarithm)",
+        ),
+    )
+    meaning: ClassVar[str] = (
+        "Two-layer networks of growing width learn, at starts and outputs that are scaled with the width in "
+        "{parameters.seeds} networks for each of the usual ways; linear ones a line, and where it is asked for ReLU "
+        "networks handwritten digits ({parameters.digits_seeds} of each). The change of their kernel goes with powers "
+        "of the width between {observed.kernel_exponent:least} and {observed.kernel_exponent:most}, where theory says "
+        "{predicted.kernel_exponent:least} to {predicted.kernel_exponent:most}; over all ways, the fitted powers are "
+        "off by up to {agreement.kernel_exponent_maximum} of the largest. Whether a wide network learns features is "
+        "so decided by how it is scaled, and a factor on its output is enough to change it. The powers are exact for "
+        "linear networks on a line; on digits it is only judged whether the kernel stays."
     )
     minutes: ClassVar[float] = 1.5
     theory: ClassVar[str] = "phase diagram"
@@ -147,6 +184,11 @@ class WidthPhases(CurvesStudy):
         for name in exact("digits_keeps_kernel") if self.digits_seeds else ():
             predicted = predicted.assign_attrs({f"{name}_tolerance": 0.0, f"{name}_tolerance_reason": _KEEPS})
         return super().judged(predicted)
+
+    def attributes(self) -> dict[str, Any]:
+        """What the result says of the study it came from; digits are drawn if there are any."""
+        drawn = self.figures if self.digits_seeds else self.figures[:-1]
+        return super().attributes() | {"figures": to_json(drawn)}
 
     def labels(self) -> Mapping[str, Any]:
         """κ, and the names of the parametrisations."""

@@ -84,6 +84,7 @@ class EmergenceData(SkillNeeds):
         "samples; calibrated on one skill, this forecasts from how many samples a network learns the others.",
     )
     along: ClassVar = ("skill",)
+    title: ClassVar[str] = "From how many samples skills emerge"
     question: ClassVar[str] = (
         "How many examples does a network need of a skill before it has it, and can that be forecast?"
     )

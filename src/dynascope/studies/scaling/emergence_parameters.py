@@ -76,6 +76,7 @@ class EmergenceParameters(SkillNeeds):
         "one skill, this forecasts with how many neurons a network learns the others.",
     )
     along: ClassVar = ("skill",)
+    title: ClassVar[str] = "In how large networks skills emerge"
     question: ClassVar[str] = "How large must a network be before it has a skill, and can that be forecast?"
     figures: ClassVar = (
         strength_chart(

@@ -87,6 +87,7 @@ class EmergenceTime(EmergenceStudy):
     axes: ClassVar = ("seed", "step", "skill")
     along: ClassVar = "skill"
     shown: ClassVar = ("strength", "half_strength_step")
+    title: ClassVar[str] = "When skills emerge in training"
     question: ClassVar[str] = (
         "Networks learn some skills suddenly, after long showing nothing of them: can it be forecast when?"
     )

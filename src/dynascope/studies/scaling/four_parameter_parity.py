@@ -64,6 +64,7 @@ class FourParameterParity(CurvesStudy):
     theory: ClassVar[str] = "four-parameter parity"
     axes: ClassVar = ("scale", "time")
     along: ClassVar = ("time", "scale")
+    title: ClassVar[str] = "A parity that is learned neuron by neuron"
     question: ClassVar[str] = "Why does a network come to the end of a skill more slowly than it starts it?"
     figures: ClassVar = (
         Chart(

@@ -58,6 +58,7 @@ class ScalingCompute(SkillScaling):
     )
     axes: ClassVar = ("exponent", "compute")
     along: ClassVar = ("compute", "exponent")
+    title: ClassVar[str] = "The scaling law of compute"
     question: ClassVar[str] = "For a given budget of computation, how large should a model be, and how good can it get?"
     figures: ClassVar = (
         law_chart(

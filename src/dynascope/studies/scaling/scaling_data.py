@@ -54,6 +54,7 @@ class ScalingData(SkillScaling):
     )
     axes: ClassVar = ("exponent", "samples")
     along: ClassVar = ("samples", "exponent")
+    title: ClassVar[str] = "The scaling law of data"
     question: ClassVar[str] = "How much does more data help when most of what there is to learn is rare?"
     figures: ClassVar = (
         law_chart(

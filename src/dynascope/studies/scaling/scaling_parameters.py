@@ -49,6 +49,7 @@ class ScalingParameters(SkillScaling):
     )
     axes: ClassVar = ("exponent", "neurons")
     along: ClassVar = ("neurons", "exponent")
+    title: ClassVar[str] = "The scaling law of model size"
     question: ClassVar[str] = "How much does a larger model help when most of what there is to learn is rare?"
     figures: ClassVar = (
         law_chart(

@@ -53,6 +53,7 @@ class ScalingTime(SkillScaling):
     )
     axes: ClassVar = ("exponent", "time")
     along: ClassVar = ("time", "exponent")
+    title: ClassVar[str] = "The scaling law of training time"
     question: ClassVar[str] = (
         "How does the loss fall with training time when there are many things to learn, and most of them are rare?"
     )
