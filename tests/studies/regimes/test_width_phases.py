@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.plot import from_json
 from dynascope.studies import find_study
 from dynascope.studies.regimes.width_phases import _phase_name
 from dynascope.theory.regimes.phases import phase, phase_table
@@ -77,6 +78,12 @@ def test_a_wrong_prediction_for_one_parametrisation_turns_the_verdict(sides, qua
     tree = tiny.compare(observed, predicted.assign({quantity: wrong}))
     failed = {name for name, each in json.loads(tree.attrs["agreement"]).items() if not each["agrees"]}
     assert failed == {quantity, f"{quantity}_maximum"}
+
+
+@pytest.mark.parametrize("networks", [0, 1])
+def test_digits_are_drawn_where_there_are_any(networks):
+    figures = from_json(WidthPhases(digits_seeds=networks).attributes()["figures"])
+    assert sum(any(name.startswith("digits") for name in chart.variables) for chart in figures) == networks
 
 
 @pytest.mark.slow

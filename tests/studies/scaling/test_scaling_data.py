@@ -75,6 +75,15 @@ def test_the_error_of_the_mean_is_what_the_number_of_sets_was_chosen_for(observe
 
 
 @pytest.mark.slow
+def test_a_figure_has_the_power_law_and_the_errors_of_its_points(observed):
+    predicted = TINY.predict()
+    # The same quotient, up to the rounding of a product.
+    np.testing.assert_allclose(predicted["loss"], predicted["loss_over_law"] * predicted["power_law"], rtol=1e-14)
+    errors = observed["loss_over_law_standard_error"] / observed["loss_over_law"]
+    np.testing.assert_allclose(errors, observed["standard_error"] / observed["loss"], rtol=1e-14)
+
+
+@pytest.mark.slow
 def test_a_law_of_the_exponent_of_the_frequencies_is_refuted(observed):
     predicted = TINY.judged(TINY.predict())
     wrong = predicted.assign(decay_exponent=xr.DataArray(TINY.exponents, dims="exponent"))

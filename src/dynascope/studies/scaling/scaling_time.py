@@ -60,7 +60,7 @@ class ScalingTime(SkillScaling):
     figures: ClassVar = (
         law_chart(
             "time",
-            "The loss over training time, for three ways in which skills get rarer: a power of time is straight "
+            "The loss over training time, for each α, by which skills get rarer: a power of time is straight "
             "between logarithmic axes. Straight and dashed is the power law; dashed upon each curve is the exact law "
             "for as many skills as there are, which leaves the power law when the skills run out.",
             decades=5,
