@@ -400,10 +400,10 @@ def test_hypotheses_are_told_in_a_table_and_not_judged():
         {"time": [0.0, 1.0], "hypothesis": [each.name for each in claims]},
     )
     page = render_page(record)
-    assert "Which hypotheses hold" in page
+    assert "Which claims hold" in page
     assert "A &lt;claim&gt;." in page
     # Few columns, so that the outcome is seen on any screen.
-    assert ["Claim", "Expected", "Measured change", "Outcome"] in rows(page)
+    assert ["Claim", "Expected", "Measured", "Outcome"] in rows(page)
     told = [row[1:] for row in rows(page) if "H1: width → distance" in row[0] or "H-1: width → distance" in row[0]]
     assert [(row[0], row[2]) for row in told] == [("rises", "holds"), ("falls", "does not hold")]
     assert all(re.fullmatch(r"1\.1 \(\S+ to \S+\)", row[1]) for row in told)

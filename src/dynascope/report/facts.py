@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import xarray as xr
@@ -14,7 +14,7 @@ from dynascope.record import CONVENTION, TreeView, describe
 from dynascope.record.numbers import number
 from dynascope.report.wording import command, parameter, words
 
-__all__ = ["facts_of", "how_it_was_done", "hypotheses_of", "parameters_of", "read_json", "warnings_of"]
+__all__ = ["confidence_of", "facts_of", "how_it_was_done", "hypotheses_of", "parameters_of", "read_json", "warnings_of"]
 
 
 def facts_of(view: TreeView) -> dict[Any, Any]:
@@ -57,23 +57,45 @@ def hypotheses_of(view: TreeView) -> list[dict[str, str]]:
         return []
     told = {str(name): values for name, values in observed.variables.items() if values.dims == ("hypothesis",)}
     rows = zip(*(values.to_numpy().tolist() for values in told.values()), strict=True)
-    return [_hypothesis(dict(zip(told, row, strict=True)), observed) for row in rows]
+    judged = read_json(view.attributes, "claims", {})
+    return [_hypothesis(dict(zip(told, row, strict=True)), observed, judged) for row in rows]
 
 
-def _hypothesis(row: Mapping[str, Any], observed: xr.Dataset) -> dict[str, str]:
+def confidence_of(view: TreeView) -> str:
+    """The probability, in percent, of the intervals of effects; nothing where none is reported."""
+    observed = view.observed
+    return (
+        "" if observed is None or "direction" not in observed else number(100 * observed.attrs.get("confidence", 0.95))
+    )
+
+
+def _hypothesis(row: Mapping[str, Any], observed: xr.Dataset, judged: Collection[str]) -> dict[str, str]:
     # No line ends within a number.
     change, low, high = (number(row[name], 2).replace(" ", "\N{NO-BREAK SPACE}") for name in ("change", "low", "high"))
     known = math.isfinite(row["low"]) and math.isfinite(row["high"])
     measured = f"{change} ({low} to {high})" if known else change
-    metric = str(row["metric"])
-    named = observed[metric].attrs if metric in observed else {}
+    about, expected = str(row["hypothesis"]), ""
+    if "direction" in row:
+        metric = str(row["metric"])
+        named = observed[metric].attrs if metric in observed else {}
+        about = f"{about}: {words(row['factor'])} → {named.get('long_name', describe(metric)[0])}"
+        expected = {1: "rises", -1: "falls", 0: "stays"}[row["direction"]]
+    elif "least" in row:
+        expected = _between(row["least"], row["most"])
     return {
         "claim": row["statement"],
-        "about": f"{row['hypothesis']}: {words(row['factor'])} → {named.get('long_name', describe(metric)[0])}",
-        "expected": {1: "rises", -1: "falls", 0: "stays"}[row["direction"]],
+        "about": about,
+        "expected": expected,
         "measured": measured,
         "outcome": row["holds"],
+        "judged": "decides" if row["hypothesis"] in judged else "",
     }
+
+
+def _between(least: float, most: float) -> str:
+    if math.isinf(most):
+        return f"at least {number(least)}"
+    return f"at most {number(most)}" if math.isinf(least) else f"{number(least)} to {number(most)}"
 
 
 def warnings_of(view: TreeView) -> list[str]:

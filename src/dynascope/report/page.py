@@ -27,7 +27,15 @@ from dynascope.record.numbers import number, percent
 from dynascope.record.tree_view import Tree
 from dynascope.record.whole_files import written_beside
 from dynascope.report.bibliography import bibtex
-from dynascope.report.facts import facts_of, how_it_was_done, hypotheses_of, parameters_of, read_json, warnings_of
+from dynascope.report.facts import (
+    confidence_of,
+    facts_of,
+    how_it_was_done,
+    hypotheses_of,
+    parameters_of,
+    read_json,
+    warnings_of,
+)
 from dynascope.report.page_figures import features_picture, page_figures
 from dynascope.report.wording import words
 
@@ -108,7 +116,7 @@ def render_page(tree: Tree) -> str:
         compared_quantities=compared,
         checks=checks,
         hypotheses=hypotheses_of(view),
-        confidence=number(100 * (0.95 if view.observed is None else view.observed.attrs.get("confidence", 0.95))),
+        confidence=confidence_of(view),
         jumps=jumps,
         compared=any(jump.seen is not None for jump in jumps),
         description=read_json(facts, "description", []),

@@ -36,7 +36,7 @@ def test_the_page_reports_hypotheses_that_no_verdict_depends_on():
     }
     from dynascope.report import render_page
 
-    assert "Which hypotheses hold" in render_page(tree)
+    assert "Which claims hold" in render_page(tree)
 
 
 def test_only_the_runs_that_the_hypotheses_need_are_predicted():

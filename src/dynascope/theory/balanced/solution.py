@@ -311,7 +311,8 @@ def _solve(
         valid = valid & (balance.error <= rounding)
     ordered = jnp.cumsum(~(durations >= 0))[places - 1] == 0
     inside = valid[..., None] & jnp.isfinite(times) & (times >= 0) & ordered
-    return BalancedGram(*nan_outside(inside, found, leading=True), balance)
+    first, product, second = nan_outside(inside, found, leading=True)
+    return BalancedGram(first, product, second, balance)
 
 
 @jit
