@@ -37,7 +37,12 @@ def test_a_panel_of_residuals_stands_below_and_shares_the_horizontal_axis():
 
 def test_an_axis_of_text_is_not_logarithmic():
     axis = of(ticks={0: "a", 1: "b"}).xaxis
-    assert (axis.type, list(axis.ticktext), axis.range) == ("linear", ["a", "b"], (-0.5, 1.5))
+    assert (axis.type, list(axis.ticktext)) == ("linear", ["a", "b"])
+
+
+def test_words_at_the_ends_of_an_axis_have_room_which_numbers_do_not_need():
+    assert tuple(of(ticks={0: "weight downscaling", 1: "b"}).xaxis.range) == (-0.5, 1.5)
+    assert of(ticks={1: "1", 2: "2"}).xaxis.range is None
 
 
 def test_names_that_have_no_room_side_by_side_lean_to_the_left():

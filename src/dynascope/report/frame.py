@@ -46,7 +46,9 @@ def frame(
     if ticks:
         texts = [html.escape(each) for each in ticks.values()]
         layout["xaxis"] |= {"tickvals": list(ticks), "ticktext": texts, "type": "linear"}
-        layout["xaxis"]["range"] = [min(ticks) - 0.5, max(ticks) + 0.5]
+        if texts != [str(place) for place in ticks]:
+            # Words need room beside the first and the last place, or they are left out.
+            layout["xaxis"] |= {"range": [min(ticks) - 0.5, max(ticks) + 0.5], "ticklabeloverflow": "allow"}
         if sum(map(len, ticks.values())) > _IN_A_ROW:
             # What leans to the left does not leave the figure on the right.
             layout["xaxis"]["tickangle"] = -30

@@ -126,6 +126,7 @@ class GrokkingDigits(StatedStudy):
             log="y",
             points=True,
             words=("training images", "new images"),
+            title="When training images and new ones are known",
             x_label="what was changed",
             y_label="step at which they are known",
             caption="When the training images and new ones are known, for each remedy; a point is a run. The distance "
