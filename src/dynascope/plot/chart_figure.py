@@ -11,7 +11,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from dynascope.plot.axes import literal
 from dynascope.plot.chart import Chart
-from dynascope.plot.layout import Layout, Series, lay_out
+from dynascope.plot.layout import Layout, lay_out
 from dynascope.plot.style import BAR, name_lines, number_jumps, stroke, styled
 from dynascope.record.tree_view import Tree
 
@@ -80,9 +80,10 @@ def _draw(axes: Axes, layout: Layout) -> None:
     for each in layout.series:
         line = each.trace
         as_points = layout.points and line.side == "observed"
-        look = _points(each) if as_points else stroke(line.side, line.alone, crowded=crowded)
-        if layout.named and not as_points:
-            look = BAR
+        if as_points:
+            look = _points(line.alone or layout.named)
+        else:
+            look = BAR if layout.named else stroke(line.side, line.alone, crowded=crowded)
         axes.plot(line.x, line.y, color=line.colour, **look)
         if each.low is None or each.high is None:
             continue
@@ -99,8 +100,8 @@ def _draw(axes: Axes, layout: Layout) -> None:
         number_jumps(axes, steps[0])
 
 
-def _points(each: Series) -> dict[str, Any]:
-    return {"linestyle": "", "marker": "o", "markersize": 4.5 if each.trace.alone else 2.5, "zorder": 2}
+def _points(large: bool) -> dict[str, Any]:
+    return {"linestyle": "", "marker": "o", "markersize": 4.5 if large else 2.5, "zorder": 2}
 
 
 def _draw_residual(axes: Axes, layout: Layout) -> None:

@@ -149,7 +149,7 @@ class LazyRichFeatures(CurvesStudy):
             },
             **report_effects(claims, effects),
             "run": ("run", list(runs)),
-            "hypothesis": ("hypothesis", [f"{claim.name} ({k})" for k, claim in enumerate(claims, start=1)]),
+            "hypothesis": ("hypothesis", [claim.name for claim in claims]),
         }
 
     def exact(self) -> Mapping[str, Any]:

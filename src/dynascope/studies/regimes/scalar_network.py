@@ -103,8 +103,9 @@ class ScalarNetwork(CurvesStudy):
         "{observed.scaling_parameter:last} between {observed.final_log_growth[scaling_parameter=last]:least} and "
         "{observed.final_log_growth[scaling_parameter=last]:most}; theory says "
         "{predicted.final_log_growth[scaling_parameter=first]:mean} and "
-        "{predicted.final_log_growth[scaling_parameter=last]:mean} for all of them. In this network richness is one "
-        "number, and each knob is a way to set it; in larger and nonlinear networks the four need not be alike."
+        "{predicted.final_log_growth[scaling_parameter=last]:mean} for all of them. By theory richness is one number "
+        "in this network, and each knob is a way to set it; in larger and nonlinear networks the four need not be "
+        "alike."
     )
     minutes: ClassVar[float] = 0.3
     theory: ClassVar[str] = "scalar network"

@@ -132,9 +132,9 @@ class EmergenceTime(EmergenceStudy):
         "the frequent ones first. Theory takes two numbers from networks that learn one skill alone, and forecasts "
         "that the first skill is half learned at step {predicted.half_strength_step:first} and the last at "
         "{predicted.half_strength_step:last}; in training it was at {observed.half_strength_step:first} and "
-        "{observed.half_strength_step:last}. What looks like a surprise can so be foreseen from the frequencies of "
-        "the skills, in networks that are wide: in narrow ones the skills that are learned before delay the later "
-        "ones, which the forecast does not know."
+        "{observed.half_strength_step:last}. So far as these agree, what looks like a surprise is foreseen from the "
+        "frequencies of the skills. The forecast is for wide networks: in narrow ones the skills that are learned "
+        "before delay the later ones, which the forecast does not know."
     )
     minutes: ClassVar[float] = 0.8
     tiny: ClassVar = {

@@ -77,7 +77,7 @@ class EmergenceStudy(StatedStudy):
         return {
             "task": self._parity.name,
             "description": [*self._parity.description, *self._description],
-            "network": "two-layer relu",
+            "network": "two-layer ReLU",
             "scale": 1.0,
         }
 
