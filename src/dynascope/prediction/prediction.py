@@ -57,9 +57,10 @@ def predict(
     Returns:
         A staircase record (see `record.staircase_record`): over the jumps the time at this scale, the accelerated time
         (limit of the time over the unit of `record.time_unit`, log(1/scale) for degree 2, as the scale goes to zero),
-        the loss before and after, what is learned, which jumps are slow and why, and what the theory knows of the
-        feature. The attribute `theory` names the theory that was used, `complete` says whether there are no further
-        jumps.
+        the loss before and after, what is learned in the names of inputs and outputs, which jumps are slow and why, and
+        what the theory knows of the feature; `learned_direction` has the part of each input, in units of its spread,
+        where a jump is of several inputs. The attribute `theory` names the theory that was used, `complete` says
+        whether there are no further jumps.
 
     Raises:
         InputError: No theory fits the pair (the message lists what does), or an argument is outside its domain.
