@@ -116,7 +116,7 @@ def test_a_diagonal_network_tells_its_active_coordinates_by_number_and_by_name()
 
 def test_a_check_adds_what_was_observed_and_the_verdict():
     check = predicted(compare(run(), staircase()))["check"]
-    assert check.keys() == {"jumps", "agreement", "checks", "verdict"}
+    assert check.keys() == {"jumps", "judged", "of", "agreement", "checks", "verdict"}
     assert check["verdict"] == "agree"
     first, second = check["jumps"]
     assert second.keys() == {"jump", "time", "accelerated_time", "loss_before", "loss_after"}

@@ -38,7 +38,7 @@ PREDICTION = {
     "version",
 }
 JUMP = {"jump", "accelerated_time", "time", "loss_before", "loss_after", "learned", "slow", "reason"}
-CHECK = {"jumps", "agreement", "checks", "verdict"}
+CHECK = {"jumps", "judged", "of", "agreement", "checks", "verdict"}
 STUDY = {
     *("study", "parameters", "agreement", "checks", "claims", "verdict", "seconds", "record", "version", "warnings")
 }

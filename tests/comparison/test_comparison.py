@@ -77,7 +77,7 @@ def test_true_pairs_agree_in_every_quantity(pair):
     observed, other, predicted = pair
     tree = compare(observed, predicted, at_other_scale=other)
     assert disagreeing(tree) == set()
-    assert set(agreement(tree)) == {"jump_time", "level", "missing_jumps", "extra_jumps", "slope"}
+    assert set(agreement(tree)) == {*("initial_loss", "jump_time", "level", "missing_jumps", "extra_jumps", "slope")}
     assert all(each["error"] is not None for each in agreement(tree).values())
     assert re.fullmatch(
         r"\w+ jumps were predicted and \w+ were seen,.* within \S+ % of its time\.", tree.attrs["verdict_sentence"]
@@ -126,13 +126,40 @@ def test_prediction_with_a_jump_too_many_disagrees(pair):
     assert "missing_jumps" in disagreeing(compare(observed, lower))
 
 
-def test_run_that_ends_too_soon_disagrees(pair):
+def test_a_run_that_ends_too_soon_is_judged_by_what_was_due(pair):
     observed, _, predicted = pair
     last = float(predicted["jump_time"][-1])
     tree = compare(observed.sel(time=slice(0, 0.7 * last)), predicted)
+    assert disagreeing(tree) == set()
+    assert tree["residual"]["status"].to_numpy()[-1] == "not due"
+    assert "not due when the run ended" in tree.attrs["verdict_sentence"]
+    nothing = compare(observed.sel(time=slice(0, 0.3 * float(predicted["jump_time"][0]))), predicted)
+    assert nothing.attrs["verdict"] == "undecided"
+
+
+def test_a_jump_that_is_due_and_does_not_come_is_missing(pair):
+    observed, _, predicted = pair
+    early = with_times(predicted, 0.5)
+    tree = compare(observed.sel(time=slice(0, 0.7 * float(predicted["jump_time"][-1]))), early)
     assert "missing_jumps" in disagreeing(tree)
     assert agreement(tree)["jump_time"]["error"] is None  # not finite, which JSON does not know
     assert " not follow theory" in tree.attrs["verdict_sentence"]
+
+
+@pytest.mark.parametrize("factor", [0.9, 2.0])
+def test_another_initial_loss_disagrees_even_where_all_jumps_are_slow(pair, factor):
+    observed, _, predicted = pair
+    slow = predicted.assign(slow=("jump", np.ones(predicted.sizes["jump"], bool)))
+    other = observed.assign(loss=factor * observed["loss"])
+    for prediction in (predicted, slow):
+        assert "initial_loss" in disagreeing(compare(other, prediction))
+
+
+def test_a_curve_that_begins_after_the_first_jump_says_nothing_of_the_initial_loss(pair):
+    observed, _, predicted = pair
+    first, second = predicted["jump_time"].to_numpy()[:2]
+    late = observed.sel(time=slice((first + second) / 2, None))
+    assert agreement(compare(late, predicted))["initial_loss"]["error"] is None
 
 
 def test_wrong_slopes_disagree(pair):
@@ -149,10 +176,16 @@ def test_slow_jumps_are_left_out_of_the_judgement(pair):
     observed, other, predicted = pair
     wrong = with_times(predicted, 1.3).assign(slow=("jump", np.ones(predicted.sizes["jump"], bool)))
     tree = compare(observed, wrong, at_other_scale=other)
-    assert disagreeing(tree) == set()
-    assert agreement(tree)["jump_time"]["error"] is None
-    assert tree.attrs["verdict_sentence"].endswith(" Three quantities could not be judged.")
+    assert tree.attrs["verdict"] == "undecided"
+    assert all(each["error"] is None for each in agreement(tree).values())
+    assert "none could be judged" in tree.attrs["verdict_sentence"]
     np.testing.assert_allclose(tree["residual"]["jump_time_error"], 0.3, atol=0.1)
+
+
+@pytest.mark.parametrize("factor", [0.1, 0.5, 2.0, 10.0])
+def test_times_that_are_far_off_never_agree(pair, factor):
+    observed, _, predicted = pair
+    assert compare(observed, with_times(predicted, factor)).attrs["verdict"] == "disagree"
 
 
 def test_tolerances_come_from_the_user_then_the_theory_then_the_default(linear):

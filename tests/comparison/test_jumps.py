@@ -144,15 +144,42 @@ def test_plateaus_that_have_no_time_to_settle_are_not_judged():
     assert errors(observation(), prediction(levels=low, settling_time=[15.0, 0.0, 0.0]))["level"] < 1e-6
 
 
-def test_jump_that_is_never_reached_is_missing():
+def test_jump_that_is_due_and_never_reached_is_missing():
     short = observation(end=40.0)
-    residual, found = compare_staircases(short, prediction(), None)
+    residual, found = compare_staircases(short, prediction(times=[10.0, 30.0, 35.0]), None)
     assert found["missing_jumps"] == 1
     # What is unknown is no agreement.
     assert found["jump_time"] == np.inf
     assert found["level"] == np.inf
     assert np.isnan(residual["observed_jump_time"][-1])
     assert np.isnan(residual["level_error"][-1])
+    assert residual["status"].to_numpy().tolist() == ["judged"] * 3
+
+
+def test_jump_that_is_not_due_is_not_judged_nor_is_the_plateau_that_may_not_be_reached():
+    residual, found = compare_staircases(observation(end=40.0), prediction(), None)
+    assert residual["status"].to_numpy().tolist() == ["judged", "judged", "not due"]
+    assert found["missing_jumps"] == 0
+    assert found["jump_time"] < 1e-3
+    assert found["level"] < 1e-6
+    # In the middle of the second drop.
+    cut = observation(end=30.1)
+    assert errors(cut, prediction())["level"] < 1e-6
+    # That comes within the time that a jump may be late by.
+    assert errors(observation(end=65.0, times=[10.0, 30.0, 70.0]), prediction())["missing_jumps"] == 0
+    assert errors(observation(end=69.0, times=[10.0, 30.0, 70.0]), prediction())["missing_jumps"] == 1
+
+
+def test_slow_jumps_are_never_missing():
+    short = observation(end=40.0)
+    assert errors(short, prediction(times=[10.0, 30.0, 35.0], slow=[False, False, True]))["missing_jumps"] == 0
+
+
+def test_where_nothing_is_judged_only_what_is_wrong_is_a_number():
+    slow = prediction(slow=[True] * 3)
+    assert all(np.isnan(error) for error in errors(observation(), slow).values())
+    other = observation(levels=2 * LEVELS)
+    assert errors(other, slow)["initial_loss"] == pytest.approx(1.0)
 
 
 def test_jumps_that_should_be_far_apart_but_merge_are_missing():
@@ -216,6 +243,5 @@ def test_where_no_jump_is_predicted_a_flat_loss_is_no_error_and_a_fall_is_extra(
     flat = make_record({"loss": (["time"], np.full(50, 2.0))}, {"time": time}, attributes={"scale": 1e-20})
     residual, found = compare_staircases(flat, none, None)
     assert residual.sizes["jump"] == 0
-    assert (found["missing_jumps"], found["extra_jumps"]) == (0, 0)
-    assert np.isnan(found["jump_time"])
+    assert all(np.isnan(error) for error in found.values())
     assert errors(observation(), none)["extra_jumps"] > 0

@@ -12,7 +12,7 @@ BAD = Row("speed", 0.5, 0.9, 0.1, 0.2, False, "exact")
 VIEW = TreeView.of(make_record({"speed": ([], 1.0)}, {}, names={"speed": ("speed of <it>", "1")}))
 
 
-def staircase(predicted: list[float], seen: list[float], slow: list[bool] | None = None) -> StaircaseView:
+def staircase(predicted: list[float], seen: list[float], status: list[str] | None = None) -> StaircaseView:
     jumps = np.arange(1, len(predicted) + 1)
     levels = np.linspace(1, 0, len(predicted) + 1)
     times, found = np.array(predicted), np.array(seen)
@@ -21,7 +21,6 @@ def staircase(predicted: list[float], seen: list[float], slow: list[bool] | None
             "jump_time": (["jump"], times),
             "loss_before": (["jump"], levels[:-1]),
             "loss_after": (["jump"], levels[1:]),
-            "slow": (["jump"], slow or [False] * len(predicted)),
         },
         {"jump": jumps},
     )
@@ -30,6 +29,7 @@ def staircase(predicted: list[float], seen: list[float], slow: list[bool] | None
             "observed_jump_time": (["jump"], found),
             "jump_time_error": (["jump"], times / found - 1),
             "observed_loss_after": (["jump"], levels[1:]),
+            "status": (["jump"], status or ["judged"] * len(predicted)),
         },
         {"jump": jumps},
     )
@@ -37,7 +37,7 @@ def staircase(predicted: list[float], seen: list[float], slow: list[bool] | None
 
 
 @pytest.mark.parametrize(
-    ("predicted", "seen", "slow", "sentence"),
+    ("predicted", "seen", "status", "sentence"),
     [
         (
             list(range(1, 10)),
@@ -52,13 +52,39 @@ def staircase(predicted: list[float], seen: list[float], slow: list[bool] | None
         (
             [1.0, 2.0],
             [1 / 1.0007, 1.0],
-            [False, True],
-            "Two jumps were predicted and two were seen, one of them within 0.07 % of its time.",
+            ["judged", "slow"],
+            "Two jumps were predicted and one could be judged (one known only roughly), within 0.07 % of its time.",
+        ),
+        (
+            [1.0, 2.0, 3.0],
+            [1 / 1.01, 2.0, np.nan],
+            ["judged", "slow", "not due"],
+            "Three jumps were predicted and one could be judged (one known only roughly, one not due when the run "
+            "ended), within 1 % of its time.",
+        ),
+        (
+            [1.0, 2.0, 3.0],
+            [1 / 1.01, 2.0, np.nan],
+            ["judged", "judged", "not due"],
+            "Three jumps were predicted and two could be judged (one not due when the run ended), each within 1 % of "
+            "its time.",
+        ),
+        (
+            [1.0],
+            [np.nan],
+            ["not due"],
+            "One jump was predicted and none could be judged (one not due when the run ended).",
         ),
     ],
 )
-def test_the_jumps_are_counted_and_their_times_bounded(predicted, seen, slow, sentence):
-    assert verdict_sentence([GOOD], staircase(predicted, seen, slow)) == sentence
+def test_the_jumps_are_counted_and_their_times_bounded(predicted, seen, status, sentence):
+    assert verdict_sentence([GOOD], staircase(predicted, seen, status)) == sentence
+
+
+def test_where_nothing_is_judged_the_jumps_say_why():
+    nothing = [GOOD._replace(error=None)]
+    told = verdict_sentence(nothing, staircase([1.0, 2.0], [1.0, np.nan], ["slow", "not due"]))
+    assert told.startswith("Two jumps were predicted and none could be judged (")
 
 
 def test_a_jump_that_is_missing_is_said_beside_those_that_were_seen():

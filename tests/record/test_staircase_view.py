@@ -33,6 +33,7 @@ def found(predicted: xr.Dataset, **slopes) -> xr.Dataset:
         time_errors=np.array([-1 / 11, np.nan]),
         levels=np.array([4.0, 1.1, np.nan]),
         level_errors=np.array([-0.025, np.nan]),
+        status=["judged", "not due"],
         **slopes,
     )
 

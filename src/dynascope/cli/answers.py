@@ -95,8 +95,9 @@ def _learned(jump: Jump, record: xr.Dataset) -> dict[str, Any]:
 def _check(staircase: StaircaseView, attributes: Mapping[Any, Any]) -> dict[str, Any]:
     unit = staircase.unit()
     jumps = [_seen(jump.number, jump.seen, unit) for jump in staircase.rows if jump.seen is not None]
-    judged = {name: json.loads(attributes[name]) for name in ("agreement", "checks")}
-    return {"jumps": jumps, **judged, "verdict": attributes["verdict"]}
+    judged = sum(jump["status"] == "judged" for jump in jumps)
+    found = {name: json.loads(attributes[name]) for name in ("agreement", "checks")}
+    return {"jumps": jumps, "judged": judged, "of": len(jumps), **found, "verdict": attributes["verdict"]}
 
 
 def _seen(number: int, seen: SeenJump, unit: float) -> dict[str, Any]:
@@ -106,6 +107,7 @@ def _seen(number: int, seen: SeenJump, unit: float) -> dict[str, Any]:
         names.ACCELERATED_TIME: seen.time / unit,
         names.LOSS_BEFORE: seen.loss_before,
         names.LOSS_AFTER: seen.loss_after,
+        names.STATUS: seen.status,
     }
     return answer if seen.slope is None else {**answer, names.SLOPE: seen.slope}
 

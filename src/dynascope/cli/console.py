@@ -110,7 +110,10 @@ def _staircase_row(jump: Jump) -> list[str]:
     seen = jump.seen
     if seen is None:
         return [*cells, _number(jump.loss_after)]
-    cells += [_number(seen.time), "–" if math.isnan(seen.time_error) else f"{100 * seen.time_error:+.1f} %"]
+    cells += [
+        "not due" if seen.status == "not due" else _number(seen.time),
+        "–" if math.isnan(seen.time_error) else f"{100 * seen.time_error:+.1f} %",
+    ]
     cells += [_number(jump.loss_after), _number(seen.loss_after)]
     return cells if seen.slope is None else [*cells, _number(jump.accelerated_time), _number(seen.slope)]
 

@@ -60,10 +60,11 @@ def compare(
     """Put an observed and a predicted record side by side and judge whether they agree.
 
     Staircases: each predicted jump is matched with the first time at which the observed loss passes the middle between
-    the two plateaus. Compared are the times (relative, jumps marked slow left out), the loss on each plateau (over the
-    initial loss), and the count: a predicted jump that is never reached, or that does not separate from its neighbour
+    the two plateaus. Compared are the initial loss, the times (relative), the loss on each plateau (over the initial
+    loss), and the count: a predicted jump that is due and never reached, or that does not separate from its neighbour
     although the theory puts a long plateau between them, is missing; an observed plateau at no predicted level is
-    extra.
+    extra. Jumps that the theory marks slow, and those that were not due when the run ended, are shown and not judged:
+    the residual has the `status` of each.
 
     Curves: every variable over `time` that both records hold is compared on the times they share, in relative L2 norm
     and in largest error over the largest predicted value. Other dimensions than time may be named by `along`.
@@ -109,7 +110,8 @@ def compare(
     if at_other_scale is not None:
         at_other_scale = _along_time(validate_record(at_other_scale))
     if is_staircase(predicted):
-        residual, errors = compare_staircases(observed, predicted, at_other_scale)
+        lateness = _judged(names.JUMP_TIME, 0.0, predicted, dict(tolerance or {})).tolerance
+        residual, errors = compare_staircases(observed, predicted, at_other_scale, lateness=lateness)
     else:
         residual, errors = compare_curves(observed, predicted, (along,) if isinstance(along, str) else tuple(along))
     chosen = dict(tolerance or {})
@@ -163,6 +165,7 @@ _SETUP = (
 )
 
 _DEFAULTS = {
+    names.INITIAL_LOSS: (0.02, "a small network begins at the loss of zero, for the stated convention"),
     names.JUMP_TIME: (0.12, "times of neighbouring jumps shift each other by about a tenth at usual scales"),
     names.LEVEL: (0.02, "a plateau is left before it is quite reached"),
     names.MISSING_JUMPS: (0.0, "every predicted jump must be seen"),

@@ -18,6 +18,8 @@ _SEPARATE_E_FOLDS = 8.0
 # A pause is a plateau where the descent is this many times slower than on either side.
 _PLATEAU_DEPTH = 10.0
 _ROUND_OFF = 1e-12
+# A run that ends within this share of the time of its last jump may be in the middle of it.
+_AFTERMATH = 0.1
 # An observed plateau belongs to a predicted level within this share of the initial loss, or of the drops beside it.
 _LEVEL_SHARE, _DROP_SHARE = 0.02, 0.25
 
@@ -84,16 +86,24 @@ def resting_levels(
 
 
 def compare_staircases(
-    observed: xr.Dataset, predicted: xr.Dataset, at_other_scale: xr.Dataset | None
+    observed: xr.Dataset, predicted: xr.Dataset, at_other_scale: xr.Dataset | None, *, lateness: float = 0.12
 ) -> tuple[xr.Dataset, dict[str, float]]:
     """The residual of a staircase, and the errors of its quantities.
 
-    Errors are predicted against observed: positive where the theory says later, or higher.
+    Errors are predicted against observed: positive where the theory says later, or higher. A jump is judged unless the
+    theory marks it slow, or it was not seen and was not due before the run ended.
+
+    Args:
+        observed: Record of a run.
+        predicted: Record of a staircase.
+        at_other_scale: The run again from another scale.
+        lateness: How late a jump may come, over its predicted time, before it is missed.
 
     Returns:
         The residual over `jump` (see `record.staircase.staircase_residual`), in which a plateau is seen midway in time
         between two jumps, and the slopes are differences of times over those of the units of accelerated time. And the
-        largest errors of times, levels and slopes, with the numbers of missing and of extra jumps.
+        largest errors of times, levels and slopes, that of the initial loss, and the numbers of missing and of extra
+        jumps. Where no jump is judged only what is wrong is a number; all else is NaN, as it supports nothing.
 
     Raises:
         InputError: An observed record has no single loss over time, does not say its scale, or has that of the other.
@@ -103,21 +113,26 @@ def compare_staircases(
     times, levels, slow = staircase.times, staircase.levels, staircase.slow
     middles = (levels[1:] + levels[:-1]) / 2
     found = crossing_times(time, loss, middles)
-    ends = np.append((found[1:] + found[:-1]) / 2, time[-1])
-    seen_after = np.where(np.isnan(found) | np.isnan(ends), np.nan, np.interp(ends, time, loss))
+    seen = ~np.isnan(found)
+    judged = ~slow & (seen | (times * (1 + lateness) <= time[-1]))
+    # A plateau that nothing is seen to end lasts as long as the run.
+    nexts = np.append(found[1:], np.nan)
+    ends = np.where(np.isnan(nexts), time[-1], (nexts + found) / 2)
+    seen_after = np.where(seen, np.interp(ends, time, loss), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         # A jump found at time zero has no relative error.
         time_error = times / found - 1
     level_error = (levels[1:] - seen_after) / levels[0]
-    available = ends - found
-    settled = ~slow & ~np.append(slow[1:], False)
+    settled = judged & ~np.append(slow[1:], False) & ~_cut_short(found, nexts, time[-1])
     if staircase.settling_times is not None:
         # A plateau that is left, or a run that ends, before the theory expects it to be flat says nothing of its level.
-        settled &= np.isnan(available) | (available >= staircase.settling_times)
+        settled &= ~seen | (ends - found >= staircase.settling_times)
+    missing = float(np.sum(judged & ~seen) + _merged(staircase, found, time, loss))
     errors = {
-        names.JUMP_TIME: _largest(time_error[~slow]),
+        names.INITIAL_LOSS: _initial_error(times, levels, time, loss),
+        names.JUMP_TIME: _largest(time_error[judged]),
         names.LEVEL: _largest(level_error[settled]),
-        names.MISSING_JUMPS: float(np.sum(np.isnan(found)) + _merged(staircase, found, time, loss)),
+        names.MISSING_JUMPS: missing,
         names.EXTRA_JUMPS: float(_unpredicted(staircase, time, loss)),
     }
     slope = slope_error = None
@@ -133,17 +148,33 @@ def compare_staircases(
         slope = (crossing_times(*_curve(at_other_scale), middles) - found) / difference
         with np.errstate(divide="ignore"):
             slope_error = staircase.accelerated_times / slope - 1
-        errors[names.SLOPE] = _largest(slope_error[~slow])
+        errors[names.SLOPE] = _largest(slope_error[judged])
+    if not judged.any():
+        allowed = {names.INITIAL_LOSS: _LEVEL_SHARE}
+        errors = {name: error if error > allowed.get(name, 0.0) else np.nan for name, error in errors.items()}
     residual = staircase_residual(
         predicted,
         times=found,
         time_errors=time_error,
         levels=np.append(loss[:1], seen_after),
         level_errors=level_error,
+        status=np.where(slow, "slow", np.where(judged, "judged", "not due")).tolist(),
         slopes=slope,
         slope_errors=slope_error,
     )
     return residual, errors
+
+
+def _cut_short(found: np.ndarray, nexts: np.ndarray, end: float) -> np.ndarray:
+    """Whether a run ends so soon after a jump that it has not shown where that leads."""
+    return np.isnan(nexts) & (end - found < _AFTERMATH * found)
+
+
+def _initial_error(times: np.ndarray, levels: np.ndarray, time: np.ndarray, loss: np.ndarray) -> float:
+    """The first loss against the first level; NaN for a curve that begins when the first jump is over."""
+    if len(times) and time[0] > times[0]:
+        return np.nan
+    return float(abs(loss[0] / levels[0] - 1)) if levels[0] > 0 else np.nan
 
 
 def _curve(record: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -198,8 +229,7 @@ def _merged(staircase: StaircaseView, found: np.ndarray, time: np.ndarray, loss:
 def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -> int:
     """Observed plateaus at no predicted level, and a further descent below the last one, if that is to be the last."""
     levels, slow = staircase.levels, staircase.slow
-    # A run that begins above the first level has something to learn that nobody predicted.
-    extra = int(loss[0] > levels[0] * (1 + _LEVEL_SHARE))
+    extra = 0
     if not staircase.complete:
         above = max(int(np.argmax(loss < levels[-1])), 1) if loss[-1] < levels[-1] else len(loss)
         time, loss = time[:above], loss[:above]

@@ -116,9 +116,9 @@ def verdict_sentence(
 def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
     judged = [row for row in rows if row.judged]
     wrong = [row for row in judged if not row.agrees]
-    if not judged:
-        return ""
     told = _of_jumps(staircase) if staircase is not None else ""
+    if not judged:
+        return told
     if wrong:
         told = f"{told} {_not_followed(wrong, len(judged))}".lstrip()
     elif not told:
@@ -156,22 +156,37 @@ def _of_claims(claims: Mapping[str, str]) -> str:
 
 
 def _of_jumps(staircase: StaircaseView) -> str:
-    """How many of the predicted jumps were seen, and when."""
+    """How many of the predicted jumps were seen or could be judged, and when they came."""
     rows = [row for row in staircase.rows if math.isfinite(row.time)]
-    seen = [row for row in rows if row.seen is not None and math.isfinite(row.seen.time)]
-    judged = [abs(row.seen.time_error) for row in seen if row.seen is not None and not row.slow]
-    errors = [error for error in judged if math.isfinite(error)]
+    kinds = [row.status for row in rows]
+    seen = [row.seen for row in rows if row.seen is not None and math.isfinite(row.seen.time)]
+    errors = [abs(each.time_error) for each in seen if each.status == "judged" and math.isfinite(each.time_error)]
+    judged, left = kinds.count("judged"), len(kinds) - kinds.count("judged")
     if not rows:
         return ""
-    if len(rows) == 1:
+    if left:
+        told = "One jump was predicted" if len(rows) == 1 else f"{_count(len(rows)).capitalize()} jumps were predicted"
+        told += f" and {_count(judged).replace('no', 'none')} could be judged{_left_out(kinds)}"
+    elif len(rows) == 1:
         told = "One jump was predicted, and it was " + ("seen" if seen else "not seen")
     else:
         told = f"{_count(len(rows)).capitalize()} jumps were predicted and {_count(len(seen)).replace('no', 'none')} "
         told += "was seen" if len(seen) < 2 else "were seen"
     if not errors:
         return f"{told}."
-    whose = "" if len(seen) == 1 else " each" if len(errors) == len(seen) else f" {_count(len(errors))} of them"
-    return f"{told},{whose} within {_percent(max(errors))} of its time."
+    told_of = judged if left else len(seen)
+    whose = "" if told_of == 1 else " each" if len(errors) == told_of else f" {_count(len(errors))} of them"
+    their = "their" if "of them" in whose and len(errors) > 1 else "its"
+    return f"{told},{whose} within {_percent(max(errors))} of {their} time."
+
+
+def _left_out(kinds: Sequence[str]) -> str:
+    """Why jumps are not judged."""
+    slow, late = kinds.count("slow"), kinds.count("not due")
+    reasons = [f"{_count(slow)} known only roughly"] * bool(slow) + [
+        f"{_count(late)} not due when the run ended"
+    ] * bool(late)
+    return f" ({', '.join(reasons)})"
 
 
 def _called(name: str, view: TreeView) -> str:

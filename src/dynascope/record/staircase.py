@@ -201,6 +201,7 @@ def staircase_residual(
     time_errors: Float[np.ndarray, " jump"],
     levels: Float[np.ndarray, " level"],
     level_errors: Float[np.ndarray, " jump"],
+    status: Sequence[str],
     slopes: Float[np.ndarray, " jump"] | None = None,
     slope_errors: Float[np.ndarray, " jump"] | None = None,
 ) -> xr.Dataset:
@@ -212,12 +213,13 @@ def staircase_residual(
         time_errors: Relative errors of the predicted times.
         levels: Observed loss on each plateau, the first before any jump.
         level_errors: Errors of the predicted losses after each jump, over the initial loss.
+        status: Of each jump "judged", "slow" or "not due".
         slopes: Slopes of the times between two scales.
         slope_errors: Relative errors of the accelerated times against these.
 
     Returns:
         `observed_jump_time`, `predicted_jump_time`, `jump_time_error`, `observed_loss_before`, `observed_loss_after`,
-        `level_error` and, if given, `slope` and `slope_error`, over `jump`.
+        `level_error`, `status` and, if given, `slope` and `slope_error`, over `jump`.
     """
     columns = {
         names.OBSERVED_JUMP_TIME: times,
@@ -226,6 +228,7 @@ def staircase_residual(
         names.OBSERVED_LOSS_BEFORE: levels[:-1],
         names.OBSERVED_LOSS_AFTER: levels[1:],
         names.LEVEL_ERROR: level_errors,
+        names.STATUS: np.array(status, dtype=str),
         names.SLOPE: slopes,
         names.SLOPE_ERROR: slope_errors,
     }

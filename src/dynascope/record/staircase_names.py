@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "ACCELERATED_TIME",
     "EXTRA_JUMPS",
+    "INITIAL_LOSS",
     "JUMP_TIME",
     "JUMP_TIMES",
     "LEARNED",
@@ -22,6 +23,7 @@ __all__ = [
     "SLOPE",
     "SLOPE_ERROR",
     "SLOW",
+    "STATUS",
     "TIME_ERROR",
     "WORDS",
 ]
@@ -43,11 +45,13 @@ TIME_ERROR = f"{JUMP_TIME}_error"
 OBSERVED_LOSS_BEFORE = f"observed_{LOSS_BEFORE}"
 OBSERVED_LOSS_AFTER = f"observed_{LOSS_AFTER}"
 LEVEL_ERROR = "level_error"
+STATUS = "status"  # "judged", "slow" or "not due"
 SLOPE = "slope"
 SLOPE_ERROR = "slope_error"
 
 # Quantities with a tolerance, beside `JUMP_TIME` and `SLOPE`.
 LEVEL = "level"
+INITIAL_LOSS = "initial_loss"
 MISSING_JUMPS = "missing_jumps"
 EXTRA_JUMPS = "extra_jumps"
 
@@ -66,5 +70,6 @@ WORDS = {
     SLOPE: "growth of the time per unit of accelerated time",
     SLOPE_ERROR: "relative error of that growth",
     LEVEL: "plateau",
+    STATUS: "whether the jump is judged",
 }
 JUMP_TIMES = (JUMP_TIME, SETTLING_TIME)

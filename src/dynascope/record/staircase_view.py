@@ -25,6 +25,7 @@ class SeenJump:
         time_error: Predicted over observed time, less one.
         loss_before: Loss of the plateau before it.
         loss_after: Loss of the plateau after it.
+        status: "judged"; "slow", if theory knows its time only roughly; or "not due", if the run ended before.
         slope: Difference of its times at two scales over that of the units of accelerated time; None for one scale.
     """
 
@@ -32,6 +33,7 @@ class SeenJump:
     time_error: float
     loss_before: float
     loss_after: float
+    status: str
     slope: float | None
 
 
@@ -60,6 +62,13 @@ class Jump:
     slow: bool
     reason: str
     seen: SeenJump | None
+
+    @property
+    def status(self) -> str:
+        """Whether it is "judged", "slow" or "not due", where there is an observation; else whether it can be judged."""
+        if self.seen is not None:
+            return self.seen.status
+        return "slow" if self.slow else "judged"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,6 +172,7 @@ class StaircaseView:
             observed(names.TIME_ERROR),
             observed(names.OBSERVED_LOSS_BEFORE),
             observed(names.OBSERVED_LOSS_AFTER),
+            observed(names.STATUS, "judged"),
             observed(names.SLOPE) if names.SLOPE in self.residual else [None] * self.record.sizes["jump"],
             strict=True,
         )
