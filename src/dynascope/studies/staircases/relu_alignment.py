@@ -120,10 +120,9 @@ class ReluAlignment(StaircaseStudy):
             record_steps=self._steps,
             probes=[_alignment],
         ).isel(neuron=self._judged)
-        growth = xr.apply_ufunc(np.log, run["size"] / run["size"][0])
-        return run.assign(growth=growth, angle=(growth.dims, self._angles(run["direction"].to_numpy()))).drop_vars(
-            "size"
-        )
+        axes, sizes = run["size"].dims, run["size"].to_numpy()
+        angles = self._angles(run["direction"].to_numpy())
+        return run.assign(growth=(axes, np.log(sizes / sizes[0])), angle=(axes, angles)).drop_vars("size")
 
     def trained(self, scale: float) -> xr.Dataset:
         """Train through the jumps."""
