@@ -34,24 +34,36 @@ def test_the_direction_only_names_the_outcome():
     assert len({effect[:5] for effect in effects}) == 1
 
 
-def test_the_interval_covers_the_truth_as_often_as_it_says():
-    draw = np.random.default_rng(0)
-    covered = 0
-    for trial in range(100):
-        effect = claim().compare(draw.normal(size=(2, 30)) + np.array([[0.0], [0.5]]), seed=trial, resamples=200)
-        covered += effect.low <= 0.5 <= effect.high
-    # 95 expected, deviation 2.2 by the binomial law; percentile intervals of 30 runs cover a little less.
-    assert 86 <= covered < 100
+@pytest.mark.parametrize("levels", [2, 4])
+@pytest.mark.parametrize("runs", [2, 3, 4, 8])
+def test_the_interval_covers_the_truth_as_often_as_it_says(levels, runs):
+    draw, trials = np.random.default_rng(0), 600
+    # Runs of one seed are alike, and levels differ in how much runs spread.
+    drawn = draw.normal(size=(trials, 1, runs)) + np.linspace(0.5, 2, levels)[:, None] * draw.normal(
+        size=(trials, levels, runs)
+    )
+    truth = 0.5 * (levels - 1)
+    effects = [claim().compare(each + 0.5 * np.arange(levels)[:, None]) for each in drawn]
+    covered = sum(effect.low <= truth <= effect.high for effect in effects)
+    # Three deviations of the binomial law, which are 5.3 each.
+    assert abs(covered - 570) < 16
+
+
+@pytest.mark.parametrize("runs", [2, 4])
+def test_the_interval_of_runs_that_are_not_paired_covers_the_truth_at_least_as_often(runs):
+    drawn = np.random.default_rng(0).normal(size=(600, 3, runs)) * np.array([[0.2], [1.0], [1.0]])
+    effects = [claim().compare(each, paired=False) for each in drawn]
+    assert sum(effect.low <= 0 <= effect.high for effect in effects) > 554
 
 
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.1, 10), st.floats(-5, 5))
 def test_units_of_the_metric_do_not_matter(seed, unit, origin):
     runs = np.random.default_rng(seed).normal(size=(3, 4))
-    plain, moved = claim().compare(runs, resamples=50), claim().compare(origin + unit * runs, resamples=50)
+    plain, moved = claim().compare(runs), claim().compare(origin + unit * runs)
     assert moved.change == pytest.approx(unit * plain.change, abs=1e-9)
     assert moved.size == pytest.approx(plain.size, rel=1e-6)
-    flipped = claim().compare(-runs, resamples=50)
+    flipped = claim().compare(-runs)
     assert (flipped.low, flipped.high) == pytest.approx((-plain.high, -plain.low))
 
 
@@ -62,7 +74,6 @@ def test_units_of_the_metric_do_not_matter(seed, unit, origin):
         ([[1.0], [2.0]], {}, "runs"),
         ([[1.0, np.nan], [2.0, 3.0]], {}, "runs"),
         ([[1.0, 2.0], [2.0, 3.0]], {"confidence": 1.0}, "confidence"),
-        ([[1.0, 2.0], [2.0, 3.0]], {"resamples": 0}, "resamples"),
     ],
 )
 def test_bad_input_is_named(runs, fields, argument):
@@ -78,9 +89,9 @@ def test_a_direction_is_one_of_three():
 
 def test_a_report_has_the_claims_beside_their_effects():
     claims = [Hypothesis("width", "kappa_cka", 1, "H1", "It grows."), Hypothesis("depth", "loss", -1, "H2")]
-    effects = [each.compare([[1.0, 1.1], [2.0, 2.3]]) for each in claims]
+    effects = [each.compare([[1.0, 1.1], [2.0, 2.11]]) for each in claims]
     report = report_effects(claims, effects)
     assert {dimensions for dimensions, _ in report.values()} == {("hypothesis",)}
     assert report["factor"][1].tolist() == ["width", "depth"]
     assert report["holds"][1].tolist() == ["holds", "does not hold"]
-    assert report["change"][1] == pytest.approx([1.1, 1.1])
+    assert report["change"][1] == pytest.approx([1.005, 1.005])
