@@ -15,6 +15,7 @@ import pytest
 import xarray as xr
 
 from dynascope.cli.answers import study_answer
+from dynascope.comparison.verdict import HEADINGS
 from dynascope.plot import draw_chart, from_json
 from dynascope.record import validate_record
 from dynascope.record.store import load, save
@@ -82,7 +83,8 @@ def predicted_again(again) -> xr.Dataset:
 
 
 def agreement(tree: xr.DataTree) -> dict[str, dict]:
-    return json.loads(tree.attrs["agreement"])
+    """All that is compared, identities too."""
+    return {**json.loads(tree.attrs["agreement"]), **json.loads(tree.attrs["checks"])}
 
 
 # What it declares.
@@ -137,7 +139,9 @@ def test_its_tolerances_have_reasons(study):
 
 
 def test_it_agrees_at_its_tiny_fields_within_fifteen_seconds(run):
-    assert run.tree.attrs["verdict"] == "agree", run.tree.attrs["verdict_sentence"]
+    # Two seeds may be too few for a claim on networks of which only chance is known, never too few for a theory.
+    allowed = {"agree", "undecided"} if run.study.judged_claims else {"agree"}
+    assert run.tree.attrs["verdict"] in allowed, run.tree.attrs["verdict_sentence"]
     assert run.seconds < 15
 
 
@@ -177,7 +181,7 @@ def test_its_tree_carries_the_claim_the_parameters_and_all_four_groups(run):
     assert run.study.reference.arxiv in attributes["reference"]
     assert json.loads(attributes["parameters"]) == dataclasses.asdict(run.study)
     assert attributes["title"]
-    assert re.search(" follows? theory | were seen", attributes["verdict_sentence"])
+    assert re.search(r" follows? theory\b| were seen\b| claims? ", attributes["verdict_sentence"])
 
 
 def test_it_predicts_without_training(run, predicted_again):
@@ -195,7 +199,7 @@ def test_its_tree_comes_back_from_the_store_identical(run, tmp_path):
 
 def test_its_page_shows_its_verdict(run):
     page = render_page(run.tree)
-    assert "Theory and experiment agree" in page
+    assert HEADINGS[run.tree.attrs["verdict"]] in page
     assert page.count('type="application/json"') >= 1
 
 
@@ -259,5 +263,8 @@ def test_each_quantity_by_itself_can_refute_it(run):
             wrong = run.predicted.assign({name: 1.05 * run.predicted[name]})
         tree = run.study.compare(run.observed, validate_record(wrong))
         assert not agreement(tree)[quantity]["agrees"], quantity
-        assert tree.attrs["verdict"] == "disagree"
-        assert " not follow theory" in tree.attrs["verdict_sentence"]
+        # A measurement that breaks an identity is at fault itself, and speaks neither for nor against the claim.
+        identity = quantity in run.study.checks
+        assert tree.attrs["verdict"] == ("undecided" if identity else "disagree")
+        told = "The measurement is at fault" if identity else " not follow theory"
+        assert told in tree.attrs["verdict_sentence"]
