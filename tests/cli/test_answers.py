@@ -119,7 +119,7 @@ def test_a_check_adds_what_was_observed_and_the_verdict():
     assert check.keys() == {"jumps", "judged", "of", "agreement", "checks", "verdict"}
     assert check["verdict"] == "agree"
     first, second = check["jumps"]
-    assert second.keys() == {"jump", "time", "accelerated_time", "loss_before", "loss_after"}
+    assert second.keys() == {"jump", "time", "accelerated_time", "loss_before", "loss_after", "status"}
     # The step of the time axis is 0.01 and the drop is symmetric about its middle.
     assert second["time"] == pytest.approx(30.0, abs=1e-2)
     assert second["accelerated_time"] == pytest.approx(second["time"] / LOG_INVERSE_SCALE, rel=1e-12)

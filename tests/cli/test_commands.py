@@ -165,9 +165,9 @@ def test_a_check_adds_what_was_observed(checked):
     assert check.keys() == CHECK
     assert check["verdict"] == "agree"
     assert [jump.keys() for jump in check["jumps"]] == [
-        {"jump", "time", "accelerated_time", "loss_before", "loss_after"}
+        {"jump", "time", "accelerated_time", "loss_before", "loss_after", "status"}
     ] * 2
-    assert {"jump_time", "level", "missing_jumps", "extra_jumps"} == check["agreement"].keys()
+    assert {"initial_loss", "jump_time", "level", "missing_jumps", "extra_jumps"} == check["agreement"].keys()
     # The theory propagates the actual start, and these modes do not couple.
     times = [jump["time"] for jump in said.answer["jumps"]]
     assert [jump["time"] for jump in check["jumps"]] == pytest.approx(times, rel=1e-2)

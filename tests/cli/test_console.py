@@ -128,7 +128,7 @@ def test_a_study_shows_claim_quantities_tolerances_and_verdict(printed):
     assert said.startswith("Curves [rise] slowly.")
     for quantity in ("time of the jump", "plateau", "missing jumps", "extra jumps"):
         assert quantity in said
-    assert "0.12 yes a" in said
+    assert "0.12 yes b" in said
     assert said.count(" yes ") == 4
 
 
@@ -148,7 +148,7 @@ def test_a_curve_without_a_staircase_has_no_warnings_to_print(printed):
 def test_equal_reasons_are_said_once(printed):
     print_agreement(REFERENCE, compare(run(), staircase(reasons=("", ""))))
     said = printed()
-    assert "b: a plateau is left before it is quite reached." in said
+    assert "c: a plateau is left before it is quite reached." in said
     same = make_record({"loss": (("time",), [1.0, 0.5])}, {"time": [0.0, 1.0]})
     print_agreement(REFERENCE, compare(same, same))
     said = printed()
