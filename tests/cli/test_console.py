@@ -129,7 +129,7 @@ def test_a_study_shows_claim_quantities_tolerances_and_verdict(printed):
     for quantity in ("time of the jump", "plateau", "missing jumps", "extra jumps"):
         assert quantity in said
     assert "0.12 yes b" in said
-    assert said.count(" yes ") == 4
+    assert said.count(" yes ") == 5
 
 
 def test_a_study_says_no_and_not_judged(printed):
