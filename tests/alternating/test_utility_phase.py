@@ -51,6 +51,17 @@ def test_an_aligned_neuron_reaches_the_threshold_when_it_should(degree, norm, th
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("longest", [20.0, 3e7])
+def test_the_longest_time_is_kept_though_a_step_of_a_tiny_neuron_lasts_longer(longest):
+    with jax.enable_x64(True):
+        state, end = grown(alone(3), ONE, [[1e-8]], 1, longest=longest)
+        assert not bool(end["reached"])
+        assert float(end["elapsed"]) == longest
+        # ‖θ‖' = 3 ‖θ‖² from 10⁻⁸, in steps as above.
+        assert float(state.log_norms[0]) == pytest.approx(-np.log(1e8 - 3 * longest), abs=5e-3)
+
+
+@pytest.mark.slow
 def test_the_normalised_flow_grows_every_degree_exponentially():
     with jax.enable_x64(True):
         _, end = grown(alone(4), ONE, [[1e-3]], 0)

@@ -28,6 +28,8 @@ _ROUND_OFF = 1e-14
 _TINY = 1e-300
 # Growth is extrapolated to the threshold once it is this many e-folds away.
 _NEAR = 3.0
+# The longest time is over when less than this share of it is left.
+_AT_END = 1e-9
 
 
 class Dormant(NamedTuple):
@@ -166,6 +168,8 @@ def grow(
         missing = numbers["threshold"] - state.log_sizes()
         near = waiting & (swelling > 0) & (missing < _NEAR)
         size = jnp.minimum(size, jnp.min(jnp.where(near, missing / jnp.where(near, swelling, 1), jnp.inf)))
+        # Where even the largest neuron is tiny, one step of its clock lasts far beyond the time that is left.
+        size = jnp.minimum(size, (numbers["longest"] - elapsed) / first[2])
 
         def stage(carry: Any, share: Array) -> tuple[Any, None]:
             before, total = carry
@@ -176,7 +180,10 @@ def grow(
         (_, total), _ = jax.lax.scan(stage, (first, first), jnp.array([0.5, 0.5, 1.0], size.dtype))
         mean = jax.tree.map(lambda each: each / 6, total)
         idle = (jnp.max(jnp.where(waiting, growth, -jnp.inf)) <= numbers["least"]) & (turn <= _ROUND_OFF * scale)
-        return moved(state, mean, size), elapsed + size * mean[2], count + 1, idle
+        later = elapsed + size * mean[2]
+        # The clock slows down within a step, so that the end would only be approached.
+        later = jnp.where(later > numbers["longest"] * (1 - _AT_END), jnp.maximum(later, numbers["longest"]), later)
+        return moved(state, mean, size), later, count + 1, idle
 
     def unfinished(carry: Any) -> Array:
         state, elapsed, count, idle = carry
