@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynascope.comparison import Claim, compare, report_claims
+from dynascope.comparison import Claim, Hypothesis, compare, report_claims
 from dynascope.errors import InputError
 from dynascope.record import make_record
 
@@ -38,6 +38,20 @@ def test_the_interval_decides(low, high, outcome):
 def test_a_count_is_known_exactly():
     assert claim(3, most=3).outcome == "holds"
     assert claim(4, most=3).outcome == "does not hold"
+
+
+def test_of_runs_the_mean_has_the_interval_of_an_effect_against_zero():
+    # That one is known to cover as often as it says.
+    runs = np.random.default_rng(0).normal(size=5)
+    found, effect = Claim.of_runs("C1", "A claim.", runs, most=0), Hypothesis("", "", 1).compare([0 * runs, runs])
+    assert (found.value, *found.interval) == pytest.approx((effect.change, effect.low, effect.high))
+
+
+@pytest.mark.parametrize("runs", [[1.0], [1.0, math.nan]])
+def test_runs_that_tell_nothing_of_chance_are_refused(runs):
+    with pytest.raises(InputError) as refused:
+        Claim.of_runs("C1", "A claim.", runs, most=0)
+    assert refused.value.argument == "runs"
 
 
 @given(numbers, numbers, numbers)

@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
-from dynascope.arguments import require
+from dynascope.arguments import require, require_array
+from dynascope.comparison.interval import student_half
 
 __all__ = ["Claim", "Outcome", "claim_outcomes", "report_claims"]
 
@@ -66,6 +68,35 @@ class Claim:
             value=(self.least, self.most),
             remedy="give one bound or both, least ≤ most",
         )
+
+    @classmethod
+    def of_runs(cls, name: str, statement: str, runs: ArrayLike, **bounds: float) -> Claim:
+        """A claim on the mean over runs, with the Student interval of 95 % in which it lies.
+
+        Args:
+            name: A short name.
+            statement: The claim in words.
+            runs: What was measured of each run, shape (n,) with n ≥ 2.
+            **bounds: `least`, `most` or both.
+
+        Raises:
+            InputError: Fewer than two runs, values that are not finite, or bounds that claim nothing.
+
+        Example:
+            >>> claim = Claim.of_runs("fewer", "The mean is below one.", [0.5, 0.6, 0.4], most=1)
+            >>> claim.interval[0] < 0.5 < claim.interval[1], claim.outcome
+            (True, 'holds')
+        """
+        values = require_array("runs", runs, (None,))
+        require(
+            len(values) >= 2,
+            f"runs has {len(values)} values",
+            argument="runs",
+            value=len(values),
+            remedy="give at least two runs, from which their mean is told from chance",
+        )
+        mean, half = float(np.mean(values)), student_half(float(np.var(values, ddof=1)), len(values))
+        return cls(name, statement, mean, mean - half, mean + half, **bounds)
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from dynascope.arguments import require, require_array
+from dynascope.comparison.interval import student_half
 
 __all__ = ["Effect", "Hypothesis", "report_effects"]
 
@@ -94,20 +94,13 @@ class Hypothesis:
             value=values.shape,
             remedy="give at least two levels of the factor and two runs of each",
         )
-        require(
-            0 < confidence < 1,
-            f"confidence is {confidence}",
-            argument="confidence",
-            value=confidence,
-            remedy="choose a probability above 0 and below 1, such as 0.95",
-        )
         count = values.shape[1]
         levels = np.arange(len(values)) - (len(values) - 1) / 2
         weights = levels * (len(values) - 1) / np.sum(levels**2)
         trends, variances = weights @ values, np.var(values, axis=1, ddof=1)
         change = float(np.mean(trends))
         variance = np.var(trends, ddof=1) if paired else weights**2 @ variances
-        half = float(special.stdtrit(count - 1, (1 + confidence) / 2) * np.sqrt(variance / count))
+        half = student_half(float(variance), count, confidence)
         low, high = change - half, change + half
         spread = float(np.sqrt(np.mean(variances)))
         sign = int(np.sign(change)) if low > 0 or high < 0 else 0
