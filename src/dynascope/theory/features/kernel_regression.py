@@ -125,6 +125,7 @@ def kernel_regression_error(
         Simon et al., arXiv:2110.03922, equations 1, 6 to 8 and 13; Nam, DPhil thesis (2024), equation 1.35.
 
     Example:
+        >>> import jax
         >>> with jax.enable_x64(True):
         ...     found = kernel_regression_error(np.arange(1, 51) ** -1.5, np.eye(50)[0], 10, noise_variance=0.1)
         ...     print(f"{found.coefficient_mean[0]:.6f} {found.clean_mse:.6f}")

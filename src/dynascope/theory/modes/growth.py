@@ -114,6 +114,7 @@ def growth_factor(
         Nam, DPhil thesis (2024), Theorem 1 of chapter 6, and Xu & Ziyin, arXiv:2401.07085, Theorem 1, in one form.
 
     Example:
+        >>> import jax
         >>> with jax.enable_x64(True):
         ...     logistic = growth_factor(3.0, 2.0, 1e-3, 0.0, 1.4)
         ...     print(f"{logistic.strength:.6f} {logistic.residual:.6f}")
