@@ -46,19 +46,17 @@ def test_what_is_measured_on_networks_is_what_they_are(sides):
 @pytest.mark.slow
 @pytest.mark.parametrize("quantity", ["width", "depth", "exactness"])
 @pytest.mark.parametrize("architecture", ["two-layer", "recurrent", "tree"])
-def test_a_wrong_prediction_for_one_architecture_turns_the_verdict(sides, quantity, architecture):
+def test_a_wrong_prediction_for_one_architecture_fails_its_check(sides, quantity, architecture):
     observed, predicted = sides
-    assert tiny.compare(observed, predicted).attrs["verdict"] == "agree"
     # One neuron or layer more for the longest sequence, or an error of one in a million.
     change = -1e-6 if quantity == "exactness" else 1
     here = (predicted["architecture"] == architecture) & (predicted["length"] == 3)
     tree = tiny.compare(observed, predicted.assign({quantity: predicted[quantity] + change * here}))
-    assert tree.attrs["verdict"] == "disagree"
-    wrong = {name for name, each in json.loads(tree.attrs["agreement"]).items() if not each["agrees"]}
+    wrong = {name for name, each in json.loads(tree.attrs["checks"]).items() if not each["agrees"]}
     assert wrong == {quantity, f"{quantity}_maximum"}
 
 
-def test_a_network_with_a_wrong_weight_turns_the_verdict(monkeypatch):
+def test_a_network_with_a_wrong_weight_fails_its_check_and_nothing_is_concluded(monkeypatch):
     exact = composition_depth.two_layer_composition
 
     def spoilt(*arguments, **options):
@@ -66,9 +64,29 @@ def test_a_network_with_a_wrong_weight_turns_the_verdict(monkeypatch):
         return network.with_neurons(network.neurons + 1e-6)
 
     monkeypatch.setattr(composition_depth, "two_layer_composition", spoilt)
-    monkeypatch.setattr(CompositionDepth, "_train", lambda *_: {})
-    agreement = json.loads(tiny.run().attrs["agreement"])
-    assert [name for name, each in agreement.items() if not each["agrees"]] == ["exactness", "exactness_maximum"]
+    monkeypatch.setattr(CompositionDepth, "_train", lambda *_: {"trained_width": 8})
+    tree = tiny.run()
+    assert tree.attrs["verdict"] == "undecided"
+    checks = json.loads(tree.attrs["checks"])
+    assert [name for name, each in checks.items() if not each["agrees"]] == ["exactness", "exactness_maximum"]
+
+
+@pytest.mark.parametrize(
+    ("widths", "verdict"),
+    [
+        ({"two-layer": (16, 32, 128), "recurrent": (16, 16, 16), "tree": (32, 16, 32)}, "agree"),
+        ({"two-layer": (16, 32, 0), "recurrent": (16, 16, 16), "tree": (16, 16, 16)}, "agree"),
+        # The width for four elements lies between that for two and four times that, or at most at as much.
+        ({"two-layer": (16, 32, 32), "recurrent": (16, 16, 32), "tree": (16, 16, 32)}, "undecided"),
+        ({"two-layer": (16, 16, 16), "recurrent": (16, 16, 16), "tree": (16, 16, 16)}, "disagree"),
+        ({"two-layer": (16, 32, 128), "recurrent": (16, 32, 128), "tree": (16, 16, 16)}, "disagree"),
+        ({"two-layer": (8, 16, 16), "recurrent": (8, 8, 16), "tree": (0, 0, 0)}, "undecided"),
+    ],
+)
+def test_the_growth_of_the_widths_that_training_needs_decides_the_verdict(monkeypatch, widths, verdict):
+    study = CompositionDepth(group="C2", longest=4)
+    monkeypatch.setattr(CompositionDepth, "_train", lambda _, name, k, __: {"trained_width": widths[name][k - 2]})
+    assert study.run().attrs["verdict"] == verdict
 
 
 @pytest.mark.parametrize(("needed", "reported"), [(5, 8), (8, 8), (33, 0)])

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
+from dynascope.comparison import Claim, report_claims
 from dynascope.flows import descend
 from dynascope.groups import Group, find_group
 from dynascope.networks import TwoLayer
@@ -33,11 +34,16 @@ _ARCHITECTURES = ("two-layer", "recurrent", "tree")
 class CompositionDepth(CurvesStudy):
     """Width and depth of networks that compose k = 2, 3, … elements of a group, written down and trained.
 
-    Judged are the networks that are written down: for each k their width, their depth (nonlinear layers one after the
-    other), and their exactness, 1 − (largest error over all nᵏ sequences) / (largest target). Their widths are
-    sufficient. Beside them stands `trained_width`, the smallest width, by doubling, at which training reaches the
-    target loss (0 where none does), and `trained_loss`, the loss there. It may be smaller, as the
-    inputs are finitely many: on a commutative group a width polynomial in k suffices.
+    Checked are the networks that are written down, which are exact by construction: for each k their width, their depth
+    (nonlinear layers one after the other), and their exactness, 1 − (largest error over all nᵏ sequences) / (largest
+    target). Their widths are sufficient.
+
+    Judged are networks that are trained: `trained_width` is the smallest width, by doubling, at which training reaches
+    the target loss (0 where none does), and `trained_loss` the loss there. From k = 2 to the longest sequences it must
+    at least double with each further element in one layer, and grow to no more than twice itself, which is as fine as
+    it is looked for, in recurrent networks and in trees. As the width that is needed lies between the one that was
+    found and its half, its growth is known to an interval. It may be smaller than that of the networks that are written
+    down, as the inputs are finitely many: on a commutative group a width polynomial in k suffices.
     """
 
     group: str = text("D3", 'Name of the group, such as "D3"; its elements are encoded one-hot, less the mean.')
@@ -89,7 +95,8 @@ class CompositionDepth(CurvesStudy):
             title="Neurons that training needs",
             caption="The smallest width, by doubling from {parameters.smallest_width}, at which the best of "
             "{parameters.seeds} trainings brings the loss to {parameters.target_loss} of its start; where none up to "
-            "{parameters.largest_width} does, there is no point. Theory says nothing of this.",
+            "{parameters.largest_width} does, there is no point. The claim is that it at least doubles with each "
+            "further element in one layer, and at most once in deeper networks.",
         ),
     )
     meaning: ClassVar[str] = (
@@ -99,8 +106,10 @@ class CompositionDepth(CurvesStudy):
         "{observed.width[architecture=two-layer]:most} neurons, against {observed.width[architecture=recurrent]:most} "
         "in a recurrent network and {observed.width[architecture=tree]:most} in a tree, which pay with up to "
         "{observed.depth[architecture=recurrent]:most} and {observed.depth[architecture=tree]:most} layers in a row. "
-        "These widths suffice; whether fewer would do is open, and training, which starts at random, is shown beside "
-        "them and not judged."
+        "These widths suffice, and fewer may do. What networks need that start at random and are trained was found by "
+        "doubling the width: up to {observed.trained_width[architecture=two-layer]:most} neurons in a single layer, "
+        "{observed.trained_width[architecture=recurrent]:most} in a recurrent network and "
+        "{observed.trained_width[architecture=tree]:most} in a tree. The verdict is on how these grow with k."
     )
     theory: ClassVar[str] = "polarised representations"
     axes: ClassVar = ("length", "architecture")
@@ -111,6 +120,8 @@ class CompositionDepth(CurvesStudy):
         depth=(0.0, "the layers are counted"),
         exactness=(1e-10, "the networks are exact up to rounding, which adds up over neurons"),
     )
+    checks: ClassVar = tuple(tolerance)
+    judged_claims: ClassVar = _ARCHITECTURES
     tiny: ClassVar = {"group": "C2", "longest": 3, "smallest_width": 4, "steps": 200, "target_loss": 0.1, "seeds": 2}
 
     def trained(self) -> Mapping[str, Any]:
@@ -119,7 +130,8 @@ class CompositionDepth(CurvesStudy):
         for k in self._lengths:
             task, built = group_composition(self._group, sequence_length=k), self._constructed(k)
             table.append([_measure(built[name], task) | self._train(name, k, task) for name in _ARCHITECTURES])
-        return {name: [[entry[name] for entry in row] for row in table] for name in table[0][0]}
+        found = {name: [[entry[name] for entry in row] for row in table] for name in table[0][0]}
+        return {**found, **report_claims(self._growths(np.array(found["trained_width"], float)))}
 
     def exact(self) -> Mapping[str, Any]:
         """The widths and depths that representation theory and polarisation give."""
@@ -166,6 +178,28 @@ class CompositionDepth(CurvesStudy):
     @property
     def _lengths(self) -> list[int]:
         return list(range(2, self.longest + 1))
+
+    def _growths(self, widths: np.ndarray) -> list[Claim]:
+        """What is claimed of the widths that training needs, shape (lengths, architectures), from k = 2 to the last."""
+        further = self.longest - 2
+        bounds = {"least": 2.0**further}, {"most": 2.0}, {"most": 2.0}
+        statements = (
+            "In one layer the width that training needs at least doubles with each further element.",
+            "A recurrent network needs no more than twice the width for the longest sequences.",
+            "A tree needs no more than twice the width for the longest sequences.",
+        )
+        claims = []
+        for name, statement, bound, (first, *_, last) in zip(_ARCHITECTURES, statements, bounds, widths.T, strict=True):
+            (low, found, high), (least, value, most) = self._needed(first), self._needed(last)
+            claims.append(Claim(name, statement, value / found, least / high, most / low, **bound))
+        return claims
+
+    def _needed(self, found: float) -> tuple[float, float, float]:
+        """The least width that training may need, that which was found, and the most, where widths were doubled."""
+        if found == 0:
+            return self.largest_width / 2, np.inf, np.inf
+        # Of less than the smallest nothing is known.
+        return (found / 2 if found > self.smallest_width else 1.0), found, found
 
     def _constructed(self, k: int) -> dict[str, Any]:
         return {
