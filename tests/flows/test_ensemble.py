@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.flows import blocks, descend, ensemble
+from dynascope.flows import blocks, descend, ensemble, gradient_flow
 from dynascope.flows.ensemble import gather
-from dynascope.networks import DeepLinear, TwoLayer
-from dynascope.tasks import Task
+from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer
+from dynascope.tasks import Expectation, Task
 
 TASK = Task([[1.0, 0.5], [-0.3, 2.0], [0.7, -1.1]], [[1.0], [-0.5], [0.8]])
 
@@ -129,3 +129,13 @@ def test_axes_without_a_name_are_refused():
             learning_rate=0.1,
             statistics={"weights": (lambda network: network.first, ["feature"])},
         )
+
+
+def test_a_loss_that_rounds_below_zero_is_recorded_as_zero_and_any_other_is_refused():
+    def expected(below):
+        return Expectation(lambda network: jnp.sum(network.coefficients**2) - below, "one that ends below zero")
+
+    options = {"scale": 1.0, "duration": 40.0, "save": 5}
+    assert gradient_flow(DiagonalLinear(2), expected(1e-15), **options)["loss"].to_numpy().min() == 0.0
+    with pytest.raises(InputError, match="goes down to"):
+        gradient_flow(DiagonalLinear(2), expected(0.1), **options)

@@ -28,6 +28,8 @@ __all__ = ["Ensemble", "gather"]
 
 _compiled: set[Any] = set()  # what programs have been compiled for
 
+_ROUND_OFF = 4096  # in units of the precision, which some hundred terms of mixed signs may add up to
+
 
 @dataclasses.dataclass(frozen=True)
 class Ensemble:
@@ -174,7 +176,8 @@ class Ensemble:
                 value=name,
                 remedy="name each of its axes",
             )
-            variables[name] = ((*self.dimensions, axis[0], *dimensions), curves[name])
+            values = _without_round_off(curves[name]) if name == "loss" else curves[name]
+            variables[name] = ((*self.dimensions, axis[0], *dimensions), values)
         for dimensions, values in variables.values():
             # A number of axes that does not fit is refused below.
             for dimension, length in zip(dimensions, np.shape(values), strict=False):
@@ -188,6 +191,13 @@ class Ensemble:
             **self.settings,
         }
         return make_record(variables, coordinates, attributes=attributes)
+
+
+def _without_round_off(loss: np.ndarray) -> np.ndarray:
+    """The loss with zero where a difference of large numbers, as an expectation in closed form is, rounds below it."""
+    loss = np.asarray(loss)
+    least = -_ROUND_OFF * np.finfo(loss.dtype).eps * np.max(np.abs(loss), initial=0.0, where=np.isfinite(loss))
+    return np.where((loss < 0) & (loss >= least), 0.0, loss).astype(loss.dtype, copy=False)
 
 
 def gather(
