@@ -22,6 +22,7 @@ __all__ = [
     "REGRESSED",
     "SIZES",
     "compared_runs",
+    "deciding",
     "factors_of",
     "measured",
     "moved_by",
@@ -83,6 +84,7 @@ _CLAIMS = (
     ("H9", "intensity", "utilization_rank_correlation", 1, "Strong features are used more."),
 )
 HYPOTHESES = tuple(dict.fromkeys(name for name, *_ in _CLAIMS))
+_DIALS = HYPOTHESES[:5]  # what is claimed to bring minimum features
 
 
 def compared_runs(hypotheses: Collection[str]) -> set[str]:
@@ -103,12 +105,26 @@ def put_claims(
         found: For each of the runs that they compare, what was measured of all seeds, by name.
     """
     runs = _with_best(found)
-    claims = [
-        Hypothesis(factor, metric, direction, name, statement)
-        for name, factor, metric, direction, statement in _CLAIMS
-        if name in hypotheses
-    ]
+    claims = _numbered(hypotheses)
     return claims, [each.compare([runs[level][each.metric] for level in _LEVELS[each.factor]]) for each in claims]
+
+
+def deciding(hypotheses: Collection[str]) -> tuple[str, ...]:
+    """Names of the claims of these hypotheses that say what brings minimum features."""
+    return tuple(
+        each.name
+        for each in _numbered(hypotheses)
+        if each.name.partition(" ")[0] in _DIALS and each.metric == "kappa_cka"
+    )
+
+
+def _numbered(hypotheses: Collection[str]) -> list[Hypothesis]:
+    """The claims of these hypotheses, numbered, as one hypothesis makes several."""
+    chosen = [each for each in _CLAIMS if each[0] in hypotheses]
+    return [
+        Hypothesis(factor, metric, direction, f"{name} ({k})", statement)
+        for k, (name, factor, metric, direction, statement) in enumerate(chosen, start=1)
+    ]
 
 
 def factors_of(hypotheses: Collection[str]) -> list[str]:
