@@ -10,7 +10,9 @@ import optax
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.studies.grokking import grokking_digits
 from dynascope.studies.grokking.grokking_digits import GrokkingDigits
+from dynascope.studies.grokking.grokking_remedies import DECIDING, TABLE
 
 TINY = dict(GrokkingDigits.tiny)
 
@@ -33,11 +35,13 @@ def test_theory_holds_of_dials_drawn_at_random():
         }
     )
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    checks = json.loads(tree.attrs["checks"])
+    assert all(each["agrees"] for each in checks.values()), tree.attrs["verdict_sentence"]
     observed = tree["observed"].to_dataset()
     # What was compared is not a network that stood still.
     assert float(observed["accuracy"].isel(step=-1).max()) > 0.5 > float(observed["accuracy"].isel(step=0).max())
-    assert set(json.loads(tree.attrs["agreement"])) == set(study.tolerance)
+    assert set(checks) == set(study.tolerance)
+    assert list(json.loads(tree.attrs["claims"])) == list(DECIDING)
     assert set(observed["holds"].to_numpy()) <= {"holds", "does not hold", "undecided"}
 
 
@@ -54,9 +58,10 @@ def test_a_twin_whose_decay_is_not_made_up_for_leaves_its_run(study):
     runs[name] = runs[name]._replace(decay=1.0)
     vars(wrong)["_runs"] = runs
     tree = wrong.compare(wrong.observe(), study.judged(study.predict()))
-    agreement = json.loads(tree.attrs["agreement"])
-    assert not agreement["loss_ratio"]["agrees"]
-    assert agreement["blank_weight"]["agrees"]
+    checks = json.loads(tree.attrs["checks"])
+    assert not checks["loss_ratio"]["agrees"]
+    assert checks["blank_weight"]["agrees"]
+    assert tree.attrs["verdict"] == "undecided"
     residual = abs(tree["residual"]["loss_ratio_residual"]).max(["seed", "step"])
     assert residual.sel(knob=name) > 1e-4
     assert float(residual.drop_sel(knob=name).max()) < 1e-6
@@ -72,7 +77,7 @@ def test_a_twin_at_another_epsilon_leaves_its_run(study):
 
     vars(wrong)["_network"] = at_one_epsilon
     tree = wrong.compare(wrong.observe(), study.judged(study.predict()))
-    assert not json.loads(tree.attrs["agreement"])["loss_ratio"]["agrees"]
+    assert not json.loads(tree.attrs["checks"])["loss_ratio"]["agrees"]
     residual = abs(tree["residual"]["loss_ratio_residual"]).max(["seed", "step"])
     assert float(residual.drop_sel(knob=name).max()) < 1e-6 < float(residual.sel(knob=name))
 
@@ -87,7 +92,25 @@ def test_descent_by_the_slopes_themselves_is_refuted(study, monkeypatch):
 
     monkeypatch.setattr("dynascope.studies.regimes.scaled_network.adam_with_decay", plain)
     tree = dataclasses.replace(study).run()
-    assert not json.loads(tree.attrs["agreement"])["loss_ratio"]["agrees"]
+    assert not json.loads(tree.attrs["checks"])["loss_ratio"]["agrees"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("default", "remedy", "verdict"), [(250, 60, "agree"), (60, 250, "disagree")])
+def test_a_remedy_must_shorten_the_delay(study, monkeypatch, default, remedy, verdict):
+    recorded, runs = study._recorded[1:], iter(range(100))
+    truth = grokking_digits.grokking_delay
+
+    def told(*given):
+        place = next(runs)
+        seed, run = divmod(place, len(TABLE))
+        late = recorded[recorded >= (remedy if run else default)][seed]
+        return truth(*given)._replace(train_step=float(recorded[1]), test_step=float(late))
+
+    monkeypatch.setattr(grokking_digits, "grokking_delay", told)
+    tree = study.run()
+    assert tree.attrs["verdict"] == verdict, tree.attrs["verdict_sentence"]
+    assert tree.attrs["agreement"] == "{}"
 
 
 def test_weights_that_only_decay_follow_adam(study):

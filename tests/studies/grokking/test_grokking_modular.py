@@ -29,18 +29,23 @@ def drawn(seed: int, **fields: Any) -> GrokkingModular:
     return GrokkingModular(**chosen, times=4, seeds=2, seed=seed, **fields)
 
 
+def checked(tree) -> dict[str, bool]:
+    return {name: each["agrees"] for name, each in json.loads(tree.attrs["checks"]).items()}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
 def test_theory_holds_of_runs_drawn_at_random(seed):
     tree = drawn(seed, network="quadratic").run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert all(checked(tree).values()), tree.attrs["verdict_sentence"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [2])
 def test_theory_holds_of_transformers_drawn_at_random(seed):
     tree = drawn(seed, network="transformer").run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert all(checked(tree).values()), tree.attrs["verdict_sentence"]
+    assert "unused_weight" not in checked(tree)
 
 
 @pytest.mark.slow
@@ -54,9 +59,8 @@ def test_a_table_that_is_not_the_same_by_other_names_is_refuted(monkeypatch):
     monkeypatch.setattr(modular_names, "renamed_results", with_one_error)
     study = dataclasses.replace(TINY, steps=2, times=2)
     tree = study.run()
-    assert tree.attrs["verdict"] == "disagree"
-    judged = json.loads(tree.attrs["agreement"])
-    assert [name for name, each in judged.items() if not each["agrees"]] == ["renamed_loss", "renamed_loss_maximum"]
+    assert tree.attrs["verdict"] == "undecided"
+    assert [name for name, agrees in checked(tree).items() if not agrees] == ["renamed_loss", "renamed_loss_maximum"]
 
 
 @pytest.mark.parametrize("operation", ["addition", "subtraction"])
@@ -84,9 +88,9 @@ def test_a_network_that_ignores_its_inputs_has_diverged(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [{"weight_decay": 0.9}, {"network": "quadratic"}])
-def test_theory_of_another_run_is_refuted(change):
+def test_theory_of_another_run_fails_its_checks(change):
     predicted = TINY.judged(dataclasses.replace(TINY, **change).predict())
-    assert TINY.compare(TINY.observe(), predicted).attrs["verdict"] == "disagree"
+    assert not all(checked(TINY.compare(TINY.observe(), predicted)).values())
 
 
 @pytest.mark.slow
@@ -100,8 +104,35 @@ def test_the_delay_is_that_of_the_recorded_accuracies():
         # Eight pairs of which none is trained on are not all learned so soon.
         assert not bool(run["generalised"])
         assert float(run["delay"]) == float(run["step"][-1] - first)
-    assert observed["holds"].to_numpy()[0] == "holds"
+    # Late as they are, of what was not learned nobody knows when it would be.
+    assert observed["low"].to_numpy()[0] > 0
+    assert observed["holds"].to_numpy()[0] == "undecided"
     assert len(json.loads(observed.attrs["delay_resolution"])) == study.seeds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("train", "test", "verdict"),
+    [
+        ((100.0, 120.0), (900.0, 930.0), "agree"),
+        ((900.0, 930.0), (100.0, 120.0), "disagree"),
+        ((100.0, 900.0), (900.0, 100.0), "undecided"),
+        ((100.0, 120.0), (900.0, None), "undecided"),
+    ],
+)
+def test_the_rule_must_come_after_the_samples(monkeypatch, train, test, verdict):
+    seen = iter(zip(train, test, strict=True))
+    truth = grokking_modular.grokking_delay
+
+    def told(*given):
+        first, second = next(seen)
+        return truth(*given)._replace(train_step=first, test_step=second)
+
+    monkeypatch.setattr(grokking_modular, "grokking_delay", told)
+    tree = TINY.run()
+    assert tree.attrs["verdict"] == verdict
+    assert json.loads(tree.attrs["claims"]).keys() == {"H1"}
+    assert json.loads(tree.attrs["agreement"]) == {}
 
 
 @pytest.mark.slow

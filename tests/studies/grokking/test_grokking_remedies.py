@@ -3,7 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.studies.grokking.grokking_remedies import TABLE, TWINS, Dials, _power_of_two, put_claims, remedies
+from dynascope.studies.grokking.grokking_remedies import (
+    DECIDING,
+    TABLE,
+    TWINS,
+    Dials,
+    _power_of_two,
+    put_claims,
+    remedies,
+)
 
 RUNS = remedies(Dials(5.0, 3.0), weights=1.0, targets=30.0, inputs=0.01, outputs=0.1)
 
@@ -37,8 +45,19 @@ def test_claims_compare_each_remedy_with_the_default():
     metrics = ("delay", "delay_decades", "kappa_before", "kappa_after", "test_kappa_before", "test_kappa_after")
     found = {name: {run: draw.normal(size=4) for run in TABLE} for name in metrics}
     found["delay"] |= {"weight downscaling": found["delay"]["default"] - 100.0}
+    found["reached"] = {run: np.array([True] * 4) for run in TABLE}
     claims, effects = put_claims(found)
     assert len({claim.name for claim in claims}) == len(claims) == len(effects) == 3 * len(TABLE) + 2
     first = claims[0], effects[0]
     assert first[0].name == "weight downscaling: delay"
     assert (first[0].direction, first[1].holds) == (-1, "holds")
+    assert first[0].name == DECIDING[0]
+
+
+def test_runs_without_a_delay_leave_what_is_claimed_of_it_undecided():
+    metrics = ("delay", "delay_decades", "kappa_before", "kappa_after", "test_kappa_before", "test_kappa_after")
+    found = {name: {run: k + np.arange(2.0) for k, run in enumerate(TABLE[::-1])} for name in metrics}
+    found["reached"] = {run: np.array([True, run != "input downscaling"]) for run in TABLE}
+    told = {claim.name: effect.holds for claim, effect in zip(*put_claims(found), strict=True)}
+    assert told["target upscaling: delay"] == told["input downscaling: kappa_after"] == "holds"
+    assert told["input downscaling: delay"] == told["input downscaling: delay_decades"] == "undecided"

@@ -19,7 +19,7 @@ from dynascope.plot import Chart
 from dynascope.probes.features import feature_metrics, kappa_cka
 from dynascope.studies.features.feature_runs import labelled_images
 from dynascope.studies.fields import count, positive, seed, text
-from dynascope.studies.grokking.grokking_remedies import TABLE, TWINS, Dials, put_claims, remedies
+from dynascope.studies.grokking.grokking_remedies import DECIDING, TABLE, TWINS, Dials, put_claims, remedies
 from dynascope.studies.grokking.images_in_rows import ImagesInRows, images_in_rows
 from dynascope.studies.regimes import scaled_network
 from dynascope.studies.stated import StatedStudy
@@ -43,9 +43,10 @@ class GrokkingDigits(StatedStudy):
     smaller inputs a, smaller outputs b. Measured are the delay between the steps at which training and test accuracy
     pass their thresholds (one that is not passed counts as passed at the last step, and `reached` is false), and the
     distance κ_CKA of the features to a minimum. That a remedy shortens the delay, and that it brings fewer features,
-    are hypotheses: their effects are reported with intervals over seeds, and no verdict depends on them.
+    are hypotheses, whose effects are reported with intervals over seeds. The verdict is decided by the delays of the
+    four remedies, in steps; those of runs that did not pass both thresholds decide nothing.
 
-    Judged is what theory says whatever the data. (1) The steps of Adam do not depend on the size of the loss, so that
+    Checked is what theory says whatever the data. (1) The steps of Adam do not depend on the size of the loss, so that
     b and T are one dial b/T as long as λ and the ε of Adam go with T². A layer whose rate goes with its size, and whose
     λ with the inverse square, may be of any size, so that small inputs are small weights of the first layer at a small
     rate, and small outputs small weights of the last. Three remedies are trained a second time, each by such a twin of
@@ -86,12 +87,12 @@ class GrokkingDigits(StatedStudy):
         "C. Domine, Y. C. Park, C. London, W. Choi, N. Goring, S. Lee, Position: Solve layerwise linear models first "
         "to understand neural dynamical phenomena",
         arxiv="2502.21009",
-        claim="Smaller weights, inputs or outputs and larger targets shorten the delay of grokking; small outputs are "
-        "large targets with a stronger decay.",
+        claim="Smaller weights, inputs or outputs and larger targets shorten the delay of grokking.",
     )
     theory: ClassVar[str] = "symmetries of Adam with decay, and weights that feel nothing else"
     axes: ClassVar = ("run", "seed", "step")
     along: ClassVar = ("step", "run")
+    judged_claims: ClassVar = DECIDING
     title: ClassVar[str] = "Grokking of digits"
     question: ClassVar[str] = "What makes a network know new digits long after its own, and what cures it?"
     meaning: ClassVar[str] = (
@@ -103,9 +104,10 @@ class GrokkingDigits(StatedStudy):
         "{observed.delay[run=target upscaling]:mean}, with smaller inputs "
         "{observed.delay[run=input downscaling]:mean}, with smaller outputs "
         "{observed.delay[run=output downscaling]:mean}; below zero new digits were known first, and a threshold that "
-        "was never passed counts as passed at the last step. That is observed and not judged. Judged are laws that "
-        "hold of any such run, first that some of these dials are one dial in disguise: a twin with another dial "
-        "turned runs through the same losses, up to a factor that is known."
+        "was never passed counts as passed at the last step. Judged is whether each of them makes the delay shorter "
+        "beyond the chance of a start. Checked are laws that hold of any such run, first that some of these dials are "
+        "one dial in disguise: a twin with another dial turned runs through the same losses, up to a factor that is "
+        "known."
     )
     figures: ClassVar = (
         Chart(
@@ -196,6 +198,11 @@ class GrokkingDigits(StatedStudy):
         if len(self._images.blank):
             values["blank_weight"] = [self._blank_weights(runs[name]) for name in TABLE]
         return self.record(values, theory=self.theory, reference=self.reference.paper)
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """Everything that is compared: there are weights of blank pixels where pixels are blank."""
+        return tuple(each for each in self.tolerance if len(self._images.blank) or not each.startswith("blank_weight"))
 
     def labels(self) -> Mapping[str, Any]:
         """Runs, twins and steps."""

@@ -45,10 +45,12 @@ class GrokkingModular(StatedStudy):
     Accuracies, the delay between them and the features of the training samples are measured along the steps. What is
     known of them is empirical: that the test samples come late, and that features go from extended towards minimum ones
     afterwards. The page reports these hypotheses with intervals over seeds, each with its own weights and its own
-    split, and no verdict depends on them. Overfitted is the network half way, in ratio, between the steps at which it
-    has learned the training and the test samples (`overfitted_step`); it is compared with that of the last step.
+    split. The first, that the test samples come after the training samples, decides the verdict; it is undecided if a
+    run never passes a threshold. Overfitted is the network half way, in ratio, between the steps at
+    which it has learned the training and the test samples (`overfitted_step`); it is compared with that of the last
+    step.
 
-    Judged is what theory says of every run, grokking or not:
+    Checked is what theory says of every run, grokking or not:
 
     - `renamed_loss`: numbers are only names to a network that reads them one-hot. With discrete logarithms for names,
       a·b modulo p is a sum modulo p − 1 and a/b a difference, zero apart, so that training on either table, from
@@ -81,7 +83,7 @@ class GrokkingModular(StatedStudy):
     times: int = count(60, "Number of steps at which all is measured, denser at first.", least=2)
     train_threshold: float = fraction(0.99, "Training accuracy that counts as fitted.", open_below=True)
     test_threshold: float = fraction(0.9, "Test accuracy that counts as generalising.", open_below=True)
-    seeds: int = count(3, "Number of runs.", least=2)
+    seeds: int = count(6, "Number of runs.", least=2)
     seed: int = seed("Seed of the first run; the others follow it.")
 
     name: ClassVar[str] = "grokking-modular"
@@ -89,12 +91,12 @@ class GrokkingModular(StatedStudy):
         paper="A. Power, Y. Burda, H. Edwards, I. Babuschkin, V. Misra, Grokking: Generalization beyond overfitting on "
         "small algorithmic datasets; Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6)",
         arxiv="2201.02177",
-        claim="Networks learn the held-out part of a table of modular arithmetic long after the rest, and to them the "
-        "four operations are the tables of sums and differences under other names.",
+        claim="Networks learn the held-out part of a table of modular arithmetic after they have learned the rest.",
     )
     theory: ClassVar[str] = "symmetries of training on one-hot numbers"
     axes: ClassVar = ("seed", "step")
     along: ClassVar = ("step", "seed")
+    judged_claims: ClassVar = ("H1",)
     title: ClassVar[str] = "Grokking of modular arithmetic"
     question: ClassVar[str] = "When does a network that knows its examples by heart come to know the rule behind them?"
     meaning: ClassVar[str] = (
@@ -105,9 +107,10 @@ class GrokkingModular(StatedStudy):
         "was never so). From the time between to the end, the distance of its features to the fewest that could do, "
         "κ, changed by {observed.change[hypothesis=H2]}, by {observed.low[hypothesis=H2]} to "
         "{observed.high[hypothesis=H2]} with 95 % confidence; in few and small runs such as these the interval says "
-        "more than the number. Judged is what must hold of any such run: numbers are only names, so that training "
-        "under other names gives the same loss (ratio {observed.renamed_loss:mean}), and laws of the weights and "
-        "features. None of them says when the rule is found."
+        "more than the number. Judged is whether the rest comes after the samples, beyond the chance of a start. "
+        "Checked is what must hold of any such run: numbers are only names, so that training under other names gives "
+        "the same loss (ratio {observed.renamed_loss:mean}), and laws of the weights and features. None of them says "
+        "when the rule is found."
     )
     figures: ClassVar = (
         Chart(
@@ -176,7 +179,8 @@ class GrokkingModular(StatedStudy):
         steps = {name: np.array([last if at is None else at for at in found]) for name, found in reached.items()}
         middle = np.sqrt(steps["train"] * steps["test"])
         overfitted = np.abs(self._steps - middle[:, None]).argmin(axis=1)
-        claims, effects = self._effects(curves, steps, overfitted)
+        known = None not in [*reached["train"], *reached["test"]]
+        claims, effects = self._effects(curves, steps, overfitted, known)
         of_seeds = {
             "train_step": steps["train"],
             "test_step": steps["test"],
@@ -212,6 +216,11 @@ class GrokkingModular(StatedStudy):
             decay = (1 - self.learning_rate * self.weight_decay) ** self._steps
             values["unused_weight"] = np.broadcast_to(decay, shape)
         return self.record(values, theory=self.theory, reference=self.reference.paper)
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """Everything that is compared: there are unused weights where no sample reads them."""
+        return tuple(each for each in self.tolerance if self._has_unused or not each.startswith("unused_weight"))
 
     def labels(self) -> Mapping[str, Any]:
         """Seeds and steps."""
@@ -295,9 +304,9 @@ class GrokkingModular(StatedStudy):
         return losses[1] / losses[0]
 
     def _effects(
-        self, curves: dict[str, np.ndarray], steps: dict[str, np.ndarray], overfitted: np.ndarray
+        self, curves: dict[str, np.ndarray], steps: dict[str, np.ndarray], overfitted: np.ndarray, known: bool
     ) -> tuple[list[Hypothesis], list[Effect]]:
-        """The hypotheses and what the runs say of each."""
+        """The hypotheses and what the runs say of each; of the steps nothing, unless all thresholds were reached."""
         claims = [
             Hypothesis(factor, metric, direction, name, statement)
             for name, factor, metric, direction, statement in _CLAIMS
@@ -306,7 +315,8 @@ class GrokkingModular(StatedStudy):
             claim.metric: [curves[claim.metric][np.arange(self.seeds), overfitted], curves[claim.metric][:, -1]]
             for claim in claims[1:]
         } | {"step": [steps["train"], steps["test"]]}
-        return claims, [claim.compare(runs[claim.metric]) for claim in claims]
+        late, *others = (claim.compare(runs[claim.metric]) for claim in claims)
+        return claims, [late if known else late._replace(holds="undecided"), *others]
 
     @functools.cached_property
     def _tables(self) -> list[ModularArithmetic]:

@@ -6,11 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dynascope.comparison.effect import Effect, Hypothesis
 
-__all__ = ["TABLE", "TWINS", "Dials", "put_claims", "remedies"]
+__all__ = ["DECIDING", "TABLE", "TWINS", "Dials", "put_claims", "remedies"]
 
 TABLE = ("default", "weight downscaling", "target upscaling", "input downscaling", "output downscaling")
+DECIDING = tuple(f"{remedy}: delay" for remedy in TABLE[1:])  # the claims that the remedies are remedies
 # Which run is trained a second time, and what was changed instead of its own dial.
 TWINS = {
     "output and decay for target": "target upscaling",
@@ -66,28 +69,29 @@ def _power_of_two(factor: float) -> float:
 
 
 def put_claims(found: Mapping[str, Mapping[str, Any]]) -> tuple[list[Hypothesis], list[Effect]]:
-    """The hypotheses, and what the runs of the table say of each."""
+    """The hypotheses, and what the runs of the table say of each.
+
+    What is claimed of a delay is undecided where a run did not pass both thresholds, and so has no delay.
+
+    Args:
+        found: For each quantity its values for each run of the table, one for each seed.
+    """
     told = {
         "delay": "shortens the delay",
         "delay_decades": "shortens the delay as a ratio of steps",
         "kappa_after": "brings fewer features in the end",
     }
+    # Factor, two runs that differ in it, and how a statement about it begins.
+    pairs = [(remedy, ("default", remedy), remedy.capitalize()) for remedy in TABLE[1:]]
+    decay = "Small outputs for large targets, a stronger decay,"
+    pairs.append(("decay", ("target upscaling", "output downscaling"), decay))
     # Factor, metric, statement, and the levels of the factor.
     claims = [
-        (remedy, metric, f"{remedy.capitalize()} {words}.", [found[metric][each] for each in ("default", remedy)])
-        for remedy in TABLE[1:]
+        (factor, metric, f"{begin} {words}.", [found[metric][run] for run in runs])
+        for factor, runs, begin in pairs
         for metric, words in told.items()
     ]
-    pair = ("target upscaling", "output downscaling")
-    claims += [
-        (
-            "decay",
-            metric,
-            f"Small outputs for large targets, a stronger decay, {words}.",
-            [found[metric][r] for r in pair],
-        )
-        for metric, words in told.items()
-    ]
+    unknown = {factor for factor, runs, _ in pairs if not np.all([found["reached"][run] for run in runs])}
     claims += [
         (
             "steps",
@@ -98,4 +102,8 @@ def put_claims(found: Mapping[str, Mapping[str, Any]]) -> tuple[list[Hypothesis]
         for metric, where in (("kappa", ""), ("test_kappa", " on test images"))
     ]
     hypotheses = [Hypothesis(factor, metric, -1, f"{factor}: {metric}", words) for factor, metric, words, _ in claims]
-    return hypotheses, [each.compare(runs) for each, (*_, runs) in zip(hypotheses, claims, strict=True)]
+    effects = [each.compare(runs) for each, (*_, runs) in zip(hypotheses, claims, strict=True)]
+    return hypotheses, [
+        effect._replace(holds="undecided") if each.factor in unknown and each.metric.startswith("delay") else effect
+        for each, effect in zip(hypotheses, effects, strict=True)
+    ]
