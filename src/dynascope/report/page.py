@@ -37,6 +37,7 @@ from dynascope.report.facts import (
     warnings_of,
 )
 from dynascope.report.page_figures import features_picture, page_figures
+from dynascope.report.staircase_words import asked_of_a_staircase, meaning_of_a_staircase
 from dynascope.report.wording import words
 
 __all__ = ["render_page", "write_page"]
@@ -105,10 +106,14 @@ def render_page(tree: Tree) -> str:
     first, others = page_figures(view, max(_TEXT, _MOST_BYTES - _TEXT - len(scripts["plotly"]) - pictures))
     return _template().render(
         title=facts.get("title") or _title(facts),
-        question=fill_caption(str(facts.get("question", "")), view),
+        question=fill_caption(str(facts["question"]), view)
+        if "question" in facts
+        else asked_of_a_staircase(view, facts),
         claim=facts.get("claim", ""),
         verdict=_verdict(view),
-        meaning=fill_caption(str(facts.get("meaning", "")), view),
+        meaning=fill_caption(str(facts["meaning"]), view)
+        if "meaning" in facts
+        else meaning_of_a_staircase(view, facts),
         warnings=warnings_of(view),
         figures=first,
         others=others,
@@ -148,6 +153,10 @@ def write_page(tree: Tree, path: str | PathLike[str]) -> Path:
     with written_beside(path) as partial:
         partial.write_text(render_page(tree), encoding="utf-8", newline="\n")
     return Path(path)
+
+
+def _said(facts: Mapping[Any, Any], name: str, view: TreeView) -> str:
+    return fill_caption(str(facts.get(name, "")), view)
 
 
 def _title(facts: Mapping[Any, Any]) -> str:

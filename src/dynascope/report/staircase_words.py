@@ -1,0 +1,32 @@
+"""What a page asks and explains of a staircase that says nothing of its own, as of a user's data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynascope.record import TreeView
+from dynascope.record.numbers import number
+
+__all__ = ["asked_of_a_staircase", "meaning_of_a_staircase"]
+
+
+def asked_of_a_staircase(view: TreeView, facts: Mapping[Any, Any]) -> str:
+    """The question that a predicted staircase answers; nothing for any other tree."""
+    if view.staircase is None or not facts.get("task") or not facts.get("network"):
+        return ""
+    return f"What does a {facts['network']} network learn from {facts['task']}, in what order, and when?"
+
+
+def meaning_of_a_staircase(view: TreeView, facts: Mapping[Any, Any]) -> str:
+    """How to read a predicted staircase; nothing for any other tree."""
+    if not asked_of_a_staircase(view, facts):
+        return ""
+    scale = f" ({number(facts['scale'])} here)" if "scale" in facts else ""
+    told = (
+        "From small initial weights a network learns one thing after the other: its loss rests on a plateau, then "
+        "falls in a jump, at which what the table names is learned. The dashed staircase was computed from the data "
+        f"and the initial weights, without training. It is sharp for small initial weights{scale}; from larger ones "
+        "the jumps run together."
+    )
+    return told if view.observed is None else f"{told} The solid curve is the loss of the network that was trained."
