@@ -8,7 +8,9 @@ from dynascope.studies.features.collapsing_networks import LABELS, CollapsingNet
 
 def networks(**fields):
     usual = {"networks": ("mlp",), "labels": LABELS, "samples": 80, "width": 12, "learning_rate": 5e-3}
-    return CollapsingNetworks(**{**usual, "weight_decay": 3e-3, "steps": 20, "batch_size": 20, "seed": 0, **fields})
+    return CollapsingNetworks(
+        **{**usual, "weight_decay": 3e-3, "steps": 20, "batch_size": 20, "starts": 2, "seed": 0, **fields}
+    )
 
 
 @pytest.mark.slow
@@ -17,14 +19,14 @@ def test_networks_are_measured_with_every_kind_of_labels():
     measured = study.measure()
     for name in ("loss", "nc1", "nc2_angle", "nc2_norm", "nc3", "nc4", "kappa_cka", "effective_dimension"):
         dimensions, values = measured[f"network_{name}"]
-        assert dimensions == ("architecture", "run", "step")
-        assert values.shape == (1, 4, len(study.recorded))
+        assert dimensions == ("architecture", "run", "seed", "step")
+        assert values.shape == (1, 4, 2, len(study.recorded))
         assert np.isfinite(values).all()
         assert (values >= 0).all()
     # One start, whose features do not depend on the labels.
-    first = measured["network_effective_dimension"][1][0, :, 0]
+    first = measured["network_effective_dimension"][1][0, :, 0, 0]
     np.testing.assert_allclose(first[:3], first[0], rtol=1e-12)
-    accuracy = measured["network_accuracy"][1][0, 0]
+    accuracy = measured["network_accuracy"][1][0, 0, 0]
     assert accuracy[-1] > accuracy[0]
 
 
@@ -52,3 +54,26 @@ def test_a_regression_decides_for_the_nearest_digit():
     nearest = np.argmin(np.abs(outputs - digits.levels), axis=1)
     assert found["accuracy"] == np.mean(nearest[:50] == digits.labels)
     assert found["test_accuracy"] == np.mean(nearest[50:] == digits.held_out)
+
+
+def outcomes(study, ends, accuracy=1.0):
+    nc1 = np.ones((1, 2, 2, 3))
+    nc1[0, 0, :, -1] = ends
+    axes = ("architecture", "run", "seed", "step")
+    measured = {"network_nc1": (axes, nc1), "network_accuracy": (axes, np.full(nc1.shape, accuracy))}
+    return [each.outcome for each in study.claimed(measured)]
+
+
+@pytest.mark.parametrize(
+    ("ends", "outcome"), [((0.010, 0.011), "holds"), ((0.50, 0.55), "does not hold"), ((0.01, 0.5), "undecided")]
+)
+def test_classes_collapse_where_their_spread_falls_to_a_tenth(ends, outcome):
+    assert outcomes(networks(labels=LABELS[2:]), ends) == [outcome, "does not hold"]
+
+
+def test_collapse_is_not_due_before_the_labels_are_learned():
+    assert outcomes(networks(labels=LABELS[2:]), (0.010, 0.011), accuracy=0.98) == ["undecided", "undecided"]
+
+
+def test_a_regression_is_shown_and_decides_nothing():
+    assert networks(labels=LABELS[2:]).deciding == ("mlp, 100 % random labels",)

@@ -6,6 +6,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.plot import from_json
 from dynascope.report import render_page
+from dynascope.studies.features.collapsing_networks import CollapsingNetworks
 from dynascope.studies.features.neural_collapse import NeuralCollapse
 
 
@@ -46,7 +47,9 @@ def test_without_networks_nothing_is_trained_on_digits():
 @pytest.mark.slow
 def test_a_page_tells_of_the_networks_where_there_are_any():
     networks = {"networks": ["mlp"], "labels": ["true labels"], "samples": 50, "width": 6, "steps": 5, "batch_size": 10}
-    tree = NeuralCollapse(**NeuralCollapse.tiny | networks).run()
+    tree = NeuralCollapse(**NeuralCollapse.tiny | networks | {"starts": 2, "learning_rate": 1e-6}).run()
+    # Networks that hardly move learn no labels.
+    assert tree.attrs["claims"] == '{"mlp, true labels": "undecided"}'
     page = render_page(tree)
     assert "In a network on digits (mlp, true labels)" in page
     assert [chart.variables[0] for chart in from_json(tree.attrs["figures"])][2:] == [
@@ -67,6 +70,7 @@ def test_a_page_tells_of_the_networks_where_there_are_any():
         *((field, -1.0) for field in ("feature_rate", "classifier_rate", "learning_rate", "weight_decay")),
         *((field, 0) for field in ("starts", "times", "samples", "width", "steps", "batch_size")),
         ("samples", 900),
+        ("starts", 1),
         ("batch_size", 301),
         ("networks", ["transformer"]),
         ("labels", ["wrong labels"]),
@@ -75,5 +79,23 @@ def test_a_page_tells_of_the_networks_where_there_are_any():
 )
 def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, value):
     with pytest.raises(InputError) as refusal:
-        NeuralCollapse(**{**NeuralCollapse.tiny, field: value})
+        NeuralCollapse(**{**NeuralCollapse.tiny, "networks": ["mlp"], "starts": 2, field: value})
     assert refusal.value.argument == field
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("end", "verdict"), [(0.01, "agree"), (0.5, "disagree")])
+def test_networks_that_do_not_collapse_refute_the_claim(monkeypatch, end, verdict):
+    measure = CollapsingNetworks.measure
+
+    def collapsed(self):
+        found = measure(self)
+        axes, nc1 = found["network_nc1"]
+        course = np.geomspace(1, end, nc1.shape[-1]) ** np.array([[1.0], [1.01]])
+        learned = {"network_accuracy": (axes, np.ones_like(nc1))}
+        return found | learned | {"network_nc1": (axes, np.broadcast_to(course, nc1.shape))}
+
+    monkeypatch.setattr(CollapsingNetworks, "measure", collapsed)
+    networks = {"networks": ["mlp"], "labels": ["true labels"], "samples": 50, "width": 6, "steps": 5, "batch_size": 10}
+    tree = NeuralCollapse(**NeuralCollapse.tiny | networks | {"starts": 2}).run()
+    assert tree.attrs["verdict"] == verdict, tree.attrs["verdict_sentence"]

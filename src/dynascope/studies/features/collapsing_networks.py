@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import numpy as np
 
+from dynascope.comparison import Claim
 from dynascope.flows import descend
 from dynascope.networks import MLP, Convolutional
 from dynascope.probes.features import effective_dimension, kappa_cka
@@ -22,6 +23,8 @@ __all__ = ["LABELS", "NETWORKS", "CollapsingNetworks"]
 
 NETWORKS = ("convolutional", "mlp")
 LABELS = ("true labels", "10 % random labels", "100 % random labels", "scalar regression")
+_CLASSES = LABELS[:3]
+_LEARNED = 0.99  # of the labels of training, from which on classes are said to collapse
 _RECORDS = 20  # steps at which networks are measured
 _METRICS = ("nc1", "nc2_angle", "nc2_norm", "nc3", "nc4")
 
@@ -40,7 +43,8 @@ class CollapsingNetworks:
         weight_decay: λ of the term λ‖θ‖²/2 in the loss.
         steps: Number of steps of training.
         batch_size: Samples in a step.
-        seed: Seed of the weights, of the labels and of the batches.
+        starts: How often each is trained, from other weights and by other batches.
+        seed: Seed of the labels, and of the first weights and batches; the others follow it.
     """
 
     networks: Sequence[str]
@@ -51,6 +55,7 @@ class CollapsingNetworks:
     weight_decay: float
     steps: int
     batch_size: int
+    starts: int
     seed: int
 
     def measure(self) -> dict[str, Any]:
@@ -59,22 +64,53 @@ class CollapsingNetworks:
             return {}
         # Networks of single precision train twice as fast.
         with jax.enable_x64(False):
-            runs = [[self._trained(network, each) for each in self.labels] for network in self.networks]
+            runs = [
+                [[self._trained(network, each, start) for start in self.seeds] for each in self.labels]
+                for network in self.networks
+            ]
         return {
             f"network_{name}": (
-                ("architecture", "run", "step"),
-                np.array([[run[name] for run in row] for row in runs], float),
+                ("architecture", "run", "seed", "step"),
+                np.array([[[run[name] for run in starts] for starts in row] for row in runs], float),
             )
-            for name in runs[0][0]
+            for name in runs[0][0][0]
         }
 
-    def _trained(self, name: str, labels: str) -> dict[str, np.ndarray]:
+    def claimed(self, found: Mapping[str, Any]) -> list[Claim]:
+        """That each network collapses on each kind of labels, by what `measure` found.
+
+        Networks collapse once they have learned their labels; of those that have not, nothing is known.
+        """
+        nc1, learned = found["network_nc1"][1], found["network_accuracy"][1][..., -1] >= _LEARNED
+        claims = []
+        for i, network in enumerate(self.networks):
+            for j, labels in enumerate(self.labels):
+                change = np.log10(nc1[i, j, :, -1] / nc1[i, j, :, 0])
+                words = "log₁₀ of the spread within classes, over that between, falls by one or more"
+                claim = Claim.of_runs(
+                    _named(network, labels), f"Classes collapse ({network}, {labels}): {words}.", change, most=-1.0
+                )
+                unknown = dataclasses.replace(claim, low=-np.inf, high=np.inf)
+                claims.append(claim if learned[i, j].all() else unknown)
+        return claims
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """Names of the claims on labels that are classes."""
+        return tuple(_named(network, each) for network in self.networks for each in self.labels if each in _CLASSES)
+
+    @property
+    def seeds(self) -> range:
+        """Seeds of the starts."""
+        return range(self.seed, self.seed + self.starts)
+
+    def _trained(self, name: str, labels: str, start: int) -> dict[str, np.ndarray]:
         data = self.digits(labels)
         outputs = data.targets.shape[1]
         if name == "mlp":
-            network: Any = MLP((data.inputs.shape[1], self.width, self.width, outputs), seed=self.seed)
+            network: Any = MLP((data.inputs.shape[1], self.width, self.width, outputs), seed=start)
         else:
-            network = Convolutional((8, 8), outputs, width=self.width, seed=self.seed)
+            network = Convolutional((8, 8), outputs, width=self.width, seed=start)
         low = jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, network)
         run = descend(
             low,
@@ -89,7 +125,7 @@ class CollapsingNetworks:
                 "classifier": (_last_weights, ("feature", "target")),
                 "bias": (_last_bias, ("target",)),
             },
-            seed=self.seed,
+            seed=start,
         )
         measured = [
             self._measured(
@@ -151,6 +187,10 @@ class _Digits(NamedTuple):
     labels: np.ndarray
     held_out: np.ndarray
     levels: np.ndarray | None
+
+
+def _named(network: str, labels: str) -> str:
+    return f"{network}, {labels}"
 
 
 def _last_weights(network: Any) -> Any:
