@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,9 @@ def drawn(seed: int, **fields):
 def test_theory_and_experiment_agree_at_random_fields(data):
     study = drawn(3, data=data)
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    checks = json.loads(tree.attrs["checks"])
+    assert set(checks) == set(study.tolerance)
+    assert all(each["agrees"] for each in checks.values()), tree.attrs["verdict_sentence"]
     observed = tree["observed"].to_dataset()
     for name in JUDGED:
         assert np.ptp(observed[name].to_numpy(), axis=0).max() > 0, name
@@ -40,7 +44,29 @@ def test_theory_and_experiment_agree_at_random_fields(data):
         assert np.all(observed["full_cumulative_utilization"] < 1 + 1e-9)
     kappas = np.array([observed["kappa_cka"][-1], observed["full_kappa_cka"][-1]])
     assert (observed["regime"] == "minimum features").to_numpy().tolist() == (kappas < 0.1).tolist()
+    ends = observed["end_kappa_cka"].to_numpy()
+    np.testing.assert_array_equal(ends[0], kappas)
+    # Other starts are other networks.
+    assert np.ptp(ends, axis=0).min() > 1e-3
     assert f"full: κ = {kappas[1]:.3g} in the end" in observed.attrs["regimes"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("alone", "full", "verdict"),
+    [
+        ([0.50, 0.52], [0.040, 0.041], "agree"),
+        ([0.04, 0.05], [0.30, 0.31], "disagree"),
+        ([0.50, 0.52], [0.30, 0.31], "disagree"),
+        ([0.5, 0.1], [0.0, 0.2], "undecided"),
+    ],
+)
+def test_full_training_must_come_to_few_features_from_every_start(monkeypatch, alone, full, verdict):
+    study, claims = FeatureMetrics(**FeatureMetrics.tiny), FeatureMetrics._claims
+    monkeypatch.setattr(FeatureMetrics, "_claims", lambda self, *_: claims(self, np.array(alone), np.array(full)))
+    tree = study.run()
+    assert tree.attrs["verdict"] == verdict, tree.attrs["verdict_sentence"]
+    assert tree.attrs["agreement"] == "{}"
 
 
 def test_the_prediction_takes_a_path_that_can_be_wrong():
@@ -72,6 +98,7 @@ def test_held_out_digits_are_others_and_classes_are_balanced():
         ("times", 1),
         ("modes", 0),
         ("threshold", 0.0),
+        ("seeds", 1),
         ("seed", -1),
     ],
 )

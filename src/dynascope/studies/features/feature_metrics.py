@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
@@ -11,6 +12,7 @@ import numpy as np
 import optax
 import xarray as xr
 
+from dynascope.comparison import Claim, report_claims
 from dynascope.flows import descend
 from dynascope.networks import MLP, Convolutional
 from dynascope.observation import observe
@@ -34,9 +36,13 @@ _MOST_DIGITS = 870  # for training: as many others are held out, equally many of
 class FeatureMetrics(CurvesStudy):
     """A network is trained in two ways from one start: fully, and in its last layer alone.
 
-    Alone, the last layer is a linear model on the features of the start. Theory gives its outputs at all times, on
-    held-out samples too, and with them its losses, its accuracy, which features it uses and how far these are from
-    a minimum. Of full training, where the features change, the same is reported (`full_…`) and nothing is judged.
+    Judged is what is claimed of full training, by the distance κ of features to a minimum at the end of both, from
+    several starts (`end_kappa_cka`): all layers come to fewer features than the last alone, and to so few that they are
+    called minimal.
+
+    Alone, the last layer is a linear model on the features of the start. Its outputs are known at all times, and with
+    them its losses, its accuracy, which features it uses and how far these are from a minimum. That holds of every
+    linear model, and is checked. Of full training the same is shown (`full_…`); curves are those of the first start.
     """
 
     data: Literal["digits", "heaviside"] = choice(
@@ -59,16 +65,18 @@ class FeatureMetrics(CurvesStudy):
     times: int = count(40, "Number of times at which both are recorded.", least=2)
     modes: int = count(12, "How many of the strongest modes are recorded one by one.")
     threshold: float = positive(0.1, "κ below which features are called minimal.")
-    seed: int = seed("Seed of the weights, of the samples and of the batches.")
+    seeds: int = count(3, "Number of starts.", least=2)
+    seed: int = seed("Seed of the weights, of the samples and of the batches of the first start; others follow it.")
 
     name: ClassVar[str] = "feature-metrics"
     reference: ClassVar[Reference] = Reference(
         paper="Y. Nam, C. Mingard, S. H. Lee, S. Hayou, A. Louis, Visualising Feature Learning in Deep Neural Networks "
         "by Diagonalizing the Forward Feature Map; Nam, DPhil thesis (2024), chapter 2",
         arxiv="2410.04264",
-        claim="A last layer that is trained alone uses its fixed features along exact curves that are known from the "
-        "start; full training, shown beside it, changes the features themselves.",
+        claim="A network that trains all its layers comes down to minimum features, and to fewer than with its last "
+        "layer alone.",
     )
+    judged_claims: ClassVar = ("fewer features", "minimum features")
     title: ClassVar[str] = "Features of full training and of the last layer alone"
     question: ClassVar[str] = "Does a network that trains all its layers come down to the features that it needs?"
     meaning: ClassVar[str] = (
@@ -78,9 +86,9 @@ class FeatureMetrics(CurvesStudy):
         "were trained and {observed.kappa_cka:last} where only the last was; the outputs were spread over about "
         "{observed.full_effective_dimension_utilization:last} and {observed.effective_dimension_utilization:last} "
         "features; and {observed.full_accuracy:last:percent} and {observed.accuracy:last:percent} of held-out samples "
-        "were right. The last layer alone is a linear model, whose whole course theory tells from the features of the "
-        "start, its loss with an error of {agreement.loss}. Of full training nothing is predicted here, and one "
-        "network on one set of data is no rule."
+        "were right. That is of one start. Judged is, over {parameters.seeds} starts, whether all layers come to "
+        "fewer features than the last alone, and to κ below {parameters.threshold}. Checked is the last layer alone, a "
+        "linear model whose whole course is known from the features of the start."
     )
     figures: ClassVar = (
         Chart(
@@ -124,6 +132,7 @@ class FeatureMetrics(CurvesStudy):
     )
     names: ClassVar = {
         "accuracy": ("accuracy on held-out samples", "1"),
+        "end_kappa_cka": ("distance to minimum features κ in the end", "1"),
         "full_accuracy": ("accuracy on held-out samples, trained with its features", "1"),
     }
     minutes: ClassVar[float] = 0.7
@@ -131,7 +140,16 @@ class FeatureMetrics(CurvesStudy):
     tolerance: ClassVar = exact("loss", *_CURVES, *_OVER_MODES) | exact(
         "accuracy", error=0.01, reason="rounding may turn a sample that lies on the boundary of two classes"
     )
-    tiny: ClassVar = {"data": "heaviside", "samples": 60, "width": 12, "steps": 100, "batch_size": 20, "times": 10}
+    checks: ClassVar = tuple(tolerance)
+    tiny: ClassVar = {
+        "data": "heaviside",
+        "samples": 60,
+        "width": 12,
+        "steps": 100,
+        "batch_size": 20,
+        "times": 10,
+        "seeds": 2,
+    }
 
     def check(self) -> None:
         """As many digits as there are, and no fewer than in a batch."""
@@ -144,6 +162,8 @@ class FeatureMetrics(CurvesStudy):
         """Train in both ways, and measure the features and outputs of all recorded times."""
         alone, full = self._measured(*self._trained_last_layer()), self._measured(*self._trained_fully())
         runs = {"last layer": alone, "full": full}
+        others = (dataclasses.replace(self, seed=self.seed + k, times=2) for k in range(1, self.seeds))
+        ends = [[each["kappa_cka"][-1] for each in runs.values()], *(each._end_kappas() for each in others)]
         kappas = [f"{name}: κ = {each['kappa_cka'][-1]:.3g} in the end" for name, each in runs.items()]
         shown = (*_CURVES, *_ONLY_FULL, *_FULL_OVER_MODES)
         values = {
@@ -151,11 +171,26 @@ class FeatureMetrics(CurvesStudy):
             **{f"full_{name}": values for name, values in _along_axes(full, *shown).items()},
             "end_cumulative_utilization": (
                 ("run", "mode"),
-                [each["cumulative_utilization"][-1] for each in runs.values()],
+                [each["cumulative_utilization"][-1] for each in (alone, full)],
             ),
+            "end_kappa_cka": (("seed", "run"), ends),
+            **report_claims(self._claims(*np.transpose(ends))),
             "regime": ("run", [_regime(each) for each in runs.values()]),
         }
         return self.record(values, threshold=self.threshold, regimes=kappas)
+
+    def _claims(self, alone: np.ndarray, full: np.ndarray) -> list[Claim]:
+        """What is claimed of κ in the end, of the last layer alone and of full training, over starts."""
+        lower, few = "All layers come to a lower κ than the last alone.", "All layers come to minimum features."
+        return [
+            Claim.of_runs("fewer features", lower, full - alone, most=0.0),
+            Claim.of_runs("minimum features", few, full, most=self.threshold),
+        ]
+
+    def _end_kappas(self) -> list[float]:
+        """κ at the end of training the last layer alone, and of full training."""
+        runs = (self._trained_last_layer(), self._trained_fully())
+        return [float(self._measured(h[-1:], f[-1:])["kappa_cka"][-1]) for h, f in runs]
 
     def exact(self) -> Mapping[str, Any]:
         """The modes of the first features, each of which learns its part of the target exponentially."""
@@ -172,7 +207,8 @@ class FeatureMetrics(CurvesStudy):
 
     def labels(self) -> Mapping[str, Any]:
         """Times, and kinds of training."""
-        return {"time": self._times, "run": ["last layer", "full"]}
+        seeds = list(range(self.seed, self.seed + self.seeds))
+        return {"time": self._times, "run": ["last layer", "full"], "seed": seeds}
 
     def about(self) -> Mapping[str, Any]:
         """The samples and the network."""
