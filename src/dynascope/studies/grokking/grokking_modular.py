@@ -45,10 +45,10 @@ class GrokkingModular(StatedStudy):
     Accuracies, the delay between them and the features of the training samples are measured along the steps. What is
     known of them is empirical: that the test samples come late, and that features go from extended towards minimum ones
     afterwards. The page reports these hypotheses with intervals over seeds, each with its own weights and its own
-    split. The first, that the test samples come after the training samples, decides the verdict; it is undecided if a
-    run never passes a threshold. Overfitted is the network half way, in ratio, between the steps at
-    which it has learned the training and the test samples (`overfitted_step`); it is compared with that of the last
-    step.
+    split. The first, that the test samples come after the training samples, decides the verdict. It is undecided if a
+    run never passes a threshold; by default one of six does not within its steps. Overfitted is the network half way,
+    in ratio, between the steps at which it has learned the training and the test samples (`overfitted_step`); it is
+    compared with that of the last step.
 
     Checked is what theory says of every run, grokking or not:
 
