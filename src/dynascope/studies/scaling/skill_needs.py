@@ -9,26 +9,30 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from dynascope.comparison.effect import Effect, Hypothesis, report_effects
+from dynascope.comparison import Claim, report_claims
+from dynascope.comparison.interval import student_half
 from dynascope.errors import InputError
 from dynascope.plot import Chart
 from dynascope.studies.scaling.parity_networks import STRENGTH, EmergenceStudy, SkillReading
 from dynascope.theory.skills import Need
 from dynascope.theory.skills.training_set import Definition
 
-__all__ = ["EFFECT_CHART", "SkillNeeds", "strength_chart"]
+__all__ = ["CLAIM_CHART", "QUARTER", "SkillNeeds", "strength_chart"]
 
 _DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equivalent": "loss_equivalent"}
 
-EFFECT_CHART = Chart(
+QUARTER = 0.25  # a strength that is off by less is nearer to one half than to none or all of a skill
+
+CLAIM_CHART = Chart(
     "change",
     "hypothesis",
-    "By how much networks have more or less of a skill than is forecast, with 95 % intervals over independent runs. "
-    "At zero the forecast is right; an interval that leaves zero out says that it is not.",
+    "With 95 % intervals over independent runs. First what decides: half way between the forecasts for two skills, by "
+    "how much networks are past one half of the first, or short of one half of the second, whichever is least; the "
+    "claim is that it is above zero. Then by how much networks have more or less than is forecast.",
     interval=("low", "high"),
     points=True,
     title="Networks against the forecast",
-    y_label="strength, measured less forecast",
+    y_label="difference of strengths",
 )
 
 
@@ -39,12 +43,18 @@ def strength_chart(resource: str, caption: str, **options: Any) -> Chart:
 
 
 class SkillNeeds(EmergenceStudy):
-    """What the studies of samples and of neurons share: networks beside a forecast that is shown and not judged.
+    """What the studies of samples and of neurons share: networks that learn all skills, and their forecast.
 
-    `resource` is the field that has the amounts of the resource, and the first of `axes`.
+    The verdict is on the claim `forecast`: networks learn half of every skill nearer to the amount that is forecast for
+    it than to that of any other skill. So half way between two forecasts they must have more than half of the one skill
+    and less than half of the other.
+
+    `resource` is the field that has the amounts of the resource, and the first of `axes`; the axis along which amounts
+    are near or far from each other is `_along`.
     """
 
     resource: ClassVar[str]
+    judged_claims: ClassVar = ("forecast",)
 
     def labels(self) -> Mapping[str, Any]:
         """Amounts and skills."""
@@ -62,8 +72,12 @@ class SkillNeeds(EmergenceStudy):
         """The strength of every skill at every amount."""
         raise NotImplementedError
 
-    def _effects(self, runs: np.ndarray) -> tuple[list[Hypothesis], list[Effect]]:
-        """The hypotheses on runs of shape (amounts, runs, skills), and what these say of each."""
+    def _differences(self, runs: np.ndarray) -> list[Claim]:
+        """What is claimed of the strength where some of it is forecast, of runs of shape (amounts, runs, skills)."""
+        raise NotImplementedError
+
+    def _along(self, amounts: np.ndarray) -> np.ndarray:
+        """Where amounts are on the axis along which they are near or far."""
         raise NotImplementedError
 
     @property
@@ -98,9 +112,41 @@ class SkillNeeds(EmergenceStudy):
         }
 
     def _reported(self, runs: np.ndarray) -> dict[str, Any]:
-        """What the runs say of the hypotheses, and the names of these."""
-        claims, effects = self._effects(runs)
-        return {**report_effects(claims, effects), "hypothesis": ("hypothesis", [claim.name for claim in claims])}
+        """What the runs say of the claims."""
+        return report_claims([self._nearest(runs), *self._differences(runs)])
+
+    def _nearest(self, runs: np.ndarray) -> Claim:
+        """Half of a skill is learned nearer to its own forecast than to any other; all judged together."""
+        place = self._along(self._forecast_half)
+        middles = (place[1:] + place[:-1]) / 2
+        # The first skill has no neighbour on its left, and the last none on its right: as far there as on the other.
+        edges = np.concatenate([2 * place[:1] - middles[:1], middles, 2 * place[-1:] - middles[-1:]])
+        first, last = self._along(np.array(self._amounts)[[0, -1]])
+        sides = [(k, k, -1) for k in range(self.skills)] + [(k, k + 1, 1) for k in range(self.skills)]
+        over = np.array(
+            [
+                sign * (self._strength_at(runs, skill, edges[edge]) - 0.5)
+                for skill, edge, sign in sides
+                if len(middles) and first <= edges[edge] <= last
+            ]
+        )
+        least = [np.nan] * 3
+        if len(over):
+            means, variances = over.mean(axis=1), over.var(axis=1, ddof=1)
+            # All of them lie within their intervals with the probability of the claim, so that the least does.
+            halves = [student_half(float(each), over.shape[1], 1 - 0.05 / len(over)) for each in variances]
+            least = [float(np.min(each)) for each in (means, means - halves, means + halves)]
+        return Claim(
+            "forecast",
+            "Half of every skill is learned nearer to where that is forecast than to where it is of another.",
+            *least,
+            least=0.0,
+        )
+
+    def _strength_at(self, runs: np.ndarray, skill: int, place: float) -> np.ndarray:
+        """The strength of a skill, counted from zero, in each run at some place along the amounts."""
+        amounts = self._along(np.array(self._amounts))
+        return np.array([np.interp(place, amounts, run) for run in runs[..., skill].T])
 
     def _forecast(self) -> dict[str, Any]:
         """What is forecast of the same."""
