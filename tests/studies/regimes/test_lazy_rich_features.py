@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -57,8 +58,20 @@ def test_all_ways_to_the_same_richness_and_the_lazier_widths_are_there(tree):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("quantity", ["loss", "test_error", "correction", "feature_movement", "lazy_kappa_cka"])
+def test_another_expansion_is_refuted(tree, quantity):
+    observed, predicted = tree["observed"].to_dataset(), tree["predicted"].to_dataset()
+    wrong = drawn(1).compare(observed, predicted.assign({quantity: 1.05 * predicted[quantity]}))
+    assert wrong.attrs["verdict"] == "disagree"
+
+
+@pytest.mark.slow
 def test_features_are_reported_on_and_not_judged(tree):
-    judged = tree.attrs["agreement"]
+    judged = json.loads(tree.attrs["agreement"])
+    assert {name.removesuffix("_maximum") for name in judged} == {
+        *("loss", "test_error", "correction", "feature_movement", "lazy_kappa_cka")
+    }
+    assert json.loads(tree.attrs["claims"]) == {}
     assert set(tree["observed"]["holds"].to_numpy()) <= {"holds", "does not hold", "undecided"}
     for name in ("feature_similarity", "effective_dimension", "distance_to_last_layer"):
         assert name in tree["observed"]
