@@ -7,7 +7,7 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.report import render_page
-from dynascope.studies.linear_networks.line_alignment import LineAlignment
+from dynascope.studies.linear_networks.line_alignment import LineAlignment, _side
 
 # Sizes for which programs are compiled once.
 SIZES = {name: LineAlignment.tiny[name] for name in ("width", "input_dimension", "samples", "times")}
@@ -66,11 +66,19 @@ def test_descent_is_reported_beside_and_sgd_of_a_linear_network_follows_the_theo
         curve = observed[f"{name}_alignment"]
         assert np.isfinite(curve).all()
         assert np.abs(curve).max() <= 1 + 1e-12
-    counts = json.loads(tree["residual"].attrs["signs_as_predicted"])
-    assert set(counts) == {"linear sgd", "linear adam", "relu sgd", "relu adam"}
-    assert counts["linear sgd"] == "4 of 4"
+    counts = observed["change"].to_series()
+    assert list(counts.index) == ["gradient flow", "linear sgd", "linear adam", "relu sgd", "relu adam"]
+    assert (counts["gradient flow"], counts["linear sgd"]) == (5, 4)
+    assert list(json.loads(tree.attrs["claims"])) == ["gradient flow", "linear sgd"]
     assert not [name for name in json.loads(tree.attrs["agreement"]) if "sgd" in name or "adam" in name]
     assert "ReLU networks trained by Adam" in render_page(tree)
+
+
+def test_an_alignment_that_ends_on_another_side_is_refuted():
+    curve, sign = np.array([[0.1, 0.9, 1.0], [0.9, 0.7, 1.0]]), np.array([1, -1, 0])
+    assert _side("flow", "", curve, sign).outcome == "holds"
+    for wrong in ([-1, -1, 0], [1, -1, 1], [1, 0, 0]):
+        assert _side("flow", "", curve, np.array(wrong)).outcome == "does not hold"
 
 
 @pytest.mark.parametrize(
