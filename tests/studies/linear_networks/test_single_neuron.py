@@ -58,6 +58,18 @@ def test_the_regime_of_each_imbalance_is_recorded_and_that_of_the_asked_one_firs
     assert float(moved[2]) < 0.1 < float(moved[:2].min())
 
 
+@pytest.mark.slow
+def test_another_regime_than_theory_says_refutes_it(monkeypatch):
+    study = SingleNeuron(**SingleNeuron.tiny | {"imbalance": -20.0, "alignment": 0.02})
+    tree = study.run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree["observed"]["regime"].to_numpy().tolist() == ["delayed rich", "rich", "lazy"]
+    monkeypatch.setattr(SingleNeuron, "_regimes", lambda *_: np.array(["rich", "rich", "lazy"]))
+    tree = study.compare(study.observe(), study.judged(study.predict()))
+    assert tree.attrs["verdict"] == "disagree"
+    assert tree.attrs["verdict_sentence"].endswith("The claim is refuted.")
+
+
 def test_all_three_start_from_the_same_function_with_the_imbalance_that_is_asked_for():
     study = SingleNeuron(imbalance=2.5, output_rate=0.5, weight_rate=3.0)
     a, w = study._start()

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require
+from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
 from dynascope.plot import Chart
@@ -30,6 +31,8 @@ class SingleNeuron(CurvesStudy):
     """Weights, function and tangent kernel of f(x) = a wᵀx over time, from one initial function, for three imbalances.
 
     A neuron with the larger output weight is upstream (δ > 0), with the larger input weights downstream (δ < 0).
+    Judged are weights, function and kernel, and for how many of the three the regime that training shows (lazy, rich or
+    delayed rich) is the one that theory says from the start.
     """
 
     imbalance: float = number(
@@ -125,6 +128,7 @@ class SingleNeuron(CurvesStudy):
         ),
         **exact("interpolator", error=1e-5, reason="training stops when the map is within about 1e-6 of its limit"),
     }
+    judged_claims: ClassVar = ("regimes",)
     tiny: ClassVar = {"imbalance": 1.0, "samples": 4, "times": 40}
 
     def trained(self) -> xr.Dataset:
@@ -142,11 +146,16 @@ class SingleNeuron(CurvesStudy):
         a, w = run["output_weight"].to_numpy()[..., None], run["weights"].to_numpy()
         layers = self.weight_rate * a[..., None] ** 2 * np.eye(self.dimension)
         layers += self.output_rate * w[..., :, None] * w[..., None, :]
+        motion = self._kernel_motion(layers)
+        regimes, told = self._seen(a * w, motion["kernel_change"]), self._regimes(self._path(self._times))
+        statement = "Every neuron learns in the regime that theory says from its start."
         values = {
             "coefficients": ((*self.axes, "feature"), a * w),
             "interpolator": (("imbalance", "feature"), a[:, -1] * w[:, -1]),
-            **self._kernel_motion(layers),
+            **motion,
             **self._coordinates(a[..., 0], a * w),
+            "regime": ("imbalance", regimes),
+            **report_claims([Claim("regimes", statement, int(np.sum(regimes == told)), least=len(told))]),
         }
         return self.run_record(run, values, members="imbalance")
 
@@ -208,15 +217,19 @@ class SingleNeuron(CurvesStudy):
         }
 
     def _regimes(self, path: dict[str, np.ndarray]) -> np.ndarray:
-        """Lazy if the kernel ends within a tenth of where it was, delayed rich if it waits to turn, else rich."""
+        """The regimes from the start alone where these are known, else along the path."""
         if self.inputs == "whitened":
             return neuron.regime(*self._start(), self._maps[1], **self._rates).regime
-        learned = path["coefficients"] @ self._maps[1] >= 0.5
+        return self._seen(path["coefficients"], path["kernel_change"])
+
+    def _seen(self, coefficients: np.ndarray, kernel_change: np.ndarray) -> np.ndarray:
+        """Lazy if the kernel ends within a tenth of where it was, delayed rich if it waits to turn, else rich."""
+        learned = coefficients @ self._maps[1] >= 0.5
         half_learned = self._times[np.argmax(learned, axis=1)]
         # δ below −4 κ times the target's length, and a plateau ten times as long as the norm takes to fit.
         downstream = self._imbalances < -4 * np.sqrt(self.output_rate * self.weight_rate)
         delayed = downstream & (half_learned * np.abs(self._imbalances) > 10)
-        return np.select([path["kernel_change"][:, -1] < 0.1, delayed], ["lazy", "delayed rich"], "rich")
+        return np.select([kernel_change[:, -1] < 0.1, delayed], ["lazy", "delayed rich"], "rich")
 
     def _kernel_motion(self, layers: np.ndarray) -> dict[str, np.ndarray]:
         """How far the tangent kernel X M Xᵀ has turned and moved since the start, S and ρ, for M over time."""
