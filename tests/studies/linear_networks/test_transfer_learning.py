@@ -52,6 +52,18 @@ def test_the_loss_of_the_readout_is_what_its_modes_leave():
     np.testing.assert_allclose(predicted["loss"], left, atol=1e-12)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("quantity", ["speed", "reachable_share"])
+def test_a_wrong_speed_or_floor_is_refuted(quantity):
+    study = TransferLearning(**TransferLearning.tiny)
+    predicted, observed = study.judged(study.predict()), study.observe()
+    # What a large second layer forgets: half of the new target.
+    np.testing.assert_allclose(observed["reachable_share"], [1.0, 0.5], atol=1e-12)
+    wrong = study.compare(observed, predicted.assign({quantity: 1.001 * predicted[quantity]}))
+    assert wrong.attrs["verdict"] == "disagree"
+    assert f"{quantity}_residual" in wrong["residual"]
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

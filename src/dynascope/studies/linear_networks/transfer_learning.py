@@ -31,6 +31,9 @@ from dynascope.theory.transfer import joint_transfer, transfer_error, transfer_s
 
 __all__ = ["TransferLearning"]
 
+_LEFT = 0.01  # of a mode, below which errors of the solver count
+_LOST = 1e-6  # size of a feature, over the largest, below which it is lost
+
 
 class TransferLearning(BalancedStudy):
     """What a new output learns from the features of an old task, in square two-layer linear networks.
@@ -42,7 +45,9 @@ class TransferLearning(BalancedStudy):
     `old_loss` and `new_loss`.
 
     With λ < 0 the first layer keeps features of all directions, which are learned at the speed √(s² + λ²/4) − λ/2; with
-    λ > 0 those that the old task did not use are lost, and the loss of the readout ends on a floor.
+    λ > 0 those that the old task did not use are lost, and the loss of the readout ends on a floor. Judged are the
+    `speed` along each direction, fitted to training, and by the share of the new target that lies in the trained
+    features (`reachable_share`) the floor, half of what does not.
     """
 
     dimension: int = count(3, "Number of inputs, of old outputs and of hidden neurons.")
@@ -55,7 +60,7 @@ class TransferLearning(BalancedStudy):
     balances: int = count(
         4, "Number of equally spaced λ; even, since at λ = 0 unused directions are never quite forgotten.", least=2
     )
-    times: int = count(300, "Number of times at which both are recorded.", least=2)
+    times: int = count(300, "Number of times at which both are recorded.", least=10)
     seed: int = seed("Seed of the tasks and of the initial weights.")
 
     name: ClassVar[str] = "transfer-learning"
@@ -111,7 +116,13 @@ class TransferLearning(BalancedStudy):
         "keeps those of the task alone. The old training is taken to have converged."
     )
     minutes: ClassVar[float] = 0.5
-    tolerance: ClassVar = exact("loss", "mode_strength", "old_loss", "new_loss")
+    along: ClassVar = ("time", "balance")
+    names: ClassVar = {"reachable_share": ("share of the new target that old features can serve", "")}
+    tolerance: ClassVar = {
+        **exact("loss", "mode_strength", "old_loss", "new_loss"),
+        **exact("speed", error=1e-4, reason="fitted until a hundredth is left, a hundred times the error of a mode"),
+        **exact("reachable_share", error=1e-6, reason="features count as lost below a millionth of the largest"),
+    }
     tiny: ClassVar = {"dimension": 2, "rank": 1, "balances": 2, "times": 40}
 
     def check(self) -> None:
@@ -130,9 +141,12 @@ class TransferLearning(BalancedStudy):
         run = flow_of_map([_with_second(each, unlearned) for each in networks], frozen, self._times, **accuracy)
         enlarged = [_with_second(each, np.hstack([each.second, unlearned])) for each in networks]
         joint = flow_of_map(enlarged, both, self._times, **accuracy)["product"].to_numpy()
+        strength = run["product"].to_numpy()[..., 0] @ self._directions
         squares = np.sum((joint - both.cross_moment.T) ** 2, axis=-2) / 2
         values = {
-            "mode_strength": ((*self.axes, "mode"), run["product"].to_numpy()[..., 0] @ self._directions),
+            "mode_strength": ((*self.axes, "mode"), strength),
+            "speed": (("balance", "mode"), self._fitted_speeds(strength)),
+            "reachable_share": ("balance", [self._reachable(np.asarray(each.first)) for each in networks]),
             "old_loss": np.sum(squares[..., :-1], axis=-1),
             "new_loss": squares[..., -1],
         }
@@ -145,14 +159,30 @@ class TransferLearning(BalancedStudy):
         readouts = [transfer_error(each, new, self._times) for each in first]
         joint = joint_transfer(first, second, old, new, self._times)
         speeds = np.asarray(transfer_speed(self._strengths, self._balances[:, None]))
+        floor = np.stack([each.floor for each in readouts])
         return {
             "loss": np.stack([each.error for each in readouts]),
             "mode_strength": ((*self.axes, "mode"), -np.expm1(-speeds[:, None] * self._times[:, None])),
             "old_loss": joint.old_error,
             "new_loss": joint.new_error,
-            "floor": ("balance", np.stack([each.floor for each in readouts])),
+            "floor": ("balance", floor),
+            "reachable_share": ("balance", 1 - 2 * floor / np.sum(new**2)),
             "speed": (("balance", "mode"), speeds),
         }
+
+    def _fitted_speeds(self, strength: np.ndarray) -> np.ndarray:
+        """Slope of −log(1 − strength), of modes (balances, times, modes), until a hundredth is left."""
+        left = 1 - strength
+        used = left > _LEFT
+        used[:, 1] = True  # all there is of a mode that is faster than the times are close
+        logarithms, times = -np.log(np.maximum(left, np.finfo(float).tiny)), used * self._times[:, None]
+        return np.sum(times * logarithms, axis=1) / np.sum(times**2, axis=1)
+
+    def _reachable(self, first: np.ndarray) -> float:
+        """The share of the new target, squared, in the span of the features of a first layer."""
+        new = self._maps[1]
+        directions, sizes, _ = np.linalg.svd(first)
+        return float(np.sum((directions[:, sizes > _LOST * sizes[0]].T @ new) ** 2) / np.sum(new**2))
 
     @functools.cached_property
     def _maps(self) -> tuple[np.ndarray, np.ndarray]:
