@@ -9,7 +9,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.plot import from_json
 from dynascope.studies import find_study
-from dynascope.studies.regimes.width_phases import _phase_name
+from dynascope.studies.regimes.width_phases import _as_told, _phase_name
 from dynascope.theory.regimes.phases import phase, phase_table
 
 WidthPhases = find_study("width-phases")
@@ -78,6 +78,17 @@ def test_a_wrong_prediction_for_one_parametrisation_turns_the_verdict(sides, qua
     tree = tiny.compare(observed, predicted.assign({quantity: wrong}))
     failed = {name for name, each in json.loads(tree.attrs["agreement"]).items() if not each["agrees"]}
     assert failed == {quantity, f"{quantity}_maximum"}
+
+
+@pytest.mark.slow
+def test_another_phase_than_that_of_the_diagram_is_refuted(sides):
+    observed, predicted = sides
+    seen = {name: observed[name].values.tolist() for name in ("phase", "phase_at_stable_rates")}
+    told = {name: predicted[name].values.tolist() for name in seen}
+    assert _as_told(seen, told).outcome == "holds"
+    assert _as_told({**seen, "phase": ["frozen", *seen["phase"][1:]]}, told).outcome == "does not hold"
+    wrong = observed.assign(holds=(("hypothesis",), ["does not hold"]))
+    assert tiny.compare(wrong, predicted).attrs["verdict"] == "disagree"
 
 
 @pytest.mark.parametrize("networks", [0, 1])

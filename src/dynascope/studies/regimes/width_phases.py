@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import xarray as xr
 
+from dynascope.comparison import Claim, report_claims
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer, initial_network
@@ -52,10 +53,11 @@ class WidthPhases(CurvesStudy):
     by κ^c and change nothing else, so that the eight entries give the phases of all twenty of the table.
 
     On a line, each linear network is compared with its own closed form, and the exponents of the ensemble with the
-    phase diagram. On handwritten digits, of which no closed form is known, two-layer ReLU networks are judged by
-    whether their kernel stays, that is whether its relative change falls faster than κ^(−1/2); their exponents are
-    recorded with their errors. Fitted are means over seeds, on double logarithmic axes; `_error` is the standard error.
-    Starts on the line are stratified in the overlap of the layers, so that few are needed.
+    phase diagram; every phase that follows from them must be that of the diagram. On handwritten digits, of which no
+    closed form is known, two-layer ReLU networks are judged by whether their kernel stays, that is whether its relative
+    change falls faster than κ^(−1/2); their exponents are recorded with their errors. Fitted are means over seeds, on
+    double logarithmic axes; `_error` is the standard error. Starts on the line are stratified in the overlap of the
+    layers, so that few are needed.
     """
 
     scaling_parameters: list[float] = numbers(
@@ -144,6 +146,7 @@ class WidthPhases(CurvesStudy):
             reason="corrections of order 1/κ at finite width, summed over the parametrisations",
         ),
     }
+    judged_claims: ClassVar = ("phases",)
     tiny: ClassVar = {"scaling_parameters": [64.0, 128.0, 256.0], "seeds": 4, "digits_seeds": 0}
 
     def trained(self) -> Mapping[str, Any]:
@@ -151,12 +154,16 @@ class WidthPhases(CurvesStudy):
         line = self._means(self._train_on_line)
         exponents = self._exponents(line)
         kernel, speed = (exponents[f"{each}_exponent"][1] for each in ("kernel", "speed"))
+        phases = {
+            "phase": [_phase_name(*pair) for pair in zip(kernel, speed, strict=True)],
+            "phase_at_stable_rates": [_phase_name(each, 0.0) for each in kernel],
+        }
         variables = {
             **_curves(line),
             **exponents,
             "loss": (("scaling_parameter", "architecture"), line["loss"]),
-            "phase": [_phase_name(*pair) for pair in zip(kernel, speed, strict=True)],
-            "phase_at_stable_rates": [_phase_name(each, 0.0) for each in kernel],
+            **phases,
+            **report_claims([_as_told(phases, self._told_phases)]),
         }
         if self.digits_seeds:
             on_digits = self._means(self._train_on_digits)
@@ -167,16 +174,23 @@ class WidthPhases(CurvesStudy):
 
     def exact(self) -> Mapping[str, Any]:
         """The closed form of each network on the line, and the exponents of the phase diagram."""
-        entries = self._parametrisations.values()
-        phases = [phase(each) for each in entries]
+        phases = [phase(each) for each in self._parametrisations.values()]
         keeps = [int(each.kernel_exponent < 0) for each in phases]
         return {
             **_curves(self._means(self._solved_on_line)),
             "kernel_exponent": [each.kernel_exponent for each in phases],
             "speed_exponent": [each.speed_exponent for each in phases],
-            "phase": [each.name for each in phases],
-            "phase_at_stable_rates": [phase(stable_rates(each)).name for each in entries],
+            **self._told_phases,
             **({"digits_keeps_kernel": keeps} if self.digits_seeds else {}),
+        }
+
+    @property
+    def _told_phases(self) -> dict[str, list[str]]:
+        """The phases of the diagram."""
+        entries = self._parametrisations.values()
+        return {
+            "phase": [phase(each).name for each in entries],
+            "phase_at_stable_rates": [phase(stable_rates(each)).name for each in entries],
         }
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
@@ -339,6 +353,15 @@ def _curves(means: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[str, str],
     """Decimal logarithms over κ and parametrisations."""
     axes = ("scaling_parameter", "architecture")
     return {f"log_{name}": (axes, np.log10(means[name])) for name in ("kernel_change", "learning_speed")}
+
+
+def _as_told(seen: Mapping[str, list[str]], told: Mapping[str, list[str]]) -> Claim:
+    """Every phase that is seen, at rates that do not scale and at stable ones, is that of the diagram."""
+    same = [one == other for name in told for one, other in zip(seen[name], told[name], strict=True)]
+    statement = (
+        "Each way to scale networks is in the phase of the diagram, at rates that do not scale and at stable ones."
+    )
+    return Claim("phases", statement, sum(same), least=len(same))
 
 
 def _phase_name(kernel_exponent: float, speed_exponent: float) -> str:
