@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from dynascope.comparison import Claim, report_claims
+from dynascope.comparison import report_claims
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer, initial_network
@@ -21,14 +21,14 @@ from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, number, numbers, seed
 from dynascope.studies.power_fit import measured_exponents
 from dynascope.studies.regimes.wide_networks import WideNetworks, padded, stratified
+from dynascope.studies.regimes.width_phase_names import ZERO, as_told, seen_phases, told_phases
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task, digits
 from dynascope.theory.line import line_data, time_scale, trajectory
-from dynascope.theory.regimes.phases import Parametrisation, phase, phase_table, stable_rates
+from dynascope.theory.regimes.phases import Parametrisation, phase, phase_table
 
 __all__ = ["WidthPhases"]
 
-_ZERO = 0.5  # a fitted exponent of smaller size counts as zero; those of the table are whole numbers
 _COMPARED_INPUTS = 20  # digits on which tangent kernels are compared
 _DIGITS = 1797  # of which two at least are left out
 _KEEPS = "the kernel stays or changes; exponents above -1/2 count as zero"
@@ -154,22 +154,19 @@ class WidthPhases(CurvesStudy):
         line = self._means(self._train_on_line)
         exponents = self._exponents(line)
         kernel, speed = (exponents[f"{each}_exponent"][1] for each in ("kernel", "speed"))
-        phases = {
-            "phase": [_phase_name(*pair) for pair in zip(kernel, speed, strict=True)],
-            "phase_at_stable_rates": [_phase_name(each, 0.0) for each in kernel],
-        }
+        phases = seen_phases(kernel, speed)
         variables = {
             **_curves(line),
             **exponents,
             "loss": (("scaling_parameter", "architecture"), line["loss"]),
             **phases,
-            **report_claims([_as_told(phases, self._told_phases)]),
+            **report_claims([as_told(phases, told_phases(self._parametrisations.values()))]),
         }
         if self.digits_seeds:
             on_digits = self._means(self._train_on_digits)
             found = {**_curves(on_digits), **self._exponents(on_digits)}
             variables |= {f"digits_{name}": values for name, values in found.items()}
-            variables["digits_keeps_kernel"] = (found["kernel_exponent"][1] < -_ZERO).astype(int)
+            variables["digits_keeps_kernel"] = (found["kernel_exponent"][1] < -ZERO).astype(int)
         return variables
 
     def exact(self) -> Mapping[str, Any]:
@@ -180,17 +177,8 @@ class WidthPhases(CurvesStudy):
             **_curves(self._means(self._solved_on_line)),
             "kernel_exponent": [each.kernel_exponent for each in phases],
             "speed_exponent": [each.speed_exponent for each in phases],
-            **self._told_phases,
+            **told_phases(self._parametrisations.values()),
             **({"digits_keeps_kernel": keeps} if self.digits_seeds else {}),
-        }
-
-    @property
-    def _told_phases(self) -> dict[str, list[str]]:
-        """The phases of the diagram."""
-        entries = self._parametrisations.values()
-        return {
-            "phase": [phase(each).name for each in entries],
-            "phase_at_stable_rates": [phase(stable_rates(each)).name for each in entries],
         }
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
@@ -353,18 +341,3 @@ def _curves(means: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[str, str],
     """Decimal logarithms over κ and parametrisations."""
     axes = ("scaling_parameter", "architecture")
     return {f"log_{name}": (axes, np.log10(means[name])) for name in ("kernel_change", "learning_speed")}
-
-
-def _as_told(seen: Mapping[str, list[str]], told: Mapping[str, list[str]]) -> Claim:
-    """Every phase that is seen, at rates that do not scale and at stable ones, is that of the diagram."""
-    same = [one == other for name in told for one, other in zip(seen[name], told[name], strict=True)]
-    statement = (
-        "Each way to scale networks is in the phase of the diagram, at rates that do not scale and at stable ones."
-    )
-    return Claim("phases", statement, sum(same), least=len(same))
-
-
-def _phase_name(kernel_exponent: float, speed_exponent: float) -> str:
-    if abs(speed_exponent) > _ZERO:
-        return "unstable" if speed_exponent > 0 else "frozen"
-    return "kernel" if kernel_exponent < -_ZERO else "learning"
