@@ -286,6 +286,10 @@ def compiled(function: Member) -> Compiled:
     return Compiled(call, traced(call, records=True), both)
 
 
+# Deviations from collapse, zero for classes of one size: what is left is the rounding of numbers of order one.
+VANISHING = {"features.collapse_trajectory": 1e-15}
+
+
 @pytest.mark.slow
 @COMPILABLE
 def test_compiled_it_gives_the_same(function):
@@ -296,7 +300,8 @@ def test_compiled_it_gives_the_same(function):
     assert len(alone) == len(together) > 0
     for one, other in zip(alone, together, strict=True):
         # The compiler may order sums otherwise.
-        np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12 * np.abs(one).max(initial=0.0))
+        least = max(1e-12 * np.abs(one).max(initial=0.0), VANISHING.get(function.name, 0.0))
+        np.testing.assert_allclose(other, one, rtol=1e-9, atol=least)
 
 
 @pytest.mark.slow

@@ -1,5 +1,4 @@
 from .claim import Claim as Claim
-from .claim import Outcome as Outcome
 from .claim import report_claims as report_claims
 from .comparison import Agreement as Agreement
 from .comparison import compare as compare
