@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from dynascope.cli.console import print_agreement, print_staircase
-from dynascope.comparison import compare, unjudged
+from dynascope.comparison import Claim, compare, report_claims, unjudged
 from dynascope.record import make_record
 from dynascope.studies import Reference
 
@@ -194,3 +194,19 @@ def test_nothing_is_wider_than_the_terminal_even_where_slopes_were_measured(caps
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= width
     assert "jump 1: learns one two three" in said
+
+
+def test_claims_that_decide_are_told_with_their_outcomes_and_what_was_measured(printed):
+    claims = [
+        Claim("A", "Few neurons [are] enough.", 6, most=8),
+        Claim("B", "The mean is above zero.", 0.5, -1, 2, least=0),
+        Claim("C", "It is only reported.", 3, most=2),
+    ]
+    said = report_claims(claims)
+    coordinates = {"time": [0.0, 1.0], "hypothesis": said.pop("hypothesis")[1]}
+    curve = make_record({"loss": (("time",), [1.0, 0.5]), **said}, coordinates)
+    print_agreement(REFERENCE, compare(curve, curve, claims=["A", "B"]))
+    told = printed()
+    assert "Holds: Few neurons [are] enough (6)." in told
+    assert "Undecided: The mean is above zero (0.5, -1 to 2)." in told
+    assert "only reported" not in told

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -79,9 +79,26 @@ def print_agreement(reference: Reference, tree: Tree) -> None:
             of = f"{letter}: " if len(reasons) > 1 else "Why this tolerance: "
             _print_text(f"{of}{reason.removesuffix('.')}.")
         print()
+    claims = list(_claims(view))
+    for claim in claims:
+        _print_text(claim, indent="")
+    if claims:
+        print()
     for warning in _warnings(view):
         console.print(f"Warning: {warning}", markup=False)
     _print_verdict(console, view.attributes)
+
+
+def _claims(view: TreeView) -> Iterator[str]:
+    """The outcome of each claim that decides, what it says, and what was measured."""
+    outcomes = json.loads(view.attributes.get("claims", "{}"))
+    if view.observed is None or not outcomes:
+        return
+    for name, outcome in outcomes.items():
+        told = view.observed.sel(hypothesis=name)
+        value, low, high = (_number(told[each], 2) for each in ("change", "low", "high"))
+        measured = value if low == high == value else f"{value}, {low} to {high}"
+        yield f"{outcome.capitalize()}: {told['statement'].item().removesuffix('.')} ({measured})."
 
 
 def _print_quantities(rows: Sequence[Row], letters: Mapping[str, str], mark: str) -> None:
