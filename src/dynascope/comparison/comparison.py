@@ -118,6 +118,9 @@ def compare(
     _require_compared("tolerance", chosen, errors)
     _require_compared("checks", checks, errors)
     found = {name: _judged(name, error, predicted, chosen) for name, error in errors.items()}
+    if is_staircase(predicted) and not (residual[names.STATUS] == "judged").any():
+        # Where no jump is judged, that nothing is wrong supports nothing.
+        found = {name: each._replace(error=np.nan) if each.agrees else each for name, each in found.items()}
     checked = {name: found.pop(name) for name in list(found) if name in checks}
     outcomes = claim_outcomes(observed, claims)
     residual.attrs.update({"convention": CONVENTION, "version": predicted.attrs["version"]})

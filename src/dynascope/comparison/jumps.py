@@ -103,7 +103,7 @@ def compare_staircases(
         The residual over `jump` (see `record.staircase.staircase_residual`), in which a plateau is seen midway in time
         between two jumps, and the slopes are differences of times over those of the units of accelerated time. And the
         largest errors of times, levels and slopes, that of the initial loss, and the numbers of missing and of extra
-        jumps. Where no jump is judged only what is wrong is a number; all else is NaN, as it supports nothing.
+        jumps.
 
     Raises:
         InputError: An observed record has no single loss over time, does not say its scale, or has that of the other.
@@ -149,9 +149,6 @@ def compare_staircases(
         with np.errstate(divide="ignore"):
             slope_error = staircase.accelerated_times / slope - 1
         errors[names.SLOPE] = _largest(slope_error[judged])
-    if not judged.any():
-        allowed = {names.INITIAL_LOSS: _LEVEL_SHARE}
-        errors = {name: error if error > allowed.get(name, 0.0) else np.nan for name, error in errors.items()}
     residual = staircase_residual(
         predicted,
         times=found,

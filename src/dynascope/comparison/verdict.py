@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -18,6 +19,11 @@ HEADINGS = {
     "undecided": "Undecided",
 }
 _MAXIMUM = "_maximum"
+_OUTCOMES = {  # of one claim, and of several
+    "holds": ("holds", "hold"),
+    "does not hold": ("is refuted", "are refuted"),
+    "undecided": ("is undecided", "are undecided"),
+}
 _COUNTS = ("no", *(["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]))
 
 
@@ -135,23 +141,15 @@ def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
 
 def _of_claims(claims: Mapping[str, str]) -> str:
     """How many claims hold, do not hold, and are undecided."""
-    size = len(claims)
+    size, counts = len(claims), Counter(claims.values())
     if not size:
         return ""
-    held, refuted = (sum(each == told for each in claims.values()) for told in ("holds", "does not hold"))
-    undecided = size - held - refuted
-    if size in (held, refuted, undecided):
-        verb = "hold" if held else "is refuted" if refuted and size == 1 else "are refuted" if refuted else ""
-        verb = verb or ("is undecided" if size == 1 else "are undecided")
-        if size == 1:
-            return f"The claim {'holds' if held else verb}."
-        return f"{'Both' if size == 2 else f'All {_count(size)}'} claims {verb}."
-    told = f"{_count(held).capitalize() if held else 'None'} of {_count(size)} claims {'holds' if held < 2 else 'hold'}"
-    rest = [
-        f"{_count(number)} {'is' if number == 1 else 'are'} {word}"
-        for number, word in ((refuted, "refuted"), (undecided, "undecided"))
-        if number
-    ]
+    if len(counts) == 1:
+        verb = _OUTCOMES[next(iter(counts))][size > 1]
+        return f"{'The claim' if size == 1 else 'Both claims' if size == 2 else f'All {_count(size)} claims'} {verb}."
+    held = counts.pop("holds", 0)
+    told = f"{_count(held).capitalize() if held else 'None'} of {_count(size)} claims {_OUTCOMES['holds'][held > 1]}"
+    rest = [f"{_count(counts[each])} {words[counts[each] > 1]}" for each, words in _OUTCOMES.items() if each in counts]
     return f"{told}; {', '.join(rest)}."
 
 
@@ -183,10 +181,8 @@ def _of_jumps(staircase: StaircaseView) -> str:
 def _left_out(kinds: Sequence[str]) -> str:
     """Why jumps are not judged."""
     slow, late = kinds.count("slow"), kinds.count("not due")
-    reasons = [f"{_count(slow)} known only roughly"] * bool(slow) + [
-        f"{_count(late)} not due when the run ended"
-    ] * bool(late)
-    return f" ({', '.join(reasons)})"
+    reasons = ((slow, "known only roughly"), (late, "not due when the run ended"))
+    return f" ({', '.join(f'{_count(number)} {why}' for number, why in reasons if number)})"
 
 
 def _called(name: str, view: TreeView) -> str:

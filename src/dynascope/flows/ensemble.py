@@ -196,7 +196,8 @@ class Ensemble:
 def _without_round_off(loss: np.ndarray) -> np.ndarray:
     """The loss with zero where a difference of large numbers, as an expectation in closed form is, rounds below it."""
     loss = np.asarray(loss)
-    least = -_ROUND_OFF * np.finfo(loss.dtype).eps * np.max(np.abs(loss), initial=0.0, where=np.isfinite(loss))
+    largest = np.max(np.abs(loss), axis=-1, keepdims=True, initial=0.0, where=np.isfinite(loss))
+    least = -_ROUND_OFF * np.finfo(loss.dtype).eps * largest
     return np.where((loss < 0) & (loss >= least), 0.0, loss).astype(loss.dtype, copy=False)
 
 
@@ -240,13 +241,13 @@ def gather(
 
     members = list(itertools.product(range(len(networks)), scales, rates))
 
-    def ofmembers_of(leaves: Sequence[Any], *, scaled: bool) -> np.ndarray:
+    def of_members(leaves: Sequence[Any], *, scaled: bool) -> np.ndarray:
         own = [dtype.type(factor) if scaled else dtype.type(1) for _, factor, _ in members]
         return np.stack([np.asarray(leaves[seed]) * factor for (seed, *_), factor in zip(members, own, strict=True)])
 
     weights = eqx.combine(
-        jax.tree.map(lambda *each: ofmembers_of(each, scaled=True), *(trained_weights(one) for one, _ in parts)),
-        jax.tree.map(lambda *each: ofmembers_of(each, scaled=False), *(running_statistics(one) for one, _ in parts)),
+        jax.tree.map(lambda *each: of_members(each, scaled=True), *(trained_weights(one) for one, _ in parts)),
+        jax.tree.map(lambda *each: of_members(each, scaled=False), *(running_statistics(one) for one, _ in parts)),
     )
     finite = all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(weights))
     require(finite, "the weights are not finite", argument="network", remedy="choose another initialisation or scale")

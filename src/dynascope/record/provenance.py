@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import functools
 import json
 import platform
-from importlib.metadata import version
+import sys
 
 __all__ = ["provenance"]
 
-_READ = ("jax", "numpy")  # what decides, beside this package and Python, which numbers come out
+# What decides, beside this package and Python, which numbers come out; it has done so only where it is loaded.
+_READ = ("jax", "numpy")
 
 
 def provenance() -> dict[str, str]:
@@ -26,6 +26,6 @@ def provenance() -> dict[str, str]:
     return {"date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC", "versions": _versions()}
 
 
-@functools.cache
 def _versions() -> str:
-    return json.dumps({**{name: version(name) for name in _READ}, "python": platform.python_version()})
+    loaded = {name: sys.modules[name].__version__ for name in _READ if name in sys.modules}
+    return json.dumps({**loaded, "python": platform.python_version()})

@@ -77,7 +77,14 @@ class StaircaseStudy(StatedStudy):
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Levels and times at one scale, slopes between two."""
-        return compare(observed, predicted, at_other_scale=self._at_second_scale, attributes=self.attributes())
+        return compare(
+            observed,
+            predicted,
+            at_other_scale=self._at_second_scale,
+            checks=self.checks,
+            claims=self.judged_claims,
+            attributes=self.attributes(),
+        )
 
     @functools.cached_property
     def _setup(self) -> Setup:
