@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from dynascope.comparison import Claim
-from dynascope.studies.claims_study import ClaimsStudy
+from dynascope.studies import ClaimsStudy
 from dynascope.studies.fields import positive
 from dynascope.studies.study import Reference
 

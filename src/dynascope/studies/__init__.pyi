@@ -1,3 +1,4 @@
+from .claims_study import ClaimsStudy as ClaimsStudy
 from .curves_study import CurvesStudy as CurvesStudy
 from .index import StudyEntry as StudyEntry
 from .index import find_studies as find_studies
