@@ -55,19 +55,33 @@ def test_a_compiler_without_the_option_is_asked_once():
         call.lower = None
         return call
 
-    twice = programs._compiled(compiler, lambda x: 2 * x, {})
+    twice = programs._compiled(compiler, lambda x: 2 * x, programs._OPTIONS, {})
     assert [twice(x) for x in (1.0, 2.0, 3.0)] == [2, 4, 6]
     assert asked == [True, False, False, False]
 
 
 @pytest.mark.parametrize("compiled", [jit, filter_jit])
 def test_the_installed_compiler_may_not_know_it(monkeypatch, compiled):
-    monkeypatch.setattr(programs, "_OPTIONS", {"xla_cpu_no_such_thing": True})
+    for name in ("_OPTIONS", "_BRIEF"):
+        monkeypatch.setattr(programs, name, {"xla_cpu_no_such_thing": True})
     assert float(compiled(lambda x: 2 * x)(jnp.asarray(3.0))) == 6
 
 
-def test_the_installed_compiler_knows_it():
-    assert float(jax.jit(lambda x: 2 * x, compiler_options=programs._OPTIONS)(3.0)) == 6
+@pytest.mark.parametrize("options", [programs._OPTIONS, programs._BRIEF])
+def test_the_installed_compiler_knows_it(options):
+    assert float(jax.jit(lambda x: 2 * x, compiler_options=options)(3.0)) == 6
+
+
+def test_other_devices_have_their_own_ways(monkeypatch):
+    def compiler(function, **options):
+        def call(x):
+            return function(x), bool(options)
+
+        call.lower = None
+        return call
+
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert programs._compiled(compiler, lambda x: 2 * x, programs._OPTIONS, {})(1.0) == (2.0, False)
 
 
 def _refuse():

@@ -149,7 +149,7 @@ def _statistics(_, bundles, arguments):
     }
 
 
-@functools.partial(jit, static_argnames="sweeps")
+@functools.partial(jit, brief=False, static_argnames="sweeps")
 def orthogonal_bundles(
     bundles: tuple[Float[Array, "parameters bundle"], Float[Array, " bundle"]], sweeps: int = 6
 ) -> tuple[Float[Array, "parameters bundle"], Float[Array, " bundle"]]:

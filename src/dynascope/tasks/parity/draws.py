@@ -71,7 +71,7 @@ class ManySkills(Protocol):
         ...
 
 
-@functools.partial(jit, static_argnums=(0, 3, 4))
+@functools.partial(jit, brief=False, static_argnums=(0, 3, 4))
 def draw(parity: ManySkills, key: Any, skill: Any, samples: int, dtype: Any) -> ParitySample:
     """What `SparseParity.sample` says, compiled once for each task and number of samples."""
     skill_key, bits_key = jax.random.split(key)
