@@ -31,7 +31,7 @@ def linear():
     )
     network = TwoLayer(3, 4, 3, seed=1)
     runs = [observe(task, network, scale=scale) for scale in (SCALE, SCALE * 1e-4)]
-    return *runs, predict(task, network, scale=SCALE)
+    return *runs, predict(task, network, scale=SCALE, curve=False)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def diagonal():
     x = draw.normal(size=(5, 4))
     task = Task(x, x @ [[1.0], [-0.9], [0.8], [0.0]] + 0.3 * draw.normal(size=(5, 1)))
     runs = [observe(task, "diagonal", scale=scale) for scale in (SCALE, SCALE * 1e-4)]
-    return *runs, predict(task, "diagonal", scale=SCALE)
+    return *runs, predict(task, "diagonal", scale=SCALE, curve=False)
 
 
 @pytest.fixture(params=["linear", "diagonal"])
@@ -275,7 +275,7 @@ def test_curve_that_is_partly_unknown_disagrees():
 def test_steps_of_a_descent_are_compared_at_their_times():
     # Small steps follow the flow: two uncorrelated inputs, learned one after the other.
     task = Task(np.eye(2) * 2**0.5, np.array([[2.0], [0.5]]) * 2**0.5)
-    predicted = predict(task, DiagonalLinear(2), scale=1e-4)
+    predicted = predict(task, DiagonalLinear(2), scale=1e-4, curve=False)
     run = observe(
         task,
         DiagonalLinear(2),
@@ -306,7 +306,7 @@ def test_digits_are_learned_in_nine_jumps_as_predicted(scale, time_error):
     task = digits()
     network = TwoLayer(64, 50, 10)
     runs = [observe(task, network, scale=each) for each in (scale, scale * 1e-4)]
-    predicted = predict(task, network, scale=scale)
+    predicted = predict(task, network, scale=scale, curve=False)
     tree = compare(runs[0], predicted, at_other_scale=runs[1])
     assert disagreeing(tree) == set()
     residual = tree["residual"].to_dataset()

@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dynascope.comparison import compare
-from dynascope.comparison.jumps import compare_staircases, crossing_times, resting_levels
+from dynascope.comparison.jumps import compare_staircases
 from dynascope.errors import InputError
 from dynascope.record import make_record
 
@@ -48,65 +46,8 @@ def errors(observed, predicted, at_other_scale=None):
     return compare_staircases(observed, predicted, at_other_scale)[1]
 
 
-def test_crossing_is_interpolated_between_samples():
-    time, loss = np.array([0.0, 1.0, 3.0]), np.array([4.0, 2.0, 1.0])
-    np.testing.assert_allclose(crossing_times(time, loss, np.array([3.0, 2.0, 1.5])), [0.5, 1.0, 2.0])
-
-
-def test_crossing_is_the_first_one():
-    time, loss = np.arange(5.0), np.array([2.0, 0.0, 2.0, 0.0, 2.0])
-    np.testing.assert_allclose(crossing_times(time, loss, np.array([1.0])), [0.5])
-
-
-def test_curve_that_starts_below_crosses_at_its_start():
-    assert crossing_times(np.array([3.0, 4.0]), np.array([1.0, 0.0]), np.array([2.0])).tolist() == [3.0]
-
-
-def test_value_that_is_only_touched_is_not_crossed():
-    crossings = crossing_times(np.arange(3.0), np.array([2.0, 1.0, 1.0]), np.array([1.0, 0.0]))
-    assert np.isnan(crossings).all()
-
-
-@given(
-    st.lists(st.floats(0.05, 1.0), min_size=1, max_size=6),
-    st.lists(st.floats(12.0, 40.0), min_size=6, max_size=6),
-    st.floats(0.0, 1.0),
-)
-def test_plateaus_between_separate_drops_are_found(drops, gaps, floor):
-    levels = floor + np.append(np.cumsum(drops[::-1])[::-1], 0.0)
-    times = np.cumsum(gaps[: len(drops)])
-    found = resting_levels(*staircase(times, levels, rate=2.0, end=times[-1] + 10))
-    assert len(found) == len(drops) - 1
-    for (level, drop), k in zip(found, range(1, len(drops)), strict=True):
-        # Twelve e-folds and more after a drop, and before the next.
-        np.testing.assert_allclose(level, levels[k], atol=1e-3)
-        np.testing.assert_allclose(drop, min(drops[k - 1], drops[k]), atol=2e-3)
-
-
-def test_curves_without_a_pause_have_no_plateau():
-    time = np.linspace(0, 10, 500)
-    assert resting_levels(time, np.exp(-time)) == []
-    assert resting_levels(time, np.ones(500)) == []
-    assert resting_levels(time, 1 / (1 + np.exp(time - 5))) == []
-    # Two drops a factor of two apart in rate, without a pause between them.
-    assert resting_levels(time, np.exp(-time) + np.exp(-2 * time)) == []
-
-
-def test_depth_decides_what_is_a_plateau():
-    time, loss = staircase([10.0, 12.0], np.array([2.0, 1.0, 0.0]), rate=3.0, end=30.0)
-    # Halfway between the drops the descent is 2.8 times slower than at them.
-    assert resting_levels(time, loss, depth=3.0) == []
-    assert len(resting_levels(time, loss, depth=2.5)) == 1
-
-
-def test_round_off_on_a_plateau_is_not_a_drop():
-    time, loss = staircase()
-    noise = np.random.default_rng(0).uniform(-1, 1, size=len(loss)) * 1e-16
-    assert len(resting_levels(time, loss + noise)) == 2
-
-
 def test_true_pair_has_no_errors():
-    residual, found = compare_staircases(observation(), prediction(), None)
+    residual, found, _ = compare_staircases(observation(), prediction(), None)
     # The tails of the drops, e^(−40) on the plateaus, and linear interpolation between 4000 samples.
     assert found["jump_time"] < 1e-3
     assert found["level"] < 1e-6
@@ -118,7 +59,7 @@ def test_true_pair_has_no_errors():
 
 
 def test_errors_are_predicted_less_observed():
-    residual, found = compare_staircases(observation(), prediction(times=1.1 * TIMES, levels=LEVELS + 0.02), None)
+    residual, found, _ = compare_staircases(observation(), prediction(times=1.1 * TIMES, levels=LEVELS + 0.02), None)
     # The middle between plateaus that are too high is passed a little earlier.
     np.testing.assert_allclose(residual["jump_time_error"], 0.1, atol=5e-3)
     np.testing.assert_allclose(residual["level_error"], 0.02 / 2.02, atol=1e-4)
@@ -147,7 +88,7 @@ def test_plateaus_that_have_no_time_to_settle_are_not_judged():
 
 def test_jump_that_is_due_and_never_reached_is_missing():
     short = observation(end=40.0)
-    residual, found = compare_staircases(short, prediction(times=[10.0, 30.0, 35.0]), None)
+    residual, found, _ = compare_staircases(short, prediction(times=[10.0, 30.0, 35.0]), None)
     assert found["missing_jumps"] == 1
     # What is unknown is no agreement.
     assert found["jump_time"] == np.inf
@@ -158,7 +99,7 @@ def test_jump_that_is_due_and_never_reached_is_missing():
 
 
 def test_jump_that_is_not_due_is_not_judged_nor_is_the_plateau_that_may_not_be_reached():
-    residual, found = compare_staircases(observation(end=40.0), prediction(), None)
+    residual, found, _ = compare_staircases(observation(end=40.0), prediction(), None)
     assert residual["status"].to_numpy().tolist() == ["judged", "judged", "not due"]
     assert found["missing_jumps"] == 0
     assert found["jump_time"] < 1e-3
@@ -212,11 +153,11 @@ def test_slopes_compare_two_scales():
     observed, other = (
         observation(scale, times=TIMES * factor, end=180.0) for scale, factor in zip(scales, (1, 2), strict=True)
     )
-    residual, found = compare_staircases(observed, prediction(), other)
+    residual, found, _ = compare_staircases(observed, prediction(), other)
     np.testing.assert_allclose(residual["slope"], TIMES / np.log(1e20), rtol=1e-3)
     assert found["slope"] < 1e-3
     wrong = prediction(slow=[False, False, True]).assign(accelerated_time=("jump", TIMES * [1, 1.2, 3] / np.log(1e20)))
-    residual, found = compare_staircases(observed, wrong, other)
+    residual, found, _ = compare_staircases(observed, wrong, other)
     np.testing.assert_allclose(residual["slope_error"], [0, 0.2, 2], atol=1e-2)
     assert found["slope"] == pytest.approx(0.2, abs=1e-2)
 
@@ -241,7 +182,7 @@ def test_where_no_jump_is_predicted_a_flat_loss_is_no_error_and_a_fall_is_extra(
     none = prediction().isel(jump=slice(0)).assign_attrs(initial_loss=2.0)
     time = np.linspace(0.0, 10.0, 50)
     flat = make_record({"loss": (["time"], np.full(50, 2.0))}, {"time": time}, attributes={"scale": 1e-20})
-    residual, found = compare_staircases(flat, none, None)
+    residual, found, _ = compare_staircases(flat, none, None)
     assert residual.sizes["jump"] == 0
     assert (found["missing_jumps"], found["extra_jumps"], found["initial_loss"]) == (0, 0, 0)
     assert np.isnan(found["jump_time"])

@@ -41,7 +41,7 @@ def test_linear_prediction_is_that_of_the_theory_for_the_actual_weights():
 
 
 def test_diagonal_prediction_is_that_of_the_theory():
-    record = predict(ONE_TARGET, DiagonalLinear(3), scale=1e-6)
+    record = predict(ONE_TARGET, DiagonalLinear(3), scale=1e-6, curve=False)
     steps = diagonal_staircase(
         ONE_TARGET.inputs, ONE_TARGET.targets[:, 0], scale=1e-6, feature_names=ONE_TARGET.feature_names
     )
@@ -88,10 +88,13 @@ def test_deep_network_of_one_hidden_layer_is_a_two_layer_network():
 
 def test_scale_of_the_module_multiplies_the_scale():
     for whole, part in (
-        (predict(TASK, TwoLayer(3, 5, 2), scale=1e-6), predict(TASK, TwoLayer(3, 5, 2, scale=1e-2), scale=1e-4)),
         (
-            predict(ONE_TARGET, DiagonalLinear(3), scale=1e-6),
-            predict(ONE_TARGET, DiagonalLinear(3, scale=1e-2), scale=1e-4),
+            predict(TASK, TwoLayer(3, 5, 2), scale=1e-6, curve=False),
+            predict(TASK, TwoLayer(3, 5, 2, scale=1e-2), scale=1e-4, curve=False),
+        ),
+        (
+            predict(ONE_TARGET, DiagonalLinear(3), scale=1e-6, curve=False),
+            predict(ONE_TARGET, DiagonalLinear(3, scale=1e-2), scale=1e-4, curve=False),
         ),
     ):
         np.testing.assert_allclose(part["jump_time"], whole["jump_time"], rtol=1e-9)

@@ -286,8 +286,9 @@ def compiled(function: Member) -> Compiled:
     return Compiled(call, traced(call, records=True), both)
 
 
-# Deviations from collapse, zero for classes of one size: what is left is the rounding of numbers of order one.
-VANISHING = {"features.collapse_trajectory": 1e-15}
+# Zero but for the rounding of numbers of order one: deviations from collapse of classes of one size, and the loss of
+# what interpolates, which is the square of such a number.
+VANISHING = {"features.collapse_trajectory": 1e-15, "neuron.interpolator": 1e-29}
 
 
 @pytest.mark.slow

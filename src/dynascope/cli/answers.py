@@ -40,6 +40,7 @@ def prediction_answer(tree: Tree, *, seconds: float, record: Path | None) -> dic
         "initial_loss": attributes["initial_loss"],
         "jumps": [_jump(jump, staircase.record.isel(jump=k)) for k, jump in enumerate(staircase.rows)],
         "warnings": _warnings(view),
+        "curve": _curve(staircase),
         "check": None if view.observed is None else _check(staircase, view.attributes),
         "seconds": round(seconds, 3),
         "record": None if record is None else str(record),
@@ -98,6 +99,15 @@ def _check(staircase: StaircaseView, attributes: Mapping[Any, Any]) -> dict[str,
     judged = sum(jump["status"] == "judged" for jump in jumps)
     found = {name: json.loads(attributes[name]) for name in ("agreement", "checks")}
     return {"jumps": jumps, "judged": judged, "of": len(jumps), **found, "verdict": attributes["verdict"]}
+
+
+def _curve(staircase: StaircaseView) -> dict[str, Any] | None:
+    """The loss at this scale; None where there is no flow for it."""
+    curve = staircase.curve
+    if curve is None:
+        return None
+    times, error = curve["time"].to_numpy().tolist(), float(staircase.record.attrs["curve_error"])
+    return {"time": times, names.CURVE_LOSS: curve.to_numpy().tolist(), "error": error}
 
 
 def _seen(number: int, seen: SeenJump, unit: float) -> dict[str, Any]:

@@ -12,12 +12,12 @@ import xarray as xr
 from dynascope.arguments import require
 from dynascope.comparison.claim import Outcome, claim_outcomes
 from dynascope.comparison.curves import compare_curves
-from dynascope.comparison.jumps import compare_staircases
+from dynascope.comparison.jumps import compare_curve, compare_staircases
 from dynascope.comparison.verdict import quantity_rows, verdict_sentence
 from dynascope.record import CONVENTION, TreeView, name_all, validate_record
 from dynascope.record import staircase_names as names
 from dynascope.record.provenance import provenance
-from dynascope.record.staircase_view import is_staircase
+from dynascope.record.staircase_view import StaircaseView, is_staircase
 
 __all__ = ["Agreement", "compare", "unjudged"]
 
@@ -64,7 +64,9 @@ def compare(
     loss), and the count: a predicted jump that is due and never reached, or that does not separate from its neighbour
     although the theory puts a long plateau between them, is missing; an observed plateau at no predicted level is
     extra. Jumps that the theory marks slow, and those that were not due when the run ended, are shown and not judged:
-    the residual has the `status` of each.
+    the residual has the `status` of each. Where the prediction says how far each time and level may be off at its
+    scale, each is held against that. A prediction of the loss over time at this scale is compared as `curve`, in
+    mean distance over log time; that it fits a run which was followed in the same variables is a check.
 
     Curves: every variable over `time` that both records hold is compared on the times they share, in relative L2 norm
     and in largest error over the largest predicted value. Other dimensions than time may be named by `along`.
@@ -109,19 +111,35 @@ def compare(
     validate_record(predicted)
     if at_other_scale is not None:
         at_other_scale = _along_time(validate_record(at_other_scale))
+    chosen, checks = dict(tolerance or {}), set(checks)
+    estimated: dict[str, float] = {}
     if is_staircase(predicted):
-        lateness = _judged(names.JUMP_TIME, 0.0, predicted, dict(tolerance or {})).tolerance
-        residual, errors = compare_staircases(observed, predicted, at_other_scale, lateness=lateness)
+        common = names.JUMP_TIME in chosen or names.TIME_UNCERTAINTY not in predicted
+        limit = _judged(names.JUMP_TIME, 0.0, predicted, chosen).tolerance if common else None
+        residual, errors, estimated = compare_staircases(observed, predicted, at_other_scale, tolerance=limit)
+        if StaircaseView(predicted).curve is not None:
+            errors[names.CURVE] = compare_curve(observed, predicted)
+            twice = observed.attrs.get("variables") == predicted.attrs.get("curve_variables")
+            if twice and _judged(names.CURVE, errors[names.CURVE], predicted, chosen).agrees:
+                # The same equations followed twice: that they say the same supports nothing.
+                checks.add(names.CURVE)
     else:
         residual, errors = compare_curves(observed, predicted, (along,) if isinstance(along, str) else tuple(along))
-    chosen = dict(tolerance or {})
     _require_compared("tolerance", chosen, errors)
     _require_compared("checks", checks, errors)
-    found = {name: _judged(name, error, predicted, chosen) for name, error in errors.items()}
-    if is_staircase(predicted) and not (residual[names.STATUS] == "judged").any():
-        # Where no jump is judged, that nothing is wrong supports nothing.
-        found = {name: each._replace(error=np.nan) if each.agrees else each for name, each in found.items()}
+    found = {
+        name: Agreement(error, estimated[name], _ESTIMATED)
+        if name in estimated and name not in chosen
+        else _judged(name, error, predicted, chosen)
+        for name, error in errors.items()
+    }
     checked = {name: found.pop(name) for name in list(found) if name in checks}
+    if is_staircase(predicted) and not (residual[names.STATUS] == "judged").any():
+        # Where no jump is judged, that nothing is wrong with them supports nothing.
+        found = {
+            name: each._replace(error=np.nan) if each.agrees and name != names.CURVE else each
+            for name, each in found.items()
+        }
     outcomes = claim_outcomes(observed, claims)
     residual.attrs.update({"convention": CONVENTION, "version": predicted.attrs["version"]})
     tree = unjudged(predicted, attributes=attributes)
@@ -175,6 +193,7 @@ _DEFAULTS = {
     names.EXTRA_JUMPS: (0.0, "no other plateau may be seen"),
     names.SLOPE: (0.05, "neighbouring jumps still overlap at finite scale"),
 }
+_ESTIMATED = "what the limit of a vanishing scale is off at this one, by the curve at this scale, and a quarter more"
 _CURVE = (0.01, "one percent, unless the theory says otherwise")
 
 

@@ -4,106 +4,45 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
 
 from dynascope.arguments import require
 from dynascope.record import StaircaseView
 from dynascope.record import staircase_names as names
 from dynascope.record.staircase import staircase_residual
+from dynascope.record.steps_seen import crossing_times, resting_levels, seen_steps
 
-__all__ = ["compare_staircases", "crossing_times", "resting_levels"]
+__all__ = ["compare_curve", "compare_staircases"]
 
 # Two jumps this many e-folds of growth apart leave a visible pause in the descent between them.
 _SEPARATE_E_FOLDS = 8.0
-# A pause is a plateau where the descent is this many times slower than on either side.
-_PLATEAU_DEPTH = 10.0
-_ROUND_OFF = 1e-12
 # A run that ends within this share of the time of its last jump may be in the middle of it.
 _AFTERMATH = 0.1
+_LATENESS = 0.12  # how late a jump may come, over its time, if neither theory nor user says it
+_MOVED, _TIMES = 0.1, 2000  # where a curve is compared: once this share of the loss falls, at so many times
 # An observed plateau belongs to a predicted level within this share of the initial loss, or of the drops beside it.
 _LEVEL_SHARE, _DROP_SHARE = 0.02, 0.25
 
 
-def crossing_times(
-    time: Float[np.ndarray, " time"], loss: Float[np.ndarray, " time"], values: Float[np.ndarray, " jump"]
-) -> Float[np.ndarray, " jump"]:
-    """First times at which a loss curve passes below each value; NaN where it never does.
-
-    Example:
-        >>> crossing_times(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1.0, 0.0]), np.array([0.5, -1.0]))
-        array([1.5, nan])
-    """
-    crossings = np.full(len(values), np.nan)
-    for j, value in enumerate(values):
-        after = int(np.argmax(loss < value))
-        if loss[after] < value:
-            before = max(after - 1, 0)
-            crossings[j] = np.interp(value, [loss[after], loss[before]], [time[after], time[before]])
-    return crossings
-
-
-def resting_levels(
-    time: Float[np.ndarray, " time"], loss: Float[np.ndarray, " time"], depth: float = _PLATEAU_DEPTH
-) -> list[tuple[float, float]]:
-    """Plateaus of a falling loss curve, found without a theory.
-
-    A plateau lies at a local minimum of the descent rate −dL/dt that is at least `depth` times below the largest rate
-    on either side of it, up to the neighbouring plateaus.
-
-    Returns:
-        For each plateau its loss and the smaller of the drops before and after it, in order.
-
-    Example:
-        >>> t = np.linspace(0, 20, 2001)
-        >>> levels = resting_levels(t, 2 - 1 / (1 + np.exp(5 - t) ** 3) - 1 / (1 + np.exp(15 - t) ** 3))
-        >>> [round(level, 3) for level, _ in levels]
-        [1.0]
-    """
-    falls = [0]
-    for i in range(1, len(loss)):
-        # Smaller falls are round-off, which would make a plateau look rugged.
-        if loss[i] < loss[falls[-1]] - _ROUND_OFF * loss[0]:
-            falls.append(i)
-    time, loss = time[falls], loss[falls]
-    rate = -np.diff(loss) / np.diff(time)
-    pauses: list[int] = []
-    highest, lowest = 0, 0
-    rising = True
-    for i in range(len(rate)):
-        if rising:
-            if rate[i] > rate[highest]:
-                highest = i
-            elif rate[i] * depth < rate[highest]:
-                lowest, rising = i, False
-        elif rate[i] < rate[lowest]:
-            lowest = i
-        elif rate[i] > depth * rate[lowest]:
-            pauses.append(lowest)
-            highest, rising = i, True
-    levels = [float(loss[pause] + loss[pause + 1]) / 2 for pause in pauses]
-    bounds = [float(loss[0]), *levels, float(loss[-1])]
-    return [(level, min(bounds[k] - level, level - bounds[k + 2])) for k, level in enumerate(levels)]
-
-
 def compare_staircases(
-    observed: xr.Dataset, predicted: xr.Dataset, at_other_scale: xr.Dataset | None, *, lateness: float = 0.12
-) -> tuple[xr.Dataset, dict[str, float]]:
-    """The residual of a staircase, and the errors of its quantities.
+    observed: xr.Dataset, predicted: xr.Dataset, at_other_scale: xr.Dataset | None, *, tolerance: float | None = None
+) -> tuple[xr.Dataset, dict[str, float], dict[str, float]]:
+    """The residual of a staircase, the errors of its quantities, and what is allowed of those with estimates of theirs.
 
     Errors are predicted against observed: positive where the theory says later, or higher. A jump is judged unless the
-    theory marks it slow, or it was not seen and was not due before the run ended.
+    theory marks it slow, or it was not seen and was not due before the run ended. Where the theory says how far each
+    time and each level may be off, the error told is that which is largest beside it.
 
     Args:
         observed: Record of a run.
         predicted: Record of a staircase.
         at_other_scale: The run again from another scale.
-        lateness: How late a jump may come, over its predicted time, before it is missed.
+        tolerance: The largest relative error of a time, if not that which the theory says of each.
 
     Returns:
         The residual over `jump` (see `record.staircase.staircase_residual`), in which a plateau is seen midway in time
-        between two jumps, and the slopes are differences of times over those of the units of accelerated time. And the
+        between two jumps, and the slopes are differences of times over those of the units of accelerated time. The
         largest errors of times, levels and slopes, that of the initial loss, and the numbers of missing and of extra
-        jumps.
+        jumps. And the tolerances of times and levels, where the theory knows them.
 
     Raises:
         InputError: An observed record has no single loss over time, does not say its scale, or has that of the other.
@@ -111,30 +50,31 @@ def compare_staircases(
     time, loss = _curve(observed)
     staircase = StaircaseView(predicted)
     times, levels, slow = staircase.times, staircase.levels, staircase.slow
-    middles = (levels[1:] + levels[:-1]) / 2
-    found = crossing_times(time, loss, middles)
+    found, ends, seen_after = seen_steps(time, loss, levels)
     seen = ~np.isnan(found)
-    judged = ~slow & (seen | (times * (1 + lateness) <= time[-1]))
-    # A plateau that nothing is seen to end lasts as long as the run.
-    nexts = np.append(found[1:], np.nan)
-    ends = np.where(np.isnan(nexts), time[-1], (nexts + found) / 2)
-    seen_after = np.where(seen, np.interp(ends, time, loss), np.nan)
+    late = staircase.time_uncertainty if tolerance is None else np.full(len(times), tolerance)
+    judged = ~slow & (seen | (times * (1 + (_LATENESS if late is None else late)) <= time[-1]))
     with np.errstate(divide="ignore", invalid="ignore"):
         # A jump found at time zero has no relative error.
         time_error = times / found - 1
     level_error = (levels[1:] - seen_after) / levels[0]
-    settled = judged & ~np.append(slow[1:], False) & ~_cut_short(found, nexts, time[-1])
+    settled = judged & ~np.append(slow[1:], False) & ~_cut_short(found, time[-1])
+    level_allowed = staircase.level_uncertainty
+    if level_allowed is not None:
+        settled &= np.isfinite(level_allowed)
     if staircase.settling_times is not None:
         # A plateau that is left, or a run that ends, before the theory expects it to be flat says nothing of its level.
         settled &= ~seen | (ends - found >= staircase.settling_times)
     missing = float(np.sum(judged & ~seen) + _merged(staircase, found, time, loss))
-    errors = {
-        names.INITIAL_LOSS: _initial_error(times, levels, time, loss),
-        names.JUMP_TIME: _largest(time_error[judged]),
-        names.LEVEL: _largest(level_error[settled]),
-        names.MISSING_JUMPS: missing,
-        names.EXTRA_JUMPS: float(_unpredicted(staircase, time, loss)),
-    }
+    errors, allowed = {names.INITIAL_LOSS: _initial_error(times, levels, time, loss)}, {}
+    for name, error, counted, limit in (
+        (names.JUMP_TIME, time_error, judged, None if tolerance is not None else late),
+        (names.LEVEL, level_error, settled, level_allowed),
+    ):
+        errors[name] = _largest(error[counted])
+        if limit is not None and counted.any():
+            errors[name], allowed[name] = _worst(error[counted], limit[counted])
+    errors |= {names.MISSING_JUMPS: missing, names.EXTRA_JUMPS: float(_unpredicted(staircase, time, loss))}
     slope = slope_error = None
     if at_other_scale is not None:
         difference = staircase.unit(_scale(at_other_scale)) - staircase.unit(_scale(observed))
@@ -145,7 +85,7 @@ def compare_staircases(
             value=_scale(observed),
             remedy="observe again from another scale",
         )
-        slope = (crossing_times(*_curve(at_other_scale), middles) - found) / difference
+        slope = (crossing_times(*_curve(at_other_scale), (levels[1:] + levels[:-1]) / 2) - found) / difference
         with np.errstate(divide="ignore"):
             slope_error = staircase.accelerated_times / slope - 1
         errors[names.SLOPE] = _largest(slope_error[judged])
@@ -159,11 +99,29 @@ def compare_staircases(
         slopes=slope,
         slope_errors=slope_error,
     )
-    return residual, errors
+    return residual, errors, allowed
 
 
-def _cut_short(found: np.ndarray, nexts: np.ndarray, end: float) -> np.ndarray:
+def compare_curve(observed: xr.Dataset, predicted: xr.Dataset) -> float:
+    """The mean distance of the observed from the predicted loss over the logarithm of time, over the initial loss.
+
+    It is taken from a tenth of the time at which a tenth of the loss is predicted to have fallen, to the end of what
+    both know; NaN if that was not due then.
+    """
+    time, loss = _curve(observed)
+    curve = predicted[names.CURVE_LOSS]
+    known, expected = curve["time"].to_numpy(), curve.to_numpy()
+    moving = float(known[int(np.argmax(expected < (1 - _MOVED) * expected[0]))])
+    end = min(time[-1], known[-1])
+    if moving == known[0] or end <= moving:
+        return np.nan
+    shared = np.geomspace(max(moving / 10, time[0]), end, _TIMES)
+    return float(np.mean(np.abs(np.interp(shared, time, loss) - np.interp(shared, known, expected))) / expected[0])
+
+
+def _cut_short(found: np.ndarray, end: float) -> np.ndarray:
     """Whether a run ends so soon after a jump that it has not shown where that leads."""
+    nexts = np.append(found[1:], np.nan)[: len(found)]
     return np.isnan(nexts) & (end - found < _AFTERMATH * found)
 
 
@@ -200,6 +158,13 @@ def _largest(errors: np.ndarray) -> float:
     if not errors.size:
         return np.nan
     return float(np.max(np.where(np.isnan(errors), np.inf, np.abs(errors))))
+
+
+def _worst(errors: np.ndarray, allowed: np.ndarray) -> tuple[float, float]:
+    """The error that is largest beside what is allowed of it, and that."""
+    sizes = np.where(np.isnan(errors), np.inf, np.abs(errors))
+    worst = int(np.argmax(sizes / allowed))
+    return float(sizes[worst]), float(allowed[worst])
 
 
 def _merged(staircase: StaircaseView, found: np.ndarray, time: np.ndarray, loss: np.ndarray) -> int:

@@ -29,6 +29,8 @@ def stroke(side: str, alone: bool, *, crowded: bool) -> dict[str, Any]:
             "alpha": 1.0 if alone else 0.6,
             "zorder": 3,
         }
+    if side == traces.AT_SCALE:
+        return {"linestyle": (0, (1, 1.5)), "linewidth": 1.4, "alpha": 1.0, "zorder": 4}
     if not alone:
         return {"linestyle": "-", "linewidth": 0.7, "alpha": 0.5, "zorder": 2}
     return {"linestyle": "-", "linewidth": 2.8 if crowded else 2.0, "alpha": 0.5 if crowded else 1.0, "zorder": 2}

@@ -27,7 +27,8 @@ __all__ = ["Trace", "corners", "curve_names", "curves", "lines", "plane", "plane
 # The colours of Okabe and Ito, which the colour-blind can tell apart; those that stand out on white come first.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999999")
 OBSERVED, PREDICTED = PALETTE[:2]
-SIDES = {"observed": OBSERVED, "predicted": PREDICTED}
+AT_SCALE = "at this scale"  # what the line of a staircase's own loss curve is called
+SIDES = {"observed": OBSERVED, "predicted": PREDICTED, AT_SCALE: PALETTE[2]}
 FAINT = "#777777"
 _AXES = (
     *("time", "step", "length", "scaling_parameter", "scale", "learning_rate", "samples", "neurons", "compute"),
@@ -40,7 +41,7 @@ class Trace(NamedTuple):
     """One line to draw.
 
     Attributes:
-        side: "observed", drawn solid, or "predicted", drawn dashed.
+        side: "observed", drawn solid, "predicted", drawn dashed, or the loss predicted `AT_SCALE`, drawn dotted.
         label: What the line is, such as "mode 1"; empty when its variable has no members.
         colour: The same for the same label on both sides.
         alone: False for one of several lines of the same label, drawn thin.
@@ -147,7 +148,7 @@ def _is_curve(values: xr.DataArray) -> bool:
 
 
 def staircase(tree: Tree) -> list[Trace]:
-    """The observed loss and the predicted staircase: level at the plateaus, upright at the jumps.
+    """The observed loss, the predicted staircase, level at the plateaus, upright at the jumps, and its loss curve.
 
     The staircase ends with the observation, unless jumps are predicted later; then it shows as much time again.
 
@@ -177,6 +178,11 @@ def staircase(tree: Tree) -> list[Trace]:
         for member in members:
             x, y = _path(member, float(end) or 1.0)
             traces.append(Trace("predicted", "", PREDICTED, len(members) == 1, "time", x, y, *words))
+        curve = view.staircase.curve
+        if curve is not None:
+            x, y = curve["time"].to_numpy(), curve.to_numpy()
+            shown = x <= (float(end) or 1.0)
+            traces.append(Trace(AT_SCALE, "", SIDES[AT_SCALE], True, "time", x[shown], y[shown], *words))
     return traces
 
 

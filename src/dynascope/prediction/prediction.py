@@ -17,6 +17,7 @@ from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction.alternating_flow import predict_by_alternation
+from dynascope.prediction.at_this_scale import at_this_scale
 from dynascope.prediction.learned import with_words
 from dynascope.protocols import Learnable, Network, SumOfNeurons
 from dynascope.record import Staircase, staircase_record
@@ -37,6 +38,7 @@ def predict(
     seed: int = 0,
     normalised: bool = False,
     jumps: int | None = None,
+    curve: bool = True,
 ) -> xr.Dataset:
     """Predict what a network trained by gradient flow from small initialisation learns, in what order and when.
 
@@ -53,6 +55,7 @@ def predict(
         normalised: Whether to predict the homogeneity-normalised flow instead, in which neurons of every degree grow
             exponentially.
         jumps: Number of jumps after which to stop; None for all.
+        curve: Whether to follow the loss at this scale too, which says how far each jump of the limit is off there.
 
     Returns:
         A staircase record (see `record.staircase_record`): over the jumps the time at this scale, the accelerated time
@@ -60,7 +63,9 @@ def predict(
         the loss before and after, what is learned in the names of inputs and outputs, which jumps are slow and why, and
         what the theory knows of the feature; `learned_direction` has the part of each input, in units of its spread,
         where a jump is of several inputs. The attribute `theory` names the theory that was used, `complete` says
-        whether there are no further jumps.
+        whether there are no further jumps. With the curve also `loss` over `time` (attribute `curve_error`), how far
+        each time and level may be off at this scale, and the times of slow jumps as the curve has them; that is for
+        samples and for two-layer, diagonal and other sums of neurons.
 
     Raises:
         InputError: No theory fits the pair (the message lists what does), or an argument is outside its domain.
@@ -76,15 +81,19 @@ def predict(
     require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
     if isinstance(network, str):
         network = network_for(network, task, seed=seed)
+    staircase = _staircase(task, network, scale, normalised, jumps)
+    return with_words(at_this_scale(staircase, task, network) if curve else staircase, task, network)
+
+
+def _staircase(task: Any, network: Any, scale: float, normalised: bool, jumps: int | None) -> xr.Dataset:
+    """That of the limit of a vanishing scale."""
     for theory in THEORIES:
         if theory.fits(task, network, normalised):
             staircase = _judged_by(theory, theory.solve(task, network, scale), task, scale)
-            staircase = with_words(staircase, task, network)
             complete = jumps is None or staircase.sizes["jump"] <= jumps
             return staircase.isel(jump=slice(jumps and int(jumps))).assign_attrs(complete=int(complete))
     if isinstance(network, SumOfNeurons) and network.degree >= 2:
-        staircase = predict_by_alternation(task, network, scale=scale, normalised=normalised, jumps=jumps)
-        return with_words(staircase, task, network)
+        return predict_by_alternation(task, network, scale=scale, normalised=normalised, jumps=jumps)
     domains = (*(theory.domain for theory in THEORIES), "any sum of neurons of degree two or more")
     raise InputError(
         f"no theory here predicts a {_name(network)}",

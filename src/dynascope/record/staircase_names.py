@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = [
     "ACCELERATED_TIME",
+    "CURVE",
+    "CURVE_LOSS",
     "EXTRA_JUMPS",
     "INITIAL_LOSS",
     "JUMP_TIME",
@@ -11,6 +13,7 @@ __all__ = [
     "LEARNED",
     "LEVEL",
     "LEVEL_ERROR",
+    "LEVEL_UNCERTAINTY",
     "LOSS_AFTER",
     "LOSS_BEFORE",
     "MISSING_JUMPS",
@@ -25,6 +28,7 @@ __all__ = [
     "SLOW",
     "STATUS",
     "TIME_ERROR",
+    "TIME_UNCERTAINTY",
     "WORDS",
 ]
 
@@ -36,7 +40,12 @@ LOSS_AFTER = "loss_after"
 LEARNED = "learned"
 SLOW = "slow"
 REASON = "reason"
+TIME_UNCERTAINTY = f"{JUMP_TIME}_uncertainty"  # how far the time may be off at this scale, over the time
+LEVEL_UNCERTAINTY = "level_uncertainty"  # the same for the loss after the jump, over the initial loss
 SETTLING_TIME = "settling_time"  # how long after its jump a plateau is flat, where a theory knows
+
+# Of the prediction, over `time`: the loss at this scale, as it is called in every record.
+CURVE_LOSS = "loss"
 
 # Of the residual, over `jump`.
 OBSERVED_JUMP_TIME = f"observed_{JUMP_TIME}"
@@ -51,6 +60,7 @@ SLOPE_ERROR = "slope_error"
 
 # Quantities with a tolerance, beside `JUMP_TIME` and `SLOPE`.
 LEVEL = "level"
+CURVE = "curve"
 INITIAL_LOSS = "initial_loss"
 MISSING_JUMPS = "missing_jumps"
 EXTRA_JUMPS = "extra_jumps"
@@ -66,10 +76,13 @@ WORDS = {
     SLOW: "whether the jump is slow",
     REASON: "reason",
     SETTLING_TIME: "time until the plateau is flat",
+    TIME_UNCERTAINTY: "relative uncertainty of the time of the jump",
+    LEVEL_UNCERTAINTY: "uncertainty of the plateau over the initial loss",
     LEVEL_ERROR: "relative error of the plateau",
     SLOPE: "growth of the time per unit of accelerated time",
     SLOPE_ERROR: "relative error of that growth",
     LEVEL: "plateau",
+    CURVE: "loss at this scale",
     STATUS: "whether the jump is judged",
 }
 JUMP_TIMES = (JUMP_TIME, SETTLING_TIME)

@@ -116,9 +116,25 @@ class StaircaseView:
         return self.record[names.SLOW].to_numpy() if names.SLOW in self.record else np.zeros(self.times.shape, bool)
 
     @property
+    def time_uncertainty(self) -> Float[np.ndarray, " jump"] | None:
+        """How far each time may be off at the scale of the record, relatively, if that is known."""
+        return self._column_or_none(names.TIME_UNCERTAINTY)
+
+    @property
+    def level_uncertainty(self) -> Float[np.ndarray, " jump"] | None:
+        """How far each loss after a jump may be off, over the initial loss; infinite where nothing is known of it."""
+        return self._column_or_none(names.LEVEL_UNCERTAINTY)
+
+    @property
+    def curve(self) -> xr.DataArray | None:
+        """The loss at the scale of the record over time, if it was predicted too."""
+        curve = self.record.get(names.CURVE_LOSS)
+        return curve if curve is not None and curve.dims == ("time",) else None
+
+    @property
     def settling_times(self) -> Float[np.ndarray, " jump"] | None:
         """How long after each jump its plateau is flat, if the theory knows."""
-        return self.record[names.SETTLING_TIME].to_numpy() if names.SETTLING_TIME in self.record else None
+        return self._column_or_none(names.SETTLING_TIME)
 
     @property
     def complete(self) -> bool:
@@ -157,6 +173,9 @@ class StaircaseView:
         others = [name for name in self.record[names.JUMP_TIME].dims if name != "jump"]
         for index in np.ndindex(*(self.record.sizes[name] for name in others)):
             yield StaircaseView(self.record.isel(dict(zip(others, index, strict=True))))
+
+    def _column_or_none(self, name: str) -> np.ndarray | None:
+        return self.record[name].to_numpy() if name in self.record else None
 
     @property
     def _clock(self) -> dict:

@@ -131,7 +131,7 @@ def _drawn(
     counted = {} if scale.x else count_ticks([each.trace for each in series])
     ticks = counted if layout is None else layout.ticks
     figure = go.Figure(layout=frame(words, scale, spans, bool(residual), ticks, min(longest, _LETTERS)))
-    shown = [each for side in ("observed", "predicted") for each in _first_of(series, side, room)]
+    shown = [each for side in traces.SIDES for each in _first_of(series, side, room)]
     most = int(np.clip((room - _BYTES_A_TRACE * len(shown)) / _BYTES_A_POINT / len(shown), 24, _MOST_POINTS))
     for each in shown:
         _add_interval(figure, each, scale, points=points)
@@ -246,6 +246,8 @@ def _add_interval(figure: go.Figure, each: Series, scale: _Scale, *, points: boo
 def _stroke(line: traces.Trace) -> dict[str, object]:
     if line.side == "predicted":
         return {"color": line.colour, "dash": "6px,3px", "width": 2 if line.alone else 1}
+    if line.side == traces.AT_SCALE:
+        return {"color": line.colour, "dash": "2px,3px", "width": 2}
     # Broad enough that the dashes of a prediction upon it are seen where both coincide.
     return {"color": line.colour, "width": 1 if not line.alone else 4.5}
 

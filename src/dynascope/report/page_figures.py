@@ -156,12 +156,15 @@ def _entry(title: str, caption: str, figure: Figure, lines: Sequence[traces.Trac
     caption = caption or f"{title}."
     sides = list(dict.fromkeys(line.side for line in lines))
     marks: list[Any] = list(figure.select_traces())
+    own = " Dotted: predicted at this scale, no jump assumed." if sides.count(traces.AT_SCALE) else ""
+    sides = [side for side in sides if side != traces.AT_SCALE]
     if len(sides) == 2:
         points = any(mark["mode"] == "markers" for mark in marks)
         bars = any(mark["marker"]["symbol"] == "line-ew-open" for mark in marks)
         caption += f" {'Points' if points else 'Solid'}: observed. {'Bars' if bars else 'Dashed'}: predicted."
     else:
         caption += f" {sides[0].capitalize()} only."
+    caption += own
     # What is drawn for a side has a name, and says how many lines it holds.
     drawn = sum(int(mark["meta"] or 1) for mark in marks if mark["name"])
     if drawn < len(lines):

@@ -29,4 +29,6 @@ def meaning_of_a_staircase(view: TreeView, facts: Mapping[Any, Any]) -> str:
         f"and the initial weights, without training. It is sharp for small initial weights{scale}; from larger ones "
         "the jumps run together."
     )
+    if view.staircase is not None and view.staircase.curve is not None:
+        told += " The dotted curve follows all neurons from these weights at once, however small they are."
     return told if view.observed is None else f"{told} The solid curve is the loss of the network that was trained."

@@ -73,7 +73,7 @@ class StaircaseStudy(StatedStudy):
 
     def predict(self) -> xr.Dataset:
         """The staircase that theory expects."""
-        return predict(self._setup.task, self._setup.network, scale=self.scale)
+        return predict(self._setup.task, self._setup.network, scale=self.scale, curve=False)
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Levels and times at one scale, slopes between two."""

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from dynascope.comparison.jumps import crossing_times
 from dynascope.errors import InputError
 from dynascope.flows import diagonal_flow
 from dynascope.flows.exact.deep_diagonal import deep_diagonal_flow
+from dynascope.record.steps_seen import crossing_times
 from dynascope.tasks import Task
 
 GOLDEN = Task(

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from dynascope.comparison.jumps import crossing_times
 from dynascope.errors import InputError
 from dynascope.flows import gradient_flow
 from dynascope.groups.encodings import encoding_from_frequencies
 from dynascope.networks import TwoLayer
+from dynascope.record.steps_seen import crossing_times
 from dynascope.tasks.algebra.modular_addition import ModularAddition, modular_addition
 from dynascope.theory.modular.addition import (
     maximal_utilities,

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynascope.comparison.jumps import crossing_times
 from dynascope.errors import InputError
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
+from dynascope.record.steps_seen import crossing_times
 from dynascope.tasks import Task
 from dynascope.theory.relu_alignment import orthogonal_staircase
 

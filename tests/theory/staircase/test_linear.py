@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from dynascope.comparison.jumps import crossing_times
 from dynascope.errors import InputError
 from dynascope.flows import linear_flow
+from dynascope.record.steps_seen import crossing_times
 from dynascope.tasks import Task
 from dynascope.theory.staircase import linear_staircase
 

@@ -29,6 +29,7 @@ def linear_flow(
     duration: float,
     points: int = 4000,
     tolerance: float = 1e-9,
+    max_steps: int = 10_000_000,
 ) -> xr.Dataset:
     """Train f(x) = x W₁ W₂ by gradient flow from scale·W₁, scale·W₂.
 
@@ -45,6 +46,7 @@ def linear_flow(
         duration: Gradient-flow time at which to stop.
         points: How many times to keep.
         tolerance: Relative and absolute tolerance of each solver step.
+        max_steps: Number of steps after which the flow is given up.
 
     Returns:
         Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `mode_strength` over `time`, `mode`: u_kᵀ Wᵀ v_k
@@ -53,7 +55,7 @@ def linear_flow(
     Raises:
         InputError: Shapes that do not fit, initial weights that vanish, targets without correlation with the inputs, or
             a number that is not positive.
-        DivergenceError: The solver could not go on.
+        DivergenceError: The solver could not go on, or `max_steps` was reached.
 
     Example:
         >>> task = Task(np.eye(2) * 2**0.5, np.diag([4.0, 1.0]) * 2**0.5)
@@ -64,7 +66,7 @@ def linear_flow(
     first = require_array("first", first, (task.input_dimension, None))
     second = require_array("second", second, (first.shape[1], task.output_dimension))
     require_positive(scale=scale, duration=duration, tolerance=tolerance)
-    require_count(points=points)
+    require_count(points=points, max_steps=max_steps)
     require_correlation(task)
     # On its range Σxx becomes diagonal; weights outside see no data and never move.
     power, basis = np.linalg.eigh(task.input_moment)
@@ -104,6 +106,7 @@ def linear_flow(
             longest_step=1 / float(values[0]),
             restart_every=8,
             tolerance=tolerance,
+            max_steps=max_steps,
         )
     record = resolving(record, points)
     return make_record(

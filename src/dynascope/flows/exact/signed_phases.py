@@ -16,7 +16,13 @@ __all__ = ["diagonal_flow"]
 
 
 def diagonal_flow(
-    task: Task, *, scale: float, duration: float, points: int = 4000, tolerance: float = 1e-9
+    task: Task,
+    *,
+    scale: float,
+    duration: float,
+    points: int = 4000,
+    tolerance: float = 1e-9,
+    max_steps: int = 10_000_000,
 ) -> xr.Dataset:
     """Train f(x) = (u ⊙ v)ᵀ x by gradient flow from u = scale·1, v = 0.
 
@@ -30,6 +36,7 @@ def diagonal_flow(
         duration: Gradient-flow time at which to stop.
         points: How many times to keep.
         tolerance: Relative and absolute tolerance of each solver step.
+        max_steps: Number of steps after which the flow is given up.
 
     Returns:
         Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `coefficient` (β) over `time`, `feature`.
@@ -37,7 +44,7 @@ def diagonal_flow(
     Raises:
         InputError: More than one target, a target without correlation with the inputs, or a number that is not
             positive.
-        DivergenceError: The solver could not go on.
+        DivergenceError: The solver could not go on, or `max_steps` was reached.
 
     Example:
         >>> task = Task(np.eye(2) * 2**0.5, np.array([[4.0], [-1.0]]) * 2**0.5)
@@ -53,7 +60,7 @@ def diagonal_flow(
         remedy="a diagonal linear network has one output, so choose one target",
     )
     require_positive(scale=scale, duration=duration, tolerance=tolerance)
-    require_count(points=points)
+    require_count(points=points, max_steps=max_steps)
     require_correlation(task)
     cross = task.cross_moment[0]
     with jax.enable_x64(True):
@@ -74,6 +81,7 @@ def diagonal_flow(
             longest_step=1 / float(np.abs(cross).max()),
             restart_every=4096,
             tolerance=tolerance,
+            max_steps=max_steps,
         )
     record = resolving(record, points)
     return make_record(

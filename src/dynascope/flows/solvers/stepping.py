@@ -29,6 +29,7 @@ def follow(
     longest_step: float,
     restart_every: int,
     tolerance: float,
+    max_steps: int = 10_000_000,
 ) -> dict[str, np.ndarray]:
     """Integrate state' = vector_field(t, state, arguments) by Tsit5 and record statistics at every accepted step.
 
@@ -42,15 +43,16 @@ def follow(
         longest_step: Upper bound on a step.
         restart_every: Steps between two restarts.
         tolerance: Relative and absolute tolerance of a step.
+        max_steps: Number of steps after which the flow is given up.
 
     Returns:
         `time` and each statistic, with the steps along the first axis.
 
     Raises:
-        DivergenceError: The solver could not take a step.
+        DivergenceError: The solver could not take a step, or `max_steps` was reached.
     """
     pieces: list[dict[str, np.ndarray]] = []
-    now = 0.0
+    now, steps = 0.0, 0
     # As arrays: a Python number would be part of the compiled program.
     end, longest, allowed = (np.asarray(number, float) for number in (duration, longest_step, tolerance))
     while now < duration:
@@ -78,6 +80,13 @@ def follow(
             )
         # Each piece begins with the state at which the one before it ended.
         pieces.append({name: values[1 if pieces else 0 :] for name, values in piece.items()})
+        steps += len(piece["time"]) - 1
+        if steps > max_steps:
+            raise DivergenceError(
+                f"max_steps ({max_steps}) was reached at time {last:.6g}",
+                time=last,
+                remedy="standardise the inputs, shorten the duration, or raise max_steps",
+            )
         now = last if last < duration * (1 - 1e-12) else duration
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
@@ -129,7 +138,8 @@ def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarra
     of the descent rate, so that a drop a thousand times smaller than the first is resolved as well as the first.
     """
     time, loss, rate = record["time"], record["loss"], record["descent_rate"]
-    fractions = np.linspace(0, 1, 8, endpoint=False)
+    # A solver of high order takes few steps, between which lines would be far from the curve.
+    fractions = np.linspace(0, 1, max(8, -(-2 * points // len(time))), endpoint=False)
     fine = np.append((time[:-1, None] + np.diff(time)[:, None] * fractions).ravel(), time[-1])
     smooth = np.minimum.accumulate(np.maximum(CubicHermiteSpline(time, loss, -rate)(fine), 0.0))
     # Eight decades below the steepest descent nothing is visible any more.

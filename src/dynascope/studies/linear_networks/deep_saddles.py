@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import equinox as eqx
 import numpy as np
 
-from dynascope.comparison.jumps import crossing_times
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
 from dynascope.networks import DeepLinear
 from dynascope.plot import Chart
+from dynascope.record.steps_seen import crossing_times
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, numbers, seed
 from dynascope.studies.linear_networks.random_linear import initial_moments

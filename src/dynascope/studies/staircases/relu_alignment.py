@@ -205,7 +205,7 @@ class ReluAlignment(StaircaseStudy):
 
     @functools.cached_property
     def _alternation(self) -> xr.Dataset:
-        return predict(self._task, self._network, scale=self.scale, jumps=2)
+        return predict(self._task, self._network, scale=self.scale, jumps=2, curve=False)
 
     @functools.cached_property
     def _task(self) -> Task:

@@ -1,0 +1,151 @@
+"""How far the staircase of a vanishing scale holds at the scale at hand, by the loss curve there."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from dynascope.errors import DivergenceError
+from dynascope.prediction.loss_curve import loss_curve
+from dynascope.protocols import Learnable, Network
+from dynascope.record import StaircaseView, training_time
+from dynascope.record import staircase_names as names
+from dynascope.record.staircase import with_slow_jumps
+from dynascope.record.steps_seen import crossing_times, seen_steps
+
+__all__ = ["at_this_scale", "with_curve"]
+
+_ROUGH = 0.25  # a time that is known no better is slow, and a level, of the drops beside it, is not judged
+_MARGIN = 1.25  # on how far the limit is off, for what the curve itself gets wrong
+_POINT = 2.0  # how far a time may be off, over what it is between two curves
+_READ = 0.01  # of a time, within which a curve is read
+_LEVEL = 0.02  # of the initial loss: a plateau is left before it is quite reached
+_LONGER, _EXTENSIONS = 4.0, 3  # how often a curve that does not get to the last jump is followed for longer
+
+
+def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
+    """The staircase with the loss curve at its scale, and with what that says of each jump.
+
+    Args:
+        staircase: Record of a staircase.
+        task: What it is about.
+        network: A module with its weights at unit scale.
+
+    Returns:
+        As of `with_curve`; the staircase itself, with a warning, where the curve could not be followed, and without one
+        where there is no flow for it.
+    """
+    if not staircase.sizes["jump"]:
+        return staircase
+    scale, normalised = float(staircase.attrs["scale"]), bool(staircase.attrs.get("normalised", 0))
+    duration, curve = training_time(staircase, scale), None
+    for _ in range(_EXTENSIONS):
+        try:
+            longer = loss_curve(task, network, scale=scale, duration=duration, normalised=normalised)
+        except DivergenceError as error:
+            if curve is None:
+                return _warned(staircase, f"The loss at this scale could not be followed: {error}")
+            break
+        if longer is None:
+            return staircase
+        curve = longer
+        if not np.isnan(_seen(staircase, curve).times[-1]):
+            break
+        duration *= _LONGER
+    assert curve is not None
+    return with_curve(staircase, curve)
+
+
+def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
+    """The staircase with what a loss curve at its scale says of each jump.
+
+    Args:
+        staircase: Record of a staircase.
+        curve: As of `loss_curve`.
+
+    Returns:
+        The record with `loss` over `time`, and over `jump` how far each time may be off (`jump_time_uncertainty`,
+        relative) and each level (`level_uncertainty`, over the initial loss; infinite where the curve does not rest
+        near the level). A jump is slow if the limit is off by more than a quarter of the time at which the curve has
+        it, which then is its time.
+    """
+    view = StaircaseView(staircase)
+    seen = _seen(staircase, curve)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        off = np.abs(view.times / seen.times - 1)
+    blurred = _blur(view.levels, seen.times, curve)
+    columns = zip(view.times, seen.times, off, blurred, strict=True)
+    reasons = [_reason(*each, end=float(curve["time"][-1])) for each in columns]
+    slow = np.array([bool(reason) for reason in reasons])
+    times = np.where(slow & np.isfinite(seen.times), seen.times, view.times)
+    allowed = np.where(slow, _ROUGH, np.minimum(_MARGIN * np.nan_to_num(off, posinf=1.0) + blurred + _READ, _ROUGH))
+    known = with_slow_jumps(staircase, reasons).assign(
+        {
+            names.JUMP_TIME: ("jump", np.maximum.accumulate(times)),
+            names.TIME_UNCERTAINTY: ("jump", allowed),
+            names.LEVEL_UNCERTAINTY: ("jump", _level_uncertainty(view.levels, seen.levels, curve.attrs["error"])),
+            names.CURVE_LOSS: curve["loss"],
+        }
+    )
+    return known.assign_attrs(
+        curve_error=curve.attrs["error"], curve_variables=curve.attrs.get("variables", ""), **_tolerance(curve)
+    )
+
+
+def _tolerance(curve: xr.Dataset) -> dict[str, float | str]:
+    reason = "a percent, or twice what the curve may be off by its own estimate"
+    return {
+        f"{names.CURVE}_tolerance": max(0.01, 2 * curve.attrs["error"]),
+        f"{names.CURVE}_tolerance_reason": reason,
+    }
+
+
+def _seen(staircase: xr.Dataset, curve: xr.Dataset):
+    return seen_steps(curve["time"].to_numpy(), curve["loss"].to_numpy(), StaircaseView(staircase).levels)
+
+
+def _blur(
+    levels: Float[np.ndarray, " level"], times: Float[np.ndarray, " jump"], curve: xr.Dataset
+) -> Float[np.ndarray, " jump"]:
+    """How far the time at which the curve passes the middle of each jump may be off, relatively.
+
+    By how much it moves with the loss, if that is off as much as in the mean, and by twice what the rougher curve says.
+    """
+    middles, error = (levels[1:] + levels[:-1]) / 2, curve.attrs["error"] * levels[0]
+    time, loss, rougher = (curve[name].to_numpy() for name in ("time", "loss", "rougher_loss"))
+
+    def moved(loss: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.abs(crossing_times(time, loss, middles) / times - 1)
+
+    found = [moved(loss + error), moved(loss - error), _POINT * moved(rougher)]
+    return np.where(np.isnan(found).any(axis=0), np.inf, np.max(found, axis=0))
+
+
+def _reason(limit: float, here: float, off: float, blurred: float, *, end: float) -> str:
+    if np.isnan(here):
+        return f"at this scale the loss has not got there at t = {end:.4g}"
+    if off > _ROUGH:
+        return f"at this scale the loss gets there at t = {here:.4g}; the limit of a vanishing scale says {limit:.4g}"
+    if blurred > _ROUGH:
+        return "the loss falls so slowly there that its time is known only roughly"
+    return ""
+
+
+def _level_uncertainty(
+    levels: Float[np.ndarray, " level"], seen: Float[np.ndarray, " jump"], error: float
+) -> Float[np.ndarray, " jump"]:
+    drops = -np.diff(levels) / levels[0]
+    beside = np.minimum(drops, np.append(drops[1:], np.inf))
+    off = np.abs(levels[1:] - seen) / levels[0]
+    allowed = _MARGIN * off + 2 * error
+    rough = np.isnan(allowed) | (allowed > _ROUGH * beside)
+    return np.where(rough, np.inf, np.maximum(allowed, np.minimum(_LEVEL, _ROUGH * beside)))
+
+
+def _warned(staircase: xr.Dataset, sentence: str) -> xr.Dataset:
+    warnings = [*json.loads(staircase.attrs.get("warnings", "[]")), sentence]
+    return staircase.assign_attrs(warnings=json.dumps(warnings, ensure_ascii=False))

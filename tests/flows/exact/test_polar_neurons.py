@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynascope.errors import DivergenceError, InputError
+from dynascope.flows import diagonal_flow, gradient_flow, polar_flow
+from dynascope.networks import DiagonalLinear, TwoLayer
+from dynascope.tasks import Task
+
+DRAW = np.random.default_rng(0)
+INPUTS = DRAW.normal(size=(40, 3))
+TASK = Task(INPUTS, np.maximum(INPUTS @ DRAW.normal(size=(3, 2)), 0) @ [[1.0], [-0.7]])
+EVEN = Task(INPUTS, INPUTS[:, :1] ** 2 - 0.5 * INPUTS[:, 1:2] ** 2)
+TIMES = np.linspace(0.0, 40.0, 200)
+
+
+def network(activation, width=8):
+    return TwoLayer(3, width, 1, activation=activation, seed=3)
+
+
+def losses(record):
+    return np.interp(TIMES, record["time"], record["loss"])
+
+
+def polar(activation, task=TASK, **options):
+    return polar_flow(network(activation), task, duration=TIMES[-1], **{"scale": 0.05} | options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("activation", "task", "normalised"), [("relu", TASK, False), ("quadratic", EVEN, False), ("quadratic", EVEN, True)]
+)
+def test_it_is_the_gradient_flow_of_the_weights(activation, task, normalised):
+    exact = gradient_flow(
+        network(activation), task, duration=TIMES[-1], scale=0.05, save=TIMES, normalised=normalised,
+        relative_tolerance=1e-6,
+    )["loss"].to_numpy()  # fmt: skip
+    assert exact[-1] < 0.5 * exact[0]
+    # A step is allowed 1e-5 in direction and log-norm, and there are a few hundred.
+    np.testing.assert_allclose(losses(polar(activation, task, normalised=normalised, tolerance=1e-5)), exact,
+                               atol=1e-3 * exact[0])  # fmt: skip
+
+
+def test_the_error_falls_with_the_tolerance():
+    best, *others = (losses(polar("relu", tolerance=tolerance)) for tolerance in (1e-5, 3e-3, 3e-4))
+    wrong = [np.abs(each - best).max() / best[0] for each in others]
+    assert 3e-2 > wrong[0] > 3 * wrong[1] > 0
+
+
+def test_a_tiny_start_is_followed_as_well_as_any():
+    task = Task(np.eye(2) * 2**0.5, np.array([[4.0], [-1.0]]) * 2**0.5)
+    curves = [
+        polar_flow(DiagonalLinear(2), task, scale=1e-100, duration=300.0, tolerance=1e-4),
+        diagonal_flow(task, scale=1e-100, duration=300.0),
+    ]
+    times = np.linspace(0, 300, 500)
+    one, other = (np.interp(times, curve["time"], curve["loss"]) for curve in curves)
+    # The first coordinate is learned at t = 57.7, the second at 231; each to within a thousandth of that.
+    for level in (5.0, 0.25):
+        crossed = [times[np.argmax(curve < level)] for curve in (one, other)]
+        assert crossed[0] == pytest.approx(crossed[1], abs=0.7)
+
+
+@settings(max_examples=10)
+@given(st.floats(0.2, 5.0))
+def test_other_units_of_targets_are_other_units_of_time_and_loss(factor):
+    times = np.linspace(0, 5, 50)
+    here = polar_flow(network("relu"), TASK, scale=0.1, duration=5.0, tolerance=1e-3)
+    # With y and θ² in units of the factor the same path is gone in 1/factor of the time.
+    scaled = Task(TASK.inputs, factor * TASK.targets)
+    there = polar_flow(network("relu"), scaled, scale=0.1 * factor**0.5, duration=5.0 / factor, tolerance=1e-3)
+    np.testing.assert_allclose(
+        np.interp(times, factor * there["time"], there["loss"] / factor**2),
+        np.interp(times, here["time"], here["loss"]),
+        rtol=1e-6,
+    )
+
+
+def test_the_loss_never_rises_and_the_rate_of_its_descent_is_its_slope():
+    curve = polar("relu", tolerance=1e-4)
+    time, loss, rate = (curve[name].to_numpy() for name in ("time", "loss", "descent_rate"))
+    assert (np.diff(loss) <= 0).all()
+    assert time[0] == 0
+    assert time[-1] == TIMES[-1]
+    fallen = np.sum((rate[1:] + rate[:-1]) / 2 * np.diff(time))
+    assert fallen == pytest.approx(loss[0] - loss[-1], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("changed", "argument"),
+    [
+        ({"scale": 0.0}, "scale"),
+        ({"duration": -1.0}, "duration"),
+        ({"tolerance": np.nan}, "tolerance"),
+        ({"points": 0}, "points"),
+        ({"max_steps": 0}, "max_steps"),
+        ({"network": network("relu").with_neurons(np.zeros((2, 4)))}, "network"),
+    ],
+)
+def test_bad_input_is_named(changed, argument):
+    usual = {"network": network("relu"), "task": TASK, "scale": 0.1, "duration": 1.0}
+    with pytest.raises(InputError) as error:
+        polar_flow(**usual | changed)
+    assert error.value.argument == argument
+
+
+def test_a_flow_of_too_many_steps_is_given_up():
+    with pytest.raises(DivergenceError, match=r"max_steps \(100\)"):
+        polar("relu", tolerance=1e-6, max_steps=100)

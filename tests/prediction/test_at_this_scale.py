@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from dynascope.comparison import compare
+from dynascope.networks import DiagonalLinear, TwoLayer
+from dynascope.observation import observe
+from dynascope.prediction import predict
+from dynascope.prediction.at_this_scale import with_curve
+from dynascope.record import make_record, training_time
+from dynascope.tasks import Task
+
+LEVELS = np.array([2.0, 1.2, 0.5, 0.1])
+
+
+def limit(times):
+    return make_record(
+        {
+            "jump_time": (["jump"], np.asarray(times)),
+            "accelerated_time": (["jump"], np.asarray(times) / 20),
+            "loss_before": (["jump"], LEVELS[:-1]),
+            "loss_after": (["jump"], LEVELS[1:]),
+        },
+        {"jump": [1, 2, 3]},
+        attributes={"scale": np.exp(-20.0)},
+    )
+
+
+def curve(times, error=1e-4, end=120.0, rate=4.0):
+    t = np.linspace(0, end, 6000)
+    falls = -np.diff(LEVELS) / (1 + np.exp(np.clip(rate * (t[:, None] - np.asarray(times)), -500, 500)))
+    loss = LEVELS[-1] + falls.sum(axis=1)
+    columns = {"loss": ("time", loss), "rougher_loss": ("time", loss)}
+    return xr.Dataset(columns, {"time": t}, attrs={"error": error, "variables": "those of the test"})
+
+
+def test_a_jump_is_allowed_what_the_limit_is_off_and_a_quarter_more():
+    told = with_curve(limit([10.0, 30.0, 60.0]), curve([10.0, 33.0, 60.0]))
+    assert told["slow"].to_numpy().tolist() == [False] * 3
+    np.testing.assert_allclose(told["jump_time"], [10, 30, 60])
+    np.testing.assert_allclose(told["jump_time_uncertainty"], [0.01, 0.01 + 1.25 / 11, 0.01], atol=2e-3)
+    assert (told["level_uncertainty"] <= 0.02).all()
+
+
+def test_beyond_a_quarter_it_is_slow_and_has_the_time_of_the_curve():
+    told = with_curve(limit([10.0, 30.0, 60.0]), curve([10.0, 30.0, 100.0]))
+    assert told["slow"].to_numpy().tolist() == [False, False, True]
+    assert float(told["jump_time"][2]) == pytest.approx(100, rel=1e-3)
+    assert "gets there at t = 100" in str(told["reason"][2].item())
+
+
+def test_where_the_curve_does_not_get_to_a_jump_it_is_slow_and_keeps_its_time():
+    told = with_curve(limit([10.0, 30.0, 60.0]), curve([10.0, 30.0, 100.0], end=80.0))
+    assert told["slow"].to_numpy().tolist() == [False, False, True]
+    assert float(told["jump_time"][2]) == 60
+    assert "has not got there at t = 80" in str(told["reason"][2].item())
+
+
+def test_a_time_that_the_error_of_the_curve_moves_far_is_slow():
+    flat = curve([10.0, 30.0, 60.0], error=0.05, rate=0.05)
+    told = with_curve(limit([10.0, 30.0, 60.0]), flat)
+    assert told["slow"].any()
+    assert with_curve(limit([10.0, 30.0, 60.0]), flat.assign_attrs(error=1e-6))["slow"].sum() < told["slow"].sum()
+
+
+def test_a_level_that_the_curve_does_not_rest_near_is_not_judged():
+    told = with_curve(limit([10.0, 30.0, 60.0]), curve([10.0, 30.0, 30.0], rate=1.0))
+    # Midway between two jumps that run together the loss is anywhere.
+    assert np.isinf(told["level_uncertainty"][1])
+    assert np.isfinite(told["level_uncertainty"][0])
+
+
+def sparse():
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(40, 60))
+    return Task(x, x[:, :4] @ [[3.0], [-2.0], [1.5], [1.0]])
+
+
+def stretched(record, factor):
+    """All predicted times multiplied by a factor, those of the curve too."""
+    times = record["time"] * factor
+    return record.assign(jump_time=factor * record["jump_time"]).assign_coords(time=times)
+
+
+CASES = {
+    "diagonal": (sparse(), DiagonalLinear(60), 1e-8),
+    "relu": (sparse(), TwoLayer(60, 20, 1, activation="relu"), 1e-6),
+}
+
+
+@pytest.fixture(scope="module", params=list(CASES))
+def pair(request):
+    task, network, scale = CASES[request.param]
+    predicted = predict(task, network, scale=scale, jumps=3)
+    return observe(task, network, scale=scale, duration=training_time(predicted, scale)), predicted
+
+
+@pytest.mark.slow
+def test_ordinary_data_are_judged_and_agree(pair):
+    tree = compare(*pair)
+    assert tree.attrs["verdict"] == "agree"
+    assert (tree["residual"]["status"] == "judged").sum() >= 2
+    assert "curve" in json.loads(tree.attrs["checks"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_half_or_twice_the_predicted_times_never_agree(pair, factor):
+    observed, predicted = pair
+    assert compare(observed, stretched(predicted, factor)).attrs["verdict"] == "disagree"
+    # What was followed in other variables is judged by the curve as well.
+    other = compare(observed.assign_attrs(variables="others"), stretched(predicted, factor))
+    assert not json.loads(other.attrs["agreement"])["curve"]["agrees"]
+
+
+@pytest.mark.slow
+def test_without_the_curve_the_staircase_is_that_of_the_limit():
+    task, network, scale = CASES["diagonal"]
+    alone = predict(task, network, scale=scale, jumps=3, curve=False)
+    both = predict(task, network, scale=scale, jumps=3)
+    assert {"time", "loss"} & set(alone.variables) == set()
+    fast = ~both["slow"].to_numpy()
+    np.testing.assert_array_equal(both["jump_time"][fast], alone["jump_time"][fast])
+
+
+def test_a_curve_that_cannot_be_followed_is_told_in_a_warning():
+    draw = np.random.default_rng(1)
+    x = draw.normal(size=(40, 3)) * [3000.0, 1.0, 1.0]
+    told = predict(Task(x, x @ [[0.001], [1.0], [0.5]]), DiagonalLinear(3), scale=1e-8)
+    assert "loss" not in told
+    assert "could not be followed" in told.attrs["warnings"]

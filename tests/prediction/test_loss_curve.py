@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from dynascope.errors import DivergenceError
+from dynascope.flows import gradient_flow
+from dynascope.networks import DiagonalLinear, LinearAttention, TwoLayer
+from dynascope.prediction.loss_curve import distance_between, loss_curve
+from dynascope.tasks import InContextRegression, Task
+
+DRAW = np.random.default_rng(1)
+INPUTS = DRAW.normal(size=(60, 4)) * [1.5, 1.0, 0.8, 0.5]
+TASK = Task(INPUTS, INPUTS @ DRAW.normal(size=(4, 1)) + 0.3 * DRAW.normal(size=(60, 1)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "network",
+    [TwoLayer(4, 10, 1, activation="relu"), TwoLayer(4, 10, 1), DiagonalLinear(4)],
+    ids=["relu", "linear", ""],
+)
+def test_the_stated_error_covers_that_of_the_weights_followed_closely(network):
+    curve = loss_curve(TASK, network, scale=1e-2, duration=30.0)
+    assert curve is not None
+    times = np.concatenate([[0.0], np.geomspace(0.03, 30, 800)])
+    close = gradient_flow(network, TASK, scale=1e-2, duration=30.0, save=times, relative_tolerance=1e-6)
+    assert close["loss"][-1] < 0.5 * close["loss"][0]
+    error = distance_between(curve, close)
+    assert error < curve.attrs["error"] < 5e-3
+
+
+def test_other_tasks_and_networks_have_none():
+    prompts = InContextRegression([1.0, 0.5], 10.0)
+    assert loss_curve(prompts, LinearAttention(2, 3), scale=1e-3, duration=1.0) is None
+    assert loss_curve(TASK, lambda x: x, scale=1e-3, duration=1.0) is None
+
+
+def test_what_is_scaled_too_badly_is_given_up_soon():
+    units = Task(INPUTS * [3000.0, 1.0, 1.0, 1.0], TASK.targets)
+    with pytest.raises(DivergenceError, match="max_steps"):
+        loss_curve(units, DiagonalLinear(4), scale=1e-8, duration=1e3)
+
+
+def test_the_distance_is_a_mean_over_the_logarithm_of_time():
+    def step(time):
+        times = np.array([0.0, time, time * (1 + 1e-9), 100.0])
+        return xr.Dataset({"loss": ("time", [2.0, 2.0, 0.0, 0.0])}, {"time": times})
+
+    # From 5 on, half of the first time at which anything falls, to 100; they differ from 10 to 20, by all there is.
+    assert distance_between(step(20.0), step(10.0)) == pytest.approx(np.log(2) / np.log(20), rel=0.01)
+    assert distance_between(step(10.0), step(10.0)) == 0
