@@ -6,3 +6,4 @@ from .comparison import unjudged as unjudged
 from .effect import Effect as Effect
 from .effect import Hypothesis as Hypothesis
 from .effect import report_effects as report_effects
+from .own_curve import own_curve as own_curve

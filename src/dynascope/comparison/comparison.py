@@ -13,6 +13,10 @@ from dynascope.arguments import require
 from dynascope.comparison.claim import Outcome, claim_outcomes
 from dynascope.comparison.curves import compare_curves
 from dynascope.comparison.jumps import compare_curve, compare_staircases
+from dynascope.comparison.loss_convention import LossName
+from dynascope.comparison.own_curve import own_curve
+from dynascope.comparison.own_jumps import compare_own_staircase
+from dynascope.comparison.own_units import in_units_of, is_own, with_clock_of
 from dynascope.comparison.verdict import quantity_rows, verdict_sentence
 from dynascope.record import CONVENTION, TreeView, name_all, validate_record
 from dynascope.record import staircase_names as names
@@ -47,9 +51,12 @@ class Agreement(NamedTuple):
 
 
 def compare(
-    observed: xr.Dataset,
+    observed: Any,
     predicted: xr.Dataset,
     *,
+    learning_rate: Any = None,
+    loss: LossName | None = None,
+    steps: Any = None,
     at_other_scale: xr.Dataset | None = None,
     along: str | Sequence[str] = "time",
     tolerance: Mapping[str, float] | None = None,
@@ -72,14 +79,22 @@ def compare(
     and in largest error over the largest predicted value. Other dimensions than time may be named by `along`.
     Numbers without a dimension are compared where the prediction carries their tolerance.
 
+    A loss curve of your own: everything is shown in its units. Jumps whose time it does not tell, since it was logged
+    rarely or is noisy, are `unclear` and not judged, and further plateaus are not looked for in a noisy curve.
+
     The verdict is on what is claimed: quantities of the theory, and claims that hold of networks only statistically.
     Identities, which hold of every run, are checks: they are shown apart and support nothing, and where one fails the
     fault is in the measurement and nothing is concluded. Nor is anything where nothing could be judged.
 
     Args:
-        observed: Record of a run, with `loss` over `time`, or over `step` with the times of the steps.
+        observed: Record of a run, with `loss` over `time`, or over `step` with the times of the steps. Or the losses of
+            a training of your own: an array, a list, a pandas Series over steps, or a CSV file, as `own_curve` takes
+            them.
         predicted: Record of a theory. Its attributes may carry `<quantity>_tolerance` and, with it,
             `<quantity>_tolerance_reason`.
+        learning_rate: For losses of your own, the learning rate, or that of each step.
+        loss: For losses of your own, how they are defined: "mse" is `torch.nn.MSELoss`; see `own_curve`.
+        steps: For an array of your own, the number of steps before each loss, if not every step was logged.
         at_other_scale: The run again from another initialisation scale; adds the slopes of the jump
             times against the unit of accelerated time (dt/dlog(1/scale) for degree 2).
         along: For curves, the dimension, or dimensions, along which they run; variables that have none of them are not
@@ -97,7 +112,8 @@ def compare(
         and `claims`, the outcome of each ("holds", "does not hold" or "undecided").
 
     Raises:
-        InputError: The records have nothing in common, or a tolerance, check or claim names what is not compared.
+        InputError: The records have nothing in common, or a tolerance, check or claim names what is not compared; or
+            as `own_curve`.
 
     Example:
         >>> from dynascope.record import make_record
@@ -107,22 +123,41 @@ def compare(
         >>> compare(run, theory, tolerance={"loss": 0.02, "loss_maximum": 0.02}).attrs["verdict"]
         'agree'
     """
+    if isinstance(observed, xr.Dataset):
+        _require_no_curve(learning_rate=learning_rate, loss=loss, steps=steps)
+    else:
+        observed = own_curve(observed, learning_rate=learning_rate, loss=loss, steps=steps)
     observed = _along_time(validate_record(observed))
     validate_record(predicted)
+    own = is_own(observed)
+    if own:
+        predicted = in_units_of(predicted, observed)
     if at_other_scale is not None:
+        require(
+            not own,
+            "slopes are not taken of curves of your own",
+            argument="at_other_scale",
+            remedy="compare each with its own prediction",
+        )
         at_other_scale = _along_time(validate_record(at_other_scale))
     chosen, checks = dict(tolerance or {}), set(checks)
     estimated: dict[str, float] = {}
     if is_staircase(predicted):
-        common = names.JUMP_TIME in chosen or names.TIME_UNCERTAINTY not in predicted
-        limit = _judged(names.JUMP_TIME, 0.0, predicted, chosen).tolerance if common else None
-        residual, errors, estimated = compare_staircases(observed, predicted, at_other_scale, tolerance=limit)
-        if StaircaseView(predicted).curve is not None:
-            errors[names.CURVE] = compare_curve(observed, predicted)
-            twice = observed.attrs.get("variables") == predicted.attrs.get("curve_variables")
-            if twice and _judged(names.CURVE, errors[names.CURVE], predicted, chosen).agrees:
-                # The same equations followed twice: that they say the same supports nothing.
-                checks.add(names.CURVE)
+        times = _judged(names.JUMP_TIME, 0.0, predicted, chosen)
+        if own:
+            predicted, residual, errors = compare_own_staircase(
+                observed, predicted, tolerance=(times.tolerance, times.reason), chosen=names.JUMP_TIME in chosen
+            )
+        else:
+            common = names.JUMP_TIME in chosen or names.TIME_UNCERTAINTY not in predicted
+            limit = times.tolerance if common else None
+            residual, errors, estimated = compare_staircases(observed, predicted, at_other_scale, tolerance=limit)
+            if StaircaseView(predicted).curve is not None:
+                errors[names.CURVE] = compare_curve(observed, predicted)
+                twice = observed.attrs.get("variables") == predicted.attrs.get("curve_variables")
+                if twice and _judged(names.CURVE, errors[names.CURVE], predicted, chosen).agrees:
+                    # The same equations followed twice: that they say the same supports nothing.
+                    checks.add(names.CURVE)
     else:
         residual, errors = compare_curves(observed, predicted, (along,) if isinstance(along, str) else tuple(along))
     _require_compared("tolerance", chosen, errors)
@@ -143,7 +178,11 @@ def compare(
     outcomes = claim_outcomes(observed, claims)
     residual.attrs.update({"convention": CONVENTION, "version": predicted.attrs["version"]})
     tree = unjudged(predicted, attributes=attributes)
-    tree["observed"], tree["residual"] = xr.DataTree(name_all(observed)), xr.DataTree(name_all(residual))
+    residual = name_all(residual)
+    if own:
+        residual = with_clock_of(residual, observed)
+        tree.attrs["convention"] = residual.attrs["convention"] = observed.attrs["convention"]
+    tree["observed"], tree["residual"] = xr.DataTree(name_all(observed)), xr.DataTree(residual)
     view = TreeView.of(tree)
     told = {name: _plain(each) for name, each in found.items()}
     identities = {name: _plain(each) for name, each in checked.items()}
@@ -195,6 +234,17 @@ _DEFAULTS = {
 }
 _ESTIMATED = "what the limit of a vanishing scale is off at this one, by the curve at this scale, and a quarter more"
 _CURVE = (0.01, "one percent, unless the theory says otherwise")
+
+
+def _require_no_curve(**given: Any) -> None:
+    """A record knows its units."""
+    for name, value in given.items():
+        require(
+            value is None,
+            f"{name} is given, and the observed record says its own units",
+            argument=name,
+            remedy="leave it out, or pass the losses themselves",
+        )
 
 
 def _require_compared(argument: str, given: Collection[str], errors: Mapping[str, float]) -> None:

@@ -180,8 +180,11 @@ def _of_jumps(staircase: StaircaseView) -> str:
 
 def _left_out(kinds: Sequence[str]) -> str:
     """Why jumps are not judged."""
-    slow, late = kinds.count("slow"), kinds.count("not due")
-    reasons = ((slow, "known only roughly"), (late, "not due when the run ended"))
+    reasons = (
+        (kinds.count("slow"), "known only roughly"),
+        (kinds.count("unclear"), "not told clearly by the curve"),
+        (kinds.count("not due"), "not due when the run ended"),
+    )
     return f" ({', '.join(f'{_count(number)} {why}' for number, why in reasons if number)})"
 
 
