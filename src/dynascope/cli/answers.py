@@ -37,6 +37,7 @@ def prediction_answer(tree: Tree, *, seconds: float, record: Path | None) -> dic
         "theory": attributes["theory"],
         "network": attributes["network"],
         "scale": attributes["scale"],
+        "convention": attributes["convention"],
         "initial_loss": attributes["initial_loss"],
         "jumps": [_jump(jump, staircase.record.isel(jump=k)) for k, jump in enumerate(staircase.rows)],
         "warnings": _warnings(view),

@@ -39,9 +39,12 @@ def print_staircase(tree: Tree) -> None:
     seen = [jump.seen for jump in rows if jump.seen is not None]
     console = _console()
     console.print(f"Theory: {attributes['theory']}; initial loss {attributes['initial_loss']:.6g}", markup=False)
-    header = ["jump", "learned", "predicted time", "predicted level"]
+    clock = view.staircase.clock
+    if attributes["convention"] != record.CONVENTION:
+        _print_text(f"As in your run: {attributes['convention']}.", indent="")
+    header = ["jump", "learned", f"predicted {clock}", "predicted level"]
     if view.residual is not None:
-        header[2:] = ["predicted time", "observed time", "error", "predicted level", "observed level"]
+        header[2:] = [f"predicted {clock}", f"observed {clock}", "error", "predicted level", "observed level"]
         header += ["predicted slope", "observed slope"] if any(each.slope is not None for each in seen) else []
     cells = [_staircase_row(jump) for jump in rows]
     if max((len(jump.learned) for jump in rows), default=0) <= page_width() - _NUMBER * (len(header) - 1):

@@ -20,6 +20,7 @@ from dynascope.cli.answers import prediction_answer
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.progress import step
 from dynascope.cli.results import check_before, open_page, print_json, print_places, result_name, write_results
+from dynascope.comparison.loss_convention import LossName
 from dynascope.compilation import compile_cache
 from dynascope.record.clock import is_exponential, other_scale
 
@@ -42,6 +43,10 @@ class Predict:
         only: Keep a single target, by its name.
         classification: Whether the target is a class label; decided by its type if not said.
         check: Also train the network, overlay both and judge.
+        curve: CSV file with the loss of a run of yours (columns step and loss, or loss alone), to be overlaid and judged
+            in place of the check, in its own units.
+        learning_rate: With the curve, the learning rate of its steps.
+        loss: With the curve, how its loss is defined; mse is torch.nn.MSELoss.
         slope: With the check, also train from 1e-4 of the scale and compare slopes dt/dlog(1/scale).
         seed: Seed of the initial weights.
         width: Number of hidden neurons, or of attention heads.
@@ -60,6 +65,9 @@ class Predict:
     only: str | None = None
     classification: bool | None = None
     check: bool = False
+    curve: Path | None = None
+    learning_rate: float | None = None
+    loss: LossName | None = None
     slope: bool = False
     seed: int = 0
     width: int = 50
@@ -75,6 +83,7 @@ class Predict:
         """Predict, check if asked, write the results and say them; returns the exit code."""
         start = time.perf_counter()
         check_before(self.out, self.seed)
+        own = self._own_curve()
         with step(f"Reading {self.data}"):
             task = self._task()
         network = networks.network_for(self.network, task, width=self.width, seed=self.seed)
@@ -84,7 +93,9 @@ class Predict:
         with step(f"Predicting a {self.network} network from scale {scale:g}"):
             jumps = usual if self.jumps is None else self.jumps
             predicted = prediction.predict(task, network, scale=scale, normalised=self.normalised, jumps=jumps)
-        if self.check or self.slope:
+        if own is not None:
+            tree = comparison.compare(own, self._of_another_start(predicted), attributes=self._said())
+        elif self.check or self.slope:
             tree = self._checked(task, network, predicted, other_scale(scale, **clock))
         else:
             tree = comparison.unjudged(predicted, attributes=self._said())
@@ -112,9 +123,42 @@ class Predict:
         words = ["dynascope", "predict", self.data, "--network", self.network]
         for name, value in self._changed().items():
             given = value if isinstance(value, tuple) else () if isinstance(value, bool) else (value,)
-            words += [f"--{'no-' if value is False else ''}{name}", *map(str, given)]
+            words += [f"--{'no-' if value is False else ''}{name.replace('_', '-')}", *map(str, given)]
         drawn = {} if self.network == "diagonal" else {"seed": self.seed, "width": self.width}
         return {"command": shlex.join(words), "parameters": json.dumps(drawn)}
+
+    def _own_curve(self) -> xr.Dataset | None:
+        """The record of the user's curve, read before anything is computed."""
+        besides = {"learning_rate": self.learning_rate, "loss": self.loss}
+        if self.curve is None:
+            for name, value in besides.items():
+                require(
+                    value is None,
+                    f"{name} is {value}, and there is no curve that it is of",
+                    argument=name,
+                    value=value,
+                    remedy="name the file with the losses of your run by --curve",
+                )
+            return None
+        for name in ("check", "slope", "normalised"):
+            require(
+                not getattr(self, name),
+                f"--{name} is about training here, and --curve about a run of yours",
+                argument=name,
+                value=True,
+                remedy="leave one of them out",
+            )
+        return comparison.own_curve(self.curve, **besides)
+
+    def _of_another_start(self, predicted: xr.Dataset) -> xr.Dataset:
+        """The prediction with a warning of what it cannot know of the user's run."""
+        start = f"seed {self.seed}, width {self.width}"
+        told = [
+            *json.loads(predicted.attrs.get("warnings", "[]")),
+            f"The initial weights of your run are not known here; others of the same size ({start}) stand for them. "
+            "In Python, predict takes those of your run.",
+        ]
+        return predicted if self.network == "diagonal" else predicted.assign_attrs(warnings=json.dumps(told))
 
     def _task(self) -> Any:
         if self.data == "digits":

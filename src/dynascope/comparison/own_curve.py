@@ -83,7 +83,8 @@ def own_curve(
         {"time": time[kept]},
         attributes={
             "loss_convention": loss,
-            "learning_rate": 1.0 if rate is None else rate,
+            **({} if rate is None else {"learning_rate": rate}),
+            "time_per_unit": 1.0 if rate is None else rate,
             "largest_step": largest,
             "convention": f"loss = {LOSSES[loss].formula}; time = {told}",
         },

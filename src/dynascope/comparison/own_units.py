@@ -43,7 +43,7 @@ def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
         (30.0, 0.4)
     """
     factor = factor_of(observed.attrs["loss_convention"], predicted.attrs)
-    unit = factor * observed.attrs["learning_rate"]  # of the clock of the curve, in gradient-flow time
+    unit = factor * observed.attrs["time_per_unit"]  # of the clock of the curve, in gradient-flow time
     converted = {}
     for name, values in predicted.variables.items():
         if values.attrs.get("units") == TIME or name == names.ACCELERATED_TIME:

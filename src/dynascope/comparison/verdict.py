@@ -182,7 +182,7 @@ def _left_out(kinds: Sequence[str]) -> str:
     """Why jumps are not judged."""
     reasons = (
         (kinds.count("slow"), "known only roughly"),
-        (kinds.count("unclear"), "not told clearly by the curve"),
+        (kinds.count("unclear"), "not clear from this curve"),
         (kinds.count("not due"), "not due when the run ended"),
     )
     return f" ({', '.join(f'{_count(number)} {why}' for number, why in reasons if number)})"

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 
 from dynascope.record import staircase_names as names
 from dynascope.record.clock import is_exponential, time_unit
+from dynascope.record.names import STEPS
 
 __all__ = ["Jump", "SeenJump", "StaircaseView", "is_staircase"]
 
@@ -25,7 +26,8 @@ class SeenJump:
         time_error: Predicted over observed time, less one.
         loss_before: Loss of the plateau before it.
         loss_after: Loss of the plateau after it.
-        status: "judged"; "slow", if theory knows its time only roughly; or "not due", if the run ended before.
+        status: "judged"; "slow", if theory knows its time only roughly; "unclear", if a curve of one's own does not tell
+            it; or "not due", if the run ended before.
         slope: Difference of its times at two scales over that of the units of accelerated time; None for one scale.
     """
 
@@ -145,6 +147,11 @@ class StaircaseView:
     def exponential(self) -> bool:
         """Whether small neurons grow exponentially, so that a plateau lasts long in units of the growth time."""
         return is_exponential(**self._clock)
+
+    @property
+    def clock(self) -> str:
+        """What its times count: "step" in the record of a user's own curve, else "time"."""
+        return "step" if self.record[names.JUMP_TIME].attrs.get("units") == STEPS else "time"
 
     def unit(self, scale: float | None = None) -> float:
         """The unit of accelerated time at a scale, that of the record if none is said."""

@@ -123,6 +123,7 @@ def render_page(tree: Tree) -> str:
         hypotheses=hypotheses_of(view),
         confidence=confidence_of(view),
         jumps=jumps,
+        clock="time" if view.staircase is None else view.staircase.clock,
         compared=any(jump.seen is not None for jump in jumps),
         description=read_json(facts, "description", []),
         done=how_it_was_done(view, facts),

@@ -31,4 +31,8 @@ def meaning_of_a_staircase(view: TreeView, facts: Mapping[Any, Any]) -> str:
     )
     if view.staircase is not None and view.staircase.curve is not None:
         told += " The dotted curve follows all neurons from these weights at once, however small they are."
-    return told if view.observed is None else f"{told} The solid curve is the loss of the network that was trained."
+    if view.observed is None:
+        return told
+    if "loss_convention" in view.observed.attrs:
+        return f"{told} The solid curve is the loss that you logged, and all is in its units."
+    return f"{told} The solid curve is the loss of the network that was trained."

@@ -1,0 +1,66 @@
+"""What is said of a loss curve of one's own that theory does not cover, or that was hardly meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import xarray as xr
+
+from dynascope.comparison.doubts import FIRST
+from dynascope.comparison.loss_convention import LOSSES, ratio_names
+from dynascope.comparison.steady_curve import SteadyCurve
+from dynascope.record import StaircaseView
+from dynascope.record.numbers import number
+
+__all__ = ["fastest_growth", "told_of_curve", "told_of_jumps"]
+
+_LATE = 0.05  # share of their time by which jumps come late under large steps, from which on it is told
+
+
+def told_of_jumps(reasons: list[str]) -> Iterator[str]:
+    """One sentence for each reason, with the jumps that it holds of."""
+    told: dict[str, list[int]] = {}
+    for jump, reason in enumerate(reasons, start=1):
+        if reason:
+            told.setdefault(reason, []).append(jump)
+    for reason, jumps in told.items():
+        listed = ", ".join(map(str, jumps))
+        subject = f"Jump {listed} is" if len(jumps) == 1 else f"Jumps {listed} are"
+        yield f"{subject} not judged: {reason}."
+
+
+def told_of_curve(
+    observed: xr.Dataset, predicted: xr.Dataset, curve: SteadyCurve, first_error: float, late: float
+) -> Iterator[str]:
+    """What is odd about a curve: another convention or other data, noise, steps that are too large."""
+    staircase, loss = StaircaseView(predicted), observed.attrs["loss_convention"]
+    if first_error > FIRST:
+        ratio = float(curve.loss[0] / staircase.levels[0])
+        others = ratio_names(ratio, loss, predicted.attrs, FIRST)
+        told = f"The first loss is {number(ratio, 3)} times that predicted"
+        if others:
+            is_it = " or ".join(f"loss={each!r} ({LOSSES[each].formula})" for each in others)
+            yield f"{told}: is it {is_it}, and not loss={loss!r}?"
+        else:
+            yield f"{told}: is that for the arrays trained on, centred and scaled alike, and is the start small?"
+    if curve.noisy:
+        yield (
+            f"The loss rises by up to {number(100 * curve.rise, 2)} % of its start, as from minibatches or a large "
+            "learning rate. Its best falling fit is judged, and further plateaus are not looked for. Theory is about "
+            "small steps on all samples."
+        )
+    if late > _LATE:
+        yield (
+            f"The learning rate is large: weights grow by {200 * late:.0f} % in one step, so jumps come about "
+            f"{100 * late:.0f} % later than under gradient flow. Train with a smaller one to tell more."
+        )
+
+
+def fastest_growth(staircase: StaircaseView) -> float:
+    """The fastest rate at which small weights grow, where they grow exponentially."""
+    record = staircase.record
+    if not staircase.exponential or not len(staircase.times):
+        return 0.0
+    rates = record["growth_rate"].to_numpy() if "growth_rate" in record else 1 / staircase.accelerated_times
+    return float(np.nanmax(np.where(np.isfinite(rates), rates, np.nan), initial=0.0))
