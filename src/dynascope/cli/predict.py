@@ -43,8 +43,7 @@ class Predict:
         only: Keep a single target, by its name.
         classification: Whether the target is a class label; decided by its type if not said.
         check: Also train the network, overlay both and judge.
-        curve: CSV file with the loss of a run of yours (columns step and loss, or loss alone), to be overlaid and judged
-            in place of the check, in its own units.
+        curve: CSV file with the loss of a run of yours (columns step and loss, or loss alone), to overlay and judge by.
         learning_rate: With the curve, the learning rate of its steps.
         loss: With the curve, how its loss is defined; mse is torch.nn.MSELoss.
         slope: With the check, also train from 1e-4 of the scale and compare slopes dt/dlog(1/scale).

@@ -91,7 +91,9 @@ def _page(path: Path) -> Path:
 
 
 def _told(value: Any) -> str:
-    return ",".join(map(_told, value)) if isinstance(value, list | tuple) else str(value)
+    if isinstance(value, list | tuple):
+        return ",".join(map(_told, value))
+    return value.name if isinstance(value, Path) else str(value)
 
 
 @contextlib.contextmanager

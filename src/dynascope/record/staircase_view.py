@@ -26,8 +26,8 @@ class SeenJump:
         time_error: Predicted over observed time, less one.
         loss_before: Loss of the plateau before it.
         loss_after: Loss of the plateau after it.
-        status: "judged"; "slow", if theory knows its time only roughly; "unclear", if a curve of one's own does not tell
-            it; or "not due", if the run ended before.
+        status: "judged"; "slow", if theory knows its time only roughly; "unclear", if a curve of one's own does not
+            tell it; or "not due", if the run ended before.
         slope: Difference of its times at two scales over that of the units of accelerated time; None for one scale.
     """
 

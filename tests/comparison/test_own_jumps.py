@@ -1,0 +1,236 @@
+"""Curves of one's own training against the staircase of the same start."""
+
+from __future__ import annotations
+
+import functools
+import json
+
+import numpy as np
+import own_training
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynascope import compare, report
+from dynascope.comparison import own_curve
+from dynascope.comparison.loss_convention import LOSSES
+from dynascope.errors import InputError
+from dynascope.record import make_record
+
+RATE = own_training.RATE
+predicted = functools.cache(own_training.predicted)
+losses = functools.cache(own_training.losses)
+
+
+def compared(curve, theory=None, *, rate=RATE, loss="mse", **more):
+    return compare(curve, predicted() if theory is None else theory, learning_rate=rate, loss=loss, **more)
+
+
+def verdict(*args, **options):
+    return compared(*args, **options).attrs["verdict"]
+
+
+def status(tree):
+    return tree["residual"]["status"].to_numpy().tolist()
+
+
+def warnings(tree):
+    return " ".join(json.loads(tree["predicted"].attrs["warnings"]))
+
+
+def failed(tree):
+    return [name for name, each in json.loads(tree.attrs["agreement"]).items() if not each["agrees"]]
+
+
+def noisy(spread, seed=0):
+    """As from minibatches; the mean stays."""
+    draw = np.random.default_rng(seed).normal(size=len(losses()))
+    return losses() * np.exp(spread * draw - spread**2 / 2)
+
+
+@given(st.sampled_from(list(LOSSES)), st.sampled_from([1, 2, 3]), st.floats(0.3, 3.0))
+def test_conventions_and_rates_leave_verdict_and_errors(loss, outputs, speed):
+    ours = losses("squared", outputs=outputs)
+    factor = own_training.FACTORS[loss](40, outputs)
+    # The same path, in the losses of that convention and by the rate that gives the same steps.
+    here = compared(ours, predicted(outputs), loss="squared")
+    there = compared(factor * ours, predicted(outputs), loss=loss, rate=RATE / factor)
+    assert here.attrs["verdict"] == there.attrs["verdict"] == "agree"
+    assert here.attrs["verdict_sentence"] == there.attrs["verdict_sentence"]
+    np.testing.assert_allclose(there["residual"]["jump_time_error"], here["residual"]["jump_time_error"], rtol=1e-9)
+    np.testing.assert_allclose(there["residual"]["observed_jump_time"], here["residual"]["observed_jump_time"])
+    np.testing.assert_allclose(there["predicted"]["loss_after"], factor * here["predicted"]["loss_after"])
+    # Over their sum instead of steps.
+    rates = np.full(len(ours), RATE / factor)
+    over_time = compared(factor * ours, predicted(outputs), loss=loss, rate=rates)
+    assert over_time.attrs["verdict"] == "agree"
+    times = over_time["residual"]["observed_jump_time"]
+    np.testing.assert_allclose(times, here["residual"]["observed_jump_time"] * RATE / factor)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_descent_of_each_convention_follows_its_prediction(loss):
+    rate = RATE * own_training.FACTORS["mse"](40, 3) / own_training.FACTORS[loss](40, 3)
+    tree = compared(losses(loss, rates=rate), loss=loss, rate=rate)
+    assert tree.attrs["verdict"] == "agree"
+    assert status(tree) == ["judged", "judged", "not due"]
+
+
+def test_a_schedule_is_the_sum_of_its_rates():
+    rates = RATE * np.linspace(1.5, 0.5, 1500)
+    tree = compared(own_training.losses(rates=rates), rate=rates)
+    assert tree.attrs["verdict"] == "agree"
+    assert status(tree)[:2] == ["judged", "judged"]
+    # By steps, as if the rate were constant, the first jump comes early by a third.
+    assert verdict(own_training.losses(rates=rates), rate=float(rates[-1])) == "disagree"
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+@pytest.mark.parametrize("spread", [0.0, 0.05, 0.3])
+@pytest.mark.parametrize("every", [1, 30, 150])
+@pytest.mark.parametrize("length", [300, 1500])
+def test_a_rate_that_is_wrong_by_two_never_agrees_and_the_true_one_never_disagrees(factor, spread, every, length):
+    curve, steps = noisy(spread)[:length:every], np.arange(0, length, every)
+    assert verdict(curve, steps=steps, rate=factor * RATE) != "agree"
+    assert verdict(curve, steps=steps) != "disagree"
+
+
+@pytest.mark.parametrize("scale", [1e-1, 1e-2])
+def test_where_theory_itself_would_let_twice_the_rate_pass_nothing_is_judged(scale):
+    vague = predicted().assign_attrs(jump_time_tolerance=2.2 / -np.log(scale))
+    for factor in (0.5, 1.0, 2.0):
+        tree = compared(losses(), vague, rate=factor * RATE)
+        assert tree.attrs["verdict"] == "undecided"
+        assert "twice the learning rate would pass" in warnings(tree)
+    # Whoever knows better says so.
+    assert verdict(losses(), vague, tolerance={"jump_time": 0.1}) == "agree"
+
+
+def test_a_wrong_convention_disagrees_and_the_right_one_is_named():
+    tree = compared(losses(), loss="squared_norm")
+    assert tree.attrs["verdict"] == "disagree"
+    assert "0.333 times that predicted: is it loss='mse'" in warnings(tree)
+    tree = compared(1.3 * losses())
+    assert tree.attrs["verdict"] == "disagree"
+    assert "1.3 times that predicted: is that for the arrays trained on" in warnings(tree)
+    assert "first loss" not in warnings(compared(losses()))
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.03, 0.1])
+def test_noise_makes_no_plateaus_and_further_ones_are_not_looked_for(spread):
+    for seed in range(3):
+        tree = compared(noisy(spread, seed))
+        assert tree.attrs["verdict"] == "agree"
+        assert "further plateaus are not looked for" in warnings(tree)
+        extra = json.loads(tree.attrs["agreement"])["extra_jumps"]
+        assert extra["error"] is None
+
+
+def test_a_plateau_that_nobody_predicted_is_seen_where_there_is_no_noise():
+    theory = predicted().isel(jump=[1, 2])
+    theory = theory.assign(loss_before=theory["loss_before"].where(theory["jump"] > 2, predicted()["loss_before"][0]))
+    assert "extra_jumps" in failed(compared(losses(), theory))
+
+
+def test_noise_that_hides_a_jump_leaves_it_open():
+    draw = np.random.default_rng(0).normal(size=len(losses()))
+    # The jump is a tenth of the first loss; two tenths, averaged over sixty points, are not an eighth of that.
+    tree = compared(np.abs(losses() + 0.2 * losses()[0] * draw))
+    assert status(tree)[1] == "unclear"
+    assert "the noise of the curve is too large" in warnings(tree)
+
+
+def test_rare_points_widen_the_tolerance_or_leave_the_jump_open():
+    close = json.loads(compared(losses()).attrs["agreement"])["jump_time"]
+    rare = json.loads(compared(losses()[::20], steps=np.arange(0, 1500, 20)).attrs["agreement"])["jump_time"]
+    assert 0.005 < rare["tolerance"] - close["tolerance"] < 20 / 395
+    assert "this curve tells them to" in rare["reason"]
+    tree = compared(losses()[::300], steps=np.arange(0, 1500, 300))
+    assert status(tree)[0] == "unclear"
+    assert "was logged every 300 steps there, too rarely" in warnings(tree)
+    assert "missing_jumps" not in failed(tree)
+
+
+@pytest.mark.parametrize("begin", [300, 500])
+def test_a_curve_that_begins_late_is_judged_by_what_follows(begin):
+    tree = compared(losses()[begin:], steps=np.arange(begin, 1500))
+    assert tree.attrs["verdict"] == "agree"
+    assert status(tree) == ["judged" if begin < 390 else "unclear", "judged", "not due"]
+    assert json.loads(tree.attrs["agreement"])["initial_loss"]["error"] is None
+
+
+@pytest.mark.parametrize("length", [2, 30, 350, 396, 410, 450, 1000, 1070, 1200])
+def test_a_short_curve_is_judged_on_what_was_due(length):
+    tree = compared(losses()[:length])
+    assert tree.attrs["verdict"] == ("undecided" if length < 394 else "agree")
+    assert status(tree).count("judged") == (length > 394) + (length > 1070)
+
+
+def test_a_jump_that_never_comes_is_missed():
+    flat = np.full(1500, losses()[0])
+    tree = compared(flat)
+    assert tree.attrs["verdict"] == "disagree"
+    assert "missing_jumps" in failed(tree)
+
+
+def test_a_run_goes_on_after_the_last_jump_that_was_asked_for():
+    first = predicted().isel(jump=[0]).assign_attrs(complete=0)
+    tree = compared(losses(), first)
+    assert tree.attrs["verdict"] == "agree"
+    assert status(tree) == ["judged"]
+
+
+def test_large_steps_are_told_and_excuse_what_is_late_by_them():
+    rate = 12 * RATE
+    curve = own_training.losses(rates=rate, steps=200)
+    tree = compared(curve, rate=rate)
+    assert "The learning rate is large: weights grow by 37 % in one step" in warnings(tree)
+    assert "learning rate is large" not in warnings(compared(losses()))
+    strict = compared(curve, rate=rate, tolerance={"jump_time": 0.05})
+    assert status(strict)[0] == "unclear"
+    assert "explain why so late" in warnings(strict)
+    # Too early is not explained by them.
+    early = predicted().assign(jump_time=2 * predicted()["jump_time"])
+    assert status(compared(curve, early, rate=rate))[0] == "judged"
+
+
+def test_jumps_that_theory_calls_slow_stay_so():
+    slow = predicted().assign(slow=("jump", [True, False, False]), reason=("jump", ["a reason", "", ""]))
+    tree = compared(losses()[::300], slow, steps=np.arange(0, 1500, 300))
+    assert status(tree)[0] == "slow"
+    assert tree["predicted"]["reason"].to_numpy().tolist() == ["a reason", "", ""]
+    assert "Jump 1 " not in warnings(tree)
+
+
+def test_a_staircase_without_jumps_is_compared():
+    none = predicted().isel(jump=slice(0))
+    assert verdict(np.full(100, losses()[0]), none) == "undecided"
+    assert verdict(losses(), none) == "disagree"
+
+
+def test_pages_say_everything_in_the_units_of_the_curve():
+    tree = compared(losses())
+    page = report.render_page(tree)
+    words = page[: page.index("<script>")]
+    assert "½" not in words
+    assert "gradient-flow time" not in words
+    assert "Predicted<br>step" in words
+    assert "time = steps of learning rate 0.02" in words
+    assert "The solid curve is the loss that you logged" in words
+
+
+def test_a_record_of_the_curve_is_the_curve():
+    record = own_curve(losses(), learning_rate=RATE, loss="mse")
+    again = compare(record, predicted())
+    assert again.attrs["agreement"] == compared(losses()).attrs["agreement"]
+    for name, value in {"learning_rate": RATE, "loss": "mse", "steps": [0]}.items():
+        with pytest.raises(InputError, match="says its own units") as caught:
+            compare(record, predicted(), **{name: value})
+        assert caught.value.argument == name
+
+
+def test_slopes_need_records_of_observe():
+    other = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]}, attributes={"scale": 1e-3})
+    with pytest.raises(InputError, match="slopes") as caught:
+        compared(losses(), at_other_scale=other)
+    assert caught.value.argument == "at_other_scale"

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.comparison.own_warnings import fastest_growth, told_of_jumps
+from dynascope.record import StaircaseView, make_record
+
+
+def view(degree=2, **columns):
+    values = {"jump_time": [1.0, 2.0], "loss_before": [1.0, 0.5], "loss_after": [0.5, 0.0], **columns}
+    return StaircaseView(
+        make_record(
+            {name: (["jump"], each) for name, each in values.items()}, {"jump": [1, 2]}, attributes={"degree": degree}
+        )
+    )
+
+
+def test_jumps_of_one_reason_are_told_together():
+    assert list(told_of_jumps(["a", "", "b", "a"])) == ["Jumps 1, 4 are not judged: a.", "Jump 3 is not judged: b."]
+
+
+def test_the_fastest_growth_is_that_of_the_theory_or_of_the_first_jump():
+    assert fastest_growth(view(accelerated_time=[0.5, 2.0])) == 2
+    assert fastest_growth(view(accelerated_time=[0.5, 2.0], growth_rate=[3.0, 4.0])) == 4
+    assert fastest_growth(view(accelerated_time=[np.inf, np.nan])) == 0
+
+
+@pytest.mark.parametrize("degree", [3, 4])
+def test_what_blows_up_has_no_rate(degree):
+    assert fastest_growth(view(degree, accelerated_time=[0.5, 2.0])) == 0
