@@ -15,7 +15,8 @@ from dynascope.record.store import load, save
 from dynascope.studies import Reference, Study
 
 LOG_INVERSE_SCALE = 10.0
-SHARED = {"theory", "network", "scale", "initial_loss", "jumps", "warnings", "check", "seconds", "record", "version"}
+SHARED = {"theory", "network", "scale", "convention", "initial_loss", "jumps", "warnings", "check", "seconds"}
+SHARED |= {"record", "version"}
 
 
 @dataclasses.dataclass(frozen=True)

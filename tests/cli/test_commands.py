@@ -29,6 +29,7 @@ PREDICTION = {
     "theory",
     "network",
     "scale",
+    "convention",
     "initial_loss",
     "jumps",
     "warnings",

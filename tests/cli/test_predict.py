@@ -1,0 +1,100 @@
+"""The command that predicts, with a curve of one's own training beside the prediction."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+
+import numpy as np
+import own_training
+import pandas as pd
+import pytest
+
+from dynascope.cli.commands import main
+
+GIVEN = ("--network", "linear", "--scale", own_training.SCALE, "--width", 20)
+RUN = ("--learning-rate", own_training.RATE, "--loss", "mse")
+
+
+def predict(*arguments):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(["predict", *map(str, arguments)])
+    return code, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Two targets, as a table; the command centres them, and so are those of the training."""
+    path = tmp_path_factory.mktemp("data") / "trees.npz"
+    x, y = own_training.data()
+    np.savez(path, x=x, y=y)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A training on what the command reads, centred, from weights that it does not know."""
+    x, y = (each - each.mean(axis=0) for each in own_training.data())
+    draw = np.random.default_rng(3)
+    w1, w2 = (own_training.SCALE * draw.normal(size=size) / 20**0.5 for size in ((4, 20), (20, 3)))
+    losses = []
+    for _ in range(1500):
+        error = x @ w1 @ w2 - y
+        losses.append(np.mean(error**2))
+        slopes = x.T @ error @ w2.T, (x @ w1).T @ error
+        w1, w2 = (w - own_training.RATE * 2 * each / error.size for w, each in zip((w1, w2), slopes, strict=True))
+    path = tmp_path_factory.mktemp("run") / "run.csv"
+    pd.DataFrame({"step": range(1500), "loss": losses}).to_csv(path, index=False)
+    return path
+
+
+def test_a_curve_of_ones_own_is_judged_in_its_units(data, run, tmp_path):
+    code, out, _ = predict(data, *GIVEN, "--curve", run, *RUN, "--out", tmp_path)
+    assert code == 0
+    assert "As in your run: loss = mean of (f(x) − y)² over samples and outputs" in out
+    assert "Theory and experiment agree." in out
+    assert "initial weights of your run are not known" in " ".join(out.split())
+    (page,) = tmp_path.glob("*.html")
+    assert page.name == "dynascope-trees-linear-scale=1e-05-curve=run.csv-learning-rate=0.02-loss=mse-width=20.html"
+    assert f"--curve</span> <span>{run}</span>" in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize(("rate", "length", "code"), [(0.02, 1500, 0), (0.04, 1500, 1), (0.02, 200, 4)])
+def test_the_exit_code_is_the_verdict_and_the_answer_says_the_units(data, run, tmp_path, rate, length, code):
+    short = tmp_path / "short.csv"
+    pd.read_csv(run)[:length].to_csv(short, index=False)
+    options = ("--learning-rate", rate, "--loss", "mse", "--json", "--out", tmp_path)
+    found, out, _ = predict(data, *GIVEN, "--curve", short, *options)
+    answer = json.loads(out)
+    assert found == code
+    assert answer["check"]["verdict"] == {0: "agree", 1: "disagree", 4: "undecided"}[code]
+    assert answer["convention"].endswith(f"time = steps of learning rate {rate:g}")
+    if code == 0:
+        jump, seen = answer["jumps"][0], answer["check"]["jumps"][0]
+        assert jump["time"] == pytest.approx(seen["time"], rel=0.1)
+        assert answer["initial_loss"] == pytest.approx(pd.read_csv(run)["loss"][0])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--learning-rate", 0.1), "learning_rate is 0.1, and there is no curve"),
+        (("--loss", "mse"), "loss is mse, and there is no curve"),
+        (("--curve", "RUN"), "nothing says how the loss is defined"),
+        (("--curve", "RUN", "--loss", "mse"), "no learning rate"),
+        (("--curve", "nowhere.csv", *RUN), "does not exist"),
+        (("--curve", "RUN", *RUN, "--check"), "--check is about training here"),
+        (("--curve", "RUN", *RUN, "--slope"), "--slope is about training here"),
+        (("--curve", "RUN", *RUN, "--normalised"), "--normalised is about training here"),
+        (("--curve", "RUN", "--learning-rate", 0.1, "--loss", "rmse"), "rmse"),
+    ],
+)
+def test_bad_curves_are_refused_before_anything_is_computed(data, run, tmp_path, options, said):
+    options = [run if each == "RUN" else each for each in options]
+    code, out, err = predict(data, *GIVEN, *options, "--out", tmp_path)
+    assert code == 2
+    assert not out
+    assert said in " ".join(err.split())
+    assert not any(tmp_path.iterdir())

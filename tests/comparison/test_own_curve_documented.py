@@ -1,0 +1,23 @@
+"""What the how-to tells users of PyTorch to write."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/compare-your-training-curve.md"
+
+
+@pytest.mark.slow
+def test_the_program_for_pytorch_agrees(tmp_path, monkeypatch, capsys):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    monkeypatch.chdir(tmp_path)
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    names: dict = {}
+    exec(program, names)
+    assert names["tree"].attrs["verdict"] == "agree"
+    assert "jumps were predicted" in capsys.readouterr().out
+    assert "as torch.nn.MSELoss" in (tmp_path / "run.html").read_text("utf-8")
