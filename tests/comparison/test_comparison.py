@@ -53,6 +53,12 @@ def agreement(tree):
     return json.loads(tree.attrs["agreement"])
 
 
+def test_a_prediction_is_a_record(unchecked_types):
+    with pytest.raises(InputError, match="after what was observed") as caught:
+        compare(make_record({"loss": (["time"], [1.0])}, {"time": [0.0]}), [1.0, 0.5], learning_rate=0.1, loss="mse")
+    assert caught.value.argument == "predicted"
+
+
 def disagreeing(tree):
     assert tree.attrs["verdict"] in ("agree", "disagree")
     failed = {name for name, each in agreement(tree).items() if not each["agrees"]}

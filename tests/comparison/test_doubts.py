@@ -64,4 +64,4 @@ def test_lateness_of_large_steps_is_an_excuse_for_lateness_only():
 
 
 def test_a_jump_before_the_curve_is_not_in_it():
-    assert doubts(begin=200.0).reasons == ["the curve begins later", ""]
+    assert doubts(begin=200.0).reasons == ["the curve begins below it", ""]

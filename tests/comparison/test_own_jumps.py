@@ -132,6 +132,21 @@ def test_a_plateau_that_nobody_predicted_is_seen_where_there_is_no_noise():
     assert "extra_jumps" in failed(compared(losses(), theory))
 
 
+def test_a_wrong_rate_is_named():
+    assert "about 0.493 times that seen: was the learning rate 0.493 times" in warnings(
+        compared(losses(), rate=2 * RATE)
+    )
+    assert "learning rate" not in warnings(compared(losses()))
+
+
+def test_a_jump_above_the_first_loss_is_not_seen():
+    tree = compared(0.3 * losses())
+    assert status(tree)[0] == "unclear"
+    assert "the curve begins below it" in warnings(tree)
+    assert np.isnan(tree["residual"]["observed_jump_time"][0])
+    assert np.isnan(tree["residual"]["jump_time_error"][0])
+
+
 def test_noise_that_hides_a_jump_leaves_it_open():
     draw = np.random.default_rng(0).normal(size=len(losses()))
     # The jump is a tenth of the first loss; two tenths, averaged over sixty points, are not an eighth of that.

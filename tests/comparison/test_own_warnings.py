@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.comparison.own_warnings import fastest_growth, told_of_jumps
+from dynascope.comparison.own_warnings import fastest_growth, told_of_jumps, told_of_times
 from dynascope.record import StaircaseView, make_record
 
 
@@ -18,6 +18,27 @@ def view(degree=2, **columns):
 
 def test_jumps_of_one_reason_are_told_together():
     assert list(told_of_jumps(["a", "", "b", "a"])) == ["Jumps 1, 4 are not judged: a.", "Jump 3 is not judged: b."]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "told"),
+    [
+        ([2.0], True),
+        ([0.5, 0.55], True),
+        ([10.0, 9.0, np.nan], True),
+        ([2.0, 1.0], False),
+        ([1.2, 1.25], False),
+        ([], False),
+    ],
+)
+def test_a_factor_between_all_times_is_taken_for_that_of_the_learning_rate(ratios, told):
+    said = list(told_of_times(np.array(ratios), 0.12))
+    assert len(said) == told
+    assert not told or "learning rate" in said[0]
+
+
+def test_what_is_within_the_tolerance_is_no_mistake():
+    assert not list(told_of_times(np.array([1.6]), 0.7))
 
 
 def test_the_fastest_growth_is_that_of_the_theory_or_of_the_first_jump():

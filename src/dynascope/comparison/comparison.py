@@ -123,6 +123,13 @@ def compare(
         >>> compare(run, theory, tolerance={"loss": 0.02, "loss_maximum": 0.02}).attrs["verdict"]
         'agree'
     """
+    require(
+        isinstance(predicted, xr.Dataset),
+        f"predicted is a {type(predicted).__name__}",
+        argument="predicted",
+        value=type(predicted).__name__,
+        remedy="give the record of a theory, as of predict, after what was observed",
+    )
     if isinstance(observed, xr.Dataset):
         _require_no_curve(learning_rate=learning_rate, loss=loss, steps=steps)
     else:

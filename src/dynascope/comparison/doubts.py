@@ -25,7 +25,7 @@ class Doubts(NamedTuple):
     """What a curve does not tell.
 
     Attributes:
-        found: When it passes the middle of each jump, NaN where it never does.
+        found: When it passes the middle of each jump; NaN where it never does, or begins below it.
         reasons: Why each jump is not judged; empty where it is.
         allowed: The relative error that the other times may have.
         added: What is to be said of the part of it that is the curve's.
@@ -63,6 +63,7 @@ def doubts_of(
     """
     drops = -np.diff(staircase.levels)
     found = crossing_times(curve.time, curve.loss, (staircase.levels[1:] + staircase.levels[:-1]) / 2)
+    below = found == curve.time[0]
     seen = np.isfinite(found)
     after = np.searchsorted(curve.time, np.where(seen, found, curve.time[-1]))
     gaps = np.where(after > 0, curve.time[after] - curve.time[after - 1], np.inf)
@@ -81,7 +82,7 @@ def doubts_of(
     )
     against = [
         (staircase.slow, ["slow"] * len(drops)),
-        (seen & (after == 0), ["the curve begins later"] * len(drops)),
+        (below, ["the curve begins below it"] * len(drops)),
         (blur > allowed / 2, [f"{each} tell the time" for each in rarely]),
         (closeness < _APART * gaps, [f"{each} tell neighbours apart" for each in rarely]),
         (noise > drops, ["the noise of the curve is too large"] * len(drops)),
@@ -96,7 +97,7 @@ def doubts_of(
         against.append((hopeless | between, [vague] * len(drops)))
     against.append(((error < -allowed) & (delay <= allowed + late), [_LATE] * len(drops)))
     said = f"; and this curve tells them to {100 * added:.1g} %" if added >= 0.005 else ""
-    return Doubts(found, _first_of(against, len(drops)), float(allowed), said)
+    return Doubts(np.where(below, np.nan, found), _first_of(against, len(drops)), float(allowed), said)
 
 
 def _first_of(against: list[tuple[np.ndarray, list[str]]], jumps: int) -> list[str]:

@@ -82,6 +82,7 @@ def own_curve(
         {"loss": (["time"], values[kept])},
         {"time": time[kept]},
         attributes={
+            "flow": "a training of your own",
             "loss_convention": loss,
             **({} if rate is None else {"learning_rate": rate}),
             "time_per_unit": 1.0 if rate is None else rate,

@@ -9,7 +9,7 @@ import xarray as xr
 
 from dynascope.comparison.doubts import FIRST, doubts_of
 from dynascope.comparison.jumps import compare_staircases
-from dynascope.comparison.own_warnings import fastest_growth, told_of_curve, told_of_jumps
+from dynascope.comparison.own_warnings import fastest_growth, told_of_curve, told_of_jumps, told_of_times
 from dynascope.comparison.steady_curve import steady_curve
 from dynascope.record import StaircaseView
 from dynascope.record import staircase_names as names
@@ -56,6 +56,9 @@ def compare_own_staircase(
     unclear = np.array([bool(each) for each in doubts.reasons], dtype=bool) & ~staircase.slow
     status = np.where(unclear, UNCLEAR, residual[names.STATUS].to_numpy())
     residual = residual.assign({names.STATUS: ("jump", status.astype(str))})
+    seen = np.isfinite(doubts.found)
+    for name in (names.OBSERVED_JUMP_TIME, names.TIME_ERROR):
+        residual[name] = residual[name].where(seen)
     if curve.noisy:
         errors[names.EXTRA_JUMPS] = np.nan
     if time[0] > first / 2 or 3 * curve.error(time[0]) > FIRST * loss[0]:
@@ -64,6 +67,7 @@ def compare_own_staircase(
         *json.loads(predicted.attrs.get("warnings", "[]")),
         *told_of_jumps(np.where(unclear, doubts.reasons, "").tolist()),
         *told_of_curve(observed, predicted, curve, errors[names.INITIAL_LOSS], late),
+        *told_of_times(staircase.times[status == "judged"] / doubts.found[status == "judged"], doubts.allowed),
     ]
     predicted = predicted.assign_attrs(warnings=json.dumps(said, ensure_ascii=False))
     why = tolerance[1] + doubts.added

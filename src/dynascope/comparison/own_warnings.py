@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 
 from dynascope.comparison.doubts import FIRST
 from dynascope.comparison.loss_convention import LOSSES, ratio_names
@@ -13,8 +14,10 @@ from dynascope.comparison.steady_curve import SteadyCurve
 from dynascope.record import StaircaseView
 from dynascope.record.numbers import number
 
-__all__ = ["fastest_growth", "told_of_curve", "told_of_jumps"]
+__all__ = ["fastest_growth", "told_of_curve", "told_of_jumps", "told_of_times"]
 
+_ALIKE = 1.3  # ratio of the largest to the smallest among ratios that are about the same
+_MISTAKEN = 1.5  # a smaller factor between learning rates is hardly a mistake
 _LATE = 0.05  # share of their time by which jumps come late under large steps, from which on it is told
 
 
@@ -54,6 +57,25 @@ def told_of_curve(
         yield (
             f"The learning rate is large: weights grow by {200 * late:.0f} % in one step, so jumps come about "
             f"{100 * late:.0f} % later than under gradient flow. Train with a smaller one to tell more."
+        )
+
+
+def told_of_times(ratios: Float[np.ndarray, " judged"], allowed: float) -> Iterator[str]:
+    """What all jumps together say of the learning rate, if they come as much too early, or too late, as each other.
+
+    Example:
+        >>> len(list(told_of_times(np.array([2.0, 2.1]), 0.12))), len(list(told_of_times(np.array([2.0, 1.0]), 0.12)))
+        (1, 0)
+    """
+    ratios = ratios[np.isfinite(ratios)]
+    if not len(ratios) or np.max(ratios) > _ALIKE * np.min(ratios):
+        return
+    ratio = float(np.median(ratios))
+    if abs(ratio - 1) > allowed and max(ratio, 1 / ratio) > _MISTAKEN:
+        factor = number(ratio, 3)
+        yield (
+            f"Predicted times are about {factor} times those seen: was the learning rate {factor} times what was said "
+            "here, or the optimiser another than plain gradient descent?"
         )
 
 
