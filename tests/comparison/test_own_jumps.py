@@ -133,7 +133,7 @@ def test_a_plateau_that_nobody_predicted_is_seen_where_there_is_no_noise():
 
 
 def test_a_wrong_rate_is_named():
-    assert "about 0.493 times that seen: was the learning rate 0.493 times" in warnings(
+    assert "about 0.495 times those seen: was the learning rate 0.495 times" in warnings(
         compared(losses(), rate=2 * RATE)
     )
     assert "learning rate" not in warnings(compared(losses()))
