@@ -152,7 +152,15 @@ def test_noise_that_hides_a_jump_leaves_it_open():
     # The jump is a tenth of the first loss; two tenths, averaged over sixty points, are not an eighth of that.
     tree = compared(np.abs(losses() + 0.2 * losses()[0] * draw))
     assert status(tree)[1] == "unclear"
-    assert "the noise of the curve is too large" in warnings(tree)
+    assert "the curve is too noisy" in warnings(tree)
+
+
+def test_printed_losses_are_judged_as_far_as_they_tell():
+    for decimals, told in ((4, 5), (1, 3)):
+        tree = compared(np.round(losses(), decimals))
+        assert tree.attrs["verdict"] == "agree"
+        found = json.loads(tree.attrs["agreement"])
+        assert sum(each["error"] is not None for each in found.values()) == told
 
 
 def test_rare_points_widen_the_tolerance_or_leave_the_jump_open():
@@ -242,6 +250,27 @@ def test_a_record_of_the_curve_is_the_curve():
         with pytest.raises(InputError, match="says its own units") as caught:
             compare(record, predicted(), **{name: value})
         assert caught.value.argument == name
+
+
+def test_an_ensemble_of_predictions_is_refused():
+    both = make_record(
+        {
+            **{name: (["seed", "jump"], [[3.0], [4.0]]) for name in ("jump_time", "accelerated_time")},
+            **{name: (["jump"], [value]) for name, value in (("loss_before", 1.0), ("loss_after", 0.0))},
+        },
+        {"seed": [0, 1], "jump": [1]},
+        attributes={"output_dimension": 1},
+    )
+    with pytest.raises(InputError, match="ensemble of 2") as caught:
+        compared([1.0, 0.5], both)
+    assert caught.value.argument == "predicted"
+    assert verdict([2.0, 1.9], both.isel(seed=0)) == "undecided"
+
+
+def test_a_jump_at_no_known_time_is_no_error():
+    unknown = predicted().assign(jump_time=("jump", [np.inf] * 3))
+    assert verdict(np.full(100, losses()[0]), unknown) == "undecided"
+    assert verdict(noisy(0.05), unknown) == "disagree"
 
 
 def test_slopes_need_records_of_observe():

@@ -43,5 +43,14 @@ def test_the_spread_is_that_of_the_noise():
     assert 0.005 / 240**0.5 / 1.5 < steady.error(3999.0) < 0.005 / 120**0.5 * 1.5
 
 
+@pytest.mark.parametrize("decimals", [1, 3, 5])
+def test_what_was_printed_with_a_few_decimals_is_known_to_half_of_the_last(decimals):
+    steady = steady_curve(TIME, np.round(FALL, decimals), rest=700.0)
+    assert steady.unit == pytest.approx(10.0**-decimals)
+    assert steady.error(0.0) == pytest.approx(10.0**-decimals / 4)
+    assert steady_curve(TIME, FALL, rest=700.0).unit == 0
+    assert steady_curve(TIME, FALL.astype(np.float32).astype(float), rest=700.0).unit == 0
+
+
 def test_the_rise_is_the_largest_above_what_was_reached():
     assert steady_curve(np.arange(4.0), np.array([2.0, 1.0, 1.5, 1.2]), rest=0.0).rise == 0.25

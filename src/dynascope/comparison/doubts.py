@@ -67,14 +67,14 @@ def doubts_of(
     seen = np.isfinite(found)
     after = np.searchsorted(curve.time, np.where(seen, found, curve.time[-1]))
     gaps = np.where(after > 0, curve.time[after] - curve.time[after - 1], np.inf)
-    # Where many points follow a fall, a line between two of them tells when the middle is passed.
-    share = np.minimum((curve.loss[after - 1] - curve.loss[after]) / drops, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
+        # Where many points follow a fall, a line between two of them tells when the middle is passed.
+        share = np.minimum((curve.loss[after - 1] - curve.loss[after]) / drops, 1.0)
         blur = np.where(seen & (after > 0), share * gaps / found + WINDOW * curve.noisy, 0.0)
         delay = found / staircase.times - 1
         error = staircase.times / found - 1
     where = np.where(seen, found, staircase.times)
-    noise = np.array([_HIDDEN * curve.error(each) if curve.noisy else 0.0 for each in where])
+    noise = np.array([_HIDDEN * curve.error(each) for each in where])
     closeness = np.append(np.inf, np.diff(found))
     rarely = [f"the curve was logged every {number(gap, 3)} {units} there, too rarely to" for gap in gaps]
     vague = (
@@ -85,7 +85,7 @@ def doubts_of(
         (below, ["the curve begins below it"] * len(drops)),
         (blur > allowed / 2, [f"{each} tell the time" for each in rarely]),
         (closeness < _APART * gaps, [f"{each} tell neighbours apart" for each in rarely]),
-        (noise > drops, ["the noise of the curve is too large"] * len(drops)),
+        (noise > drops, ["the curve is too noisy, or rounded too coarsely"] * len(drops)),
     ]
     reasons = _first_of(against, len(drops))
     added = 0.0

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import xarray as xr
 
+from dynascope.arguments import require
 from dynascope.comparison.doubts import FIRST, doubts_of
 from dynascope.comparison.jumps import compare_staircases
 from dynascope.comparison.own_warnings import fastest_growth, told_of_curve, told_of_jumps, told_of_times
@@ -40,10 +41,20 @@ def compare_own_staircase(
     Returns:
         The prediction with that tolerance and with warnings of what the curve does not tell; the residual and the
         errors, as of `jumps.compare_staircases`.
+
+    Raises:
+        InputError: The prediction is an ensemble.
     """
     staircase = StaircaseView(predicted)
+    require(
+        staircase.times.ndim == 1,
+        f"the prediction is an ensemble of {staircase.times.size // max(predicted.sizes['jump'], 1)} staircases",
+        argument="predicted",
+        value=dict(predicted.sizes),
+        remedy="select the one that starts as the run did",
+    )
     time, loss = observed["time"].to_numpy(), observed["loss"].to_numpy()
-    first = float(staircase.times[0]) if len(staircase.times) else 0.0
+    first = float(staircase.times[0]) if len(staircase.times) and np.isfinite(staircase.times[0]) else 0.0
     curve = steady_curve(time, loss, first / 2)
     late = fastest_growth(staircase) * observed.attrs["largest_step"] / 2
     doubts = doubts_of(staircase, curve, tolerance[0], late=late, chosen=chosen, units=_units(observed))
@@ -63,6 +74,8 @@ def compare_own_staircase(
         errors[names.EXTRA_JUMPS] = np.nan
     if time[0] > first / 2 or 3 * curve.error(time[0]) > FIRST * loss[0]:
         errors[names.INITIAL_LOSS] = np.nan
+    if 3 * curve.unit / 4 > FIRST * loss[0]:
+        errors[names.LEVEL] = np.nan
     said = [
         *json.loads(predicted.attrs.get("warnings", "[]")),
         *told_of_jumps(np.where(unclear, doubts.reasons, "").tolist()),

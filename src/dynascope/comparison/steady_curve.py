@@ -11,8 +11,9 @@ from scipy.optimize import isotonic_regression
 __all__ = ["WINDOW", "SteadyCurve", "steady_curve"]
 
 WINDOW = 0.03  # share of the time on either side over which a noisy curve is averaged, small against what times may err
+_DECIMALS = range(7)
 _FEW = 20  # points that tell a spread
-_RISES = 1e-3  # of the first loss; single precision is a thousand times finer
+_RISES = 1e-5  # of the first loss, where single precision rounds by 1e-7; less of them makes no curve look rugged
 
 
 class SteadyCurve(NamedTuple):
@@ -24,6 +25,7 @@ class SteadyCurve(NamedTuple):
         rise: By how much it rises at most, over its first loss.
         spread: Standard deviation of the logged loss around the fit, up to each time; zero if it is not noisy.
         averaged: Over how many points the fit is averaged at each time.
+        unit: The power of ten that its losses were rounded to, as in a printed table; zero if they were not.
     """
 
     time: Float[np.ndarray, " n"]
@@ -31,6 +33,7 @@ class SteadyCurve(NamedTuple):
     rise: float
     spread: Float[np.ndarray, " n"]
     averaged: Float[np.ndarray, " n"]
+    unit: float
 
     @property
     def noisy(self) -> bool:
@@ -38,9 +41,9 @@ class SteadyCurve(NamedTuple):
         return self.rise > _RISES
 
     def error(self, time: float) -> float:
-        """Standard error of the fit at a time."""
+        """Standard error of the fit at a time; that of rounding is at most half a unit."""
         place = min(int(np.searchsorted(self.time, time)), len(self.time) - 1)
-        return float(self.spread[place] / np.sqrt(self.averaged[place]))
+        return float(max(self.spread[place] / np.sqrt(self.averaged[place]), self.unit / 4))
 
 
 def steady_curve(time: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"], rest: float) -> SteadyCurve:
@@ -58,7 +61,8 @@ def steady_curve(time: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"], r
         (True, array([1. , 0.5]))
     """
     rise = float(np.max(loss - np.minimum.accumulate(loss)) / loss[0])
-    nothing = SteadyCurve(time, loss, rise, np.zeros(len(loss)), np.ones(len(loss)))
+    unit = next((10.0**-k for k in _DECIMALS if np.allclose(np.round(loss, k), loss, rtol=1e-12, atol=0)), 0.0)
+    nothing = SteadyCurve(time, loss, rise, np.zeros(len(loss)), np.ones(len(loss)), unit)
     if not nothing.noisy:
         return nothing
     first = np.searchsorted(time, np.where(time <= rest, 0.0, time * (1 - WINDOW)), "left")
@@ -71,4 +75,4 @@ def steady_curve(time: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"], r
     end = np.where(time <= rest, last, np.arange(1, len(time) + 1))
     begin = np.where(time <= rest, 0, np.maximum(np.minimum(np.searchsorted(time, time / 2), end - _FEW), 0))
     spread = np.sqrt((squares[end] - squares[begin]) / (end - begin))
-    return SteadyCurve(time, fit, rise, spread, (last - first).astype(float))
+    return SteadyCurve(time, fit, rise, spread, (last - first).astype(float), unit)
