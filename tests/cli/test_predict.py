@@ -98,3 +98,9 @@ def test_bad_curves_are_refused_before_anything_is_computed(data, run, tmp_path,
     assert not out
     assert said in " ".join(err.split())
     assert not any(tmp_path.iterdir())
+
+
+def test_a_curve_has_a_scale(data, run, tmp_path):
+    code, _, err = predict(data, "--curve", run, *RUN, "--out", tmp_path)
+    assert code == 2
+    assert "--scale" in err

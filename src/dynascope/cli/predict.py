@@ -147,6 +147,12 @@ class Predict:
                 value=True,
                 remedy="leave one of them out",
             )
+        require(
+            self.scale is not None,
+            "nothing says from how small weights the run of the curve started",
+            argument="scale",
+            remedy="give the factor on its initial weights by --scale",
+        )
         return comparison.own_curve(self.curve, **besides)
 
     def _of_another_start(self, predicted: xr.Dataset) -> xr.Dataset:
