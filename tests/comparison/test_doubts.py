@@ -65,3 +65,8 @@ def test_lateness_of_large_steps_is_an_excuse_for_lateness_only():
 
 def test_a_jump_before_the_curve_is_not_in_it():
     assert doubts(begin=200.0).reasons == ["the curve begins below it", ""]
+
+
+def test_jumps_with_fewer_than_three_points_between_are_not_told_apart():
+    assert doubts(80.0, allowed=1.0, chosen=True).reasons[1].endswith("too rarely to tell neighbours apart")
+    assert doubts(60.0, allowed=1.0, chosen=True).reasons[1] == ""
