@@ -32,10 +32,10 @@ def start(outputs=3):
     return draw.normal(size=(4, 20)) / 20**0.5, draw.normal(size=(20, outputs)) / 20**0.5
 
 
-def losses(loss="mse", *, outputs=3, rates=RATE, steps=1500):
+def losses(loss="mse", *, outputs=3, rates=RATE, steps=1500, scale=SCALE):
     """The loss before each step of plain descent, by formulas of our own."""
     x, y = data(outputs)
-    w1, w2 = (SCALE * each for each in start(outputs))
+    w1, w2 = (scale * each for each in start(outputs))
     factor = FACTORS[loss](*y.shape)
     curve = []
     for rate in np.broadcast_to(rates, steps):
@@ -46,8 +46,7 @@ def losses(loss="mse", *, outputs=3, rates=RATE, steps=1500):
     return np.array(curve)
 
 
-def predicted(outputs=3):
-    network = TwoLayer(4, 20, outputs)
-    return predict(
-        Task(*data(outputs)), network.with_neurons(np.hstack([start(outputs)[0].T, start(outputs)[1]])), scale=SCALE
-    )
+def predicted(outputs=3, *, scale=SCALE, curve=False):
+    """By the staircase alone, unless the loss curve at that scale is asked for."""
+    network = TwoLayer(4, 20, outputs).with_neurons(np.hstack([start(outputs)[0].T, start(outputs)[1]]))
+    return predict(Task(*data(outputs)), network, scale=scale, curve=curve)

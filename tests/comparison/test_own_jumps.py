@@ -106,6 +106,24 @@ def test_where_theory_itself_would_let_twice_the_rate_pass_nothing_is_judged(sca
     assert verdict(losses(), vague, tolerance={"jump_time": 0.1}) == "agree"
 
 
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_the_loss_at_that_scale_decides_where_the_limit_is_too_vague(factor):
+    curve, known = losses(scale=1e-2), predicted(scale=1e-2, curve=True)
+    tree = compared(curve, known, rate=factor * RATE)
+    assert tree.attrs["verdict"] == ("agree" if factor == 1 else "disagree")
+    assert "judged" in status(tree)
+    assert ("curve" in failed(tree)) == (factor != 1)
+
+
+def test_other_weights_of_the_same_scale_are_held_to_what_is_known_of_any():
+    drawn = predicted(curve=True).assign_attrs(weights="drawn")
+    tree = compared(losses(), drawn)
+    assert tree.attrs["verdict"] == "agree"
+    judged = json.loads(tree.attrs["agreement"])
+    assert "curve" not in judged
+    assert judged["jump_time"]["tolerance"] >= drawn.attrs["jump_time_tolerance"]
+
+
 def test_a_wrong_convention_disagrees_and_the_right_one_is_named():
     tree = compared(losses(), loss="squared_norm")
     assert tree.attrs["verdict"] == "disagree"

@@ -163,7 +163,8 @@ class Predict:
             f"The initial weights of your run are not known here; others of the same size ({start}) stand for them. "
             "In Python, predict takes those of your run.",
         ]
-        return predicted if self.network == "diagonal" else predicted.assign_attrs(warnings=json.dumps(told))
+        said = {"warnings": json.dumps(told), "weights": "drawn"}
+        return predicted if self.network == "diagonal" else predicted.assign_attrs(said)
 
     def _task(self) -> Any:
         if self.data == "digits":

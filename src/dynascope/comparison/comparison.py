@@ -12,7 +12,7 @@ import xarray as xr
 from dynascope.arguments import require
 from dynascope.comparison.claim import Outcome, claim_outcomes
 from dynascope.comparison.curves import compare_curves
-from dynascope.comparison.jumps import compare_curve, compare_staircases
+from dynascope.comparison.jumps import ESTIMATED, compare_curve, compare_staircases
 from dynascope.comparison.loss_convention import LossName
 from dynascope.comparison.own_curve import own_curve
 from dynascope.comparison.own_jumps import compare_own_staircase
@@ -170,7 +170,7 @@ def compare(
     _require_compared("tolerance", chosen, errors)
     _require_compared("checks", checks, errors)
     found = {
-        name: Agreement(error, estimated[name], _ESTIMATED)
+        name: Agreement(error, estimated[name], ESTIMATED)
         if name in estimated and name not in chosen
         else _judged(name, error, predicted, chosen)
         for name, error in errors.items()
@@ -239,7 +239,6 @@ _DEFAULTS = {
     names.EXTRA_JUMPS: (0.0, "no other plateau may be seen"),
     names.SLOPE: (0.05, "neighbouring jumps still overlap at finite scale"),
 }
-_ESTIMATED = "what the limit of a vanishing scale is off at this one, by the curve at this scale, and a quarter more"
 _CURVE = (0.01, "one percent, unless the theory says otherwise")
 
 

@@ -11,11 +11,11 @@ from dynascope.comparison.steady_curve import WINDOW, SteadyCurve
 from dynascope.record import StaircaseView
 from dynascope.record.numbers import number
 
-__all__ = ["FIRST", "Doubts", "doubts_of"]
+__all__ = ["FIRST", "TOO_ROUGH", "Doubts", "doubts_of"]
 
 FIRST = 0.02  # error of the first loss, over the predicted one
 # A larger error would let half the true learning rate pass, or twice it: (1 + e)/2 − 1 ≥ −e from e = 1/3 on.
-_MOST = 1 / 3
+TOO_ROUGH = 1 / 3
 _APART = 3  # logged points between two jumps that show a plateau there
 _HIDDEN = 8.0  # a drop that is fewer standard errors of the curve is not timed
 _LATE = "steps of this learning rate explain why so late"
@@ -91,9 +91,9 @@ def doubts_of(
     added = 0.0
     if not chosen:
         added = float(np.max(blur, initial=0.0, where=np.array([not each for each in reasons], bool)))
-        hopeless = np.full(len(drops), allowed > _MOST)
+        hopeless = np.full(len(drops), allowed > TOO_ROUGH)
         allowed += added
-        between = (np.abs(error) > _MOST) & (np.abs(error) <= allowed)
+        between = (np.abs(error) > TOO_ROUGH) & (np.abs(error) <= allowed)
         against.append((hopeless | between, [vague] * len(drops)))
     against.append(((error < -allowed) & (delay <= allowed + late), [_LATE] * len(drops)))
     said = f"; and this curve tells them to {100 * added:.1g} %" if added >= 0.005 else ""

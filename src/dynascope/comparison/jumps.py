@@ -11,8 +11,9 @@ from dynascope.record import staircase_names as names
 from dynascope.record.staircase import staircase_residual
 from dynascope.record.steps_seen import crossing_times, resting_levels, seen_steps
 
-__all__ = ["compare_curve", "compare_staircases"]
+__all__ = ["ESTIMATED", "compare_curve", "compare_staircases"]
 
+ESTIMATED = "what the limit of a vanishing scale is off at this one, by the curve at this scale, and a quarter more"
 # Two jumps this many e-folds of growth apart leave a visible pause in the descent between them.
 _SEPARATE_E_FOLDS = 8.0
 # A run that ends within this share of the time of its last jump may be in the middle of it.

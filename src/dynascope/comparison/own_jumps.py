@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require
-from dynascope.comparison.doubts import FIRST, doubts_of
-from dynascope.comparison.jumps import compare_staircases
+from dynascope.comparison.doubts import FIRST, TOO_ROUGH, doubts_of
+from dynascope.comparison.jumps import ESTIMATED, compare_curve, compare_staircases
 from dynascope.comparison.own_warnings import fastest_growth, told_of_curve, told_of_jumps, told_of_times
 from dynascope.comparison.steady_curve import steady_curve
 from dynascope.record import StaircaseView
@@ -19,6 +19,7 @@ from dynascope.record.staircase import with_slow_jumps, with_tolerances
 __all__ = ["UNCLEAR", "compare_own_staircase"]
 
 UNCLEAR = "unclear"
+_TELLING = 0.05  # of the initial loss: a loss that may be off by more passes at half the learning rate as well
 _SETTLED = 0.25  # share of its time for which the last plateau is to be seen
 
 
@@ -45,6 +46,9 @@ def compare_own_staircase(
     Raises:
         InputError: The prediction is an ensemble.
     """
+    if predicted.attrs.get("weights") == "drawn":
+        # Other weights of the same scale have other times, by as much as the theory allows for without knowing any.
+        predicted = predicted.drop_vars([names.TIME_UNCERTAINTY, names.LEVEL_UNCERTAINTY], errors="ignore")
     staircase = StaircaseView(predicted)
     require(
         staircase.times.ndim == 1,
@@ -57,13 +61,22 @@ def compare_own_staircase(
     first = float(staircase.times[0]) if len(staircase.times) and np.isfinite(staircase.times[0]) else 0.0
     curve = steady_curve(time, loss, first / 2)
     late = fastest_growth(staircase) * observed.attrs["largest_step"] / 2
+    known = staircase.time_uncertainty
+    if known is not None and tolerance[0] > TOO_ROUGH and not chosen and not staircase.slow.all():
+        tolerance = float(known[~staircase.slow].max()) + late, ESTIMATED
     doubts = doubts_of(staircase, curve, tolerance[0], late=late, chosen=chosen, units=_units(observed))
-    residual, errors = compare_staircases(
-        observed.assign(loss=("time", curve.loss)),
+    steady = observed.assign(loss=("time", curve.loss))
+    residual, errors, _ = compare_staircases(
+        steady,
         _with_levels_to_judge(with_slow_jumps(predicted, doubts.reasons), doubts.found, time[-1]),
         at_other_scale=None,
-        lateness=doubts.allowed + late,
+        tolerance=doubts.allowed + late,
     )
+    if known is not None and staircase.curve is not None:
+        blurred = late / 2 + 3 * curve.error(time[0]) / loss[0]
+        predicted = _with_curve_tolerance(predicted, blurred)
+        told = predicted.attrs[f"{names.CURVE}_tolerance"] <= _TELLING
+        errors[names.CURVE] = compare_curve(steady, predicted) if told else np.nan
     unclear = np.array([bool(each) for each in doubts.reasons], dtype=bool) & ~staircase.slow
     status = np.where(unclear, UNCLEAR, residual[names.STATUS].to_numpy())
     residual = residual.assign({names.STATUS: ("jump", status.astype(str))})
@@ -85,6 +98,17 @@ def compare_own_staircase(
     predicted = predicted.assign_attrs(warnings=json.dumps(said, ensure_ascii=False))
     why = tolerance[1] + doubts.added
     return with_tolerances(predicted, jump_time=(doubts.allowed, why)), residual, errors
+
+
+def _with_curve_tolerance(predicted: xr.Dataset, blurred: float) -> xr.Dataset:
+    """The prediction with what noise and steps of a curve add to what its loss at this scale may be off."""
+    usual, why = (predicted.attrs[f"{names.CURVE}_tolerance{end}"] for end in ("", "_reason"))
+    if blurred < 1e-3:
+        return predicted
+    reason = f"{why}; and {100 * blurred:.2g} % for the noise and the steps of this curve"
+    return predicted.assign_attrs(
+        {f"{names.CURVE}_tolerance": usual + blurred, f"{names.CURVE}_tolerance_reason": reason}
+    )
 
 
 def _with_levels_to_judge(predicted: xr.Dataset, found: np.ndarray, end: float) -> xr.Dataset:

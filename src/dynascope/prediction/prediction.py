@@ -51,7 +51,7 @@ def predict(
         network: A module with its weights at unit scale, or the name of a kind ("linear", "diagonal", "relu",
             "quadratic", "attention").
         scale: Factor on the weights at the start, below one.
-        seed: Seed of the initial weights when the network is given by name.
+        seed: Seed of the initial weights when the network is given by name; the record then says `weights="drawn"`.
         normalised: Whether to predict the homogeneity-normalised flow instead, in which neurons of every degree grow
             exponentially.
         jumps: Number of jumps after which to stop; None for all.
@@ -79,9 +79,12 @@ def predict(
     require_positive(scale=scale)
     require_count(**given(jumps=jumps))
     require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
-    if isinstance(network, str):
+    drawn = isinstance(network, str)
+    if drawn:
         network = network_for(network, task, seed=seed)
     staircase = _staircase(task, network, scale, normalised, jumps)
+    if drawn and not isinstance(network, DiagonalLinear):
+        staircase = staircase.assign_attrs(weights="drawn")
     return with_words(at_this_scale(staircase, task, network) if curve else staircase, task, network)
 
 
