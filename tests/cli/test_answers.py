@@ -15,7 +15,7 @@ from dynascope.record.store import load, save
 from dynascope.studies import Reference, Study
 
 LOG_INVERSE_SCALE = 10.0
-SHARED = {"theory", "network", "scale", "convention", "initial_loss", "jumps", "warnings", "check", "seconds"}
+SHARED = {"theory", "network", "scale", "convention", "initial_loss", "jumps", "warnings", "curve", "check", "seconds"}
 SHARED |= {"record", "version"}
 
 
@@ -80,10 +80,17 @@ def predicted(tree: xr.DataTree) -> dict:
     return answer
 
 
+def test_the_loss_at_this_scale_is_told_with_its_error():
+    curve = {"loss": ("time", np.array([2.0, 1.0]))}
+    record = staircase().assign(curve).assign_coords(time=[0.0, 5.0]).assign_attrs(curve_error=0.01)
+    assert predicted(unjudged(record))["curve"] == {"time": [0.0, 5.0], "loss": [2.0, 1.0], "error": 0.01}
+
+
 def test_a_prediction_says_what_when_and_from_where():
     answer = predicted(unjudged(staircase()))
     assert answer.keys() == SHARED
     assert answer["check"] is None
+    assert answer["curve"] is None
     assert answer["warnings"] == ["read with care"]
     assert answer["seconds"] == 1.235
     assert answer["record"] == str(Path("out", "x.zarr"))

@@ -33,6 +33,7 @@ PREDICTION = {
     "initial_loss",
     "jumps",
     "warnings",
+    "curve",
     "check",
     "seconds",
     "record",
