@@ -13,10 +13,10 @@ import numpy as np
 
 from dynascope.comparison import Claim
 from dynascope.flows import descend
+from dynascope.flows.steps.decay import annealed
 from dynascope.networks import MLP, Convolutional
 from dynascope.probes.features import effective_dimension, kappa_cka
 from dynascope.probes.neural_collapse import neural_collapse
-from dynascope.studies.annealed import annealed
 from dynascope.tasks import Task, digits
 
 __all__ = ["LABELS", "NETWORKS", "CollapsingNetworks"]

@@ -14,6 +14,7 @@ import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
 from dynascope.flows import descend
+from dynascope.flows.steps.decay import decayed
 from dynascope.networks import MLP, Convolutional
 from dynascope.observation import observe
 from dynascope.plot import Chart
@@ -253,7 +254,7 @@ class FeatureMetrics(CurvesStudy):
             Task(inputs[: self._count], targets[: self._count]),
             steps=self.steps,
             learning_rate=self.learning_rate,
-            optimizer=functools.partial(_descent_with_decay, weight_decay=self.weight_decay),
+            optimizer=decayed(optax.sgd, self.weight_decay),
             batch_size=self.batch_size,
             record_steps=self._steps,
             statistics={
@@ -331,10 +332,6 @@ class FeatureMetrics(CurvesStudy):
 
 def _along_axes(curves: dict[str, np.ndarray], *names: str) -> dict[str, Any]:
     return {name: (("time", "mode")[: curves[name].ndim], curves[name]) for name in names}
-
-
-def _descent_with_decay(learning_rate: Any, *, weight_decay: float) -> optax.GradientTransformation:
-    return optax.chain(optax.add_decayed_weights(weight_decay), optax.sgd(learning_rate))
 
 
 def _classes(outputs: np.ndarray) -> np.ndarray:

@@ -9,20 +9,20 @@ from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 
 from dynascope.arguments import require, require_count, require_seed
 from dynascope.compilation import filter_jit
 from dynascope.flows import descend
+from dynascope.flows.steps.decay import decayed, falling
 from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
 from dynascope.tasks import CropAndFlip, Labelled, Task, digits, read_images
 
 __all__ = ["FeatureRun", "LabelledImages", "Trained", "labelled_images", "train_on_labels", "train_on_targets"]
 
 _DIGITS = (8, 8, 1)
-_MOMENTUM, _FALL, _FALLS_IN = 0.9, 0.2, 0.3  # the rate falls to a fifth after each three tenths of the training
+_MOMENTUM, _FALLS_IN = 0.9, 0.3  # the rate falls to a fifth after each three tenths of the training
 _FALLS = np.arange(1, 4)
 _TOGETHER = 500  # images at a time when features are taken
 
@@ -164,8 +164,8 @@ def train_on_labels(
         jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, start),
         Labelled(x, labels, names),
         epochs=epochs,
-        learning_rate=_Fall(np.float32(run.learning_rate), falls.astype(np.int32)),
-        optimizer=_DecayedMomentum(np.float32(run.weight_decay)),
+        learning_rate=falling(np.float32(run.learning_rate), falls.astype(np.int32)),
+        optimizer=decayed(optax.sgd, np.float32(run.weight_decay), momentum=_MOMENTUM),
         loss=loss,
         batch_size=size,
         augmentation=CropAndFlip() if augment and large else None,
@@ -198,8 +198,8 @@ def train_on_targets(
         networks,
         Task(inputs, targets),
         epochs=epochs,
-        learning_rate=_Fall(np.float64(learning_rate), falls.astype(np.int32)),
-        optimizer=_DecayedMomentum(np.float64(0)),
+        learning_rate=falling(np.float64(learning_rate), falls.astype(np.int32)),
+        optimizer=decayed(optax.sgd, np.float64(0), momentum=_MOMENTUM),
         batch_size=size,
         record_epochs=[epochs],
         return_networks=True,
@@ -241,24 +241,3 @@ def _network(run: FeatureRun, data: LabelledImages, seed: int) -> Any:
     if run.network == "residual":
         return ResNet18(shape, data.classes, width=run.width, seed=seed)
     return VGG16(shape, data.classes, width=run.width, batch_normalisation=run.network == "vgg-normalised", seed=seed)
-
-
-# Their numbers are arrays, so that all runs share a program.
-class _DecayedMomentum(eqx.Module):
-    """Descent with momentum on the loss and ½ λ‖θ‖²."""
-
-    weight_decay: Any
-
-    def __call__(self, learning_rate: Any) -> optax.GradientTransformation:
-        descent = optax.sgd(learning_rate, momentum=_MOMENTUM)
-        return optax.chain(optax.add_decayed_weights(self.weight_decay), descent)
-
-
-class _Fall(eqx.Module):
-    """A rate that falls to a fifth after each of these numbers of updates."""
-
-    first: Any
-    after: Any
-
-    def __call__(self, updates: Any) -> Any:
-        return self.first * _FALL ** jnp.sum(updates >= self.after)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
 
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError, DivergenceWarning
@@ -20,8 +21,6 @@ from dynascope.probes.features import feature_metrics
 from dynascope.tasks import Task
 
 __all__ = ["Measured", "Recipe", "measure", "metrics", "train"]
-
-_FIRST_DECAY, _SECOND_DECAY = 0.9, 0.98  # β₁ and β₂ of the means of slopes and of their squares
 
 _NUMBERS = (
     *("kappa_cka", "effective_dimension"),
@@ -98,7 +97,7 @@ def train(
             steps=int(steps[-1]),
             learning_rate=recipe.learning_rate,
             loss=recipe.loss,
-            optimizer=_DecoupledAdam(kind(recipe.weight_decay)),
+            optimizer=Partial(optax.adamw, b1=0.9, b2=0.98, weight_decay=kind(recipe.weight_decay)),
             record_steps=steps,
             statistics={"weights": (_in_a_row, ("weight",))},
         )
@@ -147,15 +146,6 @@ _ARRAYS = ("inputs", "targets")
 
 def _in_a_row(network: Any) -> Any:
     return ravel_pytree(network)[0]
-
-
-class _DecoupledAdam(eqx.Module):
-    """Adam, with weights that also shrink by ηλ at each step; λ is an array, so that all runs share a program."""
-
-    weight_decay: Any
-
-    def __call__(self, learning_rate: Any) -> optax.GradientTransformation:
-        return optax.adamw(learning_rate, _FIRST_DECAY, _SECOND_DECAY, weight_decay=self.weight_decay)
 
 
 def _mean_loss(outputs: Any, targets: Any, loss: str) -> Any:

@@ -14,9 +14,9 @@ import xarray as xr
 
 from dynascope.alternating.optimizer import active_set_descent
 from dynascope.flows import descend
+from dynascope.flows.steps.decay import annealed
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
-from dynascope.studies.annealed import annealed
 from dynascope.studies.fields import choice, count, seed
 from dynascope.studies.staircases.papers import ALTERNATING
 from dynascope.studies.stated import StatedStudy

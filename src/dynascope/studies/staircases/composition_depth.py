@@ -11,13 +11,13 @@ import numpy as np
 
 from dynascope.comparison import Claim, report_claims
 from dynascope.flows import descend
+from dynascope.flows.steps.decay import annealed
 from dynascope.groups import Group, find_group
 from dynascope.networks import TwoLayer
 from dynascope.networks.constructions import recurrent_composition, tree_composition, two_layer_composition
 from dynascope.networks.recurrent import Recurrent
 from dynascope.networks.tree import Tree
 from dynascope.plot import Chart
-from dynascope.studies.annealed import annealed
 from dynascope.studies.curves_study import CurvesStudy
 from dynascope.studies.fields import count, positive, text
 from dynascope.studies.staircases.papers import COMPOSITION
