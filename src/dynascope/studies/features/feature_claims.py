@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from dynascope.comparison.effect import Effect, Hypothesis
-from dynascope.probes.features import feature_metrics
-from dynascope.studies.features.feature_runs import Trained
+from dynascope.flows.steps.image_classifiers import Trained
+from dynascope.probes.features.last_layer import layer_metrics, rank_correlation
 
 __all__ = [
-    "CURVES",
-    "DECAYS",
-    "HYPOTHESES",
-    "RANDOM",
-    "RATES",
-    "REGRESSED",
-    "SIZES",
-    "compared_runs",
-    "deciding",
-    "factors_of",
-    "measured",
-    "moved_by",
-    "put_claims",
+    *("CURVES", "DECAYS", "HYPOTHESES", "RANDOM", "RATES", "REGRESSED", "SIZES"),
+    *("compared_runs", "deciding", "factors_of", "measured", "moved_by", "put_claims"),
 ]
+
+Runs = Mapping[str, Mapping[str, np.ndarray]]  # for each run what was measured of all seeds, by name
 
 CURVES = ("intensity", "cumulative_quality", "cumulative_utilization")
 _NUMBERS = (
@@ -95,36 +85,22 @@ def compared_runs(hypotheses: Collection[str]) -> set[str]:
     return runs - {_BEST, _NOTHING}
 
 
-def put_claims(
-    hypotheses: Collection[str], found: Mapping[str, Mapping[str, np.ndarray]]
-) -> tuple[list[Hypothesis], list[Effect]]:
-    """What is claimed by these hypotheses, and what the runs say of it.
-
-    Args:
-        hypotheses: Names, of `HYPOTHESES`.
-        found: For each of the runs that they compare, what was measured of all seeds, by name.
-    """
-    runs = _with_best(found)
-    claims = _numbered(hypotheses)
+def put_claims(hypotheses: Collection[str], found: Runs) -> tuple[list[Hypothesis], list[Effect]]:
+    """What is claimed by these hypotheses, and what the runs that they compare say of it."""
+    runs, claims = _with_best(found), _numbered(hypotheses)
     return claims, [each.compare([runs[level][each.metric] for level in _LEVELS[each.factor]]) for each in claims]
 
 
 def deciding(hypotheses: Collection[str]) -> tuple[str, ...]:
     """Names of the claims of these hypotheses that say what brings minimum features."""
-    return tuple(
-        each.name
-        for each in _numbered(hypotheses)
-        if each.name.partition(" ")[0] in _DIALS and each.metric == "kappa_cka"
-    )
+    claims = (each for each in _numbered(hypotheses) if each.metric == "kappa_cka")
+    return tuple(each.name for each in claims if each.name.partition(" ")[0] in _DIALS)
 
 
 def _numbered(hypotheses: Collection[str]) -> list[Hypothesis]:
     """The claims of these hypotheses, numbered, as one hypothesis makes several."""
     chosen = [each for each in _CLAIMS if each[0] in hypotheses]
-    return [
-        Hypothesis(factor, metric, direction, f"{name} ({k})", statement)
-        for k, (name, factor, metric, direction, statement) in enumerate(chosen, start=1)
-    ]
+    return [Hypothesis(*how, f"{name} ({k})", words) for k, (name, *how, words) in enumerate(chosen, start=1)]
 
 
 def factors_of(hypotheses: Collection[str]) -> list[str]:
@@ -133,26 +109,18 @@ def factors_of(hypotheses: Collection[str]) -> list[str]:
     return [factor for factor in factors if _NOTHING not in _LEVELS[factor]]
 
 
-def moved_by(factors: Sequence[str], found: Mapping[str, Mapping[str, np.ndarray]], metric: str) -> list[Effect]:
-    """How each factor moves a metric from its lowest to its highest level, NaN where the metric means nothing.
-
-    Args:
-        factors: What is varied.
-        found: For each run, what was measured of all seeds, by name.
-        metric: What is measured.
-    """
+def moved_by(factors: Sequence[str], found: Runs, metric: str) -> list[Effect]:
+    """How each factor moves a metric from its lowest to its highest level, NaN where the metric means nothing."""
     runs = _with_best(found)
     values = [np.array([runs[level][metric] for level in _LEVELS[factor]]) for factor in factors]
     unknown = Effect(np.nan, np.nan, np.nan, np.nan, 0, "undecided")
     return [Hypothesis("", metric, 0).compare(each) if np.isfinite(each).all() else unknown for each in values]
 
 
-def _with_best(found: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Mapping[str, np.ndarray]]:
+def _with_best(found: Runs) -> Runs:
     """The runs with that of the best learning rate, and with one in which everything is zero."""
-    best = max(
-        (name for name in ("default", f"learning rate × {RATES[1]:g}") if name in found),
-        key=lambda name: found[name]["accuracy"].sum(),
-    )
+    candidates = (name for name in ("default", f"learning rate × {RATES[1]:g}") if name in found)
+    best = max(candidates, key=lambda name: found[name]["accuracy"].sum())
     nothing = {name: np.zeros(len(values)) for name, values in found["default"].items()}
     return {**found, _BEST: found[best], _NOTHING: nothing}
 
@@ -160,22 +128,12 @@ def _with_best(found: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Mappi
 def measured(trained: Trained, *, cross_entropy: bool, threshold: float) -> dict[str, Any]:
     """The metrics of one network, and its `CURVES` over modes.
 
-    Args:
-        trained: What training made of it.
-        cross_entropy: Whether outputs are logits of classes, where there are classes, of which the softmax is measured.
-        threshold: ε: features with κ_CKA < ε are called minimal.
+    With cross-entropy, outputs are logits of classes where there are classes, and their softmax is measured.
     """
-
-    def metrics(function: Literal["logits", "softmax"]) -> dict[str, np.ndarray]:
-        with warnings.catch_warnings():
-            # Few samples and random labels are what is studied here, and the page says so.
-            warnings.filterwarnings("ignore", message=".*(balanced|modes beyond the samples)")
-            found = feature_metrics(*trained[:3], bias=True, output_function=function, threshold=threshold)
-        return {name: np.asarray(values) for name, (_, values) in found.items()}
-
-    logits, classes = metrics("logits"), trained.targets.shape[1]
+    options = {"bias": True, "threshold": threshold}
+    logits, classes = layer_metrics(*trained[:3], **options), trained.targets.shape[1]
     if cross_entropy and np.isfinite(trained.accuracy):
-        found = metrics("softmax")
+        found = layer_metrics(*trained[:3], **options, output_function="softmax")
         loss = -np.mean(np.sum(trained.targets * special.log_softmax(trained.outputs, axis=1), axis=1))
     else:
         found = logits
@@ -183,24 +141,17 @@ def measured(trained: Trained, *, cross_entropy: bool, threshold: float) -> dict
     found["intensity"] = intensity = found["intensity"] / found["intensity"][0]
     # The intensities 2, C and C + 1, as the first is that of the constant; none is taken below rounding.
     second, last, next_one = np.maximum(intensity[[1, max(classes, 2) - 1, max(classes, 2)]], 1e-12)
-    bound = logits["effective_dimension_utilization"] / logits["output_dimension"]
+    strongest = slice(classes + 1)
     return {
         "loss": loss,
         "accuracy": trained.accuracy,
-        **{name: found[name][()] for name in _NUMBERS},
+        **{name: found[name][()] for name in (*_NUMBERS, *CURVES)},
         "flatness": last / second,
         "gap": np.log10(last / next_one),
         **{
-            f"{name}_rank_correlation": _rank_correlation(intensity[: classes + 1], found[name][: classes + 1])
+            f"{name}_rank_correlation": rank_correlation(intensity[strongest], found[name][strongest])
             for name in ("quality", "utilization")
         },
         "total_utilization": logits["utilization"].sum(),
-        "dimension_bound": min(1.0, bound),
-        **{name: found[name] for name in CURVES},
+        "dimension_bound": min(1.0, logits["effective_dimension_utilization"] / logits["output_dimension"]),
     }
-
-
-def _rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
-    """Spearman's coefficient; zero where equal values on all modes have no order."""
-    ranks = np.array([stats.rankdata(each) for each in (one, other)])
-    return float(np.corrcoef(ranks)[0, 1]) if np.all(np.ptp(ranks, axis=1) > 0) else 0.0

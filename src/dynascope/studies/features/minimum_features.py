@@ -8,24 +8,17 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import xarray as xr
 
 from dynascope.comparison.effect import report_effects
+from dynascope.flows.steps.image_classifiers import ClassifierRun, Trained, train_on_labels, train_on_targets
 from dynascope.networks import MLP
 from dynascope.plot import Chart, to_json
+from dynascope.studies.claims_study import ClaimsStudy
 from dynascope.studies.features import feature_claims
 from dynascope.studies.features.feature_claims import CURVES, DECAYS, HYPOTHESES, RANDOM, RATES, SIZES
-from dynascope.studies.features.feature_runs import (
-    FeatureRun,
-    LabelledImages,
-    Trained,
-    labelled_images,
-    train_on_labels,
-    train_on_targets,
-)
 from dynascope.studies.fields import choice, choices, count, flag, number, positive, seed, text
-from dynascope.studies.stated import StatedStudy
 from dynascope.studies.study import Reference, curve_tolerance
+from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
 
 __all__ = ["MinimumFeatures"]
 
@@ -34,7 +27,7 @@ _CURVES_SHOWN = ("default", "samples × 0.125", "random labels 1", "last layer o
 _REGRESSIONS = ("scalar target", "rich", "downscaled target", "last layer only")
 
 
-class MinimumFeatures(StatedStudy):
+class MinimumFeatures(ClaimsStudy):
     """Ten classes need ten features: measured is when a network has as few, and what moves it there.
 
     The hypotheses H1 to H9 say which way a factor moves the distance to minimum features κ_CKA (zero where the features
@@ -167,46 +160,58 @@ class MinimumFeatures(StatedStudy):
         **{"hypotheses": ["H3", "H9"], "seeds": 2},
     }
 
-    def observe(self) -> xr.Dataset:
-        """Train all networks, measure their features, and put the hypotheses to them."""
-        runs = {name: self._measured(trained) for name, trained in self._trained().items()}
-        most = max(each["intensity"].shape[1] for each in runs.values())
+    def trained(self) -> Mapping[str, Any]:
+        """Train all networks, and measure their features."""
+        runs = [self._measured(each) for each in self._trained().values()]
+        most = max(each["intensity"].shape[1] for each in runs)
+        return {
+            **{name: [each[name] for each in runs] for name in runs[0] if name not in CURVES},
+            **{name: (("run", "mode"), [_mean(each[name], most) for each in runs]) for name in CURVES},
+        }
+
+    def claimed(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the hypotheses say of the runs, and how far each factor moves κ and the accuracy, with intervals."""
+        metrics = [name for name in found if name not in CURVES]
+        runs = {name: {metric: found[metric][k] for metric in metrics} for k, name in enumerate(self._names)}
         claims, effects = feature_claims.put_claims(self.hypotheses, runs)
-        return self.record(
-            {
-                **{name: [each[name] for each in runs.values()] for name in runs["default"] if name not in CURVES},
-                **{name: (("run", "mode"), [_mean(each[name], most) for each in runs.values()]) for name in CURVES},
-                **self._moves(runs),
-                **report_effects(claims, effects),
-                "hypothesis": ("hypothesis", [claim.name for claim in claims]),
-            }
-        )
+        moves = {
+            metric: feature_claims.moved_by(self._factors, runs, metric)
+            for metric in ("kappa_cka", "accuracy")
+            if self._factors
+        }
+        return {
+            **{
+                f"{metric}_change{end}": ("knob", [getattr(each, part) for each in moved])
+                for metric, moved in moves.items()
+                for end, part in (("", "change"), ("_low", "low"), ("_high", "high"))
+            },
+            **report_effects(claims, effects),
+            "hypothesis": ("hypothesis", [claim.name for claim in claims]),
+        }
 
     @property
     def judged_claims(self) -> tuple[str, ...]:
         """What the chosen hypotheses say of κ."""
         return feature_claims.deciding(self.hypotheses)
 
-    def predict(self) -> xr.Dataset:
+    def exact(self) -> Mapping[str, Any]:
         """What holds for the features of every network."""
-        ones = np.ones((len(self._names), self.seeds))
-        values = {"total_utilization": ones, "dimension_bound": ones}
-        return self.record(values, theory=self.theory, reference=self.reference.paper)
+        return dict.fromkeys(("total_utilization", "dimension_bound"), np.ones((len(self._names), self.seeds)))
 
     def labels(self) -> Mapping[str, Any]:
         """The runs, and what differs between them."""
-        return {"run": self._names, "knob": feature_claims.factors_of(self.hypotheses)}
+        return {"run": self._names, "knob": self._factors}
 
     def attributes(self) -> dict[str, Any]:
         """With the figures that there are for these hypotheses."""
-        factors = feature_claims.factors_of(self.hypotheses)
-        tested = [each for each in factors if each not in feature_claims.REGRESSED]
-        runs = feature_claims.compared_runs(self.hypotheses)
-        dials, accuracy, *others, curves = self.figures
-        charts = [dials] * bool(factors)
-        charts += [dataclasses.replace(accuracy, members={"knob": tuple(tested)})] * bool(tested)
-        shown = tuple(each for each in _CURVES_SHOWN if each in runs)
-        charts += [*others, dataclasses.replace(curves, members={"run": shown})]
+        tested = tuple(each for each in self._factors if each not in feature_claims.REGRESSED)
+        dials, accuracy, networks, curves = self.figures
+        charts = [
+            *[dials] * bool(self._factors),
+            *[dataclasses.replace(accuracy, members={"knob": tested})] * bool(tested),
+            networks,
+            dataclasses.replace(curves, members={"run": tuple(each for each in _CURVES_SHOWN if each in self._names)}),
+        ]
         return super().attributes() | {"figures": to_json(charts)}
 
     def about(self) -> Mapping[str, Any]:
@@ -221,6 +226,10 @@ class MinimumFeatures(StatedStudy):
         }
 
     @property
+    def _factors(self) -> list[str]:
+        return feature_claims.factors_of(self.hypotheses)
+
+    @property
     def _names(self) -> list[str]:
         """The runs that the hypotheses need, in one order."""
         needed = feature_claims.compared_runs(self.hypotheses)
@@ -229,29 +238,29 @@ class MinimumFeatures(StatedStudy):
     @functools.cached_property
     def _data(self) -> LabelledImages:
         data = labelled_images(self.data, self.samples, self.test_samples, self.seed)
+        few = f"and there are {data.classes} classes"
         self.require(
             self.width >= data.classes,
             "width",
             f"choose at least {data.classes}, so that each class can have its feature",
-            problem=f"width is {self.width} and there are {data.classes} classes",
+            problem=f"width is {self.width} {few}",
         )
         self.require(
             int(self.samples * SIZES[0]) > data.classes,
             "samples",
             f"choose at least {8 * (data.classes + 1)}",
-            problem=f"samples is {self.samples}, of which an eighth is trained on too, and there are {data.classes} "
-            "classes",
+            problem=f"samples is {self.samples}, of which an eighth is trained on too, {few}",
         )
         return data
 
     @functools.cached_property
-    def _runs(self) -> dict[str, FeatureRun]:
+    def _runs(self) -> dict[str, ClassifierRun]:
         """The classifiers by name."""
 
-        def run(network: str = self.network, **changes: Any) -> FeatureRun:
+        def run(network: str = self.network, **changes: Any) -> ClassifierRun:
             width = self.width if network in ("mlp", "convolutional") else -(-self.width // 8)
             dials = {"samples": self.samples, "learning_rate": self.learning_rate, "weight_decay": self.weight_decay}
-            return FeatureRun(network, width, **dials | changes)
+            return ClassifierRun(network, width, **dials | changes)
 
         grey = self._data.inputs.shape[-1] == 1
         decays = (each for each in DECAYS if each != 1)
@@ -260,8 +269,7 @@ class MinimumFeatures(StatedStudy):
             **{f"samples × {each:g}": run(samples=int(each * self.samples)) for each in SIZES[:-1]},
             **{f"learning rate × {each:g}": run(learning_rate=each * self.learning_rate) for each in RATES[:-1]},
             **{f"weight decay × {each:g}": run(weight_decay=each * self.weight_decay) for each in decays},
-            "vgg": run("vgg"),
-            "vgg-normalised": run("vgg-normalised"),
+            **{name: run(name) for name in ("vgg", "vgg-normalised")},
             "fully connected": run("mlp"),
             "convolutional": run("convolutional" if grey and self.network == "mlp" else "residual"),
             **{f"random labels {each:g}": run(random_labels=each) for each in RANDOM[1:]},
@@ -272,37 +280,27 @@ class MinimumFeatures(StatedStudy):
         options = {"epochs": self.epochs, "batch_size": self.batch_size, "loss": self.loss, "augment": self.augment}
 
         @functools.cache  # runs of different names may be the same
-        def train(run: FeatureRun) -> list[Trained]:
+        def train(run: ClassifierRun) -> list[Trained]:
             return [train_on_labels(run, self._data, seed=seed, **options) for seed in range(self.seeds)]
 
         return {name: train(self._runs[name]) if name in self._runs else self._regression(name) for name in self._names}
 
     def _regression(self, name: str) -> list[Trained]:
         """MLPs on a scalar target, on the classes, on small targets, or with all layers but the last frozen."""
-        data, hidden = self._data, (2 * self.width, self.width)
+        data, hidden, seeds = self._data, (2 * self.width, self.width), range(self.seeds)
         inputs, targets = data.inputs.reshape(self.samples, -1), np.eye(data.classes)[data.labels]
         train = functools.partial(
             train_on_targets, epochs=self.epochs, batch_size=self.batch_size, learning_rate=self.learning_rate
         )
         if name == "last layer only":
-            networks = [MLP((inputs.shape[1], *hidden, 1), seed=seed) for seed in range(self.seeds)]
-            frozen = [np.asarray(each.features(inputs), float) for each in networks]
-            return [found for each in frozen for found in train(each, targets, (), seeds=1)]
+            frozen = [MLP((inputs.shape[1], *hidden, 1), seed=seed).features(inputs) for seed in seeds]
+            return [found for each in frozen for found in train(np.asarray(each, float), targets, (), seeds=1)]
         scaled = {
             "rich": targets,
             "downscaled target": targets / _DOWNSCALED,
             "scalar target": data.labels[:, None] / (data.classes - 1),
         }
         return train(inputs, scaled[name], hidden, seeds=self.seeds)
-
-    def _moves(self, runs: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Any]:
-        """How far each factor moves κ and the accuracy, with intervals."""
-        factors, found = feature_claims.factors_of(self.hypotheses), {}
-        for metric in ("kappa_cka", "accuracy") if factors else ():
-            effects = feature_claims.moved_by(factors, runs, metric)
-            for end, part in (("", "change"), ("_low", "low"), ("_high", "high")):
-                found[f"{metric}_change{end}"] = ("knob", [getattr(each, part) for each in effects])
-        return found
 
     def _measured(self, trained: list[Trained]) -> dict[str, np.ndarray]:
         """The metrics of the networks of a run, each with the seeds in front."""

@@ -17,14 +17,13 @@ from dynascope.flows import descend
 from dynascope.networks import MLP
 from dynascope.plot import Chart
 from dynascope.probes.features import feature_metrics, kappa_cka
-from dynascope.studies.features.feature_runs import labelled_images
 from dynascope.studies.fields import count, positive, seed, text
 from dynascope.studies.grokking.grokking_remedies import DECIDING, TABLE, TWINS, Dials, put_claims, remedies
-from dynascope.studies.grokking.images_in_rows import ImagesInRows, images_in_rows
 from dynascope.studies.regimes import scaled_network
 from dynascope.studies.stated import StatedStudy
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks import Task
+from dynascope.tasks.data.labelled_images import ImagesInRows, images_in_rows, labelled_images
 from dynascope.theory.grokking import grokking_delay
 
 __all__ = ["GrokkingDigits"]

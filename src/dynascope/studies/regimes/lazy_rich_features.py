@@ -13,12 +13,12 @@ from dynascope.comparison.effect import report_effects
 from dynascope.networks import MLP
 from dynascope.probes.features import kappa_cka
 from dynascope.studies.curves_study import CurvesStudy
-from dynascope.studies.features.feature_runs import LabelledImages, labelled_images
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed, text
 from dynascope.studies.regimes.lazy_claims import FIGURES, final_features, put_claims
 from dynascope.studies.regimes.lazy_networks import Trained, expand, fastest_rate, measures, train
 from dynascope.studies.regimes.scalar_richness import final_growth, turned
 from dynascope.studies.study import Reference, curve_tolerance
+from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
 from dynascope.theory.features import eigenspectrum
 from dynascope.theory.modes.scalar import Setting, limit
 

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.studies.features.feature_runs import LabelledImages
-from dynascope.studies.grokking.images_in_rows import images_in_rows
+from dynascope.tasks.data.labelled_images import LabelledImages, images_in_rows, labelled_images
 
 
 def labelled(pixels):
@@ -24,3 +23,12 @@ def test_pixels_go_from_zero_to_one_and_those_that_never_change_are_blank():
 def test_images_that_are_all_the_same_are_refused():
     with pytest.raises(InputError, match="all images are the same"):
         images_in_rows(labelled([[[1.0, 2.0, 3.0]], [[1.0, 2.0, 3.0]]]))
+
+
+def test_training_and_test_digits_have_nothing_in_common():
+    data = labelled_images("digits", 200, 100, seed=1)
+    assert (data.inputs.shape, data.test_inputs.shape, data.classes) == ((200, 8, 8, 1), (100, 8, 8, 1), 10)
+    rows = np.concatenate([data.inputs, data.test_inputs]).reshape(300, -1)
+    assert len(np.unique(rows, axis=0)) == 300
+    again = labelled_images("digits", 200, 100, seed=1)
+    assert np.array_equal(data.inputs, again.inputs)

@@ -1,4 +1,4 @@
-"""Training runs whose features are measured: networks on labelled images, or on any targets."""
+"""Classifiers of images, and MLPs on any targets, trained as is usual: by momentum, at a rate that falls."""
 
 from __future__ import annotations
 
@@ -12,45 +12,22 @@ import jax
 import numpy as np
 import optax
 
-from dynascope.arguments import require, require_count, require_seed
-from dynascope.compilation import filter_jit
-from dynascope.flows import descend
+from dynascope.arguments import require
 from dynascope.flows.steps.decay import decayed, falling
+from dynascope.flows.steps.descend import descend
 from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
-from dynascope.tasks import CropAndFlip, Labelled, Task, digits, read_images
+from dynascope.probes.features.last_layer import last_layer
+from dynascope.tasks import CropAndFlip, Labelled, Task
+from dynascope.tasks.data.labelled_images import LabelledImages
 
-__all__ = ["FeatureRun", "LabelledImages", "Trained", "labelled_images", "train_on_labels", "train_on_targets"]
+__all__ = ["ClassifierRun", "Trained", "train_on_labels", "train_on_targets"]
 
-_DIGITS = (8, 8, 1)
 _MOMENTUM, _FALLS_IN = 0.9, 0.3  # the rate falls to a fifth after each three tenths of the training
 _FALLS = np.arange(1, 4)
-_TOGETHER = 500  # images at a time when features are taken
-
-
-class LabelledImages(NamedTuple):
-    """Images of float32 with labels, for training and for testing.
-
-    Attributes:
-        inputs: Shape (n, height, width, channels).
-        labels: Shape (n,).
-        test_inputs: Shape (m, height, width, channels).
-        test_labels: Shape (m,).
-        classes: Number of classes.
-        name: Name of the data.
-        description: What was done to them, one sentence each.
-    """
-
-    inputs: np.ndarray
-    labels: np.ndarray
-    test_inputs: np.ndarray
-    test_labels: np.ndarray
-    classes: int
-    name: str
-    description: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class FeatureRun:
+class ClassifierRun:
     """What is trained as a classifier, and how.
 
     Attributes:
@@ -87,57 +64,8 @@ class Trained(NamedTuple):
     accuracy: float
 
 
-def labelled_images(data: str, samples: int, test_samples: int, seed: int) -> LabelledImages:
-    """Handwritten digits, or the user's images; those without a test part are split.
-
-    Args:
-        data: "digits", or the path of images that `tasks.read_images` reads.
-        samples: Number of training images.
-        test_samples: Largest number of test images.
-        seed: Seed of the draw.
-
-    Raises:
-        InputError: There are not that many images, or none at the path.
-    """
-    require_count(least=2, samples=samples, test_samples=test_samples)
-    require_seed(seed)
-    if data == "digits":
-        task, test = digits(), None
-        pixels, labels = task.inputs.reshape(-1, *_DIGITS), task.targets.argmax(axis=1)
-        name, description, classes = task.name, task.description, task.output_dimension
-    else:
-        images = read_images(data).scaled("standardised")
-        pixels, labels, test = images.pixels, images.labels, images.test
-        name, description, classes = images.name, images.description, len(images.class_names)
-    most = len(pixels) - 2 * (test is None)
-    require(
-        samples <= most,
-        f"samples is {samples} and there are {len(pixels)} images",
-        argument="samples",
-        value=samples,
-        remedy=f"choose at most {most}" + (", so that some are left for testing" if test is None else ""),
-    )
-    draw = np.random.default_rng(seed)
-    order = draw.permutation(len(pixels))
-    kept, rest = order[:samples], order[samples:]
-    test_pixels, test_labels = pixels, labels
-    if test is not None:
-        test_pixels, test_labels, rest = test.pixels, test.labels, draw.permutation(len(test.pixels))
-    rest = rest[:test_samples]
-    sentence = f"{samples} images are trained on and {len(rest)} others are tested on, drawn with the seed {seed}."
-    return LabelledImages(
-        np.asarray(pixels[kept], np.float32),
-        labels[kept],
-        np.asarray(test_pixels[rest], np.float32),
-        test_labels[rest],
-        classes,
-        name,
-        (*description, sentence),
-    )
-
-
 def train_on_labels(
-    run: FeatureRun,
+    run: ClassifierRun,
     data: LabelledImages,
     *,
     epochs: int,
@@ -211,20 +139,10 @@ def train_on_targets(
 
 
 def _trained(network: Any, inputs: np.ndarray, targets: np.ndarray, accuracy: float) -> Trained:
-    batches = [inputs[i : i + _TOGETHER] for i in range(0, len(inputs), _TOGETHER)]
-    with jax.enable_x64(True):
-        features = np.concatenate([np.asarray(_features(network, each), np.float64) for each in batches])
-    # Outputs from these very features, so that rounding does not take them out of their span.
-    outputs = features @ np.asarray(network.classifier, float) + np.asarray(network.classifier_bias, float)
-    return Trained(features, outputs, targets, accuracy)
+    return Trained(*last_layer(network, inputs), targets, accuracy)
 
 
-@filter_jit
-def _features(network: Any, inputs: Any) -> Any:
-    return network.features(inputs)
-
-
-def _network(run: FeatureRun, data: LabelledImages, seed: int) -> Any:
+def _network(run: ClassifierRun, data: LabelledImages, seed: int) -> Any:
     shape = height, width, channels = data.inputs.shape[1:]
     if run.network == "mlp":
         widths = (math.prod(shape), 2 * run.width, run.width, data.classes)

@@ -3,7 +3,8 @@ import gzip
 import numpy as np
 import pytest
 
-from dynascope.studies.features.feature_runs import FeatureRun, labelled_images, train_on_labels, train_on_targets
+from dynascope.flows.steps.image_classifiers import ClassifierRun, train_on_labels, train_on_targets
+from dynascope.tasks.data.labelled_images import labelled_images
 
 OPTIONS = {"epochs": 2, "batch_size": 8, "loss": "squared", "augment": False}
 
@@ -19,22 +20,13 @@ def _write_idx(folder, count=40, side=8):
                 file.write(head + array.tobytes())
 
 
-def test_training_and_test_digits_have_nothing_in_common():
-    data = labelled_images("digits", 200, 100, seed=1)
-    assert (data.inputs.shape, data.test_inputs.shape, data.classes) == ((200, 8, 8, 1), (100, 8, 8, 1), 10)
-    rows = np.concatenate([data.inputs, data.test_inputs]).reshape(300, -1)
-    assert len(np.unique(rows, axis=0)) == 300
-    again = labelled_images("digits", 200, 100, seed=1)
-    assert np.array_equal(data.inputs, again.inputs)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("network", ["residual", "vgg-normalised", "convolutional"])
 def test_the_networks_of_the_source_train_on_images_of_the_user(network, tmp_path):
     _write_idx(tmp_path)
     data = labelled_images(str(tmp_path), 24, 24, seed=0)
     assert (data.classes, data.inputs.dtype, len(data.test_inputs)) == (3, np.float32, 24)
-    run = FeatureRun(network, 2, 24, 0.01, weight_decay=1e-3)
+    run = ClassifierRun(network, 2, 24, 0.01, weight_decay=1e-3)
     found = train_on_labels(run, data, **{**OPTIONS, "epochs": 1, "augment": network == "residual"}, seed=0)
     assert (found.outputs.shape, found.targets.shape) == ((24, 3), (24, 3))
     assert found.features.shape[0] == 24
@@ -49,12 +41,12 @@ def test_the_networks_of_the_source_train_on_images_of_the_user(network, tmp_pat
 @pytest.mark.slow
 def test_random_labels_are_as_many_as_asked_for():
     data = labelled_images("digits", 400, 400, seed=0)
-    run = FeatureRun("mlp", 4, 400, 0.01, random_labels=0.5)
+    run = ClassifierRun("mlp", 4, 400, 0.01, random_labels=0.5)
     found = train_on_labels(run, data, **{**OPTIONS, "epochs": 1}, seed=0)
     changed = np.mean(found.targets.argmax(axis=1) != data.labels)
     # Half of them are drawn, a tenth of these by chance as before: 0.45, deviation 0.025.
     assert changed == pytest.approx(0.45, abs=0.1)
-    plain = train_on_labels(FeatureRun("mlp", 4, 400, 0.01), data, **{**OPTIONS, "epochs": 1}, seed=0)
+    plain = train_on_labels(ClassifierRun("mlp", 4, 400, 0.01), data, **{**OPTIONS, "epochs": 1}, seed=0)
     assert np.array_equal(plain.targets.argmax(axis=1), data.labels)
 
 

@@ -1,0 +1,77 @@
+"""What the last layer of a trained network is given and makes of it, and its metrics as plain numbers."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from scipy import stats
+
+from dynascope.compilation import filter_jit
+from dynascope.probes.features.metrics import feature_metrics
+
+__all__ = ["LastLayer", "last_layer", "layer_metrics", "rank_correlation"]
+
+_TOGETHER = 500  # samples at a time
+
+
+class LastLayer(NamedTuple):
+    """The last layer on samples, in float64.
+
+    Attributes:
+        features: Its inputs, shape (n, p).
+        outputs: Those of the network, made of these very features, so that rounding does not take them out of their
+            span; shape (n, c).
+    """
+
+    features: Float[np.ndarray, "n p"]
+    outputs: Float[np.ndarray, "n c"]
+
+
+def last_layer(network: Any, inputs: np.ndarray) -> LastLayer:
+    """Features and outputs of a network with `features`, `classifier` and `classifier_bias`.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> halves = SimpleNamespace(features=lambda x: x / 2, classifier=np.eye(2), classifier_bias=np.ones(2))
+        >>> last_layer(halves, np.array([[2.0, 4.0]])).outputs
+        array([[2., 3.]])
+    """
+    batches = [inputs[i : i + _TOGETHER] for i in range(0, len(inputs), _TOGETHER)]
+    with jax.enable_x64(True):
+        features = np.concatenate([np.asarray(_features(network, each), np.float64) for each in batches])
+    bias = np.asarray(network.classifier_bias, float)
+    return LastLayer(features, features @ np.asarray(network.classifier, float) + bias)
+
+
+def layer_metrics(*samples: Any, **options: Any) -> dict[str, np.ndarray]:
+    """The metrics of `feature_metrics` by name, without its warnings: for few samples, or splits and labels at random.
+
+    Example:
+        >>> found = layer_metrics(np.array([[1, 0], [0, 1], [2, 1]]), np.array([[1], [0], [3]]), threshold=0.2)
+        >>> float(found["threshold"])
+        0.2
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*(balanced|modes beyond the samples)")
+        found = feature_metrics(*samples, **options)
+    return {name: np.asarray(values) for name, (_, values) in found.items()}
+
+
+def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
+    """Spearman's coefficient of two curves over modes; zero where equal values on all modes have no order.
+
+    Example:
+        >>> rank_correlation(np.array([3, 2, 1]), np.array([9, 4, 1])), rank_correlation(np.ones(3), np.arange(3))
+        (1.0, 0.0)
+    """
+    ranks = np.array([stats.rankdata(each) for each in (one, other)])
+    return float(np.corrcoef(ranks)[0, 1]) if np.all(np.ptp(ranks, axis=1) > 0) else 0.0
+
+
+@filter_jit
+def _features(network: Any, inputs: Any) -> Any:
+    return network.features(inputs)

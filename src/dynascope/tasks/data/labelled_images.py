@@ -1,0 +1,132 @@
+"""Labelled images to train and test on: handwritten digits, or those of the user, as images or as rows of pixels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dynascope.arguments import require, require_count, require_seed
+from dynascope.tasks.data.handwritten import digits
+from dynascope.tasks.data.images import read_images
+
+__all__ = ["ImagesInRows", "LabelledImages", "images_in_rows", "labelled_images"]
+
+_DIGITS = (8, 8, 1)
+
+
+class LabelledImages(NamedTuple):
+    """Images of float32 with labels, for training and for testing.
+
+    Attributes:
+        inputs: Shape (n, height, width, channels).
+        labels: Shape (n,).
+        test_inputs: Shape (m, height, width, channels).
+        test_labels: Shape (m,).
+        classes: Number of classes.
+        name: Name of the data.
+        description: What was done to them, one sentence each.
+    """
+
+    inputs: np.ndarray
+    labels: np.ndarray
+    test_inputs: np.ndarray
+    test_labels: np.ndarray
+    classes: int
+    name: str
+    description: tuple[str, ...]
+
+
+class ImagesInRows(NamedTuple):
+    """Pixels in rows, one-hot classes, and the numbers of the pixels that are blank in all training images.
+
+    Attributes:
+        inputs: Shape (n, pixels).
+        targets: Shape (n, classes).
+        test_inputs: Shape (m, pixels).
+        test_targets: Shape (m, classes).
+        blank: Shape (blank pixels,).
+        name: Name of the data.
+        description: What was done to them, one sentence each.
+    """
+
+    inputs: np.ndarray
+    targets: np.ndarray
+    test_inputs: np.ndarray
+    test_targets: np.ndarray
+    blank: np.ndarray
+    name: str
+    description: tuple[str, ...]
+
+
+def labelled_images(data: str, samples: int, test_samples: int, seed: int) -> LabelledImages:
+    """Handwritten digits, or the user's images; those without a test part are split.
+
+    Args:
+        data: "digits", or the path of images that `tasks.read_images` reads.
+        samples: Number of training images.
+        test_samples: Largest number of test images.
+        seed: Seed of the draw.
+
+    Raises:
+        InputError: There are not that many images, or none at the path.
+    """
+    require_count(least=2, samples=samples, test_samples=test_samples)
+    require_seed(seed)
+    if data == "digits":
+        task, test = digits(), None
+        pixels, labels = task.inputs.reshape(-1, *_DIGITS), task.targets.argmax(axis=1)
+        name, description, classes = task.name, task.description, task.output_dimension
+    else:
+        images = read_images(data).scaled("standardised")
+        pixels, labels, test = images.pixels, images.labels, images.test
+        name, description, classes = images.name, images.description, len(images.class_names)
+    most = len(pixels) - 2 * (test is None)
+    require(
+        samples <= most,
+        f"samples is {samples} and there are {len(pixels)} images",
+        argument="samples",
+        value=samples,
+        remedy=f"choose at most {most}" + (", so that some are left for testing" if test is None else ""),
+    )
+    draw = np.random.default_rng(seed)
+    order = draw.permutation(len(pixels))
+    kept, rest = order[:samples], order[samples:]
+    test_pixels, test_labels = pixels, labels
+    if test is not None:
+        test_pixels, test_labels, rest = test.pixels, test.labels, draw.permutation(len(test.pixels))
+    rest = rest[:test_samples]
+    sentence = f"{samples} images are trained on and {len(rest)} others are tested on, drawn with the seed {seed}."
+    return LabelledImages(
+        np.asarray(pixels[kept], np.float32),
+        labels[kept],
+        np.asarray(test_pixels[rest], np.float32),
+        test_labels[rest],
+        classes,
+        name,
+        (*description, sentence),
+    )
+
+
+def images_in_rows(data: LabelledImages) -> ImagesInRows:
+    """Each pixel less its least value in training, over the largest of all; those of a blank pixel are zero exactly.
+
+    Args:
+        data: The images.
+
+    Raises:
+        InputError: All training images are the same.
+    """
+    inputs, test = (each.reshape(len(each), -1) for each in (data.inputs, data.test_inputs))
+    least = inputs.min(axis=0)
+    largest, one_hot = (inputs - least).max(), np.eye(data.classes, dtype=np.float32)
+    require(largest > 0, "all images are the same", argument="data", value=data.name, remedy="give others")
+    return ImagesInRows(
+        (inputs - least) / largest,
+        one_hot[data.labels],
+        (test - least) / largest,
+        one_hot[data.test_labels],
+        np.flatnonzero(np.ptp(inputs, axis=0) == 0),
+        data.name,
+        (*data.description, "Each pixel less its least value, over the largest of all."),
+    )
