@@ -61,21 +61,6 @@ def test_strong_modes_are_learned_from_fewer_samples():
     assert np.all(np.diff(learned, axis=1) < 0)
 
 
-def test_more_samples_than_modes_are_solved_like_fewer():
-    study = Learnability(modes=12, ridge=0.3)
-    features = np.random.default_rng(0).normal(size=(12, 12))
-    loss, training, learned, fraction = study._solve(features)
-    scaled = features * study._intensity
-    dual = np.linalg.inv(scaled @ features.T + 0.3 * np.eye(12))
-    np.testing.assert_allclose(learned, scaled.T @ dual @ features @ study._target, atol=1e-10)
-    np.testing.assert_allclose(fraction, np.diag(scaled.T @ dual @ features), atol=1e-10)
-    noise = 0.25 * np.sum((scaled.T @ dual) ** 2)
-    np.testing.assert_allclose(2 * loss, np.sum((learned - study._target) ** 2) + noise, rtol=1e-10)
-    left = 0.3 * dual
-    clean = left @ features @ study._target
-    np.testing.assert_allclose(2 * training, np.mean(clean**2) + 0.25 * np.sum(left**2) / 12, rtol=1e-10)
-
-
 def test_a_wrong_spectrum_refutes_it():
     study = Learnability(**Learnability.tiny)
     other = Learnability(**Learnability.tiny, exponent=1.4)

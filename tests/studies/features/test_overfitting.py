@@ -5,7 +5,7 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.studies import find_study
-from dynascope.studies.features.sine_modes import centres
+from dynascope.tasks.sines import centres
 
 Overfitting = find_study("overfitting")
 

@@ -35,9 +35,9 @@ def last_layer(network: Any, inputs: np.ndarray) -> LastLayer:
     """Features and outputs of a network with `features`, `classifier` and `classifier_bias`.
 
     Example:
-        >>> from types import SimpleNamespace
-        >>> halves = SimpleNamespace(features=lambda x: x / 2, classifier=np.eye(2), classifier_bias=np.ones(2))
-        >>> last_layer(halves, np.array([[2.0, 4.0]])).outputs
+        >>> from collections import namedtuple
+        >>> network = namedtuple("Network", "features classifier classifier_bias")
+        >>> last_layer(network(lambda x: x / 2, np.eye(2), np.ones(2)), np.array([[2.0, 4.0]])).outputs
         array([[2., 3.]])
     """
     batches = [inputs[i : i + _TOGETHER] for i in range(0, len(inputs), _TOGETHER)]

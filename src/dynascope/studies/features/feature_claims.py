@@ -13,8 +13,19 @@ from dynascope.flows.steps.image_classifiers import Trained
 from dynascope.probes.features.last_layer import layer_metrics, rank_correlation
 
 __all__ = [
-    *("CURVES", "DECAYS", "HYPOTHESES", "RANDOM", "RATES", "REGRESSED", "SIZES"),
-    *("compared_runs", "deciding", "factors_of", "measured", "moved_by", "put_claims"),
+    "CURVES",
+    "DECAYS",
+    "HYPOTHESES",
+    "RANDOM",
+    "RATES",
+    "REGRESSED",
+    "SIZES",
+    "compared_runs",
+    "deciding",
+    "factors_of",
+    "measured",
+    "moved_by",
+    "put_claims",
 ]
 
 Runs = Mapping[str, Mapping[str, np.ndarray]]  # for each run what was measured of all seeds, by name
@@ -100,7 +111,10 @@ def deciding(hypotheses: Collection[str]) -> tuple[str, ...]:
 def _numbered(hypotheses: Collection[str]) -> list[Hypothesis]:
     """The claims of these hypotheses, numbered, as one hypothesis makes several."""
     chosen = [each for each in _CLAIMS if each[0] in hypotheses]
-    return [Hypothesis(*how, f"{name} ({k})", words) for k, (name, *how, words) in enumerate(chosen, start=1)]
+    return [
+        Hypothesis(factor, metric, direction, f"{name} ({k})", statement)
+        for k, (name, factor, metric, direction, statement) in enumerate(chosen, start=1)
+    ]
 
 
 def factors_of(hypotheses: Collection[str]) -> list[str]:

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dynascope.flows.linear_models import train_from_zero
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy, exact
-from dynascope.studies.features.sine_modes import centres, sines, train_from_zero
 from dynascope.studies.fields import count, positive, seed
 from dynascope.studies.study import Reference
+from dynascope.tasks.sines import centres, sines
 from dynascope.theory.features.ridge import learnability
 from dynascope.theory.features.spectrum import mode_flow, training_flow
 
@@ -116,18 +117,18 @@ class LinearInductiveBias(CurvesStudy):
         # Repeated points change no mean; both tasks then have the same size, and one program trains them.
         copies = 2 * self.modes // self.samples + 1
         grid = np.arange(copies * self.samples) / (copies * self.samples)
-        points = self._train(np.tile(x, copies), np.tile(y, copies))
-        population = self._train(grid, np.sum(sines(grid, self.modes), axis=1))
-        return {**self._curves(*points, population[1]), "learnability": (("run", "mode"), self._mean_learnability())}
+        loss, points = self._train(np.tile(x, copies), np.tile(y, copies))
+        _, population = self._train(grid, np.sum(sines(grid, self.modes), axis=1))
+        return self._curves(loss, points, population, self._mean_learnability())
 
     def exact(self) -> Mapping[str, Any]:
         """The modes of the training kernel and of the population, and the learnability."""
         flows = self._flows(self._times)
         points = [np.sqrt(intensity) * flow.weights for intensity, flow in zip(self._intensity, flows, strict=True)]
         population = [mode_flow(self._times, each, np.ones(self.modes)).coefficients for each in self._intensity]
+        learned = learnability(self._intensity, self.samples)
         return {
-            **self._curves([flow.loss for flow in flows], points, population),
-            "learnability": (("run", "mode"), learnability(self._intensity, self.samples)),
+            **self._curves([flow.loss for flow in flows], points, population, learned),
             "intensity": (("run", "mode"), self._intensity),
         }
 
@@ -153,24 +154,24 @@ class LinearInductiveBias(CurvesStudy):
 
     def _train(self, places: np.ndarray, labels: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Losses and coefficients of both models over time."""
-        losses, coefficients = [], []
-        for root in np.sqrt(self._intensity):
-            features = root * sines(places, self.modes)
-            precision = {"relative_tolerance": 1e-9, "absolute_tolerance": 1e-10}
-            run = train_from_zero(features, labels[:, None], self._times, solver="stiff", **precision)
-            losses.append(run["loss"].to_numpy())
-            coefficients.append(root * run["weights"].to_numpy()[:, 0])
-        return losses, coefficients
+        options = {"solver": "stiff", "relative_tolerance": 1e-9, "absolute_tolerance": 1e-10}
+        roots = np.sqrt(self._intensity)
+        runs = [
+            train_from_zero(root * sines(places, self.modes), labels[:, None], self._times, **options) for root in roots
+        ]
+        coefficients = [root * run["weights"].to_numpy()[:, 0] for root, run in zip(roots, runs, strict=True)]
+        return [run["loss"].to_numpy() for run in runs], coefficients
 
-    def _curves(self, loss: Sequence[Any], points: Sequence[Any], population: Sequence[Any]) -> dict[str, Any]:
+    def _curves(self, loss: Any, points: Sequence[Any], population: Sequence[Any], learned: Any) -> dict[str, Any]:
         coefficients = np.array(points)
         end = coefficients[:, -1]
         return {
-            "loss": np.array(loss),
+            "loss": loss,
             "coefficients": (("run", "time", "mode"), coefficients),
-            "population_coefficients": (("run", "time", "mode"), np.array(population)),
+            "population_coefficients": (("run", "time", "mode"), population),
             "fitted": (("run", "sample"), end @ sines(centres(self.positions), self.modes).T),
             "utilization": (("run", "mode"), end**2 / np.sum(end**2, axis=-1, keepdims=True)),
+            "learnability": (("run", "mode"), learned),
         }
 
     def _mean_learnability(self) -> np.ndarray:

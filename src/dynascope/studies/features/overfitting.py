@@ -10,19 +10,20 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import xarray as xr
 
+from dynascope.flows.linear_models import least_norm, train_from_zero
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import exact
-from dynascope.studies.features.sine_modes import centres, sines, train_from_zero
 from dynascope.studies.fields import choice, count, number, seed
 from dynascope.studies.stated import StatedStudy
 from dynascope.studies.study import Reference
+from dynascope.tasks.sines import centres, sines
 from dynascope.theory.features.overfitting import OverfittingSetup, overfitting_error
 from dynascope.theory.features.spectrum import training_flow
 
 __all__ = ["Overfitting"]
 
 _PURE_NOISE = (100, 400, 2000)  # numbers of modes of figure 1.4
-_PURE_NOISE_SAMPLES = 50
+_NOISY = 50  # samples of pure noise
 
 
 class Overfitting(StatedStudy):
@@ -148,10 +149,9 @@ class Overfitting(StatedStudy):
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
         """With a wider tolerance of the learnability for a short tail."""
-        predicted = super().judged(predicted)
-        for end in ("", "_maximum"):
-            predicted.attrs[f"learnability{end}_tolerance"] = max(0.03, 0.3 * self.samples / self.modes)
-        return predicted
+        wider = max(0.03, 0.3 * self.samples / self.modes)
+        names = ("learnability_tolerance", "learnability_maximum_tolerance")
+        return super().judged(predicted).assign_attrs(dict.fromkeys(names, wider))
 
     def observe(self) -> xr.Dataset:
         """Train on a few draws of the samples, and solve many for the end of training."""
@@ -159,8 +159,7 @@ class Overfitting(StatedStudy):
         for draw in map(self._draw, range(self.trained)):
             run = train_from_zero(draw.features, draw.labels, self._times, absolute_tolerance=1e-9)
             weights = run["weights"].transpose("target", "time", "feature").to_numpy()
-            outputs = weights @ draw.features.T
-            loss = np.mean((outputs - draw.labels.T[:, None]) ** 2, axis=-1) / 2
+            loss = np.mean((weights @ draw.features.T - draw.labels.T[:, None]) ** 2, axis=-1) / 2
             paths.append((loss, self._root * weights))
         ends = np.array([self._interpolate(self._draw(number)) for number in range(self.draws)])
         fraction, test_loss = np.median(ends, axis=0)
@@ -183,14 +182,13 @@ class Overfitting(StatedStudy):
             weights = np.array([flow.weights for flow in flows])
             paths.append((np.array([flow.loss for flow in flows]), self._root * weights))
         found = [overfitting_error(setup) for setup in self._setups]
-        counts = np.array(_PURE_NOISE)
         return self.record(
             {
                 **self._curves(paths),
                 "learnability": ("run", [each.target_learnability for each in found]),
                 "asymptotic_test_loss": ("run", [each.test_loss for each in found]),
                 "window_test_loss": ("run", [each.window_mse / 2 for each in found]),
-                "noise_power": ("scaling_parameter", _PURE_NOISE_SAMPLES / (counts - _PURE_NOISE_SAMPLES)),
+                "noise_power": ("scaling_parameter", _NOISY / (np.array(_PURE_NOISE) - _NOISY)),
             },
             theory="linear models that interpolate noise",
             reference=self.reference.paper,
@@ -242,24 +240,19 @@ class Overfitting(StatedStudy):
 
     def _interpolate(self, draw: _Draw) -> tuple[np.ndarray, np.ndarray]:
         """The fractions of both targets that the fit of least norm has learned, and its test losses."""
-        features = draw.features
-        weights = features.T @ np.linalg.solve(features @ features.T, draw.labels)
-        found = self._root * weights.T
+        found = self._root * least_norm(*draw).T
         fraction = np.sum(found * self._targets, axis=1) / np.sum(self._targets**2, axis=1)
         return fraction, np.sum((found - self._targets) ** 2, axis=1) / 2
 
     def _fit_pure_noise(self) -> np.ndarray:
         """Median power of the fits of labels that are noise of variance one, with p equal sine modes."""
         draw = np.random.default_rng([self.seed, 1])
-        powers = []
-        for modes in _PURE_NOISE:
-            found = []
-            for _ in range(40):
-                basis = sines(draw.uniform(size=_PURE_NOISE_SAMPLES), modes)
-                labels = draw.normal(size=_PURE_NOISE_SAMPLES)
-                found.append(labels @ np.linalg.solve(basis @ basis.T, labels))
-            powers.append(np.median(found))
-        return np.array(powers)
+
+        def power(modes: int) -> Any:
+            basis, labels = sines(draw.uniform(size=_NOISY), modes), draw.normal(size=_NOISY)
+            return labels @ np.linalg.solve(basis @ basis.T, labels)
+
+        return np.array([np.median([power(modes) for _ in range(40)]) for modes in _PURE_NOISE])
 
     def _draw(self, number: int) -> _Draw:
         """Samples, and labels of both targets with noise of their own."""
@@ -270,18 +263,10 @@ class Overfitting(StatedStudy):
 
     @functools.cached_property
     def _setups(self) -> list[OverfittingSetup]:
-        setups = [
-            OverfittingSetup(
-                samples=self.samples,
-                modes=self.modes,
-                strong_modes=self.strong_modes,
-                target_mode=mode,
-                noise_variance=self.noise_variance,
-            )
-            for mode in (self.benign_mode, self.malignant_mode)
-        ]
-        tail = setups[0].printed_tail if self.tail == "printed" else None
-        return [dataclasses.replace(setup, tail_intensity=tail) for setup in setups]
+        setup = OverfittingSetup(self.samples, self.modes, self.strong_modes, noise_variance=self.noise_variance)
+        tail = setup.printed_tail if self.tail == "printed" else None
+        modes = (self.benign_mode, self.malignant_mode)
+        return [dataclasses.replace(setup, target_mode=mode, tail_intensity=tail) for mode in modes]
 
     @functools.cached_property
     def _root(self) -> np.ndarray:

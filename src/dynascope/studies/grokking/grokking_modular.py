@@ -8,38 +8,44 @@ from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
-import xarray as xr
+import optax
+from jax.tree_util import Partial
 
-from dynascope.comparison.effect import Effect, Hypothesis, report_effects
+from dynascope.comparison.effect import Hypothesis, report_effects
 from dynascope.errors import DivergenceError, InputError
+from dynascope.flows import descend
 from dynascope.flows.steps.losses import Loss
+from dynascope.flows.steps.snapshots import WEIGHTS, unravelled
 from dynascope.networks import TwoLayer
+from dynascope.networks.renamed import renamed_network
 from dynascope.networks.transformer import Transformer
 from dynascope.plot import Chart
+from dynascope.probes.classifiers import classifier_metrics, measure
+from dynascope.studies.claims_study import ClaimsStudy
 from dynascope.studies.fields import choice, count, fraction, number, positive, seed
-from dynascope.studies.grokking.modular_names import other_names, renamed_network, renamed_task
-from dynascope.studies.grokking.modular_runs import Recipe, measure, metrics, train
-from dynascope.studies.stated import StatedStudy
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks.algebra.modular_arithmetic import ModularArithmetic
+from dynascope.tasks.algebra.modular_names import other_names, renamed_task
 from dynascope.theory.grokking import grokking_delay
 
 __all__ = ["GrokkingModular"]
 
 _HEADS = 4
-_RENAMED_STEPS = 50  # after which two runs that are the same but for names still differ by rounding alone
 _DIMENSION = "effective_dimension"
+_RENAMED_STEPS = 50  # after which two runs that are the same but for names still differ by rounding alone
 _AFTER = "training once overfitted"
-# Name, factor, metric, expected direction, statement.
 _CLAIMS = (
-    ("H1", "kind of sample", "step", 1, "Test samples are learned after training samples."),
-    ("H2", _AFTER, "kappa_cka", -1, "An overfitted network comes closer to minimum features."),
-    ("H3", _AFTER, f"{_DIMENSION}_utilization", -1, "The outputs of an overfitted network come to use fewer features."),
-    ("H4", _AFTER, _DIMENSION, -1, "An overfitted network comes to have fewer features."),
+    Hypothesis("kind of sample", "step", 1, "H1", "Test samples are learned after training samples."),
+    Hypothesis(_AFTER, "kappa_cka", -1, "H2", "An overfitted network comes closer to minimum features."),
+    Hypothesis(
+        *(_AFTER, f"{_DIMENSION}_utilization", -1, "H3"),
+        "The outputs of an overfitted network come to use fewer features.",
+    ),
+    Hypothesis(_AFTER, _DIMENSION, -1, "H4", "An overfitted network comes to have fewer features."),
 )
 
 
-class GrokkingModular(StatedStudy):
+class GrokkingModular(ClaimsStudy):
     """A network learns a part of the table of an operation modulo p by AdamW, and the rest of it long after.
 
     Accuracies, the delay between them and the features of the training samples are measured along the steps. What is
@@ -166,56 +172,49 @@ class GrokkingModular(StatedStudy):
         **{"learning_rate": 3e-3, "weight_decay": 1.0, "steps": 300, "times": 6, "seeds": 2},
     }
 
-    def observe(self) -> xr.Dataset:
+    def trained(self) -> Mapping[str, Any]:
         """Train all seeds and measure them on the way; then train anew for a while under other names."""
-        curves = self._trained()
-        thresholds = self.train_threshold, self.test_threshold
+        curves, last = self._curves(), self._steps[-1]
         delays = [
-            grokking_delay(self._steps, *pair, *thresholds)
+            grokking_delay(self._steps, *pair, self.train_threshold, self.test_threshold)
             for pair in zip(curves["accuracy"], curves["test_accuracy"], strict=True)
         ]
-        last = float(self._steps[-1])
-        reached = {name: [getattr(each, f"{name}_step") for each in delays] for name in ("train", "test")}
-        steps = {name: np.array([last if at is None else at for at in found]) for name, found in reached.items()}
-        middle = np.sqrt(steps["train"] * steps["test"])
-        overfitted = np.abs(self._steps - middle[:, None]).argmin(axis=1)
-        known = None not in [*reached["train"], *reached["test"]]
-        claims, effects = self._effects(curves, steps, overfitted, known)
+        reached = [[each.train_step for each in delays], [each.test_step for each in delays]]
+        train, test = ([float(last if at is None else at) for at in steps] for steps in reached)
+        middle = np.sqrt(np.multiply(train, test))
         of_seeds = {
-            "train_step": steps["train"],
-            "test_step": steps["test"],
-            "overfitted_step": self._steps[overfitted],
-            "delay": steps["test"] - steps["train"],
-            "fitted": [at is not None for at in reached["train"]],
-            "generalised": [at is not None for at in reached["test"]],
+            "train_step": train,
+            "test_step": test,
+            "overfitted_step": self._steps[np.abs(self._steps - middle[:, None]).argmin(axis=1)],
+            "delay": np.subtract(test, train),
+            "delay_resolution": [each.resolution for each in delays],
+            "fitted": [at is not None for at in reached[0]],
+            "generalised": [at is not None for at in reached[1]],
             "renamed_loss": self._renamed_losses(),
         }
-        return self.record(
-            {
-                **curves,
-                **{name: ("seed", values) for name, values in of_seeds.items()},
-                **report_effects(claims, effects),
-                "hypothesis": ("hypothesis", [claim.name for claim in claims]),
-            },
-            convention=f"{Loss(self.loss).convention}; where a threshold was not reached, its step is the last one",
-            train_threshold=self.train_threshold,
-            test_threshold=self.test_threshold,
-            delay_resolution=[each.resolution for each in delays],
-            confidence=0.95,
-        )
+        return {**curves, **{name: ("seed", values) for name, values in of_seeds.items()}}
 
-    def predict(self) -> xr.Dataset:
+    def claimed(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the runs say of each hypothesis; of the steps nothing, unless all thresholds were reached."""
+        overfitted = np.arange(self.seeds), np.searchsorted(self._steps, found["overfitted_step"][1])
+        runs = {each.metric: [found[each.metric][overfitted], found[each.metric][:, -1]] for each in _CLAIMS[1:]}
+        runs["step"] = [found["train_step"][1], found["test_step"][1]]
+        late, *others = (claim.compare(runs[claim.metric]) for claim in _CLAIMS)
+        if not np.all([found["fitted"][1], found["generalised"][1]]):
+            late = late._replace(holds="undecided")
+        names = [claim.name for claim in _CLAIMS]
+        return {**report_effects(_CLAIMS, [late, *others]), "hypothesis": ("hypothesis", names)}
+
+    def exact(self) -> Mapping[str, Any]:
         """What holds of every run."""
         shape = (self.seeds, len(self._steps))
-        values = {
+        decay = (1 - self.learning_rate * self.weight_decay) ** self._steps
+        return {
             "total_utilization": np.ones(shape),
             "gradient_balance": np.full(shape, 2.0 if self.network == "quadratic" else 1.0),
             "renamed_loss": ("seed", np.ones(self.seeds)),
+            **({"unused_weight": np.broadcast_to(decay, shape)} if self._has_unused else {}),
         }
-        if self._has_unused:
-            decay = (1 - self.learning_rate * self.weight_decay) ** self._steps
-            values["unused_weight"] = np.broadcast_to(decay, shape)
-        return self.record(values, theory=self.theory, reference=self.reference.paper)
 
     @property
     def checks(self) -> tuple[str, ...]:
@@ -228,18 +227,22 @@ class GrokkingModular(StatedStudy):
 
     def about(self) -> Mapping[str, Any]:
         """The table and the network."""
-        table = self._tables[0]
+        table = self._tables[0].train
         return {
             "task": f"modular {self.operation}, p = {self.p}",
             "description": [
-                *table.train.description,
+                *table.description,
                 "Each seed has its own weights and its own split.",
                 f"AdamW of rate {self.learning_rate:g} and decay {self.weight_decay:g}, on all training pairs.",
                 "Features are the inputs of the last layer on the training samples.",
             ],
-            "samples": table.train.samples,
+            "samples": table.samples,
             "network": "transformer" if self.network == "transformer" else f"two-layer {self.network}",
             "scale": 1.0,
+            "convention": f"{Loss(self.loss).convention}; where a threshold was not reached, its step is the last one",
+            "train_threshold": self.train_threshold,
+            "test_threshold": self.test_threshold,
+            "confidence": 0.95,
         }
 
     def check(self) -> None:
@@ -265,16 +268,29 @@ class GrokkingModular(StatedStudy):
             problem=f"train_fraction is {self.train_fraction}, which trains on {trained} pairs",
         )
 
-    def _trained(self) -> dict[str, np.ndarray]:
+    def _train(self, networks: list[Any], tasks: list[Any], steps: Any, kind: Any = np.float32) -> Any:
+        """The networks on the way, as one whose weights have the dimensions (networks, steps) in front."""
+        run = descend(
+            [jax.tree.map(lambda leaf: leaf.astype(kind), network) for network in networks],
+            tasks,
+            steps=int(steps[-1]),
+            learning_rate=self.learning_rate,
+            loss=self.loss,
+            # λ is an array, so that all runs share a program.
+            optimizer=Partial(optax.adamw, b1=0.9, b2=0.98, weight_decay=kind(self.weight_decay)),
+            record_steps=steps,
+            statistics=WEIGHTS,
+        )
+        return unravelled(networks[0], run["weights"].to_numpy())
+
+    def _curves(self) -> dict[str, np.ndarray]:
         """All that is measured along the steps, over seed and step."""
         tasks, tests = [each.train for each in self._tables], [each.test for each in self._tables]
-        found: list[dict[str, Any]] = []
-        every = train(self._networks, tasks, self._steps, self._recipe)
+        every, found = self._train(self._networks, tasks, self._steps), []
         for place, step in enumerate(self._steps):
             networks = jax.tree.map(lambda leaf, place=place: leaf[:, place], every)
-            measured = measure(networks, tasks, tests, self.loss)
             try:
-                found.append(metrics(measured, tasks, self.loss))
+                found.append(classifier_metrics(measure(networks, tasks, tests, self.loss), tasks, self.loss))
             except InputError as error:
                 if error.argument != "features":
                     raise
@@ -287,8 +303,8 @@ class GrokkingModular(StatedStudy):
                 found[-1]["unused_weight"] = np.linalg.norm(networks.first[:, self.p], axis=1)
         curves = {name: np.stack([each[name] for each in found], axis=1) for name in found[0]}
         if self._has_unused:
-            curves["unused_weight"] = curves["unused_weight"] / curves["unused_weight"][:, :1]
-        return {name: np.asarray(values, float) for name, values in curves.items()}
+            curves["unused_weight"] /= curves["unused_weight"][:, :1]
+        return {name: values.astype(float) for name, values in curves.items()}
 
     def _renamed_losses(self) -> np.ndarray:
         """Losses under other names over those under the old ones, after as many steps from renamed weights."""
@@ -297,26 +313,10 @@ class GrokkingModular(StatedStudy):
         new = [renamed_network(each, names) for each in self._networks], [renamed_task(e, names) for e in self._tables]
         losses = []
         for networks, tasks in (old, new):
-            run = train(networks, tasks, [_RENAMED_STEPS], self._recipe, double=True)
-            end = jax.tree.map(lambda leaf: leaf[:, -1], run)
+            end = jax.tree.map(lambda leaf: leaf[:, -1], self._train(networks, tasks, [_RENAMED_STEPS], np.float64))
             # Test samples matter not here; with those of the other runs no program is compiled anew.
             losses.append(measure(end, tasks, tests, self.loss).loss)
         return losses[1] / losses[0]
-
-    def _effects(
-        self, curves: dict[str, np.ndarray], steps: dict[str, np.ndarray], overfitted: np.ndarray, known: bool
-    ) -> tuple[list[Hypothesis], list[Effect]]:
-        """The hypotheses and what the runs say of each; of the steps nothing, unless all thresholds were reached."""
-        claims = [
-            Hypothesis(factor, metric, direction, name, statement)
-            for name, factor, metric, direction, statement in _CLAIMS
-        ]
-        runs = {
-            claim.metric: [curves[claim.metric][np.arange(self.seeds), overfitted], curves[claim.metric][:, -1]]
-            for claim in claims[1:]
-        } | {"step": [steps["train"], steps["test"]]}
-        late, *others = (claim.compare(runs[claim.metric]) for claim in claims)
-        return claims, [late if known else late._replace(holds="undecided"), *others]
 
     @functools.cached_property
     def _tables(self) -> list[ModularArithmetic]:
@@ -339,10 +339,6 @@ class GrokkingModular(StatedStudy):
     @property
     def _seeds(self) -> range:
         return range(self.seed, self.seed + self.seeds)
-
-    @property
-    def _recipe(self) -> Recipe:
-        return Recipe(self.loss, self.learning_rate, self.weight_decay)
 
     @property
     def _has_unused(self) -> bool:

@@ -1,20 +1,22 @@
-"""Other names for numbers, under which operations modulo p are sums and differences, and the networks to go with."""
+"""Other names for numbers, under which operations modulo p are sums and differences."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import equinox as eqx
 import numpy as np
 
-from dynascope.tasks import Task
 from dynascope.tasks.algebra.modular_arithmetic import ModularArithmetic
+from dynascope.tasks.task import Task
 
-__all__ = ["other_names", "renamed_network", "renamed_results", "renamed_task"]
+__all__ = ["other_names", "renamed_results", "renamed_task"]
 
 
 def other_names(operation: str, p: int) -> np.ndarray:
-    """The other name of each number: its negative, or its discrete logarithm with p − 1 for that of zero."""
+    """The other name of each number: its negative, or its discrete logarithm with p − 1 for that of zero.
+
+    Example:
+        >>> other_names("addition", 5), other_names("multiplication", 5)
+        (array([0, 4, 3, 2, 1]), array([4, 0, 1, 3, 2]))
+    """
     if operation in ("addition", "subtraction"):
         return -np.arange(p) % p
     powers = (np.array([pow(base, k, p) for k in range(p - 1)]) for base in range(2, p))
@@ -38,15 +40,3 @@ def renamed_task(table: ModularArithmetic, names: np.ndarray) -> Task:
     pairs, ones = names[table.pairs[table.trained]], np.eye(table.p)
     results = renamed_results(table.operation, table.p, pairs)
     return Task(ones[pairs].reshape(len(pairs), -1), ones[results])
-
-
-def renamed_network(network: Any, names: np.ndarray) -> Any:
-    """The network that reads and gives the other names as the network did the old ones."""
-    old = np.argsort(names)
-    if hasattr(network, "embedding"):
-        rows, ends = lambda each: each.embedding, lambda each: each.unembedding
-        order = np.append(old, len(old))
-    else:
-        rows, ends = lambda each: each.first, lambda each: each.second
-        order = np.append(old, len(old) + old)
-    return eqx.tree_at(lambda each: (rows(each), ends(each)), network, (rows(network)[order], ends(network)[:, old]))

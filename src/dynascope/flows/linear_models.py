@@ -1,0 +1,104 @@
+"""Linear models on given features: their gradient flow from zero, and what a training set makes of them in the end."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from dynascope.flows.continuous import gradient_flow
+from dynascope.networks import MLP
+from dynascope.tasks import Task
+
+__all__ = ["RidgeFit", "least_norm", "ridge_fit", "train_from_zero"]
+
+
+class RidgeFit(NamedTuple):
+    """What one training set teaches kernel ridge regression, in the mean over the noise of its labels.
+
+    Attributes:
+        test_loss: ½ E(f̂ − f*)², on all inputs.
+        training_loss: ½ of the mean square error on the noisy labels.
+        coefficients: Learned coefficients of the modes, shape (k,).
+        learned_fraction: The part of each mode that would be learned of it as a target, shape (k,).
+    """
+
+    test_loss: float
+    training_loss: float
+    coefficients: Float[np.ndarray, " k"]
+    learned_fraction: Float[np.ndarray, " k"]
+
+
+def train_from_zero(features: np.ndarray, labels: np.ndarray, times: np.ndarray, **options: Any) -> xr.Dataset:
+    """The gradient flow of a linear model on features (n, p), with labels (n, c), from weights of zero.
+
+    Returns:
+        The record of the flow with `weights` over time, target and feature.
+
+    Example:
+        >>> run = train_from_zero(np.eye(2), np.array([[1.0], [2.0]]), np.array([0.0, 100.0]))
+        >>> run["weights"][-1].to_numpy().round(6).tolist()
+        [[1.0, 2.0]]
+    """
+    model = MLP((features.shape[1], labels.shape[1]), activation="linear", bias=False)
+    run = gradient_flow(
+        eqx.tree_at(lambda model: model.weights[0], model, np.zeros_like(model.weights[0])),
+        Task(features, labels, name="points"),
+        duration=float(times[-1]),
+        save=times,
+        statistics={"weights": (_weights, ("target", "feature"))},
+        **options,
+    )
+    return run.transpose("time", "target", "feature")
+
+
+def ridge_fit(
+    features: np.ndarray, intensity: np.ndarray, target: np.ndarray, *, ridge: float, noise_variance: float
+) -> RidgeFit:
+    """Kernel ridge regression with the kernel Σ_k ρ_k e_k e_k, solved for one training set.
+
+    Args:
+        features: e_k on the samples, shape (n, k).
+        intensity: ρ_k, shape (k,).
+        target: Coefficients of the target, shape (k,).
+        ridge: δ ≥ 0; zero for the limit of no ridge.
+        noise_variance: σ² of the labels, over which the mean is taken exactly.
+
+    Example:
+        >>> ridge_fit(np.eye(2), np.ones(2), np.ones(2), ridge=1.0, noise_variance=0.0).coefficients
+        array([0.5, 0.5])
+    """
+    n, modes = features.shape
+    if n < modes:
+        scaled = features * intensity
+        gram = scaled @ features.T
+        gram[np.diag_indices(n)] += ridge
+        estimator = np.linalg.solve(gram, scaled).T
+    else:
+        gram = features.T @ features
+        gram[np.diag_indices(modes)] += ridge / intensity
+        estimator = np.linalg.solve(gram, features.T)
+    clean = features @ target
+    learned = estimator @ clean
+    noise = noise_variance * np.sum(estimator**2)
+    fitted = np.mean(np.sum((features @ estimator - np.eye(n)) ** 2, axis=1))
+    left = np.mean((features @ learned - clean) ** 2) + noise_variance * fitted
+    fraction = np.sum(estimator.T * features, axis=0)
+    return RidgeFit((np.sum((learned - target) ** 2) + noise) / 2, left / 2, learned, fraction)
+
+
+def least_norm(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The weights of least norm that fit labels (n, c) exactly, shape (p, c), where gradient flow from zero ends.
+
+    Example:
+        >>> least_norm(np.array([[3.0, 4.0]]), np.array([[5.0]])).ravel().round(6)
+        array([0.6, 0.8])
+    """
+    return features.T @ np.linalg.solve(features @ features.T, labels)
+
+
+def _weights(model: MLP) -> Any:
+    return model.weights[0].T

@@ -1,0 +1,36 @@
+"""Networks as they were at recorded steps: weights in one row as a statistic, and networks made of such rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+__all__ = ["WEIGHTS", "unravelled"]
+
+
+def _in_a_row(network: Any) -> Any:
+    return ravel_pytree(network)[0]
+
+
+WEIGHTS = {"weights": (_in_a_row, ("weight",))}  # what `descend` takes as statistics
+
+
+def unravelled(network: Any, rows: np.ndarray) -> Any:
+    """The networks of which these are the weights, shape (…, weights), as one, whose arrays have … in front.
+
+    Args:
+        network: One of them, at any step.
+        rows: The `weights` of a record.
+
+    Example:
+        >>> made = unravelled({"first": np.zeros((2, 1)), "second": np.zeros(3)}, np.arange(10.0).reshape(2, 5))
+        >>> made["first"].shape, made["second"].tolist()
+        ((2, 2, 1), [[2.0, 3.0, 4.0], [7.0, 8.0, 9.0]])
+    """
+    leaves, structure = jax.tree.flatten(network)
+    parts = np.split(rows, np.cumsum([leaf.size for leaf in leaves])[:-1], axis=-1)
+    shaped = [part.reshape(*rows.shape[:-1], *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
+    return jax.tree.unflatten(structure, shaped)
