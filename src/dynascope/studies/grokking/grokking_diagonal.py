@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from dynascope.errors import InputError
+from dynascope.networks.difference_of_squares import DifferenceOfSquares
 from dynascope.observation import observe
 from dynascope.plot import Chart
+from dynascope.probes.passage import passage
 from dynascope.studies.curves_study import CurvesStudy
 from dynascope.studies.fields import count, numbers, positive, seed
 from dynascope.studies.study import Reference, curve_tolerance
+from dynascope.tasks.sparse_linear import DecayedLoss, SparseLinear, sparse_linear
 from dynascope.theory.grokking import (
     CriticalPoint,
     critical_point,
@@ -122,12 +123,12 @@ class GrokkingDiagonal(CurvesStudy):
         """Train from every start by gradient flow."""
         data, times = self._data, self._times
         run = observe(
-            _DecayedLoss(data.inputs, data.targets, np.array(self.weight_decay)),
-            _DifferenceOfSquares(np.ones(self.inputs), np.ones(self.inputs)),
+            DecayedLoss(data.inputs, data.targets, np.array(self.weight_decay)),
+            DifferenceOfSquares(self.inputs),
             duration=times[-1],
             scale=self.scales,
             save=times,
-            probes=[_function],
+            probes=[_measured],
         )
         coefficients = run["coefficients"].to_numpy()
         training = np.mean((coefficients @ data.inputs.T - data.targets) ** 2, axis=-1) / 2
@@ -140,7 +141,7 @@ class GrokkingDiagonal(CurvesStudy):
             "loss": training,
             "test_error": error,
             "weight_product": run["weight_product"],
-            "grokking_time": ("scale", [_passage(times, each, self.threshold) for each in error]),
+            "grokking_time": ("scale", [passage(times, each, self.threshold) for each in error]),
             "delay": ("scale", [np.inf if each.delay is None else each.delay for each in delays]),
         }
         return self.record(values, delay_resolution=[each.resolution for each in delays])
@@ -192,13 +193,8 @@ class GrokkingDiagonal(CurvesStudy):
         )
 
     @functools.cached_property
-    def _data(self) -> _Data:
-        draw = np.random.default_rng(self.seed)
-        inputs = draw.normal(size=(self.samples, self.inputs))
-        coefficients = np.zeros(self.inputs)
-        coefficients[draw.permutation(self.inputs)[: self.relevant]] = draw.choice([-1.0, 1.0], self.relevant)
-        coefficients /= np.sqrt(self.relevant)
-        return _Data(inputs, inputs @ coefficients, np.eye(self.inputs), coefficients)
+    def _data(self) -> SparseLinear:
+        return sparse_linear(self.samples, self.inputs, self.relevant, self.seed)
 
     @functools.cached_property
     def _critical_point(self) -> CriticalPoint:
@@ -220,10 +216,8 @@ class GrokkingDiagonal(CurvesStudy):
     @functools.cached_property
     def _fitted(self) -> float:
         """The time by which all networks have fitted; infinite if one never has."""
-        found = [
-            fitting_time(self._data.inputs, scale=scale, weight_decay=self.weight_decay, remaining=_REMAINING)
-            for scale in self.scales
-        ]
+        options = {"weight_decay": self.weight_decay, "remaining": _REMAINING}
+        found = [fitting_time(self._data.inputs, scale=scale, **options) for scale in self.scales]
         return max(np.inf if each is None else each for each in found)
 
     @functools.cached_property
@@ -233,49 +227,8 @@ class GrokkingDiagonal(CurvesStudy):
         return np.append(0.0, np.geomspace(first, last, self.times - 1))
 
 
-class _Data(NamedTuple):
-    inputs: np.ndarray
-    targets: np.ndarray
-    covariance: np.ndarray
-    coefficients: np.ndarray
-
-
-class _DifferenceOfSquares(eqx.Module):
-    """f(x) = x·(u ⊙ u − v ⊙ v)."""
-
-    u: Any
-    v: Any
-
-    def __call__(self, x: Any) -> Any:
-        return (x @ (self.u**2 - self.v**2))[..., None]
-
-
-class _DecayedLoss(eqx.Module):
-    """½E‖f(x) − y‖² + ½λ(‖u‖² + ‖v‖²)."""
-
-    inputs: Any
-    targets: Any
-    weight_decay: Any
-
-    def loss(self, network: Any) -> Any:
-        missed = network(self.inputs)[:, 0] - self.targets
-        size = jnp.sum(network.u**2) + jnp.sum(network.v**2)
-        return (jnp.mean(missed**2) + self.weight_decay * size) / 2
-
-    def attributes(self) -> dict[str, Any]:
-        return {"task": "a sparse linear function"}
-
-
-def _passage(times: np.ndarray, error: np.ndarray, threshold: float) -> float:
-    """When the error falls below the threshold, at constant rate between two records; infinite if it does not."""
-    below = error < threshold
-    if not below.any():
-        return np.inf
-    after = max(int(np.argmax(below)), 1)
-    part = np.log(error[after - 1] / threshold) / np.log(error[after - 1] / error[after])
-    return float(times[after - 1] + part * (times[after] - times[after - 1]))
-
-
-def _function(network: _DifferenceOfSquares) -> dict[str, tuple[tuple[str, ...], Any]]:
-    u, v = network.u, network.v
-    return {"coefficients": (("feature",), u**2 - v**2), "weight_product": ((), (u * v).mean())}
+def _measured(network: DifferenceOfSquares) -> dict[str, tuple[tuple[str, ...], Any]]:
+    return {
+        "coefficients": (("feature",), network.coefficients),
+        "weight_product": ((), (network.u * network.v).mean()),
+    }

@@ -1,0 +1,46 @@
+"""Diagonal networks whose weights may be pulled to zero without a start of zeros: a difference of two squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.arguments import require_integer
+
+__all__ = ["DifferenceOfSquares"]
+
+
+class DifferenceOfSquares(eqx.Module):
+    """f(x) = x·(u ⊙ u − v ⊙ v), zero at the start, where all weights are one.
+
+    Attributes:
+        u: Weights of the positive part, shape (d,).
+        v: Weights of the negative part, shape (d,).
+
+    Args:
+        input_dimension: d.
+
+    Example:
+        >>> DifferenceOfSquares(3)(np.ones((2, 3))).tolist()
+        [[0.0], [0.0]]
+    """
+
+    u: Float[Array | np.ndarray, " d"]
+    v: Float[Array | np.ndarray, " d"]
+
+    def __init__(self, input_dimension: int):
+        require_integer(input_dimension=input_dimension)
+        self.u, self.v = np.ones(input_dimension), np.ones(input_dimension)
+
+    @property
+    def coefficients(self) -> Any:
+        """β = u ⊙ u − v ⊙ v, the linear map that the network computes."""
+        return self.u**2 - self.v**2
+
+    def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... 1"]:
+        """Outputs for one sample or a batch."""
+        return (x @ self.coefficients)[..., None]
