@@ -7,18 +7,12 @@ from dynascope.studies.grokking.grokking_remedies import (
     DECIDING,
     TABLE,
     TWINS,
-    Dials,
-    _power_of_two,
     put_claims,
     remedies,
 )
+from dynascope.theory.grokking.twins import Dials
 
 RUNS = remedies(Dials(5.0, 3.0), weights=1.0, targets=30.0, inputs=0.01, outputs=0.1)
-
-
-@pytest.mark.parametrize(("factor", "power"), [(0.1, 0.125), (0.01, 2.0**-7), (0.99, 0.5), (8.0, 8.0), (1.0, 0.5)])
-def test_factors_are_taken_as_powers_of_two_other_than_one(factor, power):
-    assert _power_of_two(factor) == power
 
 
 @pytest.mark.parametrize(

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import jax
 import numpy as np
-import xarray as xr
 
 from dynascope.comparison.effect import report_effects
 from dynascope.flows import descend
 from dynascope.networks import MLP
 from dynascope.plot import Chart
-from dynascope.probes.features import feature_metrics, kappa_cka
+from dynascope.probes.features import kappa_cka
+from dynascope.probes.features.last_layer import layer_metrics
+from dynascope.studies.claims_study import ClaimsStudy
 from dynascope.studies.fields import count, positive, seed, text
-from dynascope.studies.grokking.grokking_remedies import DECIDING, TABLE, TWINS, Dials, put_claims, remedies
+from dynascope.studies.grokking.grokking_remedies import DECIDING, TABLE, TWINS, put_claims, remedies
 from dynascope.studies.regimes import scaled_network
-from dynascope.studies.stated import StatedStudy
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks import Task
 from dynascope.tasks.data.labelled_images import ImagesInRows, images_in_rows, labelled_images
 from dynascope.theory.grokking import grokking_delay
+from dynascope.theory.grokking.twins import Dials
 
 __all__ = ["GrokkingDigits"]
 
 _HIDDEN_LAYERS = 3
 _BLANK = 4  # blank pixels whose weights are followed, at most
 _FIRST_RECORD = 10
-_RATIOS = ("knob", "seed", "step")
+_RUNS, _RATIOS = ("run", "seed"), ("knob", "seed", "step")
 
 
-class GrokkingDigits(StatedStudy):
+class GrokkingDigits(ClaimsStudy):
     """Large initial weights make an MLP fit digits long before it generalises; four dials are said to cure it.
 
     A tanh MLP of four layers, y = b·f(a·x), learns T times the one-hot class by squared loss, with Adam and a weight
@@ -166,37 +166,34 @@ class GrokkingDigits(StatedStudy):
         **{"steps": 300, "records": 40, "train_threshold": 0.8, "test_threshold": 0.5, "seeds": 2},
     }
 
-    def observe(self) -> xr.Dataset:
-        """Train the default, the remedies and the twins from all seeds, and put the hypotheses to them."""
-        curves, found = {}, {}
-        for start in range(self.seeds):
-            for name, (along, numbers) in self._trained(start).items():
-                for values, kept in ((along, curves), (numbers, found)):
-                    for quantity, value in values.items():
-                        kept.setdefault(quantity, {}).setdefault(name, []).append(value)
-        loss = {name: np.array(values) for name, values in curves["loss"].items()}
-        claims, effects = put_claims(found)
-        return self.record(
-            {
-                "loss_ratio": (_RATIOS, [loss[name] / loss[run] for name, run in TWINS.items()]),
-                **{name: [values[run] for run in TABLE] for name, values in curves.items()},
-                **{name: (("run", "seed"), [values[run] for run in TABLE]) for name, values in found.items()},
-                **report_effects(claims, effects),
-                "hypothesis": ("hypothesis", [claim.name for claim in claims]),
-            }
-        )
+    def trained(self) -> Mapping[str, Any]:
+        """Train the default, the remedies and the twins from all seeds."""
+        runs = [self._run(seed) for seed in range(self.seeds)]
+        ratios = [[run[name]["loss"] / run[of]["loss"] for run in runs] for name, of in TWINS.items()]
+        return {
+            "loss_ratio": (_RATIOS, ratios),
+            **{
+                name: (self.axes[: 2 + np.ndim(value)], [[run[each][name] for run in runs] for each in TABLE])
+                for name, value in runs[0]["default"].items()
+            },
+        }
 
-    def predict(self) -> xr.Dataset:
+    def claimed(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the runs say of the hypotheses."""
+        of_runs = {name: values for name, (axes, values) in found.items() if axes == _RUNS}
+        claims, effects = put_claims({name: dict(zip(TABLE, values, strict=True)) for name, values in of_runs.items()})
+        return {**report_effects(claims, effects), "hypothesis": ("hypothesis", [claim.name for claim in claims])}
+
+    def exact(self) -> Mapping[str, Any]:
         """The ratio of the losses of twins, the weights of blank pixels, and the sum of the utilizations."""
         runs, shape = self._runs, (self.seeds, len(self._recorded))
         ratios = [(runs[name].target / runs[run].target) ** 2 for name, run in TWINS.items()]
-        values: dict[str, Any] = {
+        blank = {"blank_weight": [self._blank_weights(runs[name]) for name in TABLE]} if len(self._images.blank) else {}
+        return {
             "loss_ratio": (_RATIOS, [np.full(shape, ratio) for ratio in ratios]),
-            "total_utilization_after": (("run", "seed"), np.ones((len(TABLE), self.seeds))),
+            "total_utilization_after": (_RUNS, np.ones((len(TABLE), self.seeds))),
+            **blank,
         }
-        if len(self._images.blank):
-            values["blank_weight"] = [self._blank_weights(runs[name]) for name in TABLE]
-        return self.record(values, theory=self.theory, reference=self.reference.paper)
 
     @property
     def checks(self) -> tuple[str, ...]:
@@ -233,13 +230,9 @@ class GrokkingDigits(StatedStudy):
     @functools.cached_property
     def _runs(self) -> dict[str, Dials]:
         """The runs of the table, then the twins."""
-        return remedies(
-            Dials(self.weight_scale, self.target_scale),
-            weights=self.small_weights,
-            targets=self.large_targets,
-            inputs=self.small_inputs,
-            outputs=self.small_outputs,
-        )
+        turned = {"weights": self.small_weights, "targets": self.large_targets}
+        default = Dials(self.weight_scale, self.target_scale)
+        return remedies(default, **turned, inputs=self.small_inputs, outputs=self.small_outputs)
 
     @functools.cached_property
     def _recorded(self) -> np.ndarray:
@@ -259,8 +252,8 @@ class GrokkingDigits(StatedStudy):
         whole = scaled_network.ScaledError(started, gauge, *dials)
         return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), whole)
 
-    def _trained(self, seed: int) -> dict[str, tuple[dict[str, np.ndarray], dict[str, float]]]:
-        """Curves of every run from one seed, and what is measured of those of the table."""
+    def _run(self, seed: int) -> dict[str, dict[str, Any]]:
+        """Every run from one seed: the loss, and of those of the table all that is measured."""
         images = self._images
         networks = [self._network(run, seed) for run in self._runs.values()]
         # The network returns its error, so that the factor on the targets is no part of the program.
@@ -276,23 +269,26 @@ class GrokkingDigits(StatedStudy):
             statistics=scaled_network.STATISTICS,
             seed=seed,
         )
-        found = {}
-        for place, (name, start) in enumerate(zip(self._runs, networks, strict=True)):
-            curves = {"loss": record["loss"].to_numpy()[place].astype(float)}
-            numbers: dict[str, float] = {}
-            if name in TABLE:
-                snapshots = scaled_network.unravelled(start, record["weights"].to_numpy()[place])
-                curves["accuracy"] = scaled_network.accuracy(snapshots, images.inputs, images.targets)
-                curves["test_accuracy"] = scaled_network.accuracy(snapshots, images.test_inputs, images.test_targets)
-                if len(images.blank):
-                    weights = snapshots.network.weights[0][:, images.blank].astype(float)
-                    size = np.sqrt(np.mean(weights**2, axis=(1, 2)))
-                    curves["blank_weight"] = np.maximum(size, self.learning_rate) / size[0]
-                numbers, learned = self._delay(curves["accuracy"], curves["test_accuracy"])
-                for when, record_number in (("before", learned), ("after", -1)):
-                    each = jax.tree.map(lambda leaf, at=record_number: np.asarray(leaf[at], float), snapshots)
-                    numbers |= {f"{quantity}_{when}": value for quantity, value in self._features(each).items()}
-            found[name] = curves, numbers
+        every = zip(self._runs, networks, record["loss"].to_numpy(), record["weights"].to_numpy(), strict=True)
+        return {
+            name: {"loss": loss.astype(float)}
+            | (self._measured(scaled_network.unravelled(start, weights)) if name in TABLE else {})
+            for name, start, loss, weights in every
+        }
+
+    def _measured(self, snapshots: Any) -> dict[str, Any]:
+        """What is measured of a run along the steps, and of its features when the images are learned and in the end."""
+        images = self._images
+        known = scaled_network.accuracy(snapshots, images.inputs, images.targets)
+        test_known = scaled_network.accuracy(snapshots, images.test_inputs, images.test_targets)
+        delay, learned = self._delay(known, test_known)
+        found = {"accuracy": known, "test_accuracy": test_known, **delay}
+        if len(images.blank):
+            size = _root_mean_square(snapshots.network.weights[0][:, images.blank].astype(float))
+            found["blank_weight"] = np.maximum(size, self.learning_rate) / size[0]
+        for when, number in (("before", learned), ("after", -1)):
+            each = jax.tree.map(lambda leaf, at=number: np.asarray(leaf[at], float), snapshots)
+            found |= {f"{quantity}_{when}": value for quantity, value in self._features(each).items()}
         return found
 
     def _delay(self, accuracy: np.ndarray, test_accuracy: np.ndarray) -> tuple[dict[str, float], int]:
@@ -301,7 +297,7 @@ class GrokkingDigits(StatedStudy):
         found = grokking_delay(steps, accuracy[1:], test_accuracy[1:], self.train_threshold, self.test_threshold)
         known = found.train_step, found.test_step
         train, test = (float(steps[-1] if each is None else each) for each in known)
-        numbers = {
+        said = {
             "train_step": train,
             "test_step": test,
             "delay": test - train,
@@ -309,24 +305,21 @@ class GrokkingDigits(StatedStudy):
             "delay_resolution": found.resolution,
             "reached": None not in known,
         }
-        return numbers, 1 + steps.tolist().index(train)
+        return said, 1 + steps.tolist().index(train)
 
     def _features(self, network: Any) -> dict[str, float]:
         """Metrics of the features of a network on the training images, and κ on the test images too."""
-
-        def both(inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            with jax.enable_x64(True):
-                features = np.asarray(network.features(inputs.astype(float)))
-                return features, np.asarray(network.outputs(inputs.astype(float)))
-
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*(balanced|modes beyond the samples)")
-            found = feature_metrics(*both(self._images.inputs), bias=True)
+        with jax.enable_x64(True):
+            trained, tested = (
+                [np.asarray(each(inputs.astype(float))) for each in (network.features, network.outputs)]
+                for inputs in (self._images.inputs, self._images.test_inputs)
+            )
+        found = layer_metrics(*trained, bias=True)
         return {
-            "kappa": float(found["kappa_cka"][1]),
-            "test_kappa": float(kappa_cka(*both(self._images.test_inputs))),
-            "effective_dimension": float(found["effective_dimension"][1]),
-            "total_utilization": float(np.sum(found["utilization"][1])),
+            "kappa": float(found["kappa_cka"]),
+            "test_kappa": float(kappa_cka(*tested)),
+            "effective_dimension": float(found["effective_dimension"]),
+            "total_utilization": float(found["utilization"].sum()),
         }
 
     def _blank_weights(self, run: Dials) -> np.ndarray:
@@ -336,5 +329,9 @@ class GrokkingDigits(StatedStudy):
         with jax.enable_x64(True):
             steps = np.arange(1, self.steps + 1)
             size = np.asarray(scaled_network.decay_alone(start, self.weight_decay, self.learning_rate, steps))
-        first = np.sqrt(np.mean(start**2, axis=(1, 2)))
+        first = _root_mean_square(start)
         return np.maximum(np.vstack([first, size]), self.learning_rate)[self._recorded].T / first[:, None]
+
+
+def _root_mean_square(weights: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.mean(weights**2, axis=(1, 2)))
