@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 from dynascope.arguments import array_namespace, holds, require, require_integer
 from dynascope.probes.features.rows import finite_matrix
 
-__all__ = ["ClassMoments", "class_moments"]
+__all__ = ["ClassMoments", "between_class_share", "class_moments"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +100,20 @@ def class_moments(features: Any, labels: Any, *, classes: SupportsIndex) -> Clas
     means = means + shares.T @ (h - members @ means)
     apart = h - members @ means
     return ClassMoments(sizes, means, apart.T @ apart)
+
+
+def between_class_share(moments: ClassMoments) -> Any:
+    """The share of the variance of features that is between classes, about the mean of the class means.
+
+    Example:
+        >>> import numpy as np
+        >>> h = np.array([[1.0], [1.0], [-1.0], [-1.0]]) + np.array([[0.5], [-0.5], [0.5], [-0.5]])
+        >>> float(between_class_share(class_moments(h, np.array([0, 0, 1, 1]), classes=2)))
+        0.8
+    """
+    xp = array_namespace(moments.means)
+    between = xp.sum(moments.sizes[:, None] * moments.centred_means**2)
+    return between / (between + xp.linalg.trace(moments.scatter))
 
 
 def _check_labels(xp: Any, labels: Any, samples: int, classes: int) -> None:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.studies.features.collapsing_networks import LABELS, CollapsingNetworks
+from dynascope.studies.features.collapsing_networks import CollapsingNetworks
+from dynascope.tasks.data.relabelled import LABELS, relabelled_digits
 
 
 def networks(**fields):
@@ -30,22 +31,9 @@ def test_networks_are_measured_with_every_kind_of_labels():
     assert accuracy[-1] > accuracy[0]
 
 
-def test_labels_are_random_as_often_as_they_say():
-    study = networks(samples=800)
-    true, some, all_random, numbers = (study.digits(kind) for kind in LABELS)
-    changed = [np.mean(each.labels != true.labels) for each in (some, all_random)]
-    # A random label is the true one for one in ten; three standard errors of a share of 80 and of 800.
-    np.testing.assert_allclose(changed, [0.09, 0.9], atol=0.035)
-    np.testing.assert_array_equal(numbers.labels, true.labels)
-    np.testing.assert_array_equal(np.round(numbers.targets[:, 0] * 8.25**0.5 + 4.5), true.labels)
-    for each in (some, all_random, numbers):
-        np.testing.assert_array_equal(each.inputs, true.inputs)
-        np.testing.assert_array_equal(each.held_out, true.held_out)
-
-
 def test_a_regression_decides_for_the_nearest_digit():
     study = networks(samples=50)
-    digits = study.digits("scalar regression")
+    digits = relabelled_digits("scalar regression", 50, seed=0)
     assert digits.levels is not None
     draw = np.random.default_rng(0)
     h, classifier, bias = draw.normal(size=(100, 3)), draw.normal(size=(3, 1)), draw.normal(size=1)

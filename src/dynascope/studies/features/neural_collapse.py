@@ -7,21 +7,23 @@ import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import numpy as np
 
 from dynascope.arguments import require_between, require_integer
 from dynascope.comparison import report_claims
 from dynascope.networks import TwoLayer
+from dynascope.networks.unconstrained import aligned_features, random_features
 from dynascope.observation import observe
 from dynascope.plot import Chart, to_json
-from dynascope.probes.neural_collapse import class_moments, collapse_metrics
+from dynascope.probes.class_moments import between_class_share, class_moments
+from dynascope.probes.neural_collapse import collapse_metrics
 from dynascope.studies.curves_study import CurvesStudy, exact
-from dynascope.studies.features.collapsing_networks import LABELS, NETWORKS, CollapsingNetworks
+from dynascope.studies.features.collapsing_networks import NETWORKS, CollapsingNetworks
 from dynascope.studies.fields import choices, count, numbers, positive, seed
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task
+from dynascope.tasks.data.relabelled import LABELS
 from dynascope.theory.features.unconstrained import ClassModes, class_modes, collapse_end, collapse_trajectory
 
 __all__ = ["NeuralCollapse"]
@@ -198,25 +200,23 @@ class NeuralCollapse(CurvesStudy):
 
     def exact(self) -> Mapping[str, Any]:
         """The closed form of the path from the aligned start, and the end that small starts share."""
-        a, b = self._aligned_sizes
         rates: Any = {"feature_rate": self.feature_rate, "classifier_rate": self.classifier_rate}
-        path = jax.device_get(collapse_trajectory(self._times[:-1], self.class_sizes, a, b, **rates))
+        times, starts = self._times[:-1], (self.starts, 1, 1)
+        path = jax.device_get(
+            collapse_trajectory(times, self.class_sizes, *self._sizes(self.initial_strength), **rates)
+        )
         end = collapse_end(self.class_sizes, **rates)
         centring = np.eye(len(self.class_sizes)) - 1 / len(self.class_sizes)
         powers = np.diagonal(centring @ path.class_mean_gram @ centring, axis1=1, axis2=2)
-
-        def shared(values: Any) -> np.ndarray:
-            return np.broadcast_to(values, (self.starts, *np.shape(values)))
-
         return {
-            "time": self._times[:-1],
+            "time": times,
             "loss": path.loss,
             "mode_strength": (("time", "mode"), path.singular_value),
             "class_mean_norm": (("time", "class"), np.sqrt(powers)),
             "nc3": path.nc3,
-            "end_class_mean_gram": (("start", "class", "target"), shared(end.class_mean_gram)),
-            "end_classifier_gram": (("start", "class", "target"), shared(end.classifier_gram)),
-            "end_between_class_share": ("start", shared(1.0)),
+            "end_class_mean_gram": (("start", "class", "target"), np.tile(end.class_mean_gram, starts)),
+            "end_classifier_gram": (("start", "class", "target"), np.tile(end.classifier_gram, starts)),
+            "end_between_class_share": ("start", np.ones(self.starts)),
         }
 
     def attributes(self) -> dict[str, Any]:
@@ -243,12 +243,12 @@ class NeuralCollapse(CurvesStudy):
     def _trained_features(self) -> dict[str, Any]:
         """One network on one-hot inputs, so that its first layer is the features: the aligned and the random starts."""
         labels, classes = np.repeat(np.arange(len(self.class_sizes)), self.class_sizes), len(self.class_sizes)
-        network = TwoLayer(len(labels), self.features, classes, activation="linear")
-        starts = [self._aligned_start, *(self._random_start(seed) for seed in range(self.starts))]
-        networks = [eqx.tree_at(lambda each: (each.first, each.second), network, start) for start in starts]
+        shape, sizes = (self.class_sizes, self.features), self._sizes(self.random_scale**2)
+        aligned = aligned_features(*shape, self._sizes(self.initial_strength), seed=self.seed)
+        others = [random_features(*shape, sizes, seed=[self.seed, 1, start]) for start in range(self.starts)]
         run = observe(
             Task(np.eye(len(labels)), np.eye(classes)[labels]),
-            networks,
+            [aligned, *others],
             duration=float(self._times[-1]),
             save=self._times,
             learning_rate={"first": self.feature_rate, "second": self.classifier_rate},
@@ -257,17 +257,17 @@ class NeuralCollapse(CurvesStudy):
         )
         h, w, path = run["first"].to_numpy(), run["second"].to_numpy(), slice(None, -1)
         left, right = self._modes.sample_vector[labels], self._modes.output_vector
-        moments = [class_moments(each, labels, classes=classes) for each in h[0, path]]
-        metrics = [collapse_metrics(each, classifier) for each, classifier in zip(moments, w[0, path], strict=True)]
-        ends = [class_moments(each, labels, classes=classes) for each in h[1:, -1]]
-        shares = np.array([[_between_class_share(each, labels, classes) for each in start] for start in h[1:]])
+        moments = [[class_moments(each, labels, classes=classes) for each in start] for start in h]
+        metrics = [collapse_metrics(*each) for each in zip(moments[0][path], w[0, path], strict=True)]
+        ends = [start[-1].means for start in moments[1:]]
+        shares = np.array([[between_class_share(each) for each in start] for start in moments[1:]])
         return {
             "time": self._times[path],
             "loss": run["loss"].to_numpy()[0, path],
             "mode_strength": (("time", "mode"), np.sum((left.T @ h[0] @ w[0])[path] * right.T, axis=2)),
             "class_mean_norm": (("time", "class"), [each["class_mean_norm"][1] for each in metrics]),
             "nc3": [each["nc3"][1] for each in metrics],
-            "end_class_mean_gram": (("start", "class", "target"), [each.means @ each.means.T for each in ends]),
+            "end_class_mean_gram": (("start", "class", "target"), [means @ means.T for means in ends]),
             "end_classifier_gram": (("start", "class", "target"), w[1:, -1].mT @ w[1:, -1]),
             "end_between_class_share": ("start", shares[:, -1]),
             "between_class_share": (("start", "time"), shares[:, path]),
@@ -277,29 +277,10 @@ class NeuralCollapse(CurvesStudy):
     def _modes(self) -> ClassModes:
         return class_modes(self.class_sizes)
 
-    @property
-    def _tilt(self) -> float:
-        """How much larger features are than the classifier where the layers are balanced: (η_H/η_W)^½."""
-        return (self.feature_rate / self.classifier_rate) ** 0.5
-
-    @property
-    def _aligned_sizes(self) -> tuple[float, float]:
-        """Singular values of H and W of the aligned start."""
-        return (self.initial_strength * self._tilt) ** 0.5, (self.initial_strength / self._tilt) ** 0.5
-
-    @property
-    def _aligned_start(self) -> tuple[np.ndarray, np.ndarray]:
-        modes, (a, b) = self._modes, self._aligned_sizes
-        draw = np.random.default_rng(self.seed).normal(size=(self.features, len(modes.strength)))
-        turn = np.linalg.qr(draw)[0]
-        left = np.repeat(modes.sample_vector, self.class_sizes, axis=0)
-        return a * left @ turn.T, b * turn @ modes.output_vector.T
-
-    def _random_start(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        draw, classes = np.random.default_rng([self.seed, 1, seed]), len(self.class_sizes)
-        shapes = (sum(self.class_sizes), self.features), (self.features, classes)
-        h, w = (self.random_scale * each / np.linalg.norm(each) for each in map(draw.standard_normal, shapes))
-        return h * self._tilt**0.5, w / self._tilt**0.5
+    def _sizes(self, strength: float) -> tuple[float, float]:
+        """Sizes of features and classifier of this product, if the layers are balanced: their ratio is (η_H/η_W)^½."""
+        tilt = (self.feature_rate / self.classifier_rate) ** 0.5
+        return (strength * tilt) ** 0.5, (strength / tilt) ** 0.5
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
@@ -330,13 +311,6 @@ def _of_network(network: str, labels: str) -> str:
         f"{value('test_accuracy', 'last', 'mean:percent')} of new digits: that samples collapse is no sign that what "
         "is learned is true."
     )
-
-
-def _between_class_share(h: np.ndarray, labels: np.ndarray, classes: int) -> float:
-    """The share of the variance of features (n, p) that is between classes."""
-    moments = class_moments(h, labels, classes=classes)
-    between = np.sum(moments.sizes[:, None] * (moments.means - moments.means.mean(0)) ** 2)
-    return between / (between + np.trace(moments.scatter))
 
 
 def _layers(network: TwoLayer) -> dict[str, tuple[tuple[str, ...], Any]]:

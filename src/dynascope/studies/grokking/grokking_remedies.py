@@ -12,13 +12,8 @@ from dynascope.theory.grokking.twins import Dials, twins
 
 __all__ = ["DECIDING", "TABLE", "TWINS", "put_claims", "remedies"]
 
-TABLE: tuple[str, ...] = (
-    "default",
-    "weight downscaling",
-    "target upscaling",
-    "input downscaling",
-    "output downscaling",
-)
+_CHANGES = ("weight downscaling", "target upscaling", "input downscaling", "output downscaling")
+TABLE: tuple[str, ...] = ("default", *_CHANGES)
 DECIDING = tuple(f"{remedy}: delay" for remedy in _CHANGES)  # the claims that the remedies are remedies
 # Which run is trained a second time, and what was changed instead of its own dial.
 TWINS = {
