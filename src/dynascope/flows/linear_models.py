@@ -13,7 +13,7 @@ from dynascope.flows.continuous import gradient_flow
 from dynascope.networks import MLP
 from dynascope.tasks import Task
 
-__all__ = ["RidgeFit", "least_norm", "ridge_fit", "train_from_zero"]
+__all__ = ["RidgeFit", "least_norm", "ridge_fit", "train_from_zero", "train_last_layer"]
 
 
 class RidgeFit(NamedTuple):
@@ -53,6 +53,31 @@ def train_from_zero(features: np.ndarray, labels: np.ndarray, times: np.ndarray,
         **options,
     )
     return run.transpose("time", "target", "feature")
+
+
+def train_last_layer(network: Any, features: np.ndarray, targets: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The outputs (times, n, c) on features (n, p), the first of which have targets, by gradient flow of what is last.
+
+    Args:
+        network: Has `classifier` and `classifier_bias`, the start.
+        features: Those of training first.
+        targets: Of training, shape (m, c).
+        times: Increasing, from zero.
+    """
+    layer = eqx.tree_at(
+        lambda layer: (layer.weights, layer.biases),
+        MLP(network.classifier.shape),
+        ((network.classifier,), (network.classifier_bias,)),
+    )
+    run = gradient_flow(
+        layer,
+        Task(features[: len(targets)], targets),
+        duration=float(times[-1]),
+        save=times,
+        statistics={"classifier": (_classifier, ("feature", "target")), "bias": (_bias, ("target",))},
+        relative_tolerance=1e-10,
+    )
+    return features @ run["classifier"].to_numpy() + run["bias"].to_numpy()[:, None]
 
 
 def ridge_fit(
@@ -102,3 +127,11 @@ def least_norm(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def _weights(model: MLP) -> Any:
     return model.weights[0].T
+
+
+def _classifier(model: MLP) -> Any:
+    return model.weights[0]
+
+
+def _bias(model: MLP) -> Any:
+    return model.biases[0]

@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from dynascope.arguments import require_choice, require_positive, require_seed, require_sizes
 
-__all__ = ["ACTIVATIONS", "MLP", "ActivationName"]
+__all__ = ["ACTIVATIONS", "MLP", "ActivationName", "with_random_biases"]
 
 ActivationName = Literal["relu", "tanh", "erf", "gelu", "linear"]
 ACTIVATIONS: dict[ActivationName, Callable[[Any], Any]] = {
@@ -123,3 +123,9 @@ class MLP(eqx.Module):
 
     def _gain(self, layer: int) -> float:
         return 1.0 if self.parametrisation == "standard" else 1 / math.sqrt(self.weights[layer].shape[0])
+
+
+def with_random_biases(network: MLP, draw: np.random.Generator) -> MLP:
+    """The same network with biases that are uniform within ±1/√(input width)."""
+    biases = tuple(draw.uniform(-1, 1, w.shape[1]) / np.sqrt(w.shape[0]) for w in network.weights)
+    return eqx.tree_at(lambda network: network.biases, network, biases)

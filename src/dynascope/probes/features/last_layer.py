@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +14,7 @@ from scipy import stats
 from dynascope.compilation import filter_jit
 from dynascope.probes.features.metrics import feature_metrics
 
-__all__ = ["LastLayer", "last_layer", "layer_metrics", "rank_correlation"]
+__all__ = ["LastLayer", "last_layer", "layer_metrics", "metrics_over_time", "rank_correlation"]
 
 _TOGETHER = 500  # samples at a time
 
@@ -61,6 +62,43 @@ def layer_metrics(*samples: Any, **options: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(values) for name, (_, values) in found.items()}
 
 
+def metrics_over_time(
+    features: Iterable[np.ndarray],
+    outputs: np.ndarray,
+    targets: np.ndarray,
+    *,
+    samples: int,
+    held_out: bool,
+    **options: Any,
+) -> dict[str, np.ndarray]:
+    """Metrics of the last layer at several times, with losses and the accuracy on samples that are held out.
+
+    Args:
+        features: Shape (n, p) for each time, those of training first.
+        outputs: Shape (times, n, c).
+        targets: Shape (n, c); a single one counts as a class where it is above one half.
+        samples: Number of training samples.
+        held_out: Whether overlaps are those on the samples that are held out.
+        **options: Of `feature_metrics`.
+    """
+    found = []
+    for h, f in zip(features, outputs, strict=True):
+        trained, others = ([each[rows] for each in (h, f, targets)] for rows in (slice(samples), slice(samples, None)))
+        metrics = feature_metrics(*trained, held_out=tuple(others) if held_out else None, **options)
+        each = {name: np.asarray(values) for name, (_, values) in metrics.items()}
+        squares = np.sum((f - targets) ** 2, axis=1) / 2
+        found.append(
+            {
+                **each,
+                "loss": np.mean(squares[:samples]),
+                "test_loss": np.mean(squares[samples:]),
+                "accuracy": np.mean(_classes(others[1]) == _classes(others[2])),
+                "normalised_intensity": each["intensity"] / each["intensity"][0],
+            }
+        )
+    return {name: np.array([each[name] for each in found]) for name in found[0]}
+
+
 def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
     """Spearman's coefficient of two curves over modes; zero where equal values on all modes have no order.
 
@@ -70,6 +108,10 @@ def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
     """
     ranks = np.array([stats.rankdata(each) for each in (one, other)])
     return float(np.corrcoef(ranks)[0, 1]) if np.all(np.ptp(ranks, axis=1) > 0) else 0.0
+
+
+def _classes(outputs: np.ndarray) -> np.ndarray:
+    return outputs.argmax(axis=1) if outputs.shape[1] > 1 else outputs[:, 0] > 0.5
 
 
 @filter_jit

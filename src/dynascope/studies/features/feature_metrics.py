@@ -7,34 +7,39 @@ import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-import equinox as eqx
+import jax
 import numpy as np
 import optax
-import xarray as xr
 
-from dynascope.comparison import Claim, report_claims
+from dynascope.comparison import Claim
 from dynascope.flows import descend
+from dynascope.flows.linear_models import train_last_layer
 from dynascope.flows.steps.decay import decayed
 from dynascope.networks import MLP, Convolutional
-from dynascope.observation import observe
+from dynascope.networks.mlp import with_random_biases
 from dynascope.plot import Chart
-from dynascope.probes.features import eigenfeatures, feature_metrics
-from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.probes.features import eigenfeatures
+from dynascope.probes.features.last_layer import metrics_over_time
+from dynascope.studies.claims_study import ClaimsStudy
+from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.studies.study import Reference
-from dynascope.tasks import Task, digits
+from dynascope.tasks import Task
+from dynascope.tasks.data.relabelled import balanced_digits
 from dynascope.theory.modes import linear_mode_strength
 
 __all__ = ["FeatureMetrics"]
 
 _CURVES = ("test_loss", "accuracy", "kappa_cka", "effective_dimension_utilization")
-_OVER_MODES = ("utilization", "cumulative_utilization")
-_ONLY_FULL = ("effective_dimension", "effective_dimension_quality", "constant_overlap")
-_FULL_OVER_MODES = ("cumulative_utilization", "cumulative_quality", "normalised_intensity")
+_ALONE = ("loss", *_CURVES, "utilization", "cumulative_utilization")
+_FULL = (
+    *(*_CURVES, "effective_dimension", "effective_dimension_quality", "constant_overlap"),
+    *("cumulative_utilization", "cumulative_quality", "normalised_intensity"),
+)
 _MOST_DIGITS = 870  # for training: as many others are held out, equally many of each class
 
 
-class FeatureMetrics(CurvesStudy):
+class FeatureMetrics(ClaimsStudy):
     """A network is trained in two ways from one start: fully, and in its last layer alone.
 
     Judged is what is claimed of full training, by the distance κ of features to a minimum at the end of both, from
@@ -138,18 +143,13 @@ class FeatureMetrics(CurvesStudy):
     }
     minutes: ClassVar[float] = 0.7
     theory: ClassVar[str] = "gradient flow of a linear model on fixed features"
-    tolerance: ClassVar = exact("loss", *_CURVES, *_OVER_MODES) | exact(
+    tolerance: ClassVar = exact(*_ALONE) | exact(
         "accuracy", error=0.01, reason="rounding may turn a sample that lies on the boundary of two classes"
     )
     checks: ClassVar = tuple(tolerance)
     tiny: ClassVar = {
-        "data": "heaviside",
-        "samples": 60,
-        "width": 12,
-        "steps": 100,
-        "batch_size": 20,
-        "times": 10,
-        "seeds": 2,
+        **{"data": "heaviside", "samples": 60, "width": 12, "steps": 100},
+        **{"batch_size": 20, "times": 10, "seeds": 2},
     }
 
     def check(self) -> None:
@@ -159,52 +159,43 @@ class FeatureMetrics(CurvesStudy):
             self.batch_size <= self.samples // 10 * 10, "batch_size", "choose no more than there are training samples"
         )
 
-    def trained(self) -> xr.Dataset:
+    def trained(self) -> Mapping[str, Any]:
         """Train in both ways, and measure the features and outputs of all recorded times."""
-        alone, full = self._measured(*self._trained_last_layer()), self._measured(*self._trained_fully())
-        runs = {"last layer": alone, "full": full}
-        others = (dataclasses.replace(self, seed=self.seed + k, times=2) for k in range(1, self.seeds))
-        ends = [[each["kappa_cka"][-1] for each in runs.values()], *(each._end_kappas() for each in others)]
-        kappas = [f"{name}: κ = {each['kappa_cka'][-1]:.3g} in the end" for name, each in runs.items()]
-        shown = (*_CURVES, *_ONLY_FULL, *_FULL_OVER_MODES)
-        values = {
-            **_along_axes(alone, "loss", *_CURVES, *_OVER_MODES),
-            **{f"full_{name}": values for name, values in _along_axes(full, *shown).items()},
-            "end_cumulative_utilization": (
-                ("run", "mode"),
-                [each["cumulative_utilization"][-1] for each in (alone, full)],
-            ),
+        with jax.enable_x64(True):
+            runs = [self._measured(*each) for each in (self._trained_last_layer(), self._trained_fully())]
+            others = (dataclasses.replace(self, seed=self.seed + k, times=2) for k in range(1, self.seeds))
+            ends = [[each["kappa_cka"][-1] for each in runs], *(each._end_kappas() for each in others)]
+        alone, full = (_along_axes(each) for each in runs)
+        kinds = ["minimum features" if each["minimum_features"][-1] else "extended features" for each in runs]
+        return {
+            **{name: alone[name] for name in _ALONE},
+            **{f"full_{name}": full[name] for name in _FULL},
+            "end_cumulative_utilization": (("run", "mode"), [each["cumulative_utilization"][-1] for each in runs]),
             "end_kappa_cka": (("seed", "run"), ends),
-            **report_claims(self._claims(*np.transpose(ends))),
-            "regime": ("run", [_regime(each) for each in runs.values()]),
+            "regime": ("run", kinds),
         }
-        return self.record(values, threshold=self.threshold, regimes=kappas)
 
-    def _claims(self, alone: np.ndarray, full: np.ndarray) -> list[Claim]:
+    def claimed(self, found: Mapping[str, Any]) -> list[Claim]:
         """What is claimed of κ in the end, of the last layer alone and of full training, over starts."""
+        alone, full = np.transpose(found["end_kappa_cka"][1])
         lower, few = "All layers come to a lower κ than the last alone.", "All layers come to minimum features."
         return [
             Claim.of_runs("fewer features", lower, full - alone, most=0.0),
             Claim.of_runs("minimum features", few, full, most=self.threshold),
         ]
 
-    def _end_kappas(self) -> list[float]:
-        """κ at the end of training the last layer alone, and of full training."""
-        runs = (self._trained_last_layer(), self._trained_fully())
-        return [float(self._measured(h[-1:], f[-1:])["kappa_cka"][-1]) for h, f in runs]
-
     def exact(self) -> Mapping[str, Any]:
         """The modes of the first features, each of which learns its part of the target exponentially."""
         # The bias is a feature that is one everywhere.
-        features = np.pad(self._start, ((0, 0), (0, 1)), constant_values=1.0)
-        modes = eigenfeatures(features[: self._count])
+        features, count = np.pad(self._start, ((0, 0), (0, 1)), constant_values=1.0), self._count
+        modes = eigenfeatures(features[:count])
         values = features @ modes.directions
         outputs = self._start @ self._network.classifier + self._network.classifier_bias
-        missing = values[: self._count].T @ (self._data[1] - outputs)[: self._count] / self._count
+        missing = values[:count].T @ (self._data[1] - outputs)[:count] / count
         rates = np.where(modes.intensity > 0, modes.intensity, 1.0)
         learned = np.asarray(linear_mode_strength(self._times[:, None, None], missing, rates[:, None]))
-        curves = self._measured([self._start] * len(self._times), outputs + values @ learned)
-        return _along_axes(curves, "loss", *_CURVES, *_OVER_MODES)
+        curves = _along_axes(self._measured([self._start] * len(self._times), outputs + values @ learned))
+        return {name: curves[name] for name in _ALONE}
 
     def labels(self) -> Mapping[str, Any]:
         """Times, and kinds of training."""
@@ -226,25 +217,12 @@ class FeatureMetrics(CurvesStudy):
             ],
             "network": "convolutional" if pictures else "four dense layers",
             "scale": 1.0,
+            "threshold": self.threshold,
         }
 
     def _trained_last_layer(self) -> tuple[list[np.ndarray], np.ndarray]:
         """The features and outputs at all times, of the last layer as a network on the features."""
-        network, targets = self._network, self._data[1]
-        layer = eqx.tree_at(
-            lambda layer: (layer.weights, layer.biases),
-            MLP((self.width, targets.shape[1])),
-            ((network.classifier,), (network.classifier_bias,)),
-        )
-        run = observe(
-            Task(self._start[: self._count], targets[: self._count]),
-            layer,
-            duration=float(self._times[-1]),
-            save=self._times,
-            probes=[_last_layer],
-            relative_tolerance=1e-10,
-        )
-        outputs = self._start @ run["classifier"].to_numpy() + run["bias"].to_numpy()[:, None]
+        outputs = train_last_layer(self._network, self._start, self._data[1][: self._count], self._times)
         return [self._start] * len(self._times), outputs
 
     def _trained_fully(self) -> tuple[np.ndarray, np.ndarray]:
@@ -265,26 +243,16 @@ class FeatureMetrics(CurvesStudy):
         )
         return run["features"].to_numpy(), run["outputs"].to_numpy()
 
+    def _end_kappas(self) -> list[float]:
+        """κ at the end of training the last layer alone, and of full training."""
+        runs = (self._trained_last_layer(), self._trained_fully())
+        return [float(self._measured(h[-1:], f[-1:])["kappa_cka"][-1]) for h, f in runs]
+
     def _measured(self, features: Any, outputs: np.ndarray) -> dict[str, np.ndarray]:
         """All metrics at all times; overlaps on held-out digits, and for the step on the grid, which is all of it."""
-        targets, count = self._data[1], self._count
-        found = []
-        for h, f in zip(features, outputs, strict=True):
-            metrics = feature_metrics(
-                h[:count],
-                f[:count],
-                targets[:count],
-                held_out=(h[count:], f[count:], targets[count:]) if self.data == "digits" else None,
-                bias=True,
-                threshold=self.threshold,
-            )
-            each = {name: np.asarray(value)[: self.modes] if dims else value for name, (dims, value) in metrics.items()}
-            squares = np.sum((f - targets) ** 2, axis=1) / 2
-            each |= {"loss": np.mean(squares[:count]), "test_loss": np.mean(squares[count:])}
-            each["accuracy"] = np.mean(_classes(f[count:]) == _classes(targets[count:]))
-            each["normalised_intensity"] = each["intensity"] / each["intensity"][0]
-            found.append(each)
-        return {name: np.array([each[name] for each in found]) for name in found[0]}
+        options = {"held_out": self.data == "digits", "bias": True, "threshold": self.threshold}
+        found = metrics_over_time(features, outputs, self._data[1], samples=self._count, **options)
+        return {name: values[:, : self.modes] if values.ndim > 1 else values for name, values in found.items()}
 
     @functools.cached_property
     def _start(self) -> np.ndarray:
@@ -297,23 +265,17 @@ class FeatureMetrics(CurvesStudy):
             return Convolutional((8, 8), 10, width=self.width, seed=self.seed)
         network = MLP((1, self.width, self.width, self.width, 1), seed=self.seed)
         # Without biases the network would be linear on either side of zero.
-        draw = np.random.default_rng([self.seed, 1])
-        biases = tuple(draw.uniform(-1, 1, w.shape[1]) / np.sqrt(w.shape[0]) for w in network.weights)
-        return eqx.tree_at(lambda network: network.biases, network, biases)
+        return with_random_biases(network, np.random.default_rng([self.seed, 1]))
 
     @functools.cached_property
     def _data(self) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and targets: the training samples, then as many held-out ones."""
         draw = np.random.default_rng([self.seed, 2])
-        if self.data == "heaviside":
-            grid = (2 * np.arange(self.samples) + 1) / self.samples - 1
-            x = np.concatenate([grid, draw.uniform(-1, 1, len(grid))])[:, None]
-            return x, (x > 0).astype(float)
-        task, each = digits(), self.samples // 10
-        labels = np.argmax(task.targets, axis=1)
-        rows = np.stack([draw.permutation(np.flatnonzero(labels == label))[: 2 * each] for label in range(10)])
-        rows = np.concatenate([rows[:, :each].ravel(), rows[:, each:].ravel()])
-        return task.inputs[rows], np.eye(10)[labels[rows]]
+        if self.data == "digits":
+            return balanced_digits(self.samples // 10, draw)
+        grid = (2 * np.arange(self.samples) + 1) / self.samples - 1
+        x = np.concatenate([grid, draw.uniform(-1, 1, len(grid))])[:, None]
+        return x, (x > 0).astype(float)
 
     @property
     def _count(self) -> int:
@@ -330,17 +292,5 @@ class FeatureMetrics(CurvesStudy):
         return self.learning_rate * self._steps
 
 
-def _along_axes(curves: dict[str, np.ndarray], *names: str) -> dict[str, Any]:
-    return {name: (("time", "mode")[: curves[name].ndim], curves[name]) for name in names}
-
-
-def _classes(outputs: np.ndarray) -> np.ndarray:
-    return outputs.argmax(axis=1) if outputs.shape[1] > 1 else outputs[:, 0] > 0.5
-
-
-def _regime(curves: dict[str, np.ndarray]) -> str:
-    return "minimum features" if curves["minimum_features"][-1] else "extended features"
-
-
-def _last_layer(network: MLP) -> dict[str, tuple[tuple[str, ...], Any]]:
-    return {"classifier": (("feature", "target"), network.weights[0]), "bias": (("target",), network.biases[0])}
+def _along_axes(curves: dict[str, np.ndarray]) -> dict[str, Any]:
+    return {name: (("time", "mode")[: values.ndim], values) for name, values in curves.items()}

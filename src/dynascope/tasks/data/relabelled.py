@@ -1,4 +1,4 @@
-"""Handwritten digits with labels that mean more or less: true ones, random ones, or numbers."""
+"""Some of the handwritten digits: as many of each class, or with labels that mean more or less."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from dynascope.arguments import require_choice
 from dynascope.tasks.data.handwritten import digits
 
-__all__ = ["LABELS", "RelabelledDigits", "relabelled_digits"]
+__all__ = ["LABELS", "RelabelledDigits", "balanced_digits", "relabelled_digits"]
 
 _RANDOM = {"true labels": 0.0, "10 % random labels": 0.1, "100 % random labels": 1.0}
 LABELS = (*_RANDOM, "scalar regression")
@@ -53,3 +53,17 @@ def relabelled_digits(kind: str, samples: int, seed: int) -> RelabelledDigits:
     drawn = draw.permutation(samples)[: round(_RANDOM[kind] * samples)]
     labels[drawn] = draw.integers(10, size=len(drawn))
     return RelabelledDigits(task.inputs[rows], np.eye(10)[labels], labels, held_out, None)
+
+
+def balanced_digits(each: int, draw: np.random.Generator) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n c"]]:
+    """Inputs and one-hot targets of as many digits of each class, and after them of as many others, to be held out.
+
+    Example:
+        >>> balanced_digits(3, np.random.default_rng(0))[1][:30].sum(axis=0).tolist() == [3] * 10
+        True
+    """
+    task = digits()
+    labels = np.argmax(task.targets, axis=1)
+    rows = np.stack([draw.permutation(np.flatnonzero(labels == label))[: 2 * each] for label in range(10)])
+    rows = np.concatenate([rows[:, :each].ravel(), rows[:, each:].ravel()])
+    return task.inputs[rows], np.eye(10)[labels[rows]]
