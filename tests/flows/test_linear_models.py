@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dynascope.flows.linear_models import least_norm, ridge_fit, train_from_zero
+from dynascope.flows.linear_models import least_norm, noise_power, ridge_fit, train_from_zero
 
 
 @pytest.mark.parametrize("n", [8, 12])
@@ -28,3 +28,11 @@ def test_the_flow_from_zero_ends_at_the_fit_of_least_norm():
     np.testing.assert_allclose(features @ found, labels, rtol=1e-10)
     # Steps are kept within 1e-8 in float64, within 1e-4 in float32.
     np.testing.assert_allclose(run["weights"][-1].T, found, atol=1e-3)
+
+
+def test_more_modes_fit_pure_noise_in_sharper_spikes():
+    draw = np.random.default_rng([0, 1])
+    power = [noise_power(modes, 50, draw) for modes in (100, 400, 2000)]
+    assert np.all(np.diff(power) < 0)
+    # n/(p − n); with p = 2000 near-coincident samples hardly matter to the median.
+    assert power[-1] == pytest.approx(50 / 1950, rel=0.1)

@@ -12,8 +12,11 @@ from jaxtyping import Float
 from dynascope.flows.continuous import gradient_flow
 from dynascope.networks import MLP
 from dynascope.tasks import Task
+from dynascope.tasks.sines import sines
 
-__all__ = ["RidgeFit", "least_norm", "ridge_fit", "train_from_zero", "train_last_layer"]
+__all__ = ["RidgeFit", "least_norm", "noise_power", "ridge_fit", "train_from_zero", "train_last_layer"]
+
+_NOISE_DRAWS = 40
 
 
 class RidgeFit(NamedTuple):
@@ -123,6 +126,21 @@ def least_norm(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
         array([0.6, 0.8])
     """
     return features.T @ np.linalg.solve(features @ features.T, labels)
+
+
+def noise_power(modes: int, samples: int, draw: np.random.Generator) -> float:
+    """Median power over 40 draws of the fits of least norm to noise of variance one, with sine modes of one intensity.
+
+    Example:
+        >>> noise_power(200, 10, np.random.default_rng(0)) < 0.2
+        True
+    """
+
+    def power() -> float:
+        basis, labels = sines(draw.uniform(size=samples), modes), draw.normal(size=samples)
+        return float(labels @ np.linalg.solve(basis @ basis.T, labels))
+
+    return float(np.median([power() for _ in range(_NOISE_DRAWS)]))
 
 
 def _weights(model: MLP) -> Any:

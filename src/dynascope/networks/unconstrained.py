@@ -27,7 +27,7 @@ def aligned_features(
 
     Example:
         >>> network = aligned_features([2, 3], 4, (0.1, 0.2))
-        >>> np.linalg.svd(network.first)[1].round(6), np.linalg.svd(network.second)[1].round(6)
+        >>> np.linalg.svd(network.first)[1][:2].round(6), np.linalg.svd(network.second)[1].round(6)
         (array([0.1, 0.1]), array([0.2, 0.2]))
     """
     modes, (a, b) = class_modes(class_sizes), sizes

@@ -1,11 +1,14 @@
-"""Sines on the unit interval, the modes of functions of one place."""
+"""Sines on the unit interval, the modes of functions of one place, and noisy samples of such functions."""
 
 from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["centres", "sines"]
+__all__ = ["NoisySines", "Samples", "centres", "sines"]
 
 
 def sines(x: Float[np.ndarray, " n"], modes: int) -> Float[np.ndarray, "n p"]:
@@ -27,3 +30,52 @@ def centres(count: int) -> Float[np.ndarray, " count"]:
         [0.25, 0.75]
     """
     return (np.arange(count) + 0.5) / count
+
+
+class Samples(NamedTuple):
+    """What a linear model is trained on.
+
+    Attributes:
+        features: √ρ_k e_k at random places, shape (n, p).
+        labels: Of each target, with noise of its own, shape (n, targets).
+    """
+
+    features: Float[np.ndarray, "n p"]
+    labels: Float[np.ndarray, "n targets"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NoisySines:
+    """Targets of sine modes, noisy samples of them, and what of them a linear model has learned.
+
+    Attributes:
+        samples: Number n of samples in a draw.
+        intensity: ρ_k of the features, shape (p,).
+        targets: Coefficients of the targets, shape (targets, p).
+        noise_variance: Variance of the noise in the labels.
+
+    Example:
+        >>> task = NoisySines(4, np.ones(2), np.eye(2), noise_variance=0.0)
+        >>> task.draw(0).labels.shape, task.learned_fraction(np.eye(2) / 2).tolist()
+        ((4, 2), [0.5, 0.5])
+    """
+
+    samples: int
+    intensity: Float[np.ndarray, " p"]
+    targets: Float[np.ndarray, "targets p"]
+    noise_variance: float
+
+    def draw(self, *seed: int) -> Samples:
+        """Samples at random places."""
+        draw = np.random.default_rng(seed)
+        basis = sines(draw.uniform(size=self.samples), len(self.intensity))
+        noise = np.sqrt(self.noise_variance) * draw.normal(size=(self.samples, len(self.targets)))
+        return Samples(basis * np.sqrt(self.intensity), basis @ self.targets.T + noise)
+
+    def learned_fraction(self, coefficients: Float[np.ndarray, "targets p"]) -> Float[np.ndarray, " targets"]:
+        """The part of each target in functions of these coefficients, shape (targets, p)."""
+        return np.sum(coefficients * self.targets, axis=-1) / np.sum(self.targets**2, axis=-1)
+
+    def test_loss(self, coefficients: Float[np.ndarray, "targets p"]) -> Float[np.ndarray, " targets"]:
+        """½E(f − f*)² on all places, without noise."""
+        return np.sum((coefficients - self.targets) ** 2, axis=-1) / 2

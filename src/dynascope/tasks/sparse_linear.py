@@ -58,7 +58,7 @@ def sparse_linear(samples: int, inputs: int, relevant: int, seed: int) -> Sparse
 
     Example:
         >>> data = sparse_linear(samples=3, inputs=6, relevant=2, seed=0)
-        >>> np.count_nonzero(data.coefficients), data.inputs.shape, round(float(np.sum(data.coefficients**2)), 12)
+        >>> int(np.count_nonzero(data.coefficients)), data.inputs.shape, round(float(np.sum(data.coefficients**2)), 12)
         (2, (3, 6), 1.0)
     """
     draw = np.random.default_rng(seed)

@@ -74,13 +74,6 @@ def test_the_signal_is_fitted_in_the_window_and_with_the_printed_tail_there_is_n
     assert float(printed["learnability"][0]) == pytest.approx(0.506114516675, rel=1e-9)
 
 
-def test_more_modes_fit_pure_noise_in_sharper_spikes():
-    power = Overfitting()._fit_pure_noise()
-    assert np.all(np.diff(power) < 0)
-    # n/(p − n); with p = 2000 near-coincident samples hardly matter to the median.
-    assert power[-1] == pytest.approx(50 / 1950, rel=0.1)
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [

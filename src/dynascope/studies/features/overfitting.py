@@ -5,18 +5,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
 
-from dynascope.flows.linear_models import least_norm, train_from_zero
+from dynascope.flows.linear_models import least_norm, noise_power, train_from_zero
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import choice, count, number, seed
 from dynascope.studies.stated import StatedStudy
 from dynascope.studies.study import Reference
-from dynascope.tasks.sines import centres, sines
+from dynascope.tasks.sines import NoisySines, Samples, centres, sines
 from dynascope.theory.features.overfitting import OverfittingSetup, overfitting_error
 from dynascope.theory.features.spectrum import training_flow
 
@@ -155,36 +155,33 @@ class Overfitting(StatedStudy):
 
     def observe(self) -> xr.Dataset:
         """Train on a few draws of the samples, and solve many for the end of training."""
-        paths = []
+        losses, weights = [], []
         for draw in map(self._draw, range(self.trained)):
             run = train_from_zero(draw.features, draw.labels, self._times, absolute_tolerance=1e-9)
-            weights = run["weights"].transpose("target", "time", "feature").to_numpy()
-            loss = np.mean((weights @ draw.features.T - draw.labels.T[:, None]) ** 2, axis=-1) / 2
-            paths.append((loss, self._root * weights))
-        ends = np.array([self._interpolate(self._draw(number)) for number in range(self.draws)])
-        fraction, test_loss = np.median(ends, axis=0)
+            weights.append(run["weights"].transpose("target", "time", "feature").to_numpy())
+            losses.append(np.mean((weights[-1] @ draw.features.T - draw.labels.T[:, None]) ** 2, axis=-1) / 2)
+        ends = [self._root * least_norm(*self._draw(number)).T for number in range(self.draws)]
+        test_losses, draw = [self._task.test_loss(end) for end in ends], np.random.default_rng([self.seed, 1])
         return self.record(
             {
-                **self._curves(paths),
-                "target_function": (("run", "sample"), self._targets @ self._basis.T),
-                "learnability": ("run", fraction),
-                "median_test_loss": ("run", test_loss),
-                "mean_test_loss": ("run", np.mean(ends[:, 1], axis=0)),
-                "noise_power": ("scaling_parameter", self._fit_pure_noise()),
+                **self._curves(losses, weights),
+                "target_function": (("run", "sample"), self._task.targets @ self._basis.T),
+                "learnability": ("run", np.median([self._task.learned_fraction(end) for end in ends], axis=0)),
+                "median_test_loss": ("run", np.median(test_losses, axis=0)),
+                "mean_test_loss": ("run", np.mean(test_losses, axis=0)),
+                "noise_power": ("scaling_parameter", [noise_power(modes, _NOISY, draw) for modes in _PURE_NOISE]),
             }
         )
 
     def predict(self) -> xr.Dataset:
         """The exact flow on the same samples, and the learnability of the targets for any samples."""
-        paths = []
-        for draw in map(self._draw, range(self.trained)):
-            flows = [training_flow(self._times, draw.features, labels) for labels in draw.labels.T]
-            weights = np.array([flow.weights for flow in flows])
-            paths.append((np.array([flow.loss for flow in flows]), self._root * weights))
+        draws = [self._draw(number) for number in range(self.trained)]
+        flows = [[training_flow(self._times, draw.features, labels) for labels in draw.labels.T] for draw in draws]
+        losses, weights = ([[getattr(each, name) for each in both] for both in flows] for name in ("loss", "weights"))
         found = [overfitting_error(setup) for setup in self._setups]
         return self.record(
             {
-                **self._curves(paths),
+                **self._curves(losses, weights),
                 "learnability": ("run", [each.target_learnability for each in found]),
                 "asymptotic_test_loss": ("run", [each.test_loss for each in found]),
                 "window_test_loss": ("run", [each.window_mse / 2 for each in found]),
@@ -219,47 +216,26 @@ class Overfitting(StatedStudy):
             "scale": 1.0,
         }
 
-    def _curves(self, paths: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
+    def _curves(self, losses: Any, weights: Any) -> dict[str, Any]:
         """Medians over the draws of the curves (run, time), and the functions at the end of the first draw."""
-        targets, strong, basis = self._targets[:, None], self.strong_modes, self._basis
-        power = np.sum(targets**2, axis=-1)
-        found = np.array([each for _, each in paths])
+        task, strong, basis = self._task, self.strong_modes, self._basis
+        found = np.moveaxis(self._root * np.array(weights), 1, 2)
         curves = {
-            "loss": np.array([loss for loss, _ in paths]),
-            "test_loss": np.sum((found - targets) ** 2, axis=-1) / 2,
-            "learned_fraction": np.sum(found * targets, axis=-1) / power,
-            "strong_fraction": np.linalg.norm(found[..., :strong], axis=-1) / np.sqrt(power),
+            "test_loss": task.test_loss(found),
+            "learned_fraction": task.learned_fraction(found),
+            "strong_fraction": np.linalg.norm(found[..., :strong], axis=-1) / np.linalg.norm(task.targets, axis=-1),
         }
-        end = found[0, :, -1]
+        end = found[0, -1]
         return {
-            **{name: np.median(each, axis=0) for name, each in curves.items()},
+            "loss": np.median(losses, axis=0),
+            **{name: np.median(each, axis=0).T for name, each in curves.items()},
             "fitted": (("run", "sample"), end @ basis.T),
             "strong_part": (("run", "sample"), end[:, :strong] @ basis[:, :strong].T),
             "tail_part": (("run", "sample"), end[:, strong:] @ basis[:, strong:].T),
         }
 
-    def _interpolate(self, draw: _Draw) -> tuple[np.ndarray, np.ndarray]:
-        """The fractions of both targets that the fit of least norm has learned, and its test losses."""
-        found = self._root * least_norm(*draw).T
-        fraction = np.sum(found * self._targets, axis=1) / np.sum(self._targets**2, axis=1)
-        return fraction, np.sum((found - self._targets) ** 2, axis=1) / 2
-
-    def _fit_pure_noise(self) -> np.ndarray:
-        """Median power of the fits of labels that are noise of variance one, with p equal sine modes."""
-        draw = np.random.default_rng([self.seed, 1])
-
-        def power(modes: int) -> Any:
-            basis, labels = sines(draw.uniform(size=_NOISY), modes), draw.normal(size=_NOISY)
-            return labels @ np.linalg.solve(basis @ basis.T, labels)
-
-        return np.array([np.median([power(modes) for _ in range(40)]) for modes in _PURE_NOISE])
-
-    def _draw(self, number: int) -> _Draw:
-        """Samples, and labels of both targets with noise of their own."""
-        draw = np.random.default_rng([self.seed, 0, number])
-        basis = sines(draw.uniform(size=self.samples), self.modes)
-        noise = np.sqrt(self.noise_variance) * draw.normal(size=(self.samples, 2))
-        return _Draw(basis * self._root, basis @ self._targets.T + noise)
+    def _draw(self, number: int) -> Samples:
+        return self._task.draw(self.seed, 0, number)
 
     @functools.cached_property
     def _setups(self) -> list[OverfittingSetup]:
@@ -269,14 +245,14 @@ class Overfitting(StatedStudy):
         return [dataclasses.replace(setup, target_mode=mode, tail_intensity=tail) for mode in modes]
 
     @functools.cached_property
+    def _task(self) -> NoisySines:
+        targets = np.array([setup.target_coefficients for setup in self._setups])
+        return NoisySines(self.samples, self._setups[0].intensity, targets, self.noise_variance)
+
+    @property
     def _root(self) -> np.ndarray:
         """Square roots of the intensities."""
-        return np.sqrt(self._setups[0].intensity)
-
-    @functools.cached_property
-    def _targets(self) -> np.ndarray:
-        """Coefficients of the two targets, (2, p)."""
-        return np.array([setup.target_coefficients for setup in self._setups])
+        return np.sqrt(self._task.intensity)
 
     @functools.cached_property
     def _basis(self) -> np.ndarray:
@@ -289,8 +265,3 @@ class Overfitting(StatedStudy):
         setup = self._setups[0]
         last = 10 * self.samples / (setup.tail * (self.modes - self.strong_modes))
         return np.append(0.0, np.geomspace(0.05, last, self.times - 1))
-
-
-class _Draw(NamedTuple):
-    features: np.ndarray
-    labels: np.ndarray
