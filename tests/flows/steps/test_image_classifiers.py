@@ -28,14 +28,14 @@ def test_the_networks_of_the_source_train_on_images_of_the_user(network, tmp_pat
     assert (data.classes, data.inputs.dtype, len(data.test_inputs)) == (3, np.float32, 24)
     run = ClassifierRun(network, 2, 24, 0.01, weight_decay=1e-3)
     found = train_on_labels(run, data, **{**OPTIONS, "epochs": 1, "augment": network == "residual"}, seed=0)
-    assert (found.outputs.shape, found.targets.shape) == ((24, 3), (24, 3))
-    assert found.features.shape[0] == 24
-    assert np.isfinite(found.features).all()
+    assert (found.layer.outputs.shape, found.targets.shape) == ((24, 3), (24, 3))
+    assert found.layer.features.shape[0] == 24
+    assert np.isfinite(found.layer.features).all()
     assert 0 <= found.accuracy <= 1
     # The outputs are an affine function of the features.
-    design = np.column_stack([found.features, np.ones(24)])
-    left = found.outputs - design @ np.linalg.lstsq(design, found.outputs)[0]
-    assert np.abs(left).max() < 1e-9 * np.abs(found.outputs).max()
+    design = np.column_stack([found.layer.features, np.ones(24)])
+    left = found.layer.outputs - design @ np.linalg.lstsq(design, found.layer.outputs)[0]
+    assert np.abs(left).max() < 1e-9 * np.abs(found.layer.outputs).max()
 
 
 @pytest.mark.slow
@@ -56,9 +56,9 @@ def test_a_last_layer_alone_leaves_its_features_as_they_are():
     features, targets = draw.normal(size=(30, 5)), draw.normal(size=(30, 2))
     options = {"epochs": 200, "batch_size": 30, "learning_rate": 0.1, "seeds": 2}
     for found in train_on_targets(features, targets, (), **options):
-        assert np.array_equal(found.features, features)
+        assert np.array_equal(found.layer.features, features)
         assert np.isnan(found.accuracy)
         design = np.column_stack([features, np.ones(30)])
         best = design @ np.linalg.lstsq(design, targets)[0]
         # The learning rate has fallen to a hundredth by then; what is left is far below the scatter of the targets.
-        np.testing.assert_allclose(found.outputs, best, atol=1e-3)
+        np.testing.assert_allclose(found.layer.outputs, best, atol=1e-3)

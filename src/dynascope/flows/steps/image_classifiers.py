@@ -16,7 +16,7 @@ from dynascope.arguments import require
 from dynascope.flows.steps.decay import decayed, falling
 from dynascope.flows.steps.descend import descend
 from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
-from dynascope.probes.features.last_layer import last_layer
+from dynascope.probes.features.last_layer import LastLayer, last_layer
 from dynascope.tasks import CropAndFlip, Labelled, Task
 from dynascope.tasks.data.labelled_images import LabelledImages
 
@@ -52,14 +52,12 @@ class Trained(NamedTuple):
     """What is measured after training, on the training samples unless said otherwise.
 
     Attributes:
-        features: Inputs of the last layer, shape (n, p).
-        outputs: Outputs of the network, shape (n, c).
+        layer: Inputs and outputs of the last layer.
         targets: What they were trained on, shape (n, c).
         accuracy: Accuracy on the test images; NaN where there are no labels.
     """
 
-    features: np.ndarray
-    outputs: np.ndarray
+    layer: LastLayer
     targets: np.ndarray
     accuracy: float
 
@@ -139,7 +137,7 @@ def train_on_targets(
 
 
 def _trained(network: Any, inputs: np.ndarray, targets: np.ndarray, accuracy: float) -> Trained:
-    return Trained(*last_layer(network, inputs), targets, accuracy)
+    return Trained(last_layer(network, inputs), targets, accuracy)
 
 
 def _network(run: ClassifierRun, data: LabelledImages, seed: int) -> Any:

@@ -9,12 +9,26 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
+from scipy import special, stats
 
 from dynascope.compilation import filter_jit
 from dynascope.probes.features.metrics import feature_metrics
 
-__all__ = ["LastLayer", "last_layer", "layer_metrics", "metrics_over_time", "rank_correlation"]
+__all__ = [
+    "CURVES",
+    "LastLayer",
+    "last_layer",
+    "layer_metrics",
+    "metrics_over_time",
+    "network_metrics",
+    "rank_correlation",
+]
+
+CURVES = ("intensity", "cumulative_quality", "cumulative_utilization")  # of `network_metrics`, over modes
+_NUMBERS = (
+    *("kappa_cka", "minimum_features", "constant_overlap"),
+    *("effective_dimension", "effective_dimension_quality", "effective_dimension_utilization"),
+)
 
 _TOGETHER = 500  # samples at a time
 
@@ -97,6 +111,44 @@ def metrics_over_time(
             }
         )
     return {name: np.array([each[name] for each in found]) for name in found[0]}
+
+
+def network_metrics(layer: LastLayer, targets: np.ndarray, *, softmax: bool, threshold: float) -> dict[str, Any]:
+    """The metrics of one trained network with a bias, the sharpness of its spectrum, and its `CURVES` over modes.
+
+    Args:
+        layer: On the training samples.
+        targets: What it was trained on, shape (n, c).
+        softmax: Whether outputs are logits of classes, trained by cross-entropy, of which the softmax is measured.
+        threshold: ε: features with κ < ε are called minimal.
+
+    Returns:
+        Besides metrics of `feature_metrics`: the `loss`; `flatness`, the intensity C over the second; `gap`, log₁₀ of
+        the intensity C over the next; the rank correlations of intensity with quality and utilization; the
+        `total_utilization`, and the lesser of one and the `dimension_bound`, both of the outputs themselves.
+    """
+    options, classes = {"bias": True, "threshold": threshold}, targets.shape[1]
+    found = logits = layer_metrics(*layer, targets, **options)
+    loss = np.mean(np.sum((layer.outputs - targets) ** 2, axis=1)) / 2
+    if softmax:
+        found = layer_metrics(*layer, targets, **options, output_function="softmax")
+        loss = -np.mean(np.sum(targets * special.log_softmax(layer.outputs, axis=1), axis=1))
+    found["intensity"] = intensity = found["intensity"] / found["intensity"][0]
+    # The intensities 2, C and C + 1, as the first is that of the constant; none is taken below rounding.
+    second, last, next_one = np.maximum(intensity[[1, max(classes, 2) - 1, max(classes, 2)]], 1e-12)
+    strongest = slice(classes + 1)
+    return {
+        "loss": loss,
+        **{name: found[name][()] for name in (*_NUMBERS, *CURVES)},
+        "flatness": last / second,
+        "gap": np.log10(last / next_one),
+        **{
+            f"{name}_rank_correlation": rank_correlation(intensity[strongest], found[name][strongest])
+            for name in ("quality", "utilization")
+        },
+        "total_utilization": logits["utilization"].sum(),
+        "dimension_bound": min(1.0, logits["effective_dimension_utilization"] / logits["output_dimension"]),
+    }
 
 
 def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:

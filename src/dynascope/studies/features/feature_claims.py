@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from scipy import special
 
 from dynascope.comparison.effect import Effect, Hypothesis
-from dynascope.flows.steps.image_classifiers import Trained
-from dynascope.probes.features.last_layer import layer_metrics, rank_correlation
 
 __all__ = [
-    "CURVES",
     "DECAYS",
     "HYPOTHESES",
     "RANDOM",
@@ -23,18 +18,11 @@ __all__ = [
     "compared_runs",
     "deciding",
     "factors_of",
-    "measured",
     "moved_by",
     "put_claims",
 ]
 
 Runs = Mapping[str, Mapping[str, np.ndarray]]  # for each run what was measured of all seeds, by name
-
-CURVES = ("intensity", "cumulative_quality", "cumulative_utilization")
-_NUMBERS = (
-    *("kappa_cka", "minimum_features", "constant_overlap"),
-    *("effective_dimension", "effective_dimension_quality", "effective_dimension_utilization"),
-)
 
 # Levels of the factors, over the values of the study; RANDOM are fractions of random labels.
 RATES = (1 / 100, 1 / 10, 1.0)
@@ -137,35 +125,3 @@ def _with_best(found: Runs) -> Runs:
     best = max(candidates, key=lambda name: found[name]["accuracy"].sum())
     nothing = {name: np.zeros(len(values)) for name, values in found["default"].items()}
     return {**found, _BEST: found[best], _NOTHING: nothing}
-
-
-def measured(trained: Trained, *, cross_entropy: bool, threshold: float) -> dict[str, Any]:
-    """The metrics of one network, and its `CURVES` over modes.
-
-    With cross-entropy, outputs are logits of classes where there are classes, and their softmax is measured.
-    """
-    options = {"bias": True, "threshold": threshold}
-    logits, classes = layer_metrics(*trained[:3], **options), trained.targets.shape[1]
-    if cross_entropy and np.isfinite(trained.accuracy):
-        found = layer_metrics(*trained[:3], **options, output_function="softmax")
-        loss = -np.mean(np.sum(trained.targets * special.log_softmax(trained.outputs, axis=1), axis=1))
-    else:
-        found = logits
-        loss = np.mean(np.sum((trained.outputs - trained.targets) ** 2, axis=1)) / 2
-    found["intensity"] = intensity = found["intensity"] / found["intensity"][0]
-    # The intensities 2, C and C + 1, as the first is that of the constant; none is taken below rounding.
-    second, last, next_one = np.maximum(intensity[[1, max(classes, 2) - 1, max(classes, 2)]], 1e-12)
-    strongest = slice(classes + 1)
-    return {
-        "loss": loss,
-        "accuracy": trained.accuracy,
-        **{name: found[name][()] for name in (*_NUMBERS, *CURVES)},
-        "flatness": last / second,
-        "gap": np.log10(last / next_one),
-        **{
-            f"{name}_rank_correlation": rank_correlation(intensity[strongest], found[name][strongest])
-            for name in ("quality", "utilization")
-        },
-        "total_utilization": logits["utilization"].sum(),
-        "dimension_bound": min(1.0, logits["effective_dimension_utilization"] / logits["output_dimension"]),
-    }

@@ -13,9 +13,10 @@ from dynascope.comparison.effect import report_effects
 from dynascope.flows.steps.image_classifiers import ClassifierRun, Trained, train_on_labels, train_on_targets
 from dynascope.networks import MLP
 from dynascope.plot import Chart, to_json
+from dynascope.probes.features.last_layer import CURVES, network_metrics
 from dynascope.studies.claims_study import ClaimsStudy
 from dynascope.studies.features import feature_claims
-from dynascope.studies.features.feature_claims import CURVES, DECAYS, HYPOTHESES, RANDOM, RATES, SIZES
+from dynascope.studies.features.feature_claims import DECAYS, HYPOTHESES, RANDOM, RATES, SIZES
 from dynascope.studies.fields import choice, choices, count, flag, number, positive, seed, text
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
@@ -304,8 +305,11 @@ class MinimumFeatures(ClaimsStudy):
 
     def _measured(self, trained: list[Trained]) -> dict[str, np.ndarray]:
         """The metrics of the networks of a run, each with the seeds in front."""
-        options = {"cross_entropy": self.loss == "cross_entropy", "threshold": self.threshold}
-        found = [feature_claims.measured(each, **options) for each in trained]
+        found = []
+        for layer, targets, accuracy in trained:
+            softmax = self.loss == "cross_entropy" and np.isfinite(accuracy)
+            metrics = network_metrics(layer, targets, softmax=softmax, threshold=self.threshold)
+            found.append({"accuracy": accuracy, **metrics})
         return {name: np.stack([each[name] for each in found]) for name in found[0]}
 
 
