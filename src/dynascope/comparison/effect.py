@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from dynascope.arguments import require, require_array
 from dynascope.comparison.interval import student_half
 
-__all__ = ["Effect", "Hypothesis", "report_effects"]
+__all__ = ["Effect", "Hypothesis", "report_effects", "report_runs"]
 
 
 class Effect(NamedTuple):
@@ -124,3 +124,26 @@ def report_effects(hypotheses: Sequence[Hypothesis], effects: Sequence[Effect]) 
     }
     found = {name: [getattr(each, name) for each in effects] for name in Effect._fields}
     return {name: (("hypothesis",), np.array(values)) for name, values in {**said, **found}.items()}
+
+
+def report_runs(
+    claims: Sequence[tuple[Hypothesis, ArrayLike]], *, undecided: Collection[str] = ()
+) -> dict[str, tuple[tuple[str], Any]]:
+    """The same of hypotheses with the runs that each is put to, and with the names as labels.
+
+    Args:
+        claims: Hypotheses, each with its runs as `Hypothesis.compare` takes them.
+        undecided: Names of those on which nothing is known, whatever the runs say.
+
+    Example:
+        >>> claim = Hypothesis("width", "loss", -1, "H1", "Wide networks learn more.")
+        >>> report_runs([(claim, [[3.0, 3.1], [2.0, 2.1]])])["holds"][1].tolist()
+        ['holds']
+    """
+    hypotheses, effects = [each for each, _ in claims], [each.compare(runs) for each, runs in claims]
+    told = [
+        effect._replace(holds="undecided") if each.name in undecided else effect
+        for each, effect in zip(hypotheses, effects, strict=True)
+    ]
+    names = np.array([each.name for each in hypotheses])
+    return report_effects(hypotheses, told) | {"hypothesis": (("hypothesis",), names)}

@@ -40,18 +40,17 @@ def test_claims_compare_each_remedy_with_the_default():
     found = {name: {run: draw.normal(size=4) for run in TABLE} for name in metrics}
     found["delay"] |= {"weight downscaling": found["delay"]["default"] - 100.0}
     found["reached"] = {run: np.array([True] * 4) for run in TABLE}
-    claims, effects = put_claims(found)
-    assert len({claim.name for claim in claims}) == len(claims) == len(effects) == 3 * len(TABLE) + 2
-    first = claims[0], effects[0]
-    assert first[0].name == "weight downscaling: delay"
-    assert (first[0].direction, first[1].holds) == (-1, "holds")
-    assert first[0].name == DECIDING[0]
+    told = put_claims(found)
+    names = told["hypothesis"][1].tolist()
+    assert len(set(names)) == len(names) == 3 * len(TABLE) + 2
+    assert names[0] == "weight downscaling: delay" == DECIDING[0]
+    assert (told["direction"][1][0], told["holds"][1][0]) == (-1, "holds")
 
 
 def test_runs_without_a_delay_leave_what_is_claimed_of_it_undecided():
     metrics = ("delay", "delay_decades", "kappa_before", "kappa_after", "test_kappa_before", "test_kappa_after")
     found = {name: {run: k + np.arange(2.0) for k, run in enumerate(TABLE[::-1])} for name in metrics}
     found["reached"] = {run: np.array([True, run != "input downscaling"]) for run in TABLE}
-    told = {claim.name: effect.holds for claim, effect in zip(*put_claims(found), strict=True)}
+    told = dict(zip(*(put_claims(found)[name][1].tolist() for name in ("hypothesis", "holds")), strict=True))
     assert told["target upscaling: delay"] == told["input downscaling: kappa_after"] == "holds"
     assert told["input downscaling: delay"] == told["input downscaling: delay_decades"] == "undecided"

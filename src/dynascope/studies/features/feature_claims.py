@@ -84,10 +84,10 @@ def compared_runs(hypotheses: Collection[str]) -> set[str]:
     return runs - {_BEST, _NOTHING}
 
 
-def put_claims(hypotheses: Collection[str], found: Runs) -> tuple[list[Hypothesis], list[Effect]]:
-    """What is claimed by these hypotheses, and what the runs that they compare say of it."""
-    runs, claims = _with_best(found), _numbered(hypotheses)
-    return claims, [each.compare([runs[level][each.metric] for level in _LEVELS[each.factor]]) for each in claims]
+def put_claims(hypotheses: Collection[str], found: Runs) -> list[tuple[Hypothesis, list[np.ndarray]]]:
+    """What is claimed by these hypotheses, each with the runs that it compares."""
+    runs = _with_best(found)
+    return [(each, [runs[level][each.metric] for level in _LEVELS[each.factor]]) for each in _numbered(hypotheses)]
 
 
 def deciding(hypotheses: Collection[str]) -> tuple[str, ...]:

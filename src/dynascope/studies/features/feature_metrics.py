@@ -37,6 +37,9 @@ _FULL = (
     *("cumulative_utilization", "cumulative_quality", "normalised_intensity"),
 )
 _MOST_DIGITS = 870  # for training: as many others are held out, equally many of each class
+_CHART_OF_BOTH = functools.partial(
+    Chart, log="x", words=("last layer alone", "all layers"), x_label="gradient-flow time"
+)
 
 
 class FeatureMetrics(ClaimsStudy):
@@ -97,11 +100,8 @@ class FeatureMetrics(ClaimsStudy):
         "linear model whose whole course is known from the features of the start."
     )
     figures: ClassVar = (
-        Chart(
+        _CHART_OF_BOTH(
             ("kappa_cka", "full_kappa_cka"),
-            log="x",
-            words=("last layer alone", "all layers"),
-            x_label="gradient-flow time",
             y_label="distance to minimum features κ",
             caption="How far the features are from the fewest that could form the outputs (0). With the last layer "
             "alone the features stay, and κ moves only as the outputs do, as theory says (dashed); with all layers the "
@@ -117,20 +117,14 @@ class FeatureMetrics(ClaimsStudy):
             caption="How much of the outputs the strongest features make up at the end of training: where the points "
             "reach 1, the features beyond are not used.",
         ),
-        Chart(
+        _CHART_OF_BOTH(
             ("effective_dimension_utilization", "full_effective_dimension_utilization"),
-            log="x",
-            words=("last layer alone", "all layers"),
             title="How many features are used",
-            x_label="gradient-flow time",
             y_label="features that the output is spread over",
             caption="Over how many features the outputs are spread (the exponential of the entropy of their shares).",
         ),
-        Chart(
+        _CHART_OF_BOTH(
             ("accuracy", "full_accuracy"),
-            log="x",
-            words=("last layer alone", "all layers"),
-            x_label="gradient-flow time",
             y_label="accuracy on held-out samples",
             caption="What either training is good for: {observed.full_accuracy:last:percent} of held-out samples are "
             "right in the end with all layers, {observed.accuracy:last:percent} with the last alone.",

@@ -18,6 +18,7 @@ from dynascope.tasks.sines import sines
 from dynascope.theory.features.kernel_regression import KernelRegression, kernel_regression_error
 
 __all__ = ["Learnability"]
+_CHART_OF_MODES = functools.partial(Chart, over="mode", points=True, x_label="mode, the most favoured first")
 
 
 class Learnability(CurvesStudy):
@@ -71,12 +72,9 @@ class Learnability(CurvesStudy):
         "real data may be others, and a single training set differs from the typical one."
     )
     figures: ClassVar = (
-        Chart(
+        _CHART_OF_MODES(
             "learned_fraction",
-            over="mode",
             log="x",
-            points=True,
-            x_label="mode, the most favoured first",
             y_label="share of the mode that is learned",
             caption="Modes are learned in the order in which the method prefers them, and more of them from more "
             "samples: {observed.samples:first} (lowest) to {observed.samples:last} (highest). Points are what was "
@@ -93,12 +91,9 @@ class Learnability(CurvesStudy):
             caption="The loss on new samples falls from {observed.loss:first} to {observed.loss:last} with more "
             "samples. Bars show how much it differs from one training set to another.",
         ),
-        Chart(
+        _CHART_OF_MODES(
             "coefficients",
-            over="mode",
             log="xy",
-            points=True,
-            x_label="mode, the most favoured first",
             y_label="coefficient of the mode",
             caption="The coefficients that are learned: those of strong modes are those of the target, those of weak "
             "ones stay behind.",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dynascope.comparison.effect import report_effects
+from dynascope.comparison.effect import report_runs
 from dynascope.flows.steps.image_classifiers import ClassifierRun, Trained, train_on_labels, train_on_targets
 from dynascope.networks import MLP
 from dynascope.plot import Chart, to_json
@@ -26,6 +26,9 @@ __all__ = ["MinimumFeatures"]
 _DOWNSCALED = 100.0
 _CURVES_SHOWN = ("default", "samples × 0.125", "random labels 1", "last layer only")
 _REGRESSIONS = ("scalar target", "rich", "downscaled target", "last layer only")
+_CHART_OF_DIALS = functools.partial(
+    Chart, over="knob", points=True, x_label="what was changed, from its lowest level to its highest"
+)
 
 
 class MinimumFeatures(ClaimsStudy):
@@ -99,25 +102,19 @@ class MinimumFeatures(ClaimsStudy):
         "small ones on small images may differ."
     )
     figures: ClassVar = (
-        Chart(
+        _CHART_OF_DIALS(
             "kappa_cka_change",
-            over="knob",
-            points=True,
             interval=("kappa_cka_change_low", "kappa_cka_change_high"),
             title="What moves a network towards few features",
-            x_label="what was changed, from its lowest level to its highest",
             y_label="change of κ",
             caption="How much each change of the training moves κ, the distance to minimum features: below zero it "
             "brings fewer features. Bars are 95 % intervals over {parameters.seeds} starts; one that leaves out zero "
             "is told from chance.",
         ),
-        Chart(
+        _CHART_OF_DIALS(
             "accuracy_change",
-            over="knob",
-            points=True,
             interval=("accuracy_change_low", "accuracy_change_high"),
             title="What moves the accuracy",
-            x_label="what was changed, from its lowest level to its highest",
             y_label="change of test accuracy",
             caption="The same for the share of new images that are right: fewer features and better answers need not "
             "come together.",
@@ -174,7 +171,6 @@ class MinimumFeatures(ClaimsStudy):
         """What the hypotheses say of the runs, and how far each factor moves κ and the accuracy, with intervals."""
         metrics = [name for name in found if name not in CURVES]
         runs = {name: {metric: found[metric][k] for metric in metrics} for k, name in enumerate(self._names)}
-        claims, effects = feature_claims.put_claims(self.hypotheses, runs)
         moves = {
             metric: feature_claims.moved_by(self._factors, runs, metric)
             for metric in ("kappa_cka", "accuracy")
@@ -186,8 +182,7 @@ class MinimumFeatures(ClaimsStudy):
                 for metric, moved in moves.items()
                 for end, part in (("", "change"), ("_low", "low"), ("_high", "high"))
             },
-            **report_effects(claims, effects),
-            "hypothesis": ("hypothesis", [claim.name for claim in claims]),
+            **report_runs(feature_claims.put_claims(self.hypotheses, runs)),
         }
 
     @property

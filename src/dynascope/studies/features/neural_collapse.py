@@ -29,21 +29,19 @@ from dynascope.theory.features.unconstrained import ClassModes, class_modes, col
 __all__ = ["NeuralCollapse"]
 
 _RANDOM = "100 % random labels"
+_CHART_OF_NETWORKS = functools.partial(Chart, over="step", places={"architecture": (-1,)})
+
 _OF_NETWORKS = (
-    Chart(
+    _CHART_OF_NETWORKS(
         "network_nc1",
-        over="step",
-        places={"architecture": (-1,)},
         log="xy",
         y_label="spread within classes over that between them (NC1)",
         caption="A network on digits, whose features are bound to its inputs: how far "
         "examples of a class are from their mean, over how far classes are from each other, for labels that mean more "
         "or less.",
     ),
-    Chart(
+    _CHART_OF_NETWORKS(
         "network_test_accuracy",
-        over="step",
-        places={"architecture": (-1,)},
         log="x",
         y_label="accuracy on held-out digits",
         caption="What the same networks know of digits they have not seen, by their true labels. Random labels teach "

@@ -24,6 +24,7 @@ __all__ = ["Overfitting"]
 
 _PURE_NOISE = (100, 400, 2000)  # numbers of modes of figure 1.4
 _NOISY = 50  # samples of pure noise
+_CHART_OF_FIT = functools.partial(Chart, over="sample", words=("target", "fit"), x_label="place x", y_label="value")
 
 
 class Overfitting(StatedStudy):
@@ -81,25 +82,17 @@ class Overfitting(StatedStudy):
         "This is a linear model whose modes were chosen so that both cases are pure."
     )
     figures: ClassVar = (
-        Chart(
+        _CHART_OF_FIT(
             ("target_function", "fitted"),
-            over="sample",
             title="The target is a strong mode",
             members={"run": ("benign",)},
-            words=("target", "fit"),
-            x_label="place x",
-            y_label="value",
             caption="The fit at the end of training on {parameters.samples} noisy samples, and the target. The noise "
             "is fitted by narrow spikes; of the target {observed.learnability[run=benign]:percent} is learned.",
         ),
-        Chart(
+        _CHART_OF_FIT(
             ("target_function", "fitted"),
-            over="sample",
             title="The target is a weak mode",
             members={"run": ("malignant",)},
-            words=("target", "fit"),
-            x_label="place x",
-            y_label="value",
             caption="The same model, and a target among its weak modes: of it "
             "{observed.learnability[run=malignant]:percent} is learned, and the rest is fitted by spikes as noise is.",
         ),

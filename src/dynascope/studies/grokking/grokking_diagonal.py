@@ -33,6 +33,7 @@ _REMAINING = 0.01  # errors on the samples at which they count as fitted, as a f
 _CURVE = (0.02, "to leading order in the decay the network follows the interpolant with a lag")
 _TIME = (0.03, "what is left of the lag vanishes with the decay, and the passage is between two records")
 _PRODUCT = (1e-5, "the law is exact, and the solver keeps each step within 1e-8")
+_CHART_OF_TIMES = functools.partial(Chart, x_label="training time")
 
 
 class GrokkingDiagonal(CurvesStudy):
@@ -80,18 +81,16 @@ class GrokkingDiagonal(CurvesStudy):
         "with few inputs. This is exact only where decay is much slower than fitting, and for this kind of network."
     )
     figures: ClassVar = (
-        Chart(
+        _CHART_OF_TIMES(
             "test_error",
             log="x",
-            x_label="training time",
             y_label="relative test error",
             caption="The test error for each size (scale) of the initial weights. It stays high for long after the "
             "samples are fitted and then falls; dashed is what theory says from the time on by which they are fitted.",
         ),
-        Chart(
+        _CHART_OF_TIMES(
             "loss",
             log="xy",
-            x_label="training time",
             y_label="loss on the training samples",
             caption="The samples themselves are fitted early: their loss falls long before the test error does, and "
             "what is left of it is the pull of weight decay.",
@@ -106,10 +105,9 @@ class GrokkingDiagonal(CurvesStudy):
             caption="When the network generalises: the time grows with the logarithm of the initial weights, a "
             "straight line here, and with one over the weight decay, {parameters.weight_decay}.",
         ),
-        Chart(
+        _CHART_OF_TIMES(
             "weight_product",
             log="y",
-            x_label="training time",
             y_label="mean product of paired weights",
             caption="The clock behind it: decay shrinks the products of paired weights at one rate whatever the data "
             "are, a straight line here, and the network generalises when they fall below a value given by the data.",

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from dynascope.comparison.effect import report_effects
 from dynascope.flows import descend
 from dynascope.networks import MLP
 from dynascope.plot import Chart
@@ -32,6 +31,8 @@ _HIDDEN_LAYERS = 3
 _BLANK = 4  # blank pixels whose weights are followed, at most
 _FIRST_RECORD = 10
 _RUNS, _RATIOS = ("run", "seed"), ("knob", "seed", "step")
+_CHART_OF_STEPS = functools.partial(Chart, over="step", x_label="step of training")
+_CHART_OF_RUNS = functools.partial(Chart, over="run", points=True, x_label="what was changed")
 
 
 class GrokkingDigits(ClaimsStudy):
@@ -109,44 +110,34 @@ class GrokkingDigits(ClaimsStudy):
         "known."
     )
     figures: ClassVar = (
-        Chart(
+        _CHART_OF_STEPS(
             ("accuracy", "test_accuracy"),
-            over="step",
             log="x",
             members={"run": ("default",)},
             words=("training", "test"),
-            x_label="step of training",
             y_label="accuracy",
             caption="From large weights (default): the training images are known by step "
             "{observed.train_step[run=default]:mean}, new ones {observed.delay[run=default]:mean} steps later on "
             "average over {parameters.seeds} runs (thin lines).",
         ),
-        Chart(
+        _CHART_OF_RUNS(
             ("train_step", "test_step"),
-            over="run",
             log="y",
-            points=True,
             words=("training images", "new images"),
             title="When training images and new ones are known",
-            x_label="what was changed",
             y_label="step at which they are known",
             caption="When the training images and new ones are known, for each remedy; a point is a run. The distance "
             "between both colours is the delay.",
         ),
-        Chart(
+        _CHART_OF_RUNS(
             ("kappa_before", "kappa_after"),
-            over="run",
-            points=True,
             words=("when the training images are known", "in the end"),
-            x_label="what was changed",
             y_label="distance to minimum features κ",
             caption="How far features are from the fewest that could form the outputs (0), before and after.",
         ),
-        Chart(
+        _CHART_OF_STEPS(
             "loss_ratio",
-            over="step",
             log="xy",
-            x_label="step of training",
             y_label="loss of the twin over that of its run",
             caption="Three remedies were trained a second time with other dials turned instead, so that theory makes "
             "them twins: the ratio of the losses is then one known number at every step.",
@@ -181,8 +172,7 @@ class GrokkingDigits(ClaimsStudy):
     def claimed(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
         """What the runs say of the hypotheses."""
         of_runs = {name: values for name, (axes, values) in found.items() if axes == _RUNS}
-        claims, effects = put_claims({name: dict(zip(TABLE, values, strict=True)) for name, values in of_runs.items()})
-        return {**report_effects(claims, effects), "hypothesis": ("hypothesis", [claim.name for claim in claims])}
+        return put_claims({name: dict(zip(TABLE, values, strict=True)) for name, values in of_runs.items()})
 
     def exact(self) -> Mapping[str, Any]:
         """The ratio of the losses of twins, the weights of blank pixels, and the sum of the utilizations."""

@@ -11,7 +11,7 @@ import numpy as np
 import optax
 from jax.tree_util import Partial
 
-from dynascope.comparison.effect import Hypothesis, report_effects
+from dynascope.comparison.effect import Hypothesis, report_runs
 from dynascope.errors import DivergenceError, InputError
 from dynascope.flows import descend
 from dynascope.flows.steps.losses import Loss
@@ -43,6 +43,7 @@ _CLAIMS = (
     ),
     Hypothesis(_AFTER, _DIMENSION, -1, "H4", "An overfitted network comes to have fewer features."),
 )
+_CHART_OF_STEPS = functools.partial(Chart, over="step", x_label="step of training")
 
 
 class GrokkingModular(ClaimsStudy):
@@ -119,40 +120,32 @@ class GrokkingModular(ClaimsStudy):
         "when the rule is found."
     )
     figures: ClassVar = (
-        Chart(
+        _CHART_OF_STEPS(
             ("accuracy", "test_accuracy"),
-            over="step",
             log="x",
             words=("training", "test"),
-            x_label="step of training",
             y_label="accuracy",
             caption="The training samples are right by step {observed.train_step:mean}, the others by step "
             "{observed.test_step:mean}, on average over {parameters.seeds} runs (thin lines).",
         ),
-        Chart(
+        _CHART_OF_STEPS(
             ("loss", "test_loss"),
-            over="step",
             log="xy",
             words=("training", "test"),
-            x_label="step of training",
             y_label="loss",
             caption="The losses of the same runs: between the fall of the one and the fall of the other a network "
             "knows its samples and not the rule.",
         ),
-        Chart(
+        _CHART_OF_STEPS(
             "kappa_cka",
-            over="step",
             log="x",
-            x_label="step of training",
             y_label="distance to minimum features κ",
             caption="How far the features on the training samples are from the fewest that could form the outputs (0).",
         ),
-        Chart(
+        _CHART_OF_STEPS(
             ("effective_dimension_utilization", "effective_dimension"),
-            over="step",
             log="xy",
             words=("that the output uses", "that there are"),
-            x_label="step of training",
             y_label="number of features",
             caption="About how many features the outputs are spread over, and how many strong ones there are.",
         ),
@@ -199,11 +192,8 @@ class GrokkingModular(ClaimsStudy):
         overfitted = np.arange(self.seeds), np.searchsorted(self._steps, found["overfitted_step"][1])
         runs = {each.metric: [found[each.metric][overfitted], found[each.metric][:, -1]] for each in _CLAIMS[1:]}
         runs["step"] = [found["train_step"][1], found["test_step"][1]]
-        late, *others = (claim.compare(runs[claim.metric]) for claim in _CLAIMS)
-        if not np.all([found["fitted"][1], found["generalised"][1]]):
-            late = late._replace(holds="undecided")
-        names = [claim.name for claim in _CLAIMS]
-        return {**report_effects(_CLAIMS, [late, *others]), "hypothesis": ("hypothesis", names)}
+        known = np.all([found["fitted"][1], found["generalised"][1]])
+        return report_runs([(each, runs[each.metric]) for each in _CLAIMS], undecided=() if known else ("H1",))
 
     def exact(self) -> Mapping[str, Any]:
         """What holds of every run."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.comparison.effect import Effect, Hypothesis
+from dynascope.comparison.effect import Hypothesis, report_runs
 from dynascope.theory.grokking.twins import Dials, twins
 
 __all__ = ["DECIDING", "TABLE", "TWINS", "put_claims", "remedies"]
@@ -36,8 +36,8 @@ def remedies(default: Dials, *, weights: float, targets: float, inputs: float, o
     return dict(zip((*TABLE, *TWINS), (default, *turned, *made), strict=True))
 
 
-def put_claims(found: Mapping[str, Mapping[str, Any]]) -> tuple[list[Hypothesis], list[Effect]]:
-    """The hypotheses, and what the runs of the table say of each.
+def put_claims(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What the runs of the table say of the hypotheses.
 
     What is claimed of a delay is undecided where a run did not pass both thresholds, and so has no delay.
 
@@ -48,19 +48,16 @@ def put_claims(found: Mapping[str, Mapping[str, Any]]) -> tuple[list[Hypothesis]
     pairs = [(remedy, ("default", remedy), remedy.capitalize()) for remedy in _CHANGES]
     decay = "Small outputs for large targets, a stronger decay,"
     pairs.append(("decay", ("target upscaling", "output downscaling"), decay))
-    claims, effects = [], []
-
-    def put(factor: str, metric: str, words: str, runs: Any, known: Any = True) -> None:
-        claims.append(Hypothesis(factor, metric, -1, f"{factor}: {metric}", words))
-        effect = claims[-1].compare(runs)
-        effects.append(effect if known else effect._replace(holds="undecided"))
-
+    claims, undecided = [], []
     for factor, runs, begin in pairs:
-        known = np.all([found["reached"][run] for run in runs])
         for metric, words in _CURES.items():
-            values = [found[metric][run] for run in runs]
-            put(factor, metric, f"{begin} {words}.", values, known or not metric.startswith("delay"))
+            claims.append((factor, metric, f"{begin} {words}.", [found[metric][run] for run in runs]))
+        if not np.all([found["reached"][run] for run in runs]):
+            undecided += [f"{factor}: delay", f"{factor}: delay_decades"]
     for metric, where in (("kappa", ""), ("test_kappa", " on test images")):
-        values = [found[f"{metric}_{when}"]["default"] for when in ("before", "after")]
-        put("steps", metric, f"By default, training on after the fit brings fewer features{where}.", values)
-    return claims, effects
+        words = f"By default, training on after the fit brings fewer features{where}."
+        claims.append(("steps", metric, words, [found[f"{metric}_{when}"]["default"] for when in ("before", "after")]))
+    hypotheses = [
+        (Hypothesis(factor, metric, -1, f"{factor}: {metric}", words), runs) for factor, metric, words, runs in claims
+    ]
+    return report_runs(hypotheses, undecided=undecided)
