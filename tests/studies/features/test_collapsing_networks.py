@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope.studies.features.collapsing_networks import CollapsingNetworks
-from dynascope.tasks.data.relabelled import LABELS, relabelled_digits
+from dynascope.tasks.data.relabelled import LABELS
 
 
 def networks(**fields):
@@ -29,19 +29,6 @@ def test_networks_are_measured_with_every_kind_of_labels():
     np.testing.assert_allclose(first[:3], first[0], rtol=1e-12)
     accuracy = measured["network_accuracy"][1][0, 0, 0]
     assert accuracy[-1] > accuracy[0]
-
-
-def test_a_regression_decides_for_the_nearest_digit():
-    study = networks(samples=50)
-    digits = relabelled_digits("scalar regression", 50, seed=0)
-    assert digits.levels is not None
-    draw = np.random.default_rng(0)
-    h, classifier, bias = draw.normal(size=(100, 3)), draw.normal(size=(3, 1)), draw.normal(size=1)
-    found = study._measured(digits, h, classifier, bias)
-    outputs = h @ classifier + bias
-    nearest = np.argmin(np.abs(outputs - digits.levels), axis=1)
-    assert found["accuracy"] == np.mean(nearest[:50] == digits.labels)
-    assert found["test_accuracy"] == np.mean(nearest[50:] == digits.held_out)
 
 
 def outcomes(study, ends, accuracy=1.0):

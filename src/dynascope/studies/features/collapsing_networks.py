@@ -15,17 +15,15 @@ from dynascope.comparison import Claim
 from dynascope.flows import descend
 from dynascope.flows.steps.decay import annealed
 from dynascope.networks import MLP, Convolutional
-from dynascope.probes.features import effective_dimension, kappa_cka
-from dynascope.probes.neural_collapse import neural_collapse
+from dynascope.probes.collapsing import classifier_collapse
 from dynascope.tasks import Task
-from dynascope.tasks.data.relabelled import LABELS, RelabelledDigits, relabelled_digits
+from dynascope.tasks.data.relabelled import LABELS, relabelled_digits
 
 __all__ = ["NETWORKS", "CollapsingNetworks"]
 
 NETWORKS = ("convolutional", "mlp")
 _LEARNED = 0.99  # of the labels of training, from which on classes are said to collapse
 _RECORDS = 20  # steps at which networks are measured
-_METRICS = ("nc1", "nc2_angle", "nc2_norm", "nc3", "nc4")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,27 +114,9 @@ class CollapsingNetworks:
             seed=start,
         )
         layers = (run[each].to_numpy().astype(float) for each in ("features", "classifier", "bias"))
-        measured = [self._measured(data, *layer) for layer in zip(*layers, strict=True)]
-        return {"loss": run["loss"].to_numpy()} | {each: np.array([m[each] for m in measured]) for each in measured[0]}
-
-    def _measured(
-        self, digits: RelabelledDigits, h: np.ndarray, classifier: np.ndarray, bias: np.ndarray
-    ) -> dict[str, Any]:
-        n, levels = self.samples, digits.levels
-        outputs = h[:n] @ classifier
-        if levels is not None:
-            # The nearest digit to one output f, min (f − t_i)², has the largest t_i f − t_i²/2.
-            classifier, bias = classifier * levels, bias * levels - levels**2 / 2
-        found = neural_collapse(h[:n], digits.labels, classifier, bias, center_classifier=True)
-        decided = np.argmax(h @ classifier + bias, axis=1)
-        spread = np.linalg.svd(h[:n] - h[:n].mean(0), compute_uv=False) ** 2
-        return {
-            **{name: found[name][1] for name in _METRICS},
-            "kappa_cka": kappa_cka(h[:n], outputs),
-            "effective_dimension": effective_dimension(spread),
-            "accuracy": np.mean(decided[:n] == digits.labels),
-            "test_accuracy": np.mean(decided[n:] == digits.held_out),
-        }
+        known = {"labels": data.labels, "held_out": data.held_out, "levels": data.levels}
+        found = [classifier_collapse(*layer, **known) for layer in zip(*layers, strict=True)]
+        return {"loss": run["loss"].to_numpy()} | {name: np.array([each[name] for each in found]) for name in found[0]}
 
     @functools.cached_property
     def _seen(self) -> Any:

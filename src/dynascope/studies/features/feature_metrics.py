@@ -45,13 +45,10 @@ _CHART_OF_BOTH = functools.partial(
 class FeatureMetrics(ClaimsStudy):
     """A network is trained in two ways from one start: fully, and in its last layer alone.
 
-    Judged is what is claimed of full training, by the distance κ of features to a minimum at the end of both, from
-    several starts (`end_kappa_cka`): all layers come to fewer features than the last alone, and to so few that they are
-    called minimal.
-
     Alone, the last layer is a linear model on the features of the start. Its outputs are known at all times, and with
-    them its losses, its accuracy, which features it uses and how far these are from a minimum. That holds of every
-    linear model, and is checked. Of full training the same is shown (`full_…`); curves are those of the first start.
+    them its losses, its accuracy, which features it uses and how far these are from a minimum (κ). That holds of every
+    linear model, and is checked. Of full training the same is shown (`full_…`), and judged by κ at the end of both,
+    from several starts (`end_kappa_cka`); curves are those of the first start.
     """
 
     data: Literal["digits", "heaviside"] = choice(

@@ -23,11 +23,9 @@ __all__ = ["LinearInductiveBias"]
 class LinearInductiveBias(CurvesStudy):
     """Models Σ_k w_k √ρ_k √2 sin(2πkx) with falling and with rising intensities, on a few points and on the population.
 
-    The intensities are k^(−2α) in the one and k^(2α) in the other, over the largest of each, so that both span the same
-    functions and differ in their preference alone. On the population both learn every mode, the most intense first. On
-    fewer points than modes both fit exactly: the one by low frequencies, the other by high ones. Compared are the
-    exact flows of all coefficients. The mean learnability of each mode over random points, and the one that theory
-    gives for features as if Gaussian, are recorded and not judged.
+    The intensities are k^(−2α) in the one and k^(2α) in the other, over the largest of each. Compared are the exact
+    flows of all coefficients. The mean learnability of each mode over random points, and the one that theory gives for
+    features as if Gaussian, are recorded and not judged.
     """
 
     samples: int = count(4, "Number n of points, fewer than modes.", least=2)

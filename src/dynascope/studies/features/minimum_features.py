@@ -35,9 +35,8 @@ class MinimumFeatures(ClaimsStudy):
     """Ten classes need ten features: measured is when a network has as few, and what moves it there.
 
     The hypotheses H1 to H9 say which way a factor moves the distance to minimum features κ_CKA (zero where the features
-    span no more than the outputs), the sharpness of the spectrum, or the accuracy. Each is measured with an interval
-    over seeds, and the page reports which hold here. The verdict is decided by what H1 to H5 say of κ_CKA: data,
-    learning rate, weight decay, normalisation and architecture, each of which is claimed to bring fewer features.
+    span no more than the outputs), the sharpness of the spectrum, or the accuracy. The verdict is decided by what H1 to
+    H5 say of κ_CKA: data, learning rate, weight decay, normalisation and architecture.
 
     Checked is what holds of every network: with the constant among the features, the outputs lie in their span, so that
     the utilizations sum to one (`total_utilization`); and no mode can carry more than one output dimension, so that the

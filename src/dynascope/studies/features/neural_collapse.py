@@ -59,16 +59,14 @@ class NeuralCollapse(CurvesStudy):
     `end_class_mean_gram` and `end_classifier_gram` in the end, and `end_between_class_share`, the share of the variance
     of features that is between classes.
 
-    Judged too are a small convolutional network and a multilayer perceptron on digits, from several starts: with labels
-    that are classes, true or random, the spread of features within classes over that between them (NC1) is claimed to
-    fall to a tenth or less by training. It is undecided where less than 99 % of the labels were learned, as classes
-    collapse once they are: by default so of the convolutional network with random labels, whose NC1 fell to between an
-    eighth and two fifths. For these, and for a regression, are shown over the steps of training:
+    Judged too are a small convolutional network and a multilayer perceptron on digits, with labels that are classes,
+    true or random, by the spread of features within classes over that between them (NC1). It is undecided where less
+    than 99 % of the labels were learned: by default so of the convolutional network with random labels, whose NC1 fell
+    to between an eighth and two fifths. For these, and for a regression, are shown over the steps of training:
     `network_nc1` to `network_nc4` (with a centred classifier), `network_kappa_cka` (zero for minimal features),
     `network_effective_dimension` (the number of features besides the constant), `network_loss`, and the accuracies on
-    the labels of training and on the true labels of held-out digits. Classes are those of the labels of training. A
-    regression on the digit has one output, and decides for the nearest digit; this is a linear classifier too, whose
-    metrics are given.
+    the labels of training, whose classes are meant throughout, and on the true labels of held-out digits. A regression
+    on the digit has one output, and decides for the nearest digit; of this linear classifier too metrics are given.
     """
 
     class_sizes: list[int] = numbers(

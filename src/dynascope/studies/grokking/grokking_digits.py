@@ -39,22 +39,19 @@ class GrokkingDigits(ClaimsStudy):
     """Large initial weights make an MLP fit digits long before it generalises; four dials are said to cure it.
 
     A tanh MLP of four layers, y = b·f(a·x), learns T times the one-hot class by squared loss, with Adam and a weight
-    decay λ that is part of the loss, from large weights. Each remedy turns one dial: smaller weights, larger targets T,
-    smaller inputs a, smaller outputs b. Measured are the delay between the steps at which training and test accuracy
-    pass their thresholds (one that is not passed counts as passed at the last step, and `reached` is false), and the
-    distance κ_CKA of the features to a minimum. That a remedy shortens the delay, and that it brings fewer features,
-    are hypotheses, whose effects are reported with intervals over seeds. The verdict is decided by the delays of the
-    four remedies, in steps; those of runs that did not pass both thresholds decide nothing.
+    decay λ that is part of the loss. Each remedy turns one dial: smaller weights, larger targets T, smaller inputs a,
+    smaller outputs b. The delay is that between the steps at which training and test accuracy pass their thresholds;
+    one that is not passed counts as passed at the last step, `reached` is false, and decides nothing. That remedies
+    bring fewer features, by the distance κ_CKA to a minimum, is reported too, with intervals over seeds.
 
-    Checked is what theory says whatever the data. (1) The steps of Adam do not depend on the size of the loss, so that
-    b and T are one dial b/T as long as λ and the ε of Adam go with T². A layer whose rate goes with its size, and whose
-    λ with the inverse square, may be of any size, so that small inputs are small weights of the first layer at a small
-    rate, and small outputs small weights of the last. Three remedies are trained a second time, each by such a twin of
-    its dial, and the ratio of the losses (`loss_ratio`) is known at every step. Hence outputs downscaled are targets
-    upscaled with a decay that is stronger by 1/b². (2) The weights of pixels that are blank in all images feel the
-    decay alone (`blank_weight`, their root mean square over the first): Adam takes them to zero at its own rate, about
-    η a step, however small λ is. Smaller ones count as η, for about zero Adam amplifies their rounding. (3) The outputs
-    lie in the span of the features, so that the utilizations add up to one (`total_utilization_after`).
+    Checked is what theory says whatever the data. (1) Twins (`theory.grokking.twins`): b and T are one dial b/T as long
+    as λ and the ε of Adam go with T², and small inputs are small weights of the first layer at a small rate, small
+    outputs small weights of the last. Three remedies are trained a second time, each by such a twin of its dial, and
+    the ratio of the losses (`loss_ratio`) is known at every step. Hence outputs downscaled are targets upscaled with a
+    decay that is stronger by 1/b². (2) The weights of pixels that are blank in all images feel the decay alone
+    (`blank_weight`, their root mean square over the first): Adam takes them to zero at its own rate, about η a step,
+    however small λ is. Smaller ones count as η, for about zero Adam amplifies their rounding. (3) The outputs lie in
+    the span of the features, so that the utilizations add up to one (`total_utilization_after`).
     """
 
     data: str = text("digits", '"digits", or the path of labelled images.')

@@ -49,13 +49,11 @@ _CHART_OF_STEPS = functools.partial(Chart, over="step", x_label="step of trainin
 class GrokkingModular(ClaimsStudy):
     """A network learns a part of the table of an operation modulo p by AdamW, and the rest of it long after.
 
-    Accuracies, the delay between them and the features of the training samples are measured along the steps. What is
-    known of them is empirical: that the test samples come late, and that features go from extended towards minimum ones
-    afterwards. The page reports these hypotheses with intervals over seeds, each with its own weights and its own
-    split. The first, that the test samples come after the training samples, decides the verdict. It is undecided if a
-    run never passes a threshold; by default one of six does not within its steps. Overfitted is the network half way,
-    in ratio, between the steps at which it has learned the training and the test samples (`overfitted_step`); it is
-    compared with that of the last step.
+    What is known of this is empirical: that the test samples come late, which decides the verdict, and that features go
+    from extended towards minimum ones afterwards. Seeds have their own weights and their own split. The verdict is
+    undecided if a run never passes a threshold; by default one of six does not within its steps. Overfitted is the
+    network half way, in ratio, between the steps at which it has learned the training and the test samples
+    (`overfitted_step`); it is compared with that of the last step.
 
     Checked is what theory says of every run, grokking or not:
 

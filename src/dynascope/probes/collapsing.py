@@ -1,0 +1,56 @@
+"""Whether the classes of a trained classifier have collapsed, how many features it has and what it knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dynascope.probes.features import effective_dimension, kappa_cka
+from dynascope.probes.neural_collapse import neural_collapse
+
+__all__ = ["classifier_collapse"]
+
+_METRICS = ("nc1", "nc2_angle", "nc2_norm", "nc3", "nc4")
+
+
+def classifier_collapse(
+    features: np.ndarray,
+    classifier: np.ndarray,
+    bias: np.ndarray,
+    *,
+    labels: np.ndarray,
+    held_out: np.ndarray,
+    levels: np.ndarray | None = None,
+) -> dict[str, Any]:
+    """NC1 to NC4 with a centred classifier, κ_CKA, the effective dimension beside the constant, and accuracies.
+
+    Args:
+        features: Inputs of the last layer, those of training first, shape (n + m, p).
+        classifier: Its weights, shape (p, c).
+        bias: Shape (c,).
+        labels: Classes of the training samples, shape (n,).
+        held_out: Those of the others, shape (m,).
+        levels: Of a regression, c = 1, the number that stands for each class; the nearest one is decided for.
+
+    Example:
+        >>> h, labels = np.repeat(np.eye(2), 3, axis=0) + 1e-3 * np.arange(6)[:, None], np.arange(6) // 3
+        >>> found = classifier_collapse(np.tile(h, (2, 1)), np.eye(2), np.zeros(2), labels=labels, held_out=labels)
+        >>> bool(found["nc1"] < 1e-4), float(found["accuracy"]), float(found["test_accuracy"])
+        (True, 1.0, 1.0)
+    """
+    n = len(labels)
+    outputs = features[:n] @ classifier
+    if levels is not None:
+        # The nearest level to one output f, min (f − t_i)², has the largest t_i f − t_i²/2.
+        classifier, bias = classifier * levels, bias * levels - levels**2 / 2
+    found = neural_collapse(features[:n], labels, classifier, bias, center_classifier=True)
+    decided = np.argmax(features @ classifier + bias, axis=1)
+    spread = np.linalg.svd(features[:n] - features[:n].mean(0), compute_uv=False) ** 2
+    return {
+        **{name: found[name][1] for name in _METRICS},
+        "kappa_cka": kappa_cka(features[:n], outputs),
+        "effective_dimension": effective_dimension(spread),
+        "accuracy": np.mean(decided[:n] == labels),
+        "test_accuracy": np.mean(decided[n:] == held_out),
+    }
