@@ -72,10 +72,10 @@ class NoisySines:
         noise = np.sqrt(self.noise_variance) * draw.normal(size=(self.samples, len(self.targets)))
         return Samples(basis * np.sqrt(self.intensity), basis @ self.targets.T + noise)
 
-    def learned_fraction(self, coefficients: Float[np.ndarray, "targets p"]) -> Float[np.ndarray, " targets"]:
+    def learned_fraction(self, coefficients: Float[np.ndarray, "... targets p"]) -> Float[np.ndarray, "... targets"]:
         """The part of each target in functions of these coefficients, shape (targets, p)."""
         return np.sum(coefficients * self.targets, axis=-1) / np.sum(self.targets**2, axis=-1)
 
-    def test_loss(self, coefficients: Float[np.ndarray, "targets p"]) -> Float[np.ndarray, " targets"]:
+    def test_loss(self, coefficients: Float[np.ndarray, "... targets p"]) -> Float[np.ndarray, "... targets"]:
         """½E(f − f*)² on all places, without noise."""
         return np.sum((coefficients - self.targets) ** 2, axis=-1) / 2

@@ -90,7 +90,7 @@ def test_descent_by_the_slopes_themselves_is_refuted(study, monkeypatch):
 
         return optax.GradientTransformation(lambda params: (), update)
 
-    monkeypatch.setattr("dynascope.studies.regimes.scaled_network.adam_with_decay", plain)
+    monkeypatch.setattr("dynascope.flows.scaled_network.adam_with_decay", plain)
     tree = dataclasses.replace(study).run()
     assert not json.loads(tree.attrs["checks"])["loss_ratio"]["agrees"]
 
@@ -170,7 +170,7 @@ def test_a_threshold_that_is_not_reached_counts_as_reached_at_the_last_step(stud
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, fields, argument):
     monkeypatch.setattr(
-        "dynascope.studies.grokking.grokking_digits.descend", lambda *_, **__: pytest.fail("it was trained")
+        "dynascope.studies.grokking.grokking_digits.train_dialled", lambda *_, **__: pytest.fail("it was trained")
     )
     with pytest.raises(InputError) as refusal:
         GrokkingDigits(**TINY | fields).run()

@@ -301,7 +301,7 @@ class MinimumFeatures(ClaimsStudy):
         """The metrics of the networks of a run, each with the seeds in front."""
         found = []
         for layer, targets, accuracy in trained:
-            softmax = self.loss == "cross_entropy" and np.isfinite(accuracy)
+            softmax = self.loss == "cross_entropy" and bool(np.isfinite(accuracy))
             metrics = network_metrics(layer, targets, softmax=softmax, threshold=self.threshold)
             found.append({"accuracy": accuracy, **metrics})
         return {name: np.stack([each[name] for each in found]) for name in found[0]}

@@ -10,17 +10,15 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from dynascope.flows import descend
-from dynascope.networks import MLP
+from dynascope.flows import scaled_network
+from dynascope.flows.dialled import dialled_network, train_dialled
 from dynascope.plot import Chart
 from dynascope.probes.features import kappa_cka
 from dynascope.probes.features.last_layer import layer_metrics
 from dynascope.studies.claims_study import ClaimsStudy
 from dynascope.studies.fields import count, positive, seed, text
 from dynascope.studies.grokking.grokking_remedies import DECIDING, TABLE, TWINS, put_claims, remedies
-from dynascope.studies.regimes import scaled_network
 from dynascope.studies.study import Reference, curve_tolerance
-from dynascope.tasks import Task
 from dynascope.tasks.data.labelled_images import ImagesInRows, images_in_rows, labelled_images
 from dynascope.theory.grokking import grokking_delay
 from dynascope.theory.grokking.twins import Dials
@@ -227,40 +225,20 @@ class GrokkingDigits(ClaimsStudy):
         return np.unique(np.append(0, spread))
 
     def _network(self, run: Dials, seed: int) -> Any:
-        """The MLP with its dials at the start, in single precision."""
         images = self._images
         widths = (images.inputs.shape[1], *(self.width,) * _HIDDEN_LAYERS, images.targets.shape[1])
-        network = MLP(widths, activation="tanh", scale=run.weight, seed=seed)
-        factors = (run.first_layer, *(1.0,) * (_HIDDEN_LAYERS - 1), run.last_layer)
-        biases = (*(1.0,) * _HIDDEN_LAYERS, run.last_layer)
-        gauge = jax.tree.unflatten(jax.tree.structure(network), (*factors, *biases))
-        started = jax.tree.map(np.multiply, network, gauge)
-        dials = (run.target, run.input, run.output, run.decay * self.weight_decay, 1 / run.decay)
-        whole = scaled_network.ScaledError(started, gauge, *dials)
-        return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), whole)
+        return dialled_network(run, widths, weight_decay=self.weight_decay, seed=seed)
 
     def _run(self, seed: int) -> dict[str, dict[str, Any]]:
         """Every run from one seed: the loss, and of those of the table all that is measured."""
-        images = self._images
         networks = [self._network(run, seed) for run in self._runs.values()]
-        # The network returns its error, so that the factor on the targets is no part of the program.
-        pairs = np.concatenate([images.inputs, images.targets], axis=1)
-        record = descend(
-            networks,
-            Task(pairs, np.zeros_like(images.targets), name=images.name),
-            steps=self.steps,
-            learning_rate=self.learning_rate,
-            optimizer=scaled_network.adam_with_decay,
-            batch_size=self.batch_size,
-            record_steps=self._recorded,
-            statistics=scaled_network.STATISTICS,
-            seed=seed,
+        options = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "seed": seed}
+        losses, kept = train_dialled(
+            networks, self._images.inputs, self._images.targets, recorded=self._recorded, **options
         )
-        every = zip(self._runs, networks, record["loss"].to_numpy(), record["weights"].to_numpy(), strict=True)
         return {
-            name: {"loss": loss.astype(float)}
-            | (self._measured(scaled_network.unravelled(start, weights)) if name in TABLE else {})
-            for name, start, loss, weights in every
+            name: {"loss": loss} | (self._measured(each) if name in TABLE else {})
+            for name, loss, each in zip(self._runs, losses, kept, strict=True)
         }
 
     def _measured(self, snapshots: Any) -> dict[str, Any]:

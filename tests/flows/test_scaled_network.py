@@ -6,8 +6,8 @@ import numpy as np
 import optax
 import pytest
 
+from dynascope.flows.scaled_network import STATISTICS, ScaledError, accuracy, adam_with_decay, unravelled
 from dynascope.networks import MLP
-from dynascope.studies.regimes.scaled_network import STATISTICS, ScaledError, accuracy, adam_with_decay, unravelled
 
 
 def scaled(*, target=1.0, input=1.0, output=1.0, decay=0.0, loss_factor=1.0, gauge=1.0):
