@@ -222,7 +222,7 @@ def test_a_quadratic_network_groks_division():
 )
 @pytest.mark.usefixtures("unchecked_types")
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    monkeypatch.setattr(grokking_modular, "descend", lambda *_, **__: pytest.fail("it was trained"))
+    monkeypatch.setattr(grokking_modular, "descend_keeping", lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         dataclasses.replace(TINY, **change)
     assert refusal.value.argument == argument

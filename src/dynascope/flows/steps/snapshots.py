@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-__all__ = ["WEIGHTS", "unravelled"]
+from dynascope.flows.steps.descend import descend
+
+__all__ = ["WEIGHTS", "descend_keeping", "unravelled"]
 
 
 def _in_a_row(network: Any) -> Any:
@@ -16,6 +19,24 @@ def _in_a_row(network: Any) -> Any:
 
 
 WEIGHTS = {"weights": (_in_a_row, ("weight",))}  # what `descend` takes as statistics
+
+
+def descend_keeping(networks: Sequence[Any], tasks: Any, record_steps: Any, *, kind: Any, **options: Any) -> Any:
+    """Train networks of one structure, and keep them as they are at some steps.
+
+    Args:
+        networks: One for each seed.
+        tasks: One for all, or one for each.
+        record_steps: Increasing, the last one last.
+        kind: Type of the numbers, np.float32 or np.float64.
+        **options: Of `descend`.
+
+    Returns:
+        The networks as one, whose arrays have the dimensions (networks, steps) in front.
+    """
+    typed = [jax.tree.map(lambda leaf: leaf.astype(kind), network) for network in networks]
+    steps = {"steps": int(record_steps[-1]), "record_steps": record_steps, "statistics": WEIGHTS}
+    return unravelled(networks[0], descend(typed, tasks, **steps, **options)["weights"].to_numpy())
 
 
 def unravelled(network: Any, rows: np.ndarray) -> Any:

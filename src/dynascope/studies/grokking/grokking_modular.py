@@ -12,10 +12,8 @@ import optax
 from jax.tree_util import Partial
 
 from dynascope.comparison.effect import Hypothesis, report_runs
-from dynascope.errors import DivergenceError, InputError
-from dynascope.flows import descend
 from dynascope.flows.steps.losses import Loss
-from dynascope.flows.steps.snapshots import WEIGHTS, unravelled
+from dynascope.flows.steps.snapshots import descend_keeping
 from dynascope.networks import TwoLayer
 from dynascope.networks.renamed import renamed_network
 from dynascope.networks.transformer import Transformer
@@ -258,18 +256,10 @@ class GrokkingModular(ClaimsStudy):
 
     def _train(self, networks: list[Any], tasks: list[Any], steps: Any, kind: Any = np.float32) -> Any:
         """The networks on the way, as one whose weights have the dimensions (networks, steps) in front."""
-        run = descend(
-            [jax.tree.map(lambda leaf: leaf.astype(kind), network) for network in networks],
-            tasks,
-            steps=int(steps[-1]),
-            learning_rate=self.learning_rate,
-            loss=self.loss,
-            # λ is an array, so that all runs share a program.
-            optimizer=Partial(optax.adamw, b1=0.9, b2=0.98, weight_decay=kind(self.weight_decay)),
-            record_steps=steps,
-            statistics=WEIGHTS,
-        )
-        return unravelled(networks[0], run["weights"].to_numpy())
+        # λ is an array, so that all runs share a program.
+        descent = Partial(optax.adamw, b1=0.9, b2=0.98, weight_decay=kind(self.weight_decay))
+        options = {"learning_rate": self.learning_rate, "loss": self.loss, "optimizer": descent}
+        return descend_keeping(networks, tasks, steps, kind=kind, **options)
 
     def _curves(self) -> dict[str, np.ndarray]:
         """All that is measured along the steps, over seed and step."""
@@ -277,16 +267,8 @@ class GrokkingModular(ClaimsStudy):
         every, found = self._train(self._networks, tasks, self._steps), []
         for place, step in enumerate(self._steps):
             networks = jax.tree.map(lambda leaf, place=place: leaf[:, place], every)
-            try:
-                found.append(classifier_metrics(measure(networks, tasks, tests, self.loss), tasks, self.loss))
-            except InputError as error:
-                if error.argument != "features":
-                    raise
-                raise DivergenceError(
-                    "a network came to ignore its inputs",
-                    time=float(step) * self.learning_rate,
-                    remedy="choose a smaller learning_rate or a larger width",
-                ) from None
+            measured = measure(networks, tasks, tests, self.loss)
+            found.append(classifier_metrics(measured, tasks, self.loss, time=float(step) * self.learning_rate))
             if self._has_unused:
                 found[-1]["unused_weight"] = np.linalg.norm(networks.first[:, self.p], axis=1)
         curves = {name: np.stack([each[name] for each in found], axis=1) for name in found[0]}
