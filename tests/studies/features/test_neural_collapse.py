@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.flows.collapsing_networks import CollapsingNetworks
 from dynascope.plot import from_json
 from dynascope.report import render_page
-from dynascope.studies.features.collapsing_networks import CollapsingNetworks
 from dynascope.studies.features.neural_collapse import NeuralCollapse
+from dynascope.tasks.data.relabelled import LABELS
 
 
 def drawn(seed: int):
@@ -99,3 +100,28 @@ def test_networks_that_do_not_collapse_refute_the_claim(monkeypatch, end, verdic
     networks = {"networks": ["mlp"], "labels": ["true labels"], "samples": 50, "width": 6, "steps": 5, "batch_size": 10}
     tree = NeuralCollapse(**NeuralCollapse.tiny | networks | {"starts": 2}).run()
     assert tree.attrs["verdict"] == verdict, tree.attrs["verdict_sentence"]
+
+
+def outcomes(labels, ends, accuracy=1.0):
+    study = NeuralCollapse(**NeuralCollapse.tiny | {"networks": ["mlp"], "labels": list(labels), "starts": 2})
+    nc1 = np.ones((1, 2, 2, 3))
+    nc1[0, 0, :, -1] = ends
+    axes = ("architecture", "run", "seed", "step")
+    measured = {"network_nc1": (axes, nc1), "network_accuracy": (axes, np.full(nc1.shape, accuracy))}
+    return [each.outcome for each in study._claims(measured)]
+
+
+@pytest.mark.parametrize(
+    ("ends", "outcome"), [((0.010, 0.011), "holds"), ((0.50, 0.55), "does not hold"), ((0.01, 0.5), "undecided")]
+)
+def test_classes_collapse_where_their_spread_falls_to_a_tenth(ends, outcome):
+    assert outcomes(LABELS[2:], ends) == [outcome, "does not hold"]
+
+
+def test_collapse_is_not_due_before_the_labels_are_learned():
+    assert outcomes(LABELS[2:], (0.010, 0.011), accuracy=0.98) == ["undecided", "undecided"]
+
+
+def test_a_regression_is_shown_and_decides_nothing():
+    study = NeuralCollapse(networks=["mlp"], labels=list(LABELS[2:]))
+    assert study.judged_claims == ("mlp, 100 % random labels",)

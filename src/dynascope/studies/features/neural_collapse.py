@@ -11,7 +11,8 @@ import jax
 import numpy as np
 
 from dynascope.arguments import require_between, require_integer
-from dynascope.comparison import report_claims
+from dynascope.comparison import Claim, report_claims
+from dynascope.flows.collapsing_networks import NETWORKS, CollapsingNetworks
 from dynascope.networks import TwoLayer
 from dynascope.networks.unconstrained import aligned_features, random_features
 from dynascope.observation import observe
@@ -19,7 +20,6 @@ from dynascope.plot import Chart, to_json
 from dynascope.probes.class_moments import between_class_share, class_moments
 from dynascope.probes.neural_collapse import collapse_metrics
 from dynascope.studies.curves_study import CurvesStudy, exact
-from dynascope.studies.features.collapsing_networks import NETWORKS, CollapsingNetworks
 from dynascope.studies.fields import choices, count, numbers, positive, seed
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task
@@ -29,6 +29,8 @@ from dynascope.theory.features.unconstrained import ClassModes, class_modes, col
 __all__ = ["NeuralCollapse"]
 
 _RANDOM = "100 % random labels"
+_LEARNED = 0.99  # of the labels of training, from which on classes are said to collapse
+_COLLAPSE = "log₁₀ of the spread within classes, over that between, falls by one or more"
 _CHART_OF_NETWORKS = functools.partial(Chart, over="step", places={"architecture": (-1,)})
 
 _OF_NETWORKS = (
@@ -185,14 +187,27 @@ class NeuralCollapse(CurvesStudy):
         return {
             **self._trained_features(),
             **measured,
-            **(report_claims(networks.claimed(measured)) if measured else {}),
+            **(report_claims(self._claims(measured)) if measured else {}),
             **{axis: (axis, labels) for axis, labels in axes.items()},
         }
 
+    def _claims(self, found: Mapping[str, Any]) -> list[Claim]:
+        """That each network collapses on each kind of labels, once it has learned them; before, nothing is known."""
+        nc1, learned = found["network_nc1"][1], found["network_accuracy"][1][..., -1] >= _LEARNED
+        change, claims = np.log10(nc1[..., -1] / nc1[..., 0]), []
+        for i, network in enumerate(self.networks):
+            for j, labels in enumerate(self.labels):
+                statement = f"Classes collapse ({network}, {labels}): {_COLLAPSE}."
+                claim = Claim.of_runs(f"{network}, {labels}", statement, change[i, j], most=-1.0)
+                unknown = dataclasses.replace(claim, low=-np.inf, high=np.inf)
+                claims.append(claim if learned[i, j].all() else unknown)
+        return claims
+
     @property
     def judged_claims(self) -> tuple[str, ...]:
-        """The claims on those networks that are trained."""
-        return self._networks.deciding
+        """The claims on those networks that are trained, with labels that are classes."""
+        classes = [each for each in self.labels if each in LABELS[:3]]
+        return tuple(f"{network}, {each}" for network in self.networks for each in classes)
 
     def exact(self) -> Mapping[str, Any]:
         """The closed form of the path from the aligned start, and the end that small starts share."""

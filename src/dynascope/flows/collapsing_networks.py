@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 
-from dynascope.comparison import Claim
-from dynascope.flows import descend
 from dynascope.flows.steps.decay import annealed
+from dynascope.flows.steps.descend import descend
 from dynascope.networks import MLP, Convolutional
 from dynascope.probes.collapsing import classifier_collapse
 from dynascope.tasks import Task
@@ -22,13 +21,25 @@ from dynascope.tasks.data.relabelled import LABELS, relabelled_digits
 __all__ = ["NETWORKS", "CollapsingNetworks"]
 
 NETWORKS = ("convolutional", "mlp")
-_LEARNED = 0.99  # of the labels of training, from which on classes are said to collapse
 _RECORDS = 20  # steps at which networks are measured
 
 
 @dataclasses.dataclass(frozen=True)
 class CollapsingNetworks:
-    """Networks that are trained by Adam on digits, and measured; attributes are fields of the study of this name."""
+    """Networks that are trained by Adam on digits, and measured.
+
+    Attributes:
+        networks: Which networks, of "convolutional" and "mlp".
+        labels: How digits are labelled, of `tasks.data.relabelled.LABELS`.
+        samples: Number of digits for training; as many others are held out.
+        width: Number of features of the networks.
+        learning_rate: Learning rate at the start, which falls to zero as a cosine.
+        weight_decay: λ of the term λ‖θ‖²/2 in the loss.
+        steps: Number of steps of training.
+        batch_size: Samples in a step.
+        starts: How often each is trained, from other weights and by other batches.
+        seed: Seed of the labels, and of the first weights and batches; the others follow it.
+    """
 
     networks: Sequence[str]
     labels: Sequence[str]
@@ -58,29 +69,6 @@ class CollapsingNetworks:
             )
             for name in runs[0][0][0]
         }
-
-    def claimed(self, found: Mapping[str, Any]) -> list[Claim]:
-        """That each network collapses on each kind of labels, by what `measure` found.
-
-        Networks collapse once they have learned their labels; of those that have not, nothing is known.
-        """
-        nc1, learned = found["network_nc1"][1], found["network_accuracy"][1][..., -1] >= _LEARNED
-        change = np.log10(nc1[..., -1] / nc1[..., 0])
-        words = "log₁₀ of the spread within classes, over that between, falls by one or more"
-        claims = []
-        for i, network in enumerate(self.networks):
-            for j, labels in enumerate(self.labels):
-                statement = f"Classes collapse ({network}, {labels}): {words}."
-                claim = Claim.of_runs(f"{network}, {labels}", statement, change[i, j], most=-1.0)
-                unknown = dataclasses.replace(claim, low=-np.inf, high=np.inf)
-                claims.append(claim if learned[i, j].all() else unknown)
-        return claims
-
-    @property
-    def deciding(self) -> tuple[str, ...]:
-        """Names of the claims on labels that are classes."""
-        classes = [each for each in self.labels if each in LABELS[:3]]
-        return tuple(f"{network}, {each}" for network in self.networks for each in classes)
 
     @property
     def seeds(self) -> range:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.studies.features.collapsing_networks import CollapsingNetworks
+from dynascope.flows.collapsing_networks import CollapsingNetworks
 from dynascope.tasks.data.relabelled import LABELS
 
 
@@ -29,26 +29,3 @@ def test_networks_are_measured_with_every_kind_of_labels():
     np.testing.assert_allclose(first[:3], first[0], rtol=1e-12)
     accuracy = measured["network_accuracy"][1][0, 0, 0]
     assert accuracy[-1] > accuracy[0]
-
-
-def outcomes(study, ends, accuracy=1.0):
-    nc1 = np.ones((1, 2, 2, 3))
-    nc1[0, 0, :, -1] = ends
-    axes = ("architecture", "run", "seed", "step")
-    measured = {"network_nc1": (axes, nc1), "network_accuracy": (axes, np.full(nc1.shape, accuracy))}
-    return [each.outcome for each in study.claimed(measured)]
-
-
-@pytest.mark.parametrize(
-    ("ends", "outcome"), [((0.010, 0.011), "holds"), ((0.50, 0.55), "does not hold"), ((0.01, 0.5), "undecided")]
-)
-def test_classes_collapse_where_their_spread_falls_to_a_tenth(ends, outcome):
-    assert outcomes(networks(labels=LABELS[2:]), ends) == [outcome, "does not hold"]
-
-
-def test_collapse_is_not_due_before_the_labels_are_learned():
-    assert outcomes(networks(labels=LABELS[2:]), (0.010, 0.011), accuracy=0.98) == ["undecided", "undecided"]
-
-
-def test_a_regression_is_shown_and_decides_nothing():
-    assert networks(labels=LABELS[2:]).deciding == ("mlp, 100 % random labels",)
