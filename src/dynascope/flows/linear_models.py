@@ -14,7 +14,15 @@ from dynascope.networks import MLP
 from dynascope.tasks import Task
 from dynascope.tasks.sines import sines
 
-__all__ = ["RidgeFit", "least_norm", "noise_power", "ridge_fit", "train_from_zero", "train_last_layer"]
+__all__ = [
+    "RidgeFit",
+    "exactly_learned",
+    "least_norm",
+    "noise_power",
+    "ridge_fit",
+    "train_from_zero",
+    "train_last_layer",
+]
 
 _NOISE_DRAWS = 40
 
@@ -126,6 +134,23 @@ def least_norm(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
         array([0.6, 0.8])
     """
     return features.T @ np.linalg.solve(features @ features.T, labels)
+
+
+def exactly_learned(features: np.ndarray) -> np.ndarray:
+    """The share of each mode that the fit of least norm learns of it as a target, ρ_k e_kᵀ K⁻¹ e_k.
+
+    Args:
+        features: √ρ_k e_k, of full rank on fewer samples than modes, shape (…, n, p).
+
+    Returns:
+        Shape (…, p); they add up to n.
+
+    Example:
+        >>> exactly_learned(np.array([[3.0, 4.0]])).round(2)
+        array([0.36, 0.64])
+    """
+    # Orthonormal bases of the rows: well-conditioned where the kernel is not.
+    return np.sum(np.linalg.qr(features.mT)[0] ** 2, axis=-1)
 
 
 def noise_power(modes: int, samples: int, draw: np.random.Generator) -> float:

@@ -146,6 +146,11 @@ QUANTITIES = {
     "step_drift": "drift of the conserved quantity in a step",
     "size": "size",
     "sign": "sign",
+    # Features
+    "kappa_cka_change": "change of the distance to minimum features κ",
+    "accuracy_change": "change of the test accuracy",
+    "end_kappa_cka": "distance to minimum features κ in the end",
+    "full_accuracy": "accuracy on held-out samples, trained with its features",
     # Kernels and regimes
     "kernel_distance": "distance of the kernel from its start",
     "kernel_change": "relative change of the kernel",

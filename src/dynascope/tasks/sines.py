@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["NoisySines", "Samples", "centres", "sines"]
+__all__ = ["NoisySines", "Samples", "centres", "points_apart", "sines"]
 
 
 def sines(x: Float[np.ndarray, " n"], modes: int) -> Float[np.ndarray, "n p"]:
@@ -30,6 +30,18 @@ def centres(count: int) -> Float[np.ndarray, " count"]:
         [0.25, 0.75]
     """
     return (np.arange(count) + 0.5) / count
+
+
+def points_apart(count: int, draw: np.random.Generator) -> Float[np.ndarray, " count"]:
+    """Points that are well apart, also from each other's mirror images, at which all sines are opposite.
+
+    Example:
+        >>> x = points_apart(4, np.random.default_rng(0))
+        >>> bool(np.diff(np.sort(np.minimum(x, 1 - x))).min() > 0.05)
+        True
+    """
+    half = (np.arange(count) + draw.uniform(0.2, 0.8, size=count)) / (2 * count)
+    return np.where(draw.uniform(size=count) < 0.5, half, 1 - half)
 
 
 class Samples(NamedTuple):

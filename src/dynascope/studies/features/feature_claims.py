@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from dynascope.comparison.effect import Effect, Hypothesis
 
-__all__ = [
-    "DECAYS",
-    "HYPOTHESES",
-    "RANDOM",
-    "RATES",
-    "REGRESSED",
-    "SIZES",
-    "compared_runs",
-    "deciding",
-    "factors_of",
-    "moved_by",
-    "put_claims",
-]
+__all__ = ["HYPOTHESES", "RANDOM", "REGRESSED", "compared", "deciding", "dialled", "factors", "moved_by", "put_claims"]
 
 Runs = Mapping[str, Mapping[str, np.ndarray]]  # for each run what was measured of all seeds, by name
 
 # Levels of the factors, over the values of the study; RANDOM are fractions of random labels.
-RATES = (1 / 100, 1 / 10, 1.0)
-DECAYS = (0.0, 1 / 10, 1.0, 10.0)
-SIZES = (1 / 8, 1 / 4, 1 / 2, 1.0)
+_SIZES, _RATES, _DECAYS = (1 / 8, 1 / 4, 1 / 2, 1.0), (1 / 100, 1 / 10, 1.0), (0.0, 1 / 10, 1.0, 10.0)
 RANDOM = (0.0, 0.1, 1.0)
 
 _BEST, _NOTHING = "best learning rate", "nothing"
 _LEVELS = {
-    "training images": [*(f"samples × {each:g}" for each in SIZES[:-1]), "default"],
-    "learning rate": [f"learning rate × {RATES[0]:g}", _BEST],
-    "weight decay": ["default" if each == 1 else f"weight decay × {each:g}" for each in DECAYS],
+    "training images": [*(f"samples × {each:g}" for each in _SIZES[:-1]), "default"],
+    "learning rate": [f"learning rate × {_RATES[0]:g}", _BEST],
+    "weight decay": ["default" if each == 1 else f"weight decay × {each:g}" for each in _DECAYS],
     "batch normalisation": ["vgg", "vgg-normalised"],
     "locality": ["fully connected", "convolutional"],
     "random labels": ["default", *(f"random labels {each:g}" for each in RANDOM[1:])],
@@ -76,12 +63,19 @@ HYPOTHESES = tuple(dict.fromkeys(name for name, *_ in _CLAIMS))
 _DIALS = HYPOTHESES[:5]  # what is claimed to bring minimum features
 
 
-def compared_runs(hypotheses: Collection[str]) -> set[str]:
+def compared(hypotheses: Collection[str]) -> set[str]:
     """The names of the runs that these hypotheses compare, and of the default."""
     runs = {"default"}.union(*(_LEVELS[factor] for name, factor, *_ in _CLAIMS if name in hypotheses))
     if _BEST in runs:
-        runs |= {f"learning rate × {each:g}" for each in RATES[:-1]}
+        runs |= {f"learning rate × {each:g}" for each in _RATES[:-1]}
     return runs - {_BEST, _NOTHING}
+
+
+def dialled(usual: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """The runs that turn one dial, by name, with what it is turned to, of fields that usually are so."""
+    levels = {"samples": _SIZES, "learning rate": _RATES, "weight decay": _DECAYS}
+    turned = [(dial, dial.replace(" ", "_"), each) for dial, each_of in levels.items() for each in each_of if each != 1]
+    return {f"{dial} × {each:g}": {field: type(usual[field])(each * usual[field])} for dial, field, each in turned}
 
 
 def put_claims(hypotheses: Collection[str], found: Runs) -> list[tuple[Hypothesis, list[np.ndarray]]]:
@@ -105,23 +99,23 @@ def _numbered(hypotheses: Collection[str]) -> list[Hypothesis]:
     ]
 
 
-def factors_of(hypotheses: Collection[str]) -> list[str]:
+def factors(hypotheses: Collection[str]) -> list[str]:
     """What is varied between networks to test these hypotheses."""
-    factors = dict.fromkeys(factor for name, factor, *_ in _CLAIMS if name in hypotheses)
-    return [factor for factor in factors if _NOTHING not in _LEVELS[factor]]
+    varied = dict.fromkeys(factor for name, factor, *_ in _CLAIMS if name in hypotheses)
+    return [factor for factor in varied if _NOTHING not in _LEVELS[factor]]
 
 
-def moved_by(factors: Sequence[str], found: Runs, metric: str) -> list[Effect]:
+def moved_by(varied: Sequence[str], found: Runs, metric: str) -> list[Effect]:
     """How each factor moves a metric from its lowest to its highest level, NaN where the metric means nothing."""
     runs = _with_best(found)
-    values = [np.array([runs[level][metric] for level in _LEVELS[factor]]) for factor in factors]
+    values = [np.array([runs[level][metric] for level in _LEVELS[factor]]) for factor in varied]
     unknown = Effect(np.nan, np.nan, np.nan, np.nan, 0, "undecided")
     return [Hypothesis("", metric, 0).compare(each) if np.isfinite(each).all() else unknown for each in values]
 
 
 def _with_best(found: Runs) -> Runs:
     """The runs with that of the best learning rate, and with one in which everything is zero."""
-    candidates = (name for name in ("default", f"learning rate × {RATES[1]:g}") if name in found)
+    candidates = (name for name in ("default", f"learning rate × {_RATES[1]:g}") if name in found)
     best = max(candidates, key=lambda name: found[name]["accuracy"].sum())
     nothing = {name: np.zeros(len(values)) for name, values in found["default"].items()}
     return {**found, _BEST: found[best], _NOTHING: nothing}

@@ -26,6 +26,7 @@ from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task
 from dynascope.tasks.data.relabelled import balanced_digits
+from dynascope.tasks.step import step_on_a_line
 from dynascope.theory.modes import linear_mode_strength
 
 __all__ = ["FeatureMetrics"]
@@ -127,11 +128,7 @@ class FeatureMetrics(ClaimsStudy):
             "right in the end with all layers, {observed.accuracy:last:percent} with the last alone.",
         ),
     )
-    names: ClassVar = {
-        "accuracy": ("accuracy on held-out samples", "1"),
-        "end_kappa_cka": ("distance to minimum features κ in the end", "1"),
-        "full_accuracy": ("accuracy on held-out samples, trained with its features", "1"),
-    }
+    names: ClassVar = {"accuracy": ("accuracy on held-out samples", "1")}
     minutes: ClassVar[float] = 0.7
     theory: ClassVar[str] = "gradient flow of a linear model on fixed features"
     tolerance: ClassVar = exact(*_ALONE) | exact(
@@ -153,16 +150,16 @@ class FeatureMetrics(ClaimsStudy):
     def trained(self) -> Mapping[str, Any]:
         """Train in both ways, and measure the features and outputs of all recorded times."""
         with jax.enable_x64(True):
-            runs = [self._measured(*each) for each in (self._trained_last_layer(), self._trained_fully())]
-            others = (dataclasses.replace(self, seed=self.seed + k, times=2) for k in range(1, self.seeds))
-            ends = [[each["kappa_cka"][-1] for each in runs], *(each._end_kappas() for each in others)]
+            others = [dataclasses.replace(self, seed=self.seed + k, times=2) for k in range(1, self.seeds)]
+            starts = [study._runs() for study in (self, *others)]
+        runs = starts[0]
         alone, full = (_along_axes(each) for each in runs)
         kinds = ["minimum features" if each["minimum_features"][-1] else "extended features" for each in runs]
         return {
             **{name: alone[name] for name in _ALONE},
             **{f"full_{name}": full[name] for name in _FULL},
             "end_cumulative_utilization": (("run", "mode"), [each["cumulative_utilization"][-1] for each in runs]),
-            "end_kappa_cka": (("seed", "run"), ends),
+            "end_kappa_cka": (("seed", "run"), [[each["kappa_cka"][-1] for each in start] for start in starts]),
             "regime": ("run", kinds),
         }
 
@@ -190,8 +187,7 @@ class FeatureMetrics(ClaimsStudy):
 
     def labels(self) -> Mapping[str, Any]:
         """Times, and kinds of training."""
-        seeds = list(range(self.seed, self.seed + self.seeds))
-        return {"time": self._times, "run": ["last layer", "full"], "seed": seeds}
+        return {"time": self._times, "run": ["last layer", "full"], "seed": self.seed + np.arange(self.seeds)}
 
     def about(self) -> Mapping[str, Any]:
         """The samples and the network."""
@@ -234,10 +230,9 @@ class FeatureMetrics(ClaimsStudy):
         )
         return run["features"].to_numpy(), run["outputs"].to_numpy()
 
-    def _end_kappas(self) -> list[float]:
-        """κ at the end of training the last layer alone, and of full training."""
-        runs = (self._trained_last_layer(), self._trained_fully())
-        return [float(self._measured(h[-1:], f[-1:])["kappa_cka"][-1]) for h, f in runs]
+    def _runs(self) -> list[dict[str, np.ndarray]]:
+        """What is measured of the last layer alone, and of full training."""
+        return [self._measured(*each) for each in (self._trained_last_layer(), self._trained_fully())]
 
     def _measured(self, features: Any, outputs: np.ndarray) -> dict[str, np.ndarray]:
         """All metrics at all times; overlaps on held-out digits, and for the step on the grid, which is all of it."""
@@ -262,11 +257,9 @@ class FeatureMetrics(ClaimsStudy):
     def _data(self) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and targets: the training samples, then as many held-out ones."""
         draw = np.random.default_rng([self.seed, 2])
-        if self.data == "digits":
-            return balanced_digits(self.samples // 10, draw)
-        grid = (2 * np.arange(self.samples) + 1) / self.samples - 1
-        x = np.concatenate([grid, draw.uniform(-1, 1, len(grid))])[:, None]
-        return x, (x > 0).astype(float)
+        return (
+            balanced_digits(self.samples // 10, draw) if self.data == "digits" else step_on_a_line(self.samples, draw)
+        )
 
     @property
     def _count(self) -> int:

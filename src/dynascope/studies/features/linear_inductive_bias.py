@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dynascope.flows.linear_models import train_from_zero
+from dynascope.flows.linear_models import exactly_learned, train_from_zero
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, positive, seed
 from dynascope.studies.study import Reference
-from dynascope.tasks.sines import centres, sines
+from dynascope.tasks.sines import centres, points_apart, sines
 from dynascope.theory.features.ridge import learnability
 from dynascope.theory.features.spectrum import mode_flow, training_flow
 
@@ -173,12 +173,10 @@ class LinearInductiveBias(CurvesStudy):
         }
 
     def _mean_learnability(self) -> np.ndarray:
-        """Mean over random points of the share ρ_k e_k(X)ᵀ K⁻¹ e_k(X) of e_k that the exact fit of e_k learns."""
-        draw = np.random.default_rng([self.seed, 1])
-        basis = sines(draw.uniform(size=self.draws * self.samples), self.modes).reshape(self.draws, self.samples, -1)
-        # Orthonormal bases of the rows of each feature matrix: well-conditioned where the kernel is not.
-        bases = [np.linalg.qr((basis * np.sqrt(intensity)).mT)[0] for intensity in self._intensity]
-        return np.array([np.mean(np.sum(rows**2, axis=-1), axis=0) for rows in bases])
+        """Mean over random points."""
+        places = np.random.default_rng([self.seed, 1]).uniform(size=self.draws * self.samples)
+        basis = sines(places, self.modes).reshape(self.draws, self.samples, -1)
+        return np.array([np.mean(exactly_learned(basis * np.sqrt(each)), axis=0) for each in self._intensity])
 
     def _flows(self, times: np.ndarray) -> list[Any]:
         x, y = self._data
@@ -192,11 +190,8 @@ class LinearInductiveBias(CurvesStudy):
 
     @functools.cached_property
     def _data(self) -> tuple[np.ndarray, np.ndarray]:
-        """Points that are well apart, also from each other's mirror images, at which all sines are opposite."""
         draw = np.random.default_rng(self.seed)
-        half = (np.arange(self.samples) + draw.uniform(0.2, 0.8, size=self.samples)) / (2 * self.samples)
-        x = np.where(draw.uniform(size=self.samples) < 0.5, half, 1 - half)
-        return x, draw.normal(size=self.samples)
+        return points_apart(self.samples, draw), draw.normal(size=self.samples)
 
     @functools.cached_property
     def _times(self) -> np.ndarray:

@@ -16,7 +16,7 @@ from dynascope.plot import Chart, to_json
 from dynascope.probes.features.last_layer import CURVES, network_metrics
 from dynascope.studies.claims_study import ClaimsStudy
 from dynascope.studies.features import feature_claims
-from dynascope.studies.features.feature_claims import DECAYS, HYPOTHESES, RANDOM, RATES, SIZES
+from dynascope.studies.features.feature_claims import HYPOTHESES, RANDOM
 from dynascope.studies.fields import choice, choices, count, flag, number, positive, seed, text
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
@@ -139,12 +139,7 @@ class MinimumFeatures(ClaimsStudy):
             "the features beyond are not used.",
         ),
     )
-    names: ClassVar = {
-        "accuracy": ("test accuracy", "1"),
-        "knob": ("what was changed", "1"),
-        "kappa_cka_change": ("change of the distance to minimum features κ", "1"),
-        "accuracy_change": ("change of the test accuracy", "1"),
-    }
+    names: ClassVar = {"accuracy": ("test accuracy", "1"), "knob": ("what was changed", "1")}
     tolerance: ClassVar = curve_tolerance(
         total_utilization=(
             1e-6,
@@ -222,12 +217,12 @@ class MinimumFeatures(ClaimsStudy):
 
     @property
     def _factors(self) -> list[str]:
-        return feature_claims.factors_of(self.hypotheses)
+        return feature_claims.factors(self.hypotheses)
 
     @property
     def _names(self) -> list[str]:
         """The runs that the hypotheses need, in one order."""
-        needed = feature_claims.compared_runs(self.hypotheses)
+        needed = feature_claims.compared(self.hypotheses)
         return [name for name in (*self._runs, *_REGRESSIONS) if name in needed]
 
     @functools.cached_property
@@ -241,7 +236,7 @@ class MinimumFeatures(ClaimsStudy):
             problem=f"width is {self.width} {few}",
         )
         self.require(
-            int(self.samples * SIZES[0]) > data.classes,
+            self.samples // 8 > data.classes,
             "samples",
             f"choose at least {8 * (data.classes + 1)}",
             problem=f"samples is {self.samples}, of which an eighth is trained on too, {few}",
@@ -251,19 +246,16 @@ class MinimumFeatures(ClaimsStudy):
     @functools.cached_property
     def _runs(self) -> dict[str, ClassifierRun]:
         """The classifiers by name."""
+        usual = {"samples": self.samples, "learning_rate": self.learning_rate, "weight_decay": self.weight_decay}
 
         def run(network: str = self.network, **changes: Any) -> ClassifierRun:
             width = self.width if network in ("mlp", "convolutional") else -(-self.width // 8)
-            dials = {"samples": self.samples, "learning_rate": self.learning_rate, "weight_decay": self.weight_decay}
-            return ClassifierRun(network, width, **dials | changes)
+            return ClassifierRun(network, width, **usual | changes)
 
         grey = self._data.inputs.shape[-1] == 1
-        decays = (each for each in DECAYS if each != 1)
         return {
             "default": run(),
-            **{f"samples × {each:g}": run(samples=int(each * self.samples)) for each in SIZES[:-1]},
-            **{f"learning rate × {each:g}": run(learning_rate=each * self.learning_rate) for each in RATES[:-1]},
-            **{f"weight decay × {each:g}": run(weight_decay=each * self.weight_decay) for each in decays},
+            **{name: run(**turned) for name, turned in feature_claims.dialled(usual).items()},
             **{name: run(name) for name in ("vgg", "vgg-normalised")},
             "fully connected": run("mlp"),
             "convolutional": run("convolutional" if grey and self.network == "mlp" else "residual"),

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from dynascope.errors import InputError
 from dynascope.networks.difference_of_squares import DifferenceOfSquares
 from dynascope.observation import observe
 from dynascope.plot import Chart
@@ -19,7 +18,6 @@ from dynascope.studies.fields import count, numbers, positive, seed
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks.sparse_linear import DecayedLoss, SparseLinear, sparse_linear
 from dynascope.theory.grokking import (
-    CriticalPoint,
     critical_point,
     fitting_time,
     grokking_delay,
@@ -195,15 +193,14 @@ class GrokkingDiagonal(CurvesStudy):
         return sparse_linear(self.samples, self.inputs, self.relevant, self.seed)
 
     @functools.cached_property
-    def _critical_point(self) -> CriticalPoint:
+    def _critical_point(self) -> Any:
         point = critical_point(*self._data, threshold=self.threshold)
-        if point is None:
-            raise InputError(
-                f"no interpolant on the way passes a test error of {self.threshold}",
-                argument="threshold",
-                value=self.threshold,
-                remedy="choose another threshold, or fewer relevant inputs for the samples",
-            )
+        self.require(
+            point is not None,
+            "threshold",
+            "choose another threshold, or fewer relevant inputs for the samples",
+            problem=f"no interpolant on the way passes a test error of {self.threshold}",
+        )
         return point
 
     @functools.cached_property

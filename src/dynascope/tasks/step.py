@@ -1,0 +1,23 @@
+"""A step on a line."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+__all__ = ["step_on_a_line"]
+
+
+def step_on_a_line(
+    samples: int, draw: np.random.Generator
+) -> tuple[Float[np.ndarray, "2n 1"], Float[np.ndarray, "2n 1"]]:
+    """Inputs on a grid over [−1, 1], and after them as many at random, to be held out; targets 0 below zero, 1 above.
+
+    Example:
+        >>> x, y = step_on_a_line(4, np.random.default_rng(0))
+        >>> x[:4, 0].tolist(), y[:4, 0].tolist()
+        ([-0.75, -0.25, 0.25, 0.75], [0.0, 0.0, 1.0, 1.0])
+    """
+    grid = (2 * np.arange(samples) + 1) / samples - 1
+    x = np.concatenate([grid, draw.uniform(-1, 1, samples)])[:, None]
+    return x, (x > 0).astype(float)
