@@ -231,7 +231,6 @@ class FeatureMetrics(ClaimsStudy):
         return run["features"].to_numpy(), run["outputs"].to_numpy()
 
     def _runs(self) -> list[dict[str, np.ndarray]]:
-        """What is measured of the last layer alone, and of full training."""
         return [self._measured(*each) for each in (self._trained_last_layer(), self._trained_fully())]
 
     def _measured(self, features: Any, outputs: np.ndarray) -> dict[str, np.ndarray]:
@@ -242,7 +241,6 @@ class FeatureMetrics(ClaimsStudy):
 
     @functools.cached_property
     def _start(self) -> np.ndarray:
-        """Features of all samples at the start."""
         return np.asarray(self._network.features(self._data[0]))
 
     @functools.cached_property
@@ -262,8 +260,7 @@ class FeatureMetrics(ClaimsStudy):
         )
 
     @property
-    def _count(self) -> int:
-        """Number of training samples."""
+    def _count(self) -> int:  # of training
         return len(self._data[0]) // 2
 
     @functools.cached_property

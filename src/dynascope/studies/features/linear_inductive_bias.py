@@ -102,12 +102,8 @@ class LinearInductiveBias(CurvesStudy):
 
     def check(self) -> None:
         """Modes enough to choose among."""
-        self.require(
-            self.samples < self.modes,
-            "samples",
-            "choose two or more, and fewer than modes",
-            problem=f"samples is {self.samples} and modes {self.modes}",
-        )
+        few = f"choose two or more, and fewer than modes, of which there are {self.modes}"
+        self.require(self.samples < self.modes, "samples", few)
 
     def trained(self) -> Mapping[str, Any]:
         """Train both models on the points and on the population, and solve them for many random points."""
@@ -173,7 +169,6 @@ class LinearInductiveBias(CurvesStudy):
         }
 
     def _mean_learnability(self) -> np.ndarray:
-        """Mean over random points."""
         places = np.random.default_rng([self.seed, 1]).uniform(size=self.draws * self.samples)
         basis = sines(places, self.modes).reshape(self.draws, self.samples, -1)
         return np.array([np.mean(exactly_learned(basis * np.sqrt(each)), axis=0) for each in self._intensity])

@@ -245,7 +245,6 @@ class MinimumFeatures(ClaimsStudy):
 
     @functools.cached_property
     def _runs(self) -> dict[str, ClassifierRun]:
-        """The classifiers by name."""
         usual = {"samples": self.samples, "learning_rate": self.learning_rate, "weight_decay": self.weight_decay}
 
         def run(network: str = self.network, **changes: Any) -> ClassifierRun:
@@ -263,7 +262,6 @@ class MinimumFeatures(ClaimsStudy):
         }
 
     def _trained(self) -> dict[str, list[Trained]]:
-        """Every run from all seeds."""
         options = {"epochs": self.epochs, "batch_size": self.batch_size, "loss": self.loss, "augment": self.augment}
 
         @functools.cache  # runs of different names may be the same

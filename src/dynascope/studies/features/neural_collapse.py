@@ -180,15 +180,14 @@ class NeuralCollapse(CurvesStudy):
         """Train the unconstrained features by gradient flow, then the networks by Adam."""
         # The labels of axes come with the values, as a field has the name of what tells them elsewhere.
         networks, measured = self._networks, self._networks.measure()
-        axes = {
-            **{"architecture": self.networks, "run": self.labels},
-            **{"seed": networks.seeds, "step": networks.recorded},
-        }
         return {
             **self._trained_features(),
             **measured,
             **(report_claims(self._claims(measured)) if measured else {}),
-            **{axis: (axis, labels) for axis, labels in axes.items()},
+            "architecture": ("architecture", self.networks),
+            "run": ("run", self.labels),
+            "seed": ("seed", networks.seeds),
+            "step": ("step", networks.recorded),
         }
 
     def _claims(self, found: Mapping[str, Any]) -> list[Claim]:

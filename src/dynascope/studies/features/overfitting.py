@@ -244,12 +244,10 @@ class Overfitting(StatedStudy):
 
     @property
     def _root(self) -> np.ndarray:
-        """Square roots of the intensities."""
         return np.sqrt(self._task.intensity)
 
     @functools.cached_property
     def _basis(self) -> np.ndarray:
-        """The modes at the recorded places."""
         return sines(centres(self.positions), self.modes)
 
     @property

@@ -214,7 +214,6 @@ class GrokkingDigits(ClaimsStudy):
 
     @functools.cached_property
     def _runs(self) -> dict[str, Dials]:
-        """The runs of the table, then the twins."""
         turned = {"weights": self.small_weights, "targets": self.large_targets}
         default = Dials(self.weight_scale, self.target_scale)
         return remedies(default, **turned, inputs=self.small_inputs, outputs=self.small_outputs)
@@ -232,10 +231,8 @@ class GrokkingDigits(ClaimsStudy):
     def _run(self, seed: int) -> dict[str, dict[str, Any]]:
         """Every run from one seed: the loss, and of those of the table all that is measured."""
         networks = [self._network(run, seed) for run in self._runs.values()]
-        options = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "seed": seed}
-        losses, kept = train_dialled(
-            networks, self._images.inputs, self._images.targets, recorded=self._recorded, **options
-        )
+        options = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "recorded": self._recorded}
+        losses, kept = train_dialled(networks, self._images.inputs, self._images.targets, seed=seed, **options)
         return {
             name: {"loss": loss} | (self._measured(each) if name in TABLE else {})
             for name, loss, each in zip(self._runs, losses, kept, strict=True)

@@ -290,12 +290,10 @@ class GrokkingModular(ClaimsStudy):
 
     @functools.cached_property
     def _tables(self) -> list[ModularArithmetic]:
-        """The table of each seed, with its own split."""
         return [ModularArithmetic(self.operation, self.p, self.train_fraction, seed=seed) for seed in self._seeds]
 
     @functools.cached_property
     def _networks(self) -> list[Any]:
-        """The network of each seed at its start."""
         p, seeds = self.p, self._seeds
         if self.network != "transformer":
             return [TwoLayer(2 * p, self.width, p, activation=self.network, seed=seed) for seed in seeds]
