@@ -10,7 +10,7 @@ __all__ = ["step_on_a_line"]
 
 def step_on_a_line(
     samples: int, draw: np.random.Generator
-) -> tuple[Float[np.ndarray, "2n 1"], Float[np.ndarray, "2n 1"]]:
+) -> tuple[Float[np.ndarray, "_ 1"], Float[np.ndarray, "_ 1"]]:
     """Inputs on a grid over [−1, 1], and after them as many at random, to be held out; targets 0 below zero, 1 above.
 
     Example:

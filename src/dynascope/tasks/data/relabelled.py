@@ -27,7 +27,7 @@ class RelabelledDigits(NamedTuple):
         levels: Of a regression the number that stands for each digit, shape (10,), or None.
     """
 
-    inputs: Float[np.ndarray, "2n d"]
+    inputs: Float[np.ndarray, "_ d"]
     targets: Float[np.ndarray, "n c"]
     labels: Int[np.ndarray, " n"]
     held_out: Int[np.ndarray, " n"]
