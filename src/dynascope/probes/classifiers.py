@@ -12,8 +12,7 @@ import numpy as np
 import optax
 
 from dynascope.compilation import filter_jit
-from dynascope.errors import DivergenceError, InputError
-from dynascope.probes.features.last_layer import layer_metrics
+from dynascope.probes.features.last_layer import heeding_inputs, layer_metrics
 
 __all__ = ["Measured", "classifier_metrics", "measure"]
 
@@ -66,15 +65,10 @@ def classifier_metrics(measured: Measured, tasks: Sequence[Any], loss: str, *, t
         DivergenceError: The features of a network are the same on all samples, by the time that is given.
     """
     samples = [(*each[:2], each[2].targets) for each in zip(measured.features, measured.outputs, tasks, strict=True)]
-    try:
+    with heeding_inputs(time):
         logits = chosen = [layer_metrics(*each) for each in samples]
         if loss == "cross_entropy":
             chosen = [layer_metrics(*each, output_function="softmax") for each in samples]
-    except InputError as error:
-        if error.argument != "features":
-            raise
-        remedy = "choose a smaller learning_rate or a larger width"
-        raise DivergenceError("a network came to ignore its inputs", time=time, remedy=remedy) from None
     return {
         **{name: getattr(measured, name) for name in _SCALARS},
         **{name: np.array([float(each[name]) for each in chosen]) for name in _METRICS},

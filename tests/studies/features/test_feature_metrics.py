@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dynascope.errors import InputError
+from dynascope.errors import DivergenceError, InputError
 from dynascope.studies.features.feature_metrics import FeatureMetrics
 
 JUDGED = ("loss", "test_loss", "accuracy", "kappa_cka", "effective_dimension_utilization", "utilization")
@@ -62,7 +62,7 @@ def test_theory_and_experiment_agree_at_random_fields(data):
 )
 def test_full_training_must_come_to_few_features_from_every_start(monkeypatch, alone, full, verdict):
     study, claimed = FeatureMetrics(**FeatureMetrics.tiny), FeatureMetrics.claimed
-    ends = {"end_kappa_cka": (("seed", "run"), np.transpose([alone, full]))}
+    ends = {"end_kappa_cka": (("seed", "run"), np.transpose([alone, full])), "fitted": ("seed", [True, True])}
     monkeypatch.setattr(FeatureMetrics, "claimed", lambda self, found: claimed(self, {**found, **ends}))
     tree = study.run()
     assert tree.attrs["verdict"] == verdict, tree.attrs["verdict_sentence"]
@@ -111,3 +111,19 @@ def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, v
 def test_there_are_not_more_digits_than_there_are():
     with pytest.raises(InputError, match="20 to 870"):
         FeatureMetrics(samples=900)
+
+
+@pytest.mark.slow
+def test_training_that_has_not_come_to_its_end_decides_nothing():
+    # Ends at four fifths of its first loss, with κ far above the threshold.
+    short = {"data": "digits", "learning_rate": 0.2, "steps": 50, "times": 3, "threshold": 0.04, "seed": 83}
+    tree = FeatureMetrics(**FeatureMetrics.tiny | short).run()
+    assert not tree["observed"]["fitted"].any()
+    assert tree.attrs["verdict"] == "undecided"
+
+
+@pytest.mark.slow
+def test_a_network_that_dies_has_diverged():
+    dead = {"data": "digits", "width": 8, "learning_rate": 0.7, "steps": 50, "batch_size": 10, "times": 6, "seed": 24}
+    with pytest.raises(DivergenceError, match="came to ignore its inputs"):
+        FeatureMetrics(**FeatureMetrics.tiny | dead).run()

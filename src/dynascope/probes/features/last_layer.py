@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -12,11 +13,13 @@ from jaxtyping import Float
 from scipy import special, stats
 
 from dynascope.compilation import filter_jit
+from dynascope.errors import DivergenceError, InputError
 from dynascope.probes.features.metrics import feature_metrics
 
 __all__ = [
     "CURVES",
     "LastLayer",
+    "heeding_inputs",
     "last_layer",
     "layer_metrics",
     "metrics_over_time",
@@ -76,11 +79,28 @@ def layer_metrics(*samples: Any, **options: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(values) for name, (_, values) in found.items()}
 
 
+@contextlib.contextmanager
+def heeding_inputs(time: float) -> Iterator[None]:
+    """While features are measured at a time of training.
+
+    Raises:
+        DivergenceError: Features or outputs are the same on all samples.
+    """
+    try:
+        yield
+    except InputError as error:
+        if error.argument not in ("features", "outputs"):
+            raise
+        remedy = "choose a smaller learning_rate or a larger width"
+        raise DivergenceError("a network came to ignore its inputs", time=time, remedy=remedy) from None
+
+
 def metrics_over_time(
     features: Iterable[np.ndarray],
     outputs: np.ndarray,
     targets: np.ndarray,
     *,
+    times: np.ndarray,
     samples: int,
     held_out: bool,
     **options: Any,
@@ -91,14 +111,19 @@ def metrics_over_time(
         features: Shape (n, p) for each time, those of training first.
         outputs: Shape (times, n, c).
         targets: Shape (n, c); a single one counts as a class where it is above one half.
+        times: When they were recorded.
         samples: Number of training samples.
         held_out: Whether overlaps are those on the samples that are held out.
         **options: Of `feature_metrics`.
+
+    Raises:
+        DivergenceError: Features or outputs are the same on all samples.
     """
     found = []
-    for h, f in zip(features, outputs, strict=True):
+    for time, h, f in zip(times, features, outputs, strict=True):
         trained, others = ([each[rows] for each in (h, f, targets)] for rows in (slice(samples), slice(samples, None)))
-        metrics = feature_metrics(*trained, held_out=tuple(others) if held_out else None, **options)
+        with heeding_inputs(float(time)):
+            metrics = feature_metrics(*trained, held_out=tuple(others) if held_out else None, **options)
         each = {name: np.asarray(values) for name, (_, values) in metrics.items()}
         squares = np.sum((f - targets) ** 2, axis=1) / 2
         found.append(

@@ -37,6 +37,7 @@ _FULL = (
     *(*_CURVES, "effective_dimension", "effective_dimension_quality", "constant_overlap"),
     *("cumulative_utilization", "cumulative_quality", "normalised_intensity"),
 )
+_FITTED = 0.1  # loss over its start, below which full training has come to its end
 _MOST_DIGITS = 870  # for training: as many others are held out, equally many of each class
 _CHART_OF_BOTH = functools.partial(
     Chart, log="x", words=("last layer alone", "all layers"), x_label="gradient-flow time"
@@ -49,7 +50,8 @@ class FeatureMetrics(ClaimsStudy):
     Alone, the last layer is a linear model on the features of the start. Its outputs are known at all times, and with
     them its losses, its accuracy, which features it uses and how far these are from a minimum (κ). That holds of every
     linear model, and is checked. Of full training the same is shown (`full_…`), and judged by κ at the end of both,
-    from several starts (`end_kappa_cka`); curves are those of the first start.
+    from several starts (`end_kappa_cka`), unless its loss is then above a tenth of the first in one of them; curves
+    are those of the first start.
     """
 
     data: Literal["digits", "heaviside"] = choice(
@@ -160,17 +162,20 @@ class FeatureMetrics(ClaimsStudy):
             **{f"full_{name}": full[name] for name in _FULL},
             "end_cumulative_utilization": (("run", "mode"), [each["cumulative_utilization"][-1] for each in runs]),
             "end_kappa_cka": (("seed", "run"), [[each["kappa_cka"][-1] for each in start] for start in starts]),
+            "fitted": ("seed", [full["loss"][-1] <= _FITTED * full["loss"][0] for _, full in starts]),
             "regime": ("run", kinds),
         }
 
     def claimed(self, found: Mapping[str, Any]) -> list[Claim]:
-        """What is claimed of κ in the end, of the last layer alone and of full training, over starts."""
+        """What is claimed of κ in the end, where full training has come to its end; else nothing is known."""
         alone, full = np.transpose(found["end_kappa_cka"][1])
         lower, few = "All layers come to a lower κ than the last alone.", "All layers come to minimum features."
-        return [
+        claims = [
             Claim.of_runs("fewer features", lower, full - alone, most=0.0),
             Claim.of_runs("minimum features", few, full, most=self.threshold),
         ]
+        unknown = {} if np.all(found["fitted"][1]) else {"low": -np.inf, "high": np.inf}
+        return [dataclasses.replace(claim, **unknown) for claim in claims]
 
     def exact(self) -> Mapping[str, Any]:
         """The modes of the first features, each of which learns its part of the target exponentially."""
@@ -235,7 +240,7 @@ class FeatureMetrics(ClaimsStudy):
 
     def _measured(self, features: Any, outputs: np.ndarray) -> dict[str, np.ndarray]:
         """All metrics at all times; overlaps on held-out digits, and for the step on the grid, which is all of it."""
-        options = {"held_out": self.data == "digits", "bias": True, "threshold": self.threshold}
+        options = {"held_out": self.data == "digits", "bias": True, "threshold": self.threshold, "times": self._times}
         found = metrics_over_time(features, outputs, self._data[1], samples=self._count, **options)
         return {name: values[:, : self.modes] if values.ndim > 1 else values for name, values in found.items()}
 
