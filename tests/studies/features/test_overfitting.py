@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,22 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
     # By then the noise has been fitted, but for near-coincident samples; otherwise agreement would be cheap.
     loss = tree["observed"]["loss"]
     assert float((loss[:, -1] / loss[:, 0]).max()) < 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"samples": 2, "modes": 582, "strong_modes": 1, "malignant_mode": 5, "noise_variance": 0.0},
+        {"samples": 8, "modes": 83, "strong_modes": 2, "malignant_mode": 5, "noise_variance": 1.0, "tail": "printed"},
+        {"samples": 113, "modes": 152, "strong_modes": 7},
+    ],
+)
+def test_few_samples_loud_noise_and_short_tails_are_no_disagreement(fields):
+    tree = Overfitting(**fields, trained=1, draws=150, times=12, positions=20).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    # As many modes as samples make the fits of single draws anything.
+    assert ("learnability" in json.loads(tree.attrs["agreement"])) is (fields["samples"] < fields["modes"] / 2)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from dynascope.comparison.chance import error_of_median, within_chance
 from dynascope.flows.linear_models import least_norm, noise_power, train_from_zero
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import exact
@@ -126,7 +127,7 @@ class Overfitting(StatedStudy):
     ) | exact(
         "learnability",
         error=0.03,
-        reason="features on a line are not as if Gaussian: medians are off by up to about 0.3 n/p",
+        reason="features on a line are not as if Gaussian: medians are off by up to about 0.3 n/p, or 0.5/n",
     )
     tiny: ClassVar = {"modes": 1000, "trained": 1, "draws": 200, "times": 20, "positions": 40}
 
@@ -141,10 +142,15 @@ class Overfitting(StatedStudy):
             )
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
-        """With a wider tolerance of the learnability for a short tail."""
-        wider = max(0.03, 0.3 * self.samples / self.modes)
+        """With a wider tolerance of the learnability for a short tail or few samples."""
+        wider = max(0.03, 0.3 * self.samples / self.modes, 0.5 / self.samples)
         names = ("learnability_tolerance", "learnability_maximum_tolerance")
         return super().judged(predicted).assign_attrs(dict.fromkeys(names, wider))
+
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+        """Within the chance of the draws."""
+        errors: Any = {"learnability": observed["learnability_standard_error"]}
+        return super().compare(observed, within_chance(predicted, errors, beside=0.5 / self.samples))
 
     def observe(self) -> xr.Dataset:
         """Train on a few draws of the samples, and solve many for the end of training."""
@@ -154,12 +160,14 @@ class Overfitting(StatedStudy):
             weights.append(run["weights"].transpose("target", "time", "feature").to_numpy())
             losses.append(np.mean((weights[-1] @ draw.features.T - draw.labels.T[:, None]) ** 2, axis=-1) / 2)
         ends = [self._root * least_norm(*self._draw(number)).T for number in range(self.draws)]
+        learned = np.array([self._task.learned_fraction(end) for end in ends])
         test_losses, draw = [self._task.test_loss(end) for end in ends], np.random.default_rng([self.seed, 1])
         return self.record(
             {
                 **self._curves(losses, weights),
                 "target_function": (("run", "sample"), self._task.targets @ self._basis.T),
-                "learnability": ("run", np.median([self._task.learned_fraction(end) for end in ends], axis=0)),
+                "learnability": ("run", np.median(learned, axis=0)),
+                "learnability_standard_error": ("run", error_of_median(learned)),
                 "median_test_loss": ("run", np.median(test_losses, axis=0)),
                 "mean_test_loss": ("run", np.mean(test_losses, axis=0)),
                 "noise_power": ("scaling_parameter", [noise_power(modes, _NOISY, draw) for modes in _PURE_NOISE]),
