@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,11 +12,13 @@ from jaxtyping import Float
 
 from dynascope.flows.continuous import gradient_flow
 from dynascope.networks import MLP
+from dynascope.probes.averages import error_of_mean, error_of_median
 from dynascope.tasks import Task
 from dynascope.tasks.sines import sines
 
 __all__ = [
     "RidgeFit",
+    "averaged",
     "exactly_learned",
     "least_norm",
     "noise_power",
@@ -37,8 +40,8 @@ class RidgeFit(NamedTuple):
         learned_fraction: The part of each mode that would be learned of it as a target, shape (k,).
     """
 
-    test_loss: float
-    training_loss: float
+    test_loss: Any
+    training_loss: Any
     coefficients: Float[np.ndarray, " k"]
     learned_fraction: Float[np.ndarray, " k"]
 
@@ -124,6 +127,21 @@ def ridge_fit(
     left = np.mean((features @ learned - clean) ** 2) + noise_variance * fitted
     fraction = np.sum(estimator.T * features, axis=0)
     return RidgeFit((np.sum((learned - target) ** 2) + noise) / 2, left / 2, learned, fraction)
+
+
+def averaged(fits: Sequence[RidgeFit], *, median: bool) -> tuple[RidgeFit, RidgeFit, RidgeFit]:
+    """The mean, or the median, of fits to several training sets, its standard error, and their standard deviation.
+
+    Example:
+        >>> fits = [RidgeFit(each, each, np.array([each]), np.ones(1)) for each in (1.0, 3.0)]
+        >>> [float(each.test_loss) for each in averaged(fits, median=False)]
+        [2.0, 1.0, 1.0]
+    """
+    draws = [np.array(each) for each in zip(*fits, strict=True)]
+    middle, error = (np.median, error_of_median) if median else (np.mean, error_of_mean)
+    found = ([middle(each, axis=0), error(each), np.std(each, axis=0)] for each in draws)
+    means, errors, deviations = zip(*found, strict=True)
+    return RidgeFit(*means), RidgeFit(*errors), RidgeFit(*deviations)
 
 
 def least_norm(features: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -77,12 +77,17 @@ class NoisySines:
     targets: Float[np.ndarray, "targets p"]
     noise_variance: float
 
+    @property
+    def root(self) -> Float[np.ndarray, " p"]:
+        """√ρ_k, by which weights become coefficients."""
+        return np.sqrt(self.intensity)
+
     def draw(self, *seed: int) -> Samples:
         """Samples at random places."""
         draw = np.random.default_rng(seed)
         basis = sines(draw.uniform(size=self.samples), len(self.intensity))
         noise = np.sqrt(self.noise_variance) * draw.normal(size=(self.samples, len(self.targets)))
-        return Samples(basis * np.sqrt(self.intensity), basis @ self.targets.T + noise)
+        return Samples(basis * self.root, basis @ self.targets.T + noise)
 
     def learned_fraction(self, coefficients: Float[np.ndarray, "... targets p"]) -> Float[np.ndarray, "... targets"]:
         """The part of each target in functions of these coefficients, shape (targets, p)."""

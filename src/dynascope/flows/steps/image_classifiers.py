@@ -20,7 +20,7 @@ from dynascope.probes.features.last_layer import LastLayer, last_layer
 from dynascope.tasks import CropAndFlip, Labelled, Task
 from dynascope.tasks.data.labelled_images import LabelledImages
 
-__all__ = ["ClassifierRun", "Trained", "train_on_labels", "train_on_targets"]
+__all__ = ["ClassifierRun", "Trained", "train_last_layers", "train_on_labels", "train_on_targets"]
 
 _MOMENTUM, _FALLS_IN = 0.9, 0.3  # the rate falls to a fifth after each three tenths of the training
 _FALLS = np.arange(1, 4)
@@ -133,6 +133,16 @@ def train_on_targets(
     return [
         _trained(jax.tree.map(lambda leaf, seed=seed: np.asarray(leaf)[seed], ends), inputs, targets, np.nan)
         for seed in range(seeds)
+    ]
+
+
+def train_last_layers(
+    inputs: np.ndarray, targets: np.ndarray, hidden_widths: Sequence[int], *, seeds: int, **options: Any
+) -> list[Trained]:
+    """Train the last layers alone of MLPs with these hidden widths, as `train_on_targets` does."""
+    frozen = [MLP((inputs.shape[1], *hidden_widths, 1), seed=seed).features(inputs) for seed in range(seeds)]
+    return [
+        found for each in frozen for found in train_on_targets(np.asarray(each, float), targets, (), seeds=1, **options)
     ]
 
 

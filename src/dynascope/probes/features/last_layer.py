@@ -18,6 +18,7 @@ from dynascope.probes.features.metrics import feature_metrics
 
 __all__ = [
     "CURVES",
+    "SPAN",
     "LastLayer",
     "heeding_inputs",
     "last_layer",
@@ -27,6 +28,8 @@ __all__ = [
     "rank_correlation",
 ]
 
+# Why utilizations may miss one.
+SPAN = "outputs are made of the features in float64, and modes of relative size 1e-12 are left out"
 CURVES = ("intensity", "cumulative_quality", "cumulative_utilization")  # of `network_metrics`, over modes
 _NUMBERS = (
     *("kappa_cka", "minimum_features", "constant_overlap"),

@@ -10,8 +10,8 @@ import jax
 import numpy as np
 import xarray as xr
 
-from dynascope.comparison.chance import WORTH, error_of_mean, error_of_median, within_chance
-from dynascope.flows.linear_models import ridge_fit
+from dynascope.comparison.chance import WORTH, within_chance
+from dynascope.flows.linear_models import averaged, ridge_fit
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed
@@ -148,24 +148,16 @@ class Learnability(CurvesStudy):
 
     def trained(self) -> Mapping[str, Any]:
         """Draw training sets, solve them, and average."""
-        line = self.basis == "sine"
         options = {"ridge": self.ridge, "noise_variance": self.noise_variance}
-        rows, errors = [], []
+        rows = []
         for n in self.samples:
             draw = np.random.default_rng([self.seed, n])
-            fits = [
-                ridge_fit(self._features(draw, n), self._intensity, self._target, **options) for _ in range(self.draws)
-            ]
-            found = [np.array(each) for each in zip(*fits, strict=True)]
-            rows.append([*((np.median if line else np.mean)(each, axis=0) for each in found), np.std(found[0])])
-            errors.append([(error_of_median if line else error_of_mean)(each) for each in found])
-        *means, deviation = map(np.array, zip(*rows, strict=True))
-        chance = self._curves(*map(np.array, zip(*errors, strict=True)))
-        return {
-            **self._curves(*means),
-            **{f"{name}_standard_error": each for name, each in chance.items()},
-            "loss_deviation": deviation,
-        }
+            sets = (self._features(draw, n) for _ in range(self.draws))
+            fits = [ridge_fit(features, self._intensity, self._target, **options) for features in sets]
+            rows.append(averaged(fits, median=self.basis == "sine"))
+        means, errors, deviations = (list(map(np.array, zip(*fits, strict=True))) for fits in zip(*rows, strict=True))
+        chance = {f"{name}_standard_error": each for name, each in self._curves(*errors).items()}
+        return {**self._curves(*means), **chance, "loss_deviation": deviations[0]}
 
     def exact(self) -> Mapping[str, Any]:
         """The effective ridge, and what follows from it."""

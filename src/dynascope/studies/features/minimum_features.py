@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dynascope.comparison.effect import report_runs
-from dynascope.flows.steps.image_classifiers import ClassifierRun, Trained, train_on_labels, train_on_targets
-from dynascope.networks import MLP
+from dynascope.flows.steps import image_classifiers
+from dynascope.flows.steps.image_classifiers import ClassifierRun, Trained, train_on_labels
 from dynascope.plot import Chart, to_json
-from dynascope.probes.features.last_layer import CURVES, network_metrics
+from dynascope.probes.features.last_layer import CURVES, SPAN, network_metrics
 from dynascope.studies.claims_study import ClaimsStudy
 from dynascope.studies.features import feature_claims
 from dynascope.studies.features.feature_claims import HYPOTHESES, RANDOM
@@ -141,10 +141,7 @@ class MinimumFeatures(ClaimsStudy):
     )
     names: ClassVar = {"accuracy": ("test accuracy", "1"), "knob": ("what was changed", "1")}
     tolerance: ClassVar = curve_tolerance(
-        total_utilization=(
-            1e-6,
-            "outputs are made of the features in float64, and modes of relative size 1e-12 are left out",
-        ),
+        total_utilization=(1e-6, SPAN),
         dimension_bound=(1e-6, "the bound is exact up to rounding of the projectors"),
     )
     tiny: ClassVar = {
@@ -228,19 +225,10 @@ class MinimumFeatures(ClaimsStudy):
     @functools.cached_property
     def _data(self) -> LabelledImages:
         data = labelled_images(self.data, self.samples, self.test_samples, self.seed)
-        few = f"and there are {data.classes} classes"
-        self.require(
-            self.width >= data.classes,
-            "width",
-            f"choose at least {data.classes}, so that each class can have its feature",
-            problem=f"width is {self.width} {few}",
-        )
-        self.require(
-            self.samples // 8 > data.classes,
-            "samples",
-            f"choose at least {8 * (data.classes + 1)}",
-            problem=f"samples is {self.samples}, of which an eighth is trained on too, {few}",
-        )
+        enough = f"choose at least {data.classes}, so that each of the classes can have its feature"
+        self.require(self.width >= data.classes, "width", enough)
+        enough = f"choose at least {8 * (data.classes + 1)}, as an eighth is trained on too; there are {data.classes} classes"
+        self.require(self.samples // 8 > data.classes, "samples", enough)
         return data
 
     @functools.cached_property
@@ -272,20 +260,17 @@ class MinimumFeatures(ClaimsStudy):
 
     def _regression(self, name: str) -> list[Trained]:
         """MLPs on a scalar target, on the classes, on small targets, or with all layers but the last frozen."""
-        data, hidden, seeds = self._data, (2 * self.width, self.width), range(self.seeds)
+        data, hidden = self._data, (2 * self.width, self.width)
         inputs, targets = data.inputs.reshape(self.samples, -1), np.eye(data.classes)[data.labels]
-        train = functools.partial(
-            train_on_targets, epochs=self.epochs, batch_size=self.batch_size, learning_rate=self.learning_rate
-        )
+        options = {"epochs": self.epochs, "batch_size": self.batch_size, "learning_rate": self.learning_rate}
         if name == "last layer only":
-            frozen = [MLP((inputs.shape[1], *hidden, 1), seed=seed).features(inputs) for seed in seeds]
-            return [found for each in frozen for found in train(np.asarray(each, float), targets, (), seeds=1)]
+            return image_classifiers.train_last_layers(inputs, targets, hidden, seeds=self.seeds, **options)
         scaled = {
             "rich": targets,
             "downscaled target": targets / _DOWNSCALED,
             "scalar target": data.labels[:, None] / (data.classes - 1),
         }
-        return train(inputs, scaled[name], hidden, seeds=self.seeds)
+        return image_classifiers.train_on_targets(inputs, scaled[name], hidden, seeds=self.seeds, **options)
 
     def _measured(self, trained: list[Trained]) -> dict[str, np.ndarray]:
         """The metrics of the networks of a run, each with the seeds in front."""

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from dynascope.comparison.chance import error_of_median, within_chance
+from dynascope.comparison.chance import within_chance
 from dynascope.flows.linear_models import least_norm, noise_power, train_from_zero
 from dynascope.plot import Chart
+from dynascope.probes.averages import error_of_median
 from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import choice, count, number, seed
 from dynascope.studies.stated import StatedStudy
@@ -159,7 +160,7 @@ class Overfitting(StatedStudy):
             run = train_from_zero(draw.features, draw.labels, self._times, absolute_tolerance=1e-9)
             weights.append(run["weights"].transpose("target", "time", "feature").to_numpy())
             losses.append(np.mean((weights[-1] @ draw.features.T - draw.labels.T[:, None]) ** 2, axis=-1) / 2)
-        ends = [self._root * least_norm(*self._draw(number)).T for number in range(self.draws)]
+        ends = [self._task.root * least_norm(*self._draw(number)).T for number in range(self.draws)]
         learned = np.array([self._task.learned_fraction(end) for end in ends])
         test_losses, draw = [self._task.test_loss(end) for end in ends], np.random.default_rng([self.seed, 1])
         return self.record(
@@ -220,7 +221,7 @@ class Overfitting(StatedStudy):
     def _curves(self, losses: Any, weights: Any) -> dict[str, Any]:
         """Medians over the draws of the curves (run, time), and the functions at the end of the first draw."""
         task, strong, basis = self._task, self.strong_modes, self._basis
-        found = np.moveaxis(self._root * np.array(weights), 1, 2)
+        found = np.moveaxis(self._task.root * np.array(weights), 1, 2)
         curves = {
             "test_loss": task.test_loss(found),
             "learned_fraction": task.learned_fraction(found),
@@ -249,10 +250,6 @@ class Overfitting(StatedStudy):
     def _task(self) -> NoisySines:
         targets = np.array([setup.target_coefficients for setup in self._setups])
         return NoisySines(self.samples, self._setups[0].intensity, targets, self.noise_variance)
-
-    @property
-    def _root(self) -> np.ndarray:
-        return np.sqrt(self._task.intensity)
 
     @functools.cached_property
     def _basis(self) -> np.ndarray:

@@ -19,6 +19,7 @@ from dynascope.networks.renamed import renamed_network
 from dynascope.networks.transformer import Transformer
 from dynascope.plot import Chart
 from dynascope.probes.classifiers import classifier_metrics, measure
+from dynascope.probes.features.last_layer import SPAN
 from dynascope.studies.claims_study import ClaimsStudy
 from dynascope.studies.fields import choice, count, fraction, number, positive, seed
 from dynascope.studies.study import Reference, curve_tolerance
@@ -150,10 +151,7 @@ class GrokkingModular(ClaimsStudy):
     tolerance: ClassVar = curve_tolerance(
         renamed_loss=(1e-6, "the runs are the same but for the order of sums, in float64 and for 50 steps"),
         gradient_balance=(1e-6, "the identity is exact, and the slopes are taken in float64"),
-        total_utilization=(
-            1e-6,
-            "outputs are made of the features in float64, and modes of relative size 1e-12 are left out",
-        ),
+        total_utilization=(1e-6, SPAN),
         unused_weight=(1e-3, "the law is exact, and each step rounds to float32"),
     )
     tiny: ClassVar = {
@@ -243,15 +241,12 @@ class GrokkingModular(ClaimsStudy):
         self.require(
             self.operation in ("addition", "subtraction") or all(self.p % k for k in range(2, self.p)),
             "p",
-            "choose a prime number",
-            problem=f"p is {self.p}, which has no discrete logarithms for all numbers",
+            "choose a prime number, so that all but zero have discrete logarithms",
         )
-        trained = int(self._tables[0].trained.sum())
         self.require(
-            trained > self.p,
+            int(self._tables[0].trained.sum()) > self.p,
             "train_fraction",
-            f"choose one that trains on more pairs than there are classes, {self.p}",
-            problem=f"train_fraction is {self.train_fraction}, which trains on {trained} pairs",
+            f"choose one that trains on more than {self.p} pairs, the number of classes",
         )
 
     def _train(self, networks: list[Any], tasks: list[Any], steps: Any, kind: Any = np.float32) -> Any:

@@ -37,12 +37,9 @@ def remedies(default: Dials, *, weights: float, targets: float, inputs: float, o
 
 
 def put_claims(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What the runs of the table say of the hypotheses.
+    """What the runs of the table say of the hypotheses, by each quantity over runs and seeds.
 
     What is claimed of a delay is undecided where a run did not pass both thresholds, and so has no delay.
-
-    Args:
-        found: For each quantity its values for each run of the table, one for each seed.
     """
     # Factor, two runs that differ in it, and how a statement about it begins.
     pairs = [(remedy, ("default", remedy), remedy.capitalize()) for remedy in _CHANGES]
