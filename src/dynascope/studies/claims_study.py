@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import jax
 import xarray as xr
@@ -30,23 +29,9 @@ class ClaimsStudy(StatedStudy):
         """The claims on what was measured; or the variables by which effects are reported (`report_effects`)."""
         raise NotImplementedError
 
-    def exact(self) -> Values:
-        """What theory knows of the same quantities."""
-        return {}
-
-    def said(self) -> Mapping[str, Any]:
-        """What the record of the prediction says besides its theory."""
-        return {}
-
     def observe(self) -> xr.Dataset:
         """The record of `trained`, in whatever precision that trains, with what it says of every claim."""
         found = self.trained()
         with jax.enable_x64(True):
             claims = self.claimed(found)
         return self.record({**found, **(claims if isinstance(claims, Mapping) else report_claims(claims))})
-
-    def predict(self) -> xr.Dataset:
-        """The record of `exact`."""
-        with jax.enable_x64(True):
-            said: dict[str, Any] = {"theory": self.theory, "reference": self.reference.paper, **self.said()}
-            return self.record(self.exact(), **said)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import xarray as xr
 
+from dynascope.observation import Probe, observe
 from dynascope.studies.stated import StatedStudy, Values
+from dynascope.studies.study import curve_tolerance
 
 __all__ = ["CurvesStudy", "exact"]
 
@@ -22,17 +24,16 @@ class CurvesStudy(StatedStudy):
     precision, and those of the same name are compared along `along`.
     """
 
+    if TYPE_CHECKING:
+        _times: Any
+
     def trained(self) -> Values | xr.Dataset:
         """Train, and measure."""
         raise NotImplementedError
 
-    def exact(self) -> Values:
-        """Ask the theory."""
-        raise NotImplementedError
-
-    def said(self) -> Mapping[str, Any]:
-        """What the record of the prediction says besides its theory."""
-        return {}
+    def labels(self) -> Mapping[str, Any]:
+        """Times, where they are known."""
+        return {"time": self._times} if hasattr(type(self), "_times") else {}
 
     def observe(self) -> xr.Dataset:
         """The record of `trained`."""
@@ -40,11 +41,9 @@ class CurvesStudy(StatedStudy):
             found = self.trained()
             return found if isinstance(found, xr.Dataset) else self.record(found)
 
-    def predict(self) -> xr.Dataset:
-        """The record of `exact`."""
-        with jax.enable_x64(True):
-            said: dict[str, Any] = {"theory": self.theory, "reference": self.reference.paper, **self.said()}
-            return self.record(self.exact(), **said)
+    def followed(self, networks: Any, *probes: Probe, **options: Any) -> xr.Dataset:
+        """Networks, or one, trained on the task of the study by gradient flow and recorded at its times."""
+        return observe(self._task, networks, duration=self._times[-1], save=self._times, probes=list(probes), **options)
 
 
 def exact(*names: str, error: float = 1e-6, reason: str = EXACT) -> dict[str, tuple[float, str]]:
@@ -59,4 +58,4 @@ def exact(*names: str, error: float = 1e-6, reason: str = EXACT) -> dict[str, tu
         >>> list(exact("loss"))
         ['loss', 'loss_maximum']
     """
-    return {name + end: (error, reason) for name in names for end in ("", "_maximum")}
+    return curve_tolerance(**dict.fromkeys(names, (error, reason)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynascope.arguments import require, require_choice, require_integer, require_seed
@@ -27,53 +28,45 @@ __all__ = [
 
 Bound = float | str | None  # a number, or the name of another field
 _Check = Callable[[str, Any, Any], None]
+_BOUNDS = {
+    "above": ("above", operator.gt),
+    "least": ("of at least", operator.ge),
+    "most": ("of at most", operator.le),
+    "below": ("below", operator.lt),
+}
 
 
 def count(default: int | None, description: str, *, least: Bound = 1, most: Bound = None) -> Any:
     """A whole number from `least` to `most`; None where that is the default."""
 
     def check(name: str, value: Any, study: Any) -> None:
-        if value is None and default is None:
-            return
-        low, high = _bound(least, study, 1), _bound(most, study, math.inf)
-        require_integer(least=int(low), most=high, **{name: value})
+        if value is not None or default is not None:
+            low, high = _bound(least, study, 1), _bound(most, study, math.inf)
+            require_integer(least=int(low), most=high, **{name: value})
 
     return _field(default, description, check)
 
 
-def positive(default: float, description: str, *, least: Bound = None, most: Bound = None, below: Bound = None) -> Any:
+def positive(default: float, description: str, **bounds: Bound) -> Any:
     """A finite number above zero, from `least` to `most`, and below `below`."""
-    return number(default, description, above=0.0, least=least, most=most, below=below)
+    return number(default, description, above=0.0, **bounds)
 
 
 def fraction(default: float, description: str, *, open_below: bool = False, open_above: bool = False) -> Any:
     """A number from zero to one, without these where the interval is open."""
-    return number(
-        default,
-        description,
-        above=0.0 if open_below else None,
-        least=None if open_below else 0.0,
-        below=1.0 if open_above else None,
-        most=None if open_above else 1.0,
-    )
+    bounds = {"above" if open_below else "least": 0.0, "below" if open_above else "most": 1.0}
+    return number(default, description, **bounds)
 
 
-def number(
-    default: float | None,
-    description: str,
-    *,
-    above: Bound = None,
-    least: Bound = None,
-    most: Bound = None,
-    below: Bound = None,
-    nonzero: bool = False,
-) -> Any:
-    """A finite number within bounds, which are numbers or names of other fields; None where that is the default."""
+def number(default: float | None, description: str, *, nonzero: bool = False, **bounds: Bound) -> Any:
+    """A finite number within bounds (`above`, `least`, `most`, `below`), each a number or the name of another field.
+
+    None where that is the default.
+    """
 
     def check(name: str, value: Any, study: Any) -> None:
-        if value is None and default is None:
-            return
-        _require_number(name, value, study, above, least, most, below, nonzero)
+        if value is not None or default is not None:
+            _require_number(name, value, study, bounds, nonzero)
 
     return _field(default, description, check)
 
@@ -86,35 +79,24 @@ def numbers(
     different: bool = True,
     whole: bool = False,
     increasing: bool = False,
-    above: Bound = None,
-    least: Bound = None,
-    most: Bound = None,
-    below: Bound = None,
+    **bounds: Bound,
 ) -> Any:
     """Finite numbers, each within bounds, and different ones unless `different` is false."""
     many = {0: "a list of", 1: "one or more"}.get(fewest, f"{fewest} or more")
+    each_of = f"{many} {'different ' if different else ''}numbers"
 
     def check(name: str, value: Any, study: Any) -> None:
-        listed = isinstance(value, list | tuple)
-        require(
-            listed and len(value) >= fewest and (not different or len(set(value)) == len(value)),
-            f"{name} is {value}",
-            argument=name,
-            value=value,
-            remedy=f"give {many} {'different ' if different else ''}numbers",
-        )
+        listed = isinstance(value, list | tuple) and len(value) >= fewest
+        right = listed and (not different or len(set(value)) == len(value))
+        require(right, f"{name} is {value}", argument=name, value=value, remedy=f"give {each_of}")
         for each in value:
             if whole:
-                require_integer(least=int(_bound(least, study, 1)), most=_bound(most, study, math.inf), **{name: each})
+                least, most = _bound(bounds.get("least"), study, 1), _bound(bounds.get("most"), study, math.inf)
+                require_integer(least=int(least), most=most, **{name: each})
             else:
-                _require_number(name, each, study, above, least, most, below, nonzero=False)
-        require(
-            not increasing or sorted(value) == list(value),
-            f"{name} is {value}",
-            argument=name,
-            value=value,
-            remedy="sort the numbers",
-        )
+                _require_number(name, each, study, bounds)
+        in_order = not increasing or sorted(value) == list(value)
+        require(in_order, f"{name} is {value}", argument=name, value=value, remedy="sort the numbers")
 
     return _field(list(default), description, check)
 
@@ -126,16 +108,12 @@ def choice(default: str | int, description: str, options: Sequence[str | int]) -
 
 def choices(default: Sequence[str], description: str, options: Sequence[str], *, fewest: int = 1) -> Any:
     """Different options, one or more of them unless there may be none."""
+    remedy = f"choose {'one or more of' if fewest else 'from'} {', '.join(options)}, each once"
 
     def check(name: str, value: Any, study: Any) -> None:
-        different = isinstance(value, list | tuple) and len(value) >= fewest and len(set(value)) == len(value)
-        require(
-            different and set(value) <= set(options),
-            f"{name} is {value}",
-            argument=name,
-            value=value,
-            remedy=f"choose {'one or more of' if fewest else 'from'} {', '.join(options)}, each once",
-        )
+        right = isinstance(value, list | tuple) and len(value) >= fewest and len(set(value)) == len(value)
+        right = right and set(value) <= set(options)
+        require(right, f"{name} is {value}", argument=name, value=value, remedy=remedy)
 
     return _field(list(default), description, check)
 
@@ -167,27 +145,20 @@ def check_fields(study: Any) -> None:
         InputError: One is outside its domain.
     """
     for field in dataclasses.fields(study):
-        check: _Check | None = field.metadata.get("check")
-        if check is not None:
+        if check := field.metadata.get("check"):
             check(field.name, getattr(study, field.name), study)
 
 
 def described(study: type) -> str:
     """The docstring of a study with what its fields say of themselves."""
-    lines = [f"    {each.name}: {each.metadata['description']}" for each in _own_fields(study)]
-    beginning = (study.__doc__ or "").rstrip()
-    return f"{beginning}\n\n    Attributes:\n" + "\n".join("    " + line for line in lines) if lines else beginning
-
-
-def _own_fields(study: type) -> list[Any]:
-    return [field for field in dataclasses.fields(study) if "description" in field.metadata]
+    said = {each.name: each.metadata.get("description") for each in dataclasses.fields(study)}
+    lines = [f"        {name}: {description}" for name, description in said.items() if description is not None]
+    return "\n".join([(study.__doc__ or "").rstrip(), *(["\n    Attributes:", *lines] if lines else [])])
 
 
 def _field(default: Any, description: str, check: _Check) -> Any:
-    metadata = {"description": description, "check": check}
-    if isinstance(default, list):
-        return dataclasses.field(default_factory=lambda: list(default), metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+    start: dict[str, Any] = {"default_factory": default.copy} if isinstance(default, list) else {"default": default}
+    return dataclasses.field(**start, metadata={"description": description, "check": check})
 
 
 def _bound(bound: Bound, study: Any, without: float) -> float:
@@ -196,29 +167,18 @@ def _bound(bound: Bound, study: Any, without: float) -> float:
     return getattr(study, bound) if isinstance(bound, str) else bound
 
 
-def _require_number(
-    name: str, value: Any, study: Any, above: Bound, least: Bound, most: Bound, below: Bound, nonzero: bool
-) -> None:
+def _require_number(name: str, value: Any, study: Any, bounds: Mapping[str, Bound], nonzero: bool = False) -> None:
     try:
-        finite = math.isfinite(value)
+        inside = math.isfinite(value)
     except (TypeError, OverflowError):
-        finite = False
-    bounds = (
-        ("above", above, lambda bound: value > bound),
-        ("of at least", least, lambda bound: value >= bound),
-        ("of at most", most, lambda bound: value <= bound),
-        ("below", below, lambda bound: value < bound),
-    )
-    given = [(word, bound, holds) for word, bound, holds in bounds if bound is not None]
-    inside = finite and all(holds(_bound(bound, study, 0.0)) for _, bound, holds in given)
-    words = " and ".join(
-        f"{word} {f'{bound} ({_bound(bound, study, 0.0):g})' if isinstance(bound, str) else f'{bound:g}'}"
-        for word, bound, _ in given
-    )
-    require(
-        inside and not (nonzero and value == 0),
-        f"{name} is {value}",
-        argument=name,
-        value=value,
-        remedy=f"choose a finite number{' other than zero' if nonzero else ''} {words}".rstrip(),
-    )
+        inside = False
+    words = []
+    for each, (word, holds) in _BOUNDS.items():
+        bound = bounds.get(each)
+        if bound is not None:
+            limit = _bound(bound, study, 0.0)
+            inside = inside and holds(value, limit)
+            words.append(f"{word} {f'{bound} ({limit:g})' if isinstance(bound, str) else f'{limit:g}'}")
+    remedy = f"choose a finite number{' other than zero' if nonzero else ''} {' and '.join(words)}".rstrip()
+    inside = inside and not (nonzero and value == 0)
+    require(inside, f"{name} is {value}", argument=name, value=value, remedy=remedy)

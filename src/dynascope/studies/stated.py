@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 import jax
 import numpy as np
@@ -36,13 +36,18 @@ class StatedStudy(Study):
 
     Attributes:
         theory: What the record of the prediction calls the theory.
+        trains: What both records call the network.
         axes: Names of the axes of a variable that does not name its own.
         names: Long name and units of variables and axes that are called otherwise here than elsewhere.
     """
 
     theory: ClassVar[str] = ""
+    trains: ClassVar[str] = ""
     axes: ClassVar[tuple[str, ...]] = ("time",)
     names: ClassVar[Mapping[str, tuple[str, str]]] = {}
+
+    if TYPE_CHECKING:
+        _task: Any
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
@@ -74,8 +79,22 @@ class StatedStudy(Study):
         return {}
 
     def about(self) -> Mapping[str, Any]:
-        """What both records say of the task and the network."""
+        """What both records say of the task and the network; of a study that `trains` one, what its `_task` says."""
+        return {"network": self.trains, "scale": 1.0, **self._task.attributes()} if self.trains else {}
+
+    def exact(self) -> Values:
+        """What theory says."""
         return {}
+
+    def said(self) -> Mapping[str, Any]:
+        """What the record of the prediction says besides its theory."""
+        return {}
+
+    def predict(self) -> xr.Dataset:
+        """The record of `exact`, computed in double precision."""
+        with jax.enable_x64(True):
+            said: dict[str, Any] = {"theory": self.theory, "reference": self.reference.paper, **self.said()}
+            return self.record(self.exact(), **said)
 
     def record(self, values: Values, **attributes: Any) -> xr.Dataset:
         """The record of these values.
