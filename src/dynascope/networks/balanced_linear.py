@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import equinox as eqx
 import numpy as np
 
 from dynascope.arguments import require, require_finite, require_integer, require_positive, require_seed
 from dynascope.networks.two_layer import TwoLayer
 
-__all__ = ["balanced_linear"]
+__all__ = ["balanced_linear", "balanced_networks", "isotropic_linear"]
 
 
 def balanced_linear(
@@ -64,3 +66,51 @@ def balanced_linear(
     first, second = (one, other) if balance >= 0 else (other.T, one.T)
     network = TwoLayer(inputs, width, outputs, activation="linear")
     return eqx.tree_at(lambda each: (each.first, each.second), network, (first, second))
+
+
+def balanced_networks(
+    sizes: tuple[int, int, int],
+    balances: Iterable[float],
+    *,
+    scale: float = 1.0,
+    rate_ratio: float = 1.0,
+    one_sign: bool = False,
+    seed: int = 0,
+) -> list[TwoLayer]:
+    """Networks as `balanced_linear` draws them, one for each λ.
+
+    Args:
+        sizes: Numbers of inputs, hidden neurons and outputs.
+        balances: λ of the layers in the units of their rates, (η₂/η₁)^¼ W₁ and (η₁/η₂)^¼ W₂, which flow conserves.
+        scale: As there.
+        rate_ratio: η₁/η₂.
+        one_sign: Whether the maps of square networks all get a positive determinant.
+        seed: As there.
+    """
+    ratio, networks = rate_ratio**0.25, []
+    for balance in balances:
+        network = balanced_linear(*sizes, balance=float(balance), scale=scale, seed=seed)
+        first, second = network.first * ratio, network.second / ratio
+        if one_sign and sizes[0] == sizes[2] and np.linalg.det(first @ second) < 0:
+            second[:, 0] *= -1.0
+        networks.append(eqx.tree_at(lambda each: (each.first, each.second), network, (first, second)))
+    return networks
+
+
+def isotropic_linear(
+    start: np.ndarray, imbalance: float, *, first_rate: float = 1.0, second_rate: float = 1.0
+) -> TwoLayer:
+    """The linear network of the map `start`, shape (d, c), with η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁ = δ I.
+
+    It is as wide as it has outputs for δ > 0, and as it has inputs for δ < 0.
+    """
+    left, sizes, right = np.linalg.svd(start)
+    ratio, rate = (first_rate / second_rate) ** 0.25, (first_rate * second_rate) ** 0.5
+    basis = right.T if imbalance > 0 else left
+    width, half = len(basis), abs(imbalance) / (2 * rate)
+    large = np.sqrt(np.hypot(np.pad(sizes, (0, width - len(sizes))), half) + half)
+    square = (basis * large) @ basis.T
+    inverse = np.linalg.inv(square)
+    first, second = (start @ inverse, square) if imbalance > 0 else (square, inverse @ start)
+    network = TwoLayer(len(start), width, start.shape[1], activation="linear")
+    return network.with_neurons(np.hstack([first.T * ratio, second / ratio]))

@@ -26,7 +26,7 @@ __all__ = [
     "text",
 ]
 
-Bound = float | str | None  # a number, or the name of another field
+Bound = float | str | None  # of a field, which is a number, or the name of another field
 _Check = Callable[[str, Any, Any], None]
 _BOUNDS = {
     "above": ("above", operator.gt),
@@ -47,18 +47,18 @@ def count(default: int | None, description: str, *, least: Bound = 1, most: Boun
     return _field(default, description, check)
 
 
-def positive(default: float, description: str, **bounds: Bound) -> Any:
+def positive(default: float, description: str, **bounds: Any) -> Any:
     """A finite number above zero, from `least` to `most`, and below `below`."""
     return number(default, description, above=0.0, **bounds)
 
 
 def fraction(default: float, description: str, *, open_below: bool = False, open_above: bool = False) -> Any:
     """A number from zero to one, without these where the interval is open."""
-    bounds = {"above" if open_below else "least": 0.0, "below" if open_above else "most": 1.0}
+    bounds: Any = {"above" if open_below else "least": 0.0, "below" if open_above else "most": 1.0}
     return number(default, description, **bounds)
 
 
-def number(default: float | None, description: str, *, nonzero: bool = False, **bounds: Bound) -> Any:
+def number(default: float | None, description: str, *, nonzero: bool = False, **bounds: Any) -> Any:
     """A finite number within bounds (`above`, `least`, `most`, `below`), each a number or the name of another field.
 
     None where that is the default.
@@ -79,7 +79,7 @@ def numbers(
     different: bool = True,
     whole: bool = False,
     increasing: bool = False,
-    **bounds: Bound,
+    **bounds: Any,
 ) -> Any:
     """Finite numbers, each within bounds, and different ones unless `different` is false."""
     many = {0: "a list of", 1: "one or more"}.get(fewest, f"{fewest} or more")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["KernelPath", "kernel_path"]
+__all__ = ["KernelPath", "kernel_path", "kernel_sum_path"]
 
 
 class KernelPath(NamedTuple):
@@ -32,3 +32,25 @@ def kernel_path(kernels: np.ndarray) -> KernelPath:
     turned = size(units - units[..., :1, :, :]) ** 2 / 2
     moved = size(kernels - start) / sizes[..., :1, :, :]
     return KernelPath(turned[..., 0, 0], moved[..., 0, 0])
+
+
+def kernel_sum_path(inner: np.ndarray, outer: np.ndarray) -> KernelPath:
+    """The same of the kernels I ⊗ A + B ⊗ I of a two-layer linear network on whitened inputs, which are not formed.
+
+    Args:
+        inner: A, shape (..., times, inputs, inputs).
+        outer: B, shape (..., times, outputs, outputs).
+    """
+    inputs, outputs = inner.shape[-1], outer.shape[-1]
+
+    def size(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        trace = np.trace(a, axis1=-2, axis2=-1) * np.trace(b, axis1=-2, axis2=-1)
+        return np.sqrt(outputs * np.sum(a**2, axis=(-2, -1)) + 2 * trace + inputs * np.sum(b**2, axis=(-2, -1)))
+
+    first = inner[..., :1, :, :], outer[..., :1, :, :]
+    start, now = size(*first), size(inner, outer)
+    units = [
+        each / now[..., None, None] - one / start[..., None, None]
+        for each, one in zip((inner, outer), first, strict=True)
+    ]
+    return KernelPath(size(*units) ** 2 / 2, size(inner - first[0], outer - first[1]) / start)

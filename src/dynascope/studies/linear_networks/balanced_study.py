@@ -6,16 +6,24 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import jax
 import numpy as np
 
+from dynascope.flows import gradient_flow
+from dynascope.networks import TwoLayer
+from dynascope.networks.balanced_linear import balanced_networks
+from dynascope.protocols import Learnable
 from dynascope.studies.curves_study import CurvesStudy
 from dynascope.tasks import Task
+from dynascope.tasks.random_maps import whitened
+from dynascope.theory.transfer import converged_layers
 
-__all__ = ["BALANCED", "BalancedStudy"]
+__all__ = ["BALANCED", "BalancedStudy", "TwoTasksStudy"]
 
 BALANCED = (
     "C. C. J. Dominé, N. Anguita, A. M. Proca, L. Braun, D. Kunin, P. A. M. Mediano, A. M. Saxe, From Lazy to Rich: "
-    "Exact Learning Dynamics in Deep Linear Networks"
+    "Exact Learning Dynamics in Deep Linear Networks",
+    "2409.14623",
 )
 
 
@@ -23,29 +31,68 @@ class BalancedStudy(CurvesStudy):
     """A study of networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, whose curves run over λ and time."""
 
     theory: ClassVar[str] = "balanced two-layer linear networks"
+    trains: ClassVar[str] = "linear"
     axes: ClassVar[tuple[str, ...]] = ("balance", "time")
 
     if TYPE_CHECKING:
         largest_balance: float
         balances: int
+        times: int
+        seed: int
 
     def labels(self) -> Mapping[str, Any]:
         """Times and λ."""
         return {"time": self._times, "balance": self._balances}
 
-    def about(self) -> Mapping[str, Any]:
-        """The task."""
-        return {"network": "linear", "scale": 1.0, **self._task.attributes()}
-
-    @functools.cached_property
-    def _task(self) -> Task:
-        """The task whose training is recorded."""
-        raise NotImplementedError
-
     @functools.cached_property
     def _balances(self) -> np.ndarray:
         return np.linspace(-self.largest_balance, self.largest_balance, self.balances)
 
+
+class TwoTasksStudy(BalancedStudy):
+    """A study of networks that have converged on one task and are then trained on another, as wide as they can be."""
+
+    tasks: ClassVar[tuple[str, str]] = "the old task", "the new task"
+    accuracy: ClassVar[float] = 1e-10
+
     @functools.cached_property
-    def _times(self) -> np.ndarray:
+    def _maps(self) -> tuple[np.ndarray, np.ndarray]:
+        """The target maps of the old task and of the new one."""
         raise NotImplementedError
+
+    @functools.cached_property
+    def _old_task(self) -> Task:
+        return whitened(self._maps[0], self.tasks[0])
+
+    @functools.cached_property
+    def _task(self) -> Task:
+        return whitened(self._maps[1], self.tasks[1])
+
+    def _converged(self, rate: float) -> list[TwoLayer]:
+        """Networks that have learned the old task, at this rate or faster."""
+        inputs, outputs = self._maps[0].shape
+        sizes = inputs, min(inputs, outputs), outputs
+        networks = balanced_networks(sizes, self._balances, one_sign=True, seed=self.seed)
+        times = np.linspace(0.0, 30.0 / rate, self.times)
+        _, stacked = self._flow(networks, self._old_task, times, return_networks=True)
+        return [jax.tree.map(lambda weights, i=i: weights[i], stacked) for i in range(len(networks))]
+
+    def _flow(self, networks: list[TwoLayer], task: Learnable, times: np.ndarray, **options: Any) -> Any:
+        """Gradient flow over these times, with W₁ W₂ of every network as `product`."""
+        # With as many times and the same statistics, training on another task is the same compiled program.
+        options |= {"duration": times[-1], "save": times, "relative_tolerance": self.accuracy}
+        return gradient_flow(networks, task, statistics=_PRODUCT, **options)
+
+    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Both layers in which every start of a balance λ ends on the old task, for each λ."""
+        old = self._old_task.cross_moment.T
+        ends = [converged_layers(old, balance, min(old.shape)) for balance in self._balances]
+        first, second = zip(*ends, strict=True)
+        return np.stack(first), np.stack(second)
+
+
+def _product(network: TwoLayer) -> Any:
+    return network.first @ network.second
+
+
+_PRODUCT = {"product": (_product, ("feature", "target"))}

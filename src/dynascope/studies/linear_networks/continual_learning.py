@@ -12,24 +12,16 @@ import xarray as xr
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import count, positive, seed
-from dynascope.studies.linear_networks.balanced_start import (
-    balanced_networks,
-    converged,
-    converged_layers,
-    flow_of_map,
-    random_map,
-    slowest_rate,
-    whitened_task,
-)
-from dynascope.studies.linear_networks.balanced_study import BALANCED, BalancedStudy
+from dynascope.studies.linear_networks.balanced_study import BALANCED, TwoTasksStudy
 from dynascope.studies.study import Reference
-from dynascope.tasks import Task
+from dynascope.tasks.random_maps import random_map
+from dynascope.theory.balanced.convergence import slowest_rate
 from dynascope.theory.transfer import forgetting
 
 __all__ = ["ContinualLearning"]
 
 
-class ContinualLearning(BalancedStudy):
+class ContinualLearning(TwoTasksStudy):
     """Error on an old task, and on a new one, while two-layer linear networks train on the new one.
 
     Networks of several balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, as wide as they have inputs or outputs, whichever are fewer,
@@ -51,9 +43,8 @@ class ContinualLearning(BalancedStudy):
 
     name: ClassVar[str] = "continual-learning"
     reference: ClassVar[Reference] = Reference(
-        paper=BALANCED,
-        arxiv="2409.14623",
-        claim="How a two-layer linear network forgets a task while it learns another follows exactly from the two "
+        *BALANCED,
+        "How a two-layer linear network forgets a task while it learns another follows exactly from the two "
         "tasks and the balance of its layers, which sets the time course but not the end.",
     )
     question: ClassVar[str] = "How is an old task forgotten while a new one is learned?"
@@ -90,10 +81,7 @@ class ContinualLearning(BalancedStudy):
 
     def trained(self) -> xr.Dataset:
         """Train on the old task until it is learned, then on the new one, by gradient flow on the weights."""
-        networks = balanced_networks(self.inputs, self.outputs, self._balances, seed=self.seed)
-        first_times = np.linspace(0.0, 30.0 / self._slowest, self.times)
-        networks = converged(networks, self._old_task, first_times, relative_tolerance=1e-10)
-        run = flow_of_map(networks, self._task, self._times, relative_tolerance=1e-10)
+        run = self._flow(self._converged(self._slowest), self._task, self._times)
         # Inputs are whitened, and the targets an exact map of them.
         missed = run["product"].to_numpy() - self._old_task.cross_moment.T
         values = {"old_loss": np.sum(missed**2, axis=(-2, -1)) / 2}
@@ -102,23 +90,15 @@ class ContinualLearning(BalancedStudy):
     def exact(self) -> Mapping[str, Any]:
         """The exact solution from the layers that every start of that balance ends in."""
         old, new = self._old_task.cross_moment.T, self._task.cross_moment.T
-        found = forgetting(*converged_layers(old, self._balances, self._width), old, new, self._times)
+        found = forgetting(*self._ends(), old, new, self._times)
         return {"loss": found.new_error, "old_loss": found.old_error, "old_loss_at_the_end": ((), found.end)}
 
     @functools.cached_property
-    def _maps(self) -> list[np.ndarray]:
-        """The target maps of the old task and of the new one."""
-        strengths = np.linspace(self.strongest, self.weakest, self._width)
+    def _maps(self) -> tuple[np.ndarray, np.ndarray]:
+        strengths = np.linspace(self.strongest, self.weakest, min(self.inputs, self.outputs))
         draw = np.random.default_rng(self.seed)
-        return [random_map(draw, self.inputs, self.outputs, strengths) for _ in range(2)]
-
-    @functools.cached_property
-    def _old_task(self) -> Task:
-        return whitened_task(self._maps[0], "the old task")
-
-    @functools.cached_property
-    def _task(self) -> Task:
-        return whitened_task(self._maps[1], "the new task")
+        one, other = (random_map(draw, self.inputs, self.outputs, strengths) for _ in range(2))
+        return one, other
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
@@ -128,7 +108,3 @@ class ContinualLearning(BalancedStudy):
     @property
     def _slowest(self) -> float:
         return slowest_rate(self.inputs, self.outputs, self.weakest, self._balances)
-
-    @property
-    def _width(self) -> int:
-        return min(self.inputs, self.outputs)

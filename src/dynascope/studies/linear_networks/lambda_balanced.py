@@ -6,20 +6,19 @@ import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import equinox as eqx
 import numpy as np
 import xarray as xr
 
 from dynascope.networks import TwoLayer
-from dynascope.networks.balanced_linear import balanced_linear
-from dynascope.observation import observe
+from dynascope.networks.balanced_linear import balanced_networks
 from dynascope.plot import Chart
+from dynascope.probes.kernel.path import kernel_sum_path
 from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import count, positive, seed
-from dynascope.studies.linear_networks.balanced_start import random_map, whitened_task
 from dynascope.studies.linear_networks.balanced_study import BALANCED, BalancedStudy
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task
+from dynascope.tasks.random_maps import random_map, whitened
 from dynascope.theory.balanced import gram
 
 __all__ = ["LambdaBalanced"]
@@ -50,9 +49,8 @@ class LambdaBalanced(BalancedStudy):
 
     name: ClassVar[str] = "lambda-balanced"
     reference: ClassVar[Reference] = Reference(
-        paper=BALANCED,
-        arxiv="2409.14623",
-        claim="Function, representations and kernel of a two-layer linear network follow exactly from its start and "
+        *BALANCED,
+        "Function, representations and kernel of a two-layer linear network follow exactly from its start and "
         "the balance of its layers, which moves it from lazy to rich.",
     )
     title: ClassVar[str] = "From lazy to rich by the balance of the layers"
@@ -102,15 +100,8 @@ class LambdaBalanced(BalancedStudy):
 
     def trained(self) -> xr.Dataset:
         """Train by gradient flow on the weights."""
-        run = observe(
-            self._task,
-            self._networks,
-            duration=self._times[-1],
-            save=self._times,
-            learning_rate={"first": self.first_rate, "second": self.second_rate},
-            probes=[_grams],
-            relative_tolerance=1e-10,
-        )
+        rates = {"first": self.first_rate, "second": self.second_rate}
+        run = self.followed(self._networks, _grams, learning_rate=rates, relative_tolerance=1e-10)
         measured = self._measured(run["inner"].to_numpy(), run["outer"].to_numpy())
         return self.run_record(run, measured, members="balance", without=["inner", "outer"])
 
@@ -128,7 +119,7 @@ class LambdaBalanced(BalancedStudy):
     def _measured(self, inner: np.ndarray, outer: np.ndarray) -> dict[str, Any]:
         """What both sides are compared in, from W₁W₁ᵀ and W₂ᵀW₂ over balances and times."""
         left, _, right = np.linalg.svd(self._task.cross_moment.T, full_matrices=False)
-        angle, size = _kernel_movement(self.second_rate * inner, self.first_rate * outer)
+        angle, size = kernel_sum_path(self.second_rate * inner, self.first_rate * outer)
         by_mode = (*self.axes, "mode")
         return {
             "kernel_distance": angle,
@@ -141,39 +132,18 @@ class LambdaBalanced(BalancedStudy):
     def _task(self) -> Task:
         strengths = np.linspace(self.strongest, self.weakest, min(self.inputs, self.outputs))
         target = random_map(np.random.default_rng(self.seed), self.inputs, self.outputs, strengths)
-        return whitened_task(target, "a random map")
+        return whitened(target, "a random map")
 
     @functools.cached_property
     def _networks(self) -> list[TwoLayer]:
-        ratio = (self.first_rate / self.second_rate) ** 0.25
-        networks = []
-        for balance in self._balances:
-            drawn = balanced_linear(
-                self.inputs, self.width, self.outputs, balance=float(balance), scale=self.initial_size, seed=self.seed
-            )
-            # In the units of the rates, in which gradient flow conserves the balance.
-            layers = drawn.first * ratio, drawn.second / ratio
-            networks.append(eqx.tree_at(lambda each: (each.first, each.second), drawn, layers))
-        return networks
+        sizes, ratio = (self.inputs, self.width, self.outputs), self.first_rate / self.second_rate
+        return balanced_networks(sizes, self._balances, scale=self.initial_size, rate_ratio=ratio, seed=self.seed)
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
         """Until modes of the weakest strength would have been learned from the start in balance."""
         rate = self.weakest * (self.first_rate * self.second_rate) ** 0.5
         return np.linspace(0.0, 4.0 / rate, self.times)
-
-
-def _kernel_movement(inner: np.ndarray, outer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Half the squared distance of unit kernels, and ‖K(t) − K(0)‖/‖K(0)‖, of K = I ⊗ A + B ⊗ I on whitened inputs."""
-    inputs, outputs = inner.shape[-1], outer.shape[-1]
-
-    def size(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        trace = np.trace(a, axis1=-2, axis2=-1) * np.trace(b, axis1=-2, axis2=-1)
-        return np.sqrt(outputs * np.sum(a**2, axis=(-2, -1)) + 2 * trace + inputs * np.sum(b**2, axis=(-2, -1)))
-
-    start, now = size(inner[:, :1], outer[:, :1]), size(inner, outer)
-    units = [each / now[..., None, None] - each[:, :1] / start[..., None, None] for each in (inner, outer)]
-    return size(*units) ** 2 / 2, size(inner - inner[:, :1], outer - outer[:, :1]) / start
 
 
 def _grams(network: TwoLayer) -> dict[str, tuple[tuple[str, str], Any]]:

@@ -14,23 +14,16 @@ from scipy.interpolate import CubicSpline
 from dynascope.plot import Chart, to_json
 from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import choice, count, positive, seed
-from dynascope.studies.linear_networks.balanced_start import (
-    balanced_networks,
-    converged,
-    flow_of_map,
-    random_map,
-    slowest_rate,
-    whitened_task,
-)
-from dynascope.studies.linear_networks.balanced_study import BALANCED, BalancedStudy
+from dynascope.studies.linear_networks.balanced_study import BALANCED, TwoTasksStudy
 from dynascope.studies.study import Reference
-from dynascope.tasks import Task
+from dynascope.tasks.random_maps import random_map
+from dynascope.theory.balanced.convergence import slowest_rate
 from dynascope.theory.transfer import reversal_time, reversal_trajectory
 
 __all__ = ["ReversalLearning"]
 
 
-class ReversalLearning(BalancedStudy):
+class ReversalLearning(TwoTasksStudy):
     """Strength of every mode while two-layer linear networks relearn a task whose targets have changed their sign.
 
     Networks of several balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on random targets and then on
@@ -53,9 +46,8 @@ class ReversalLearning(BalancedStudy):
 
     name: ClassVar[str] = "reversal-learning"
     reference: ClassVar[Reference] = Reference(
-        paper=BALANCED,
-        arxiv="2409.14623",
-        claim="When its targets change their sign, every mode of a two-layer linear network passes zero at a time in "
+        *BALANCED,
+        "When its targets change their sign, every mode of a two-layer linear network passes zero at a time in "
         "closed form, which grows as the logarithm of how nearly balanced the layers are.",
     )
     along: ClassVar = ("time", "balance")
@@ -89,6 +81,8 @@ class ReversalLearning(BalancedStudy):
         "layers is enough to unlearn quickly, and exactly balanced networks never do; this is about gradient flow, "
         "and the noise of steps would end the wait."
     )
+    tasks: ClassVar = ("a task", "the reversed task")
+    accuracy: ClassVar[float] = 1e-12
     minutes: ClassVar[float] = 0.3
     tolerance: ClassVar = {
         **exact(
@@ -106,11 +100,8 @@ class ReversalLearning(BalancedStudy):
 
     def trained(self) -> xr.Dataset:
         """Train on the task until it is learned, then on its negative, by gradient flow on the weights."""
-        networks = balanced_networks(self.inputs, self.outputs, self._balances, seed=self.seed)
         slowest = slowest_rate(self.inputs, self.outputs, self.weakest, self._balances)
-        first_times = np.linspace(0.0, 30.0 / slowest, self.times)
-        networks = converged(networks, self._old_task, first_times, relative_tolerance=1e-12)
-        run = flow_of_map(networks, self._task, self._times, relative_tolerance=1e-12)
+        run = self._flow(self._converged(slowest), self._task, self._times)
         left, _, right = np.linalg.svd(self._old_task.cross_moment.T, full_matrices=False)
         strength = np.einsum("...fo,fm,mo->...m", run["product"].to_numpy(), left, right)
         values = {
@@ -146,16 +137,9 @@ class ReversalLearning(BalancedStudy):
         return np.apply_along_axis(first, 1, strength)
 
     @functools.cached_property
-    def _target_map(self) -> np.ndarray:
-        return random_map(np.random.default_rng(self.seed), self.inputs, self.outputs, self._strengths)
-
-    @functools.cached_property
-    def _old_task(self) -> Task:
-        return whitened_task(self._target_map, "a task")
-
-    @functools.cached_property
-    def _task(self) -> Task:
-        return whitened_task(-self._target_map, "the reversed task")
+    def _maps(self) -> tuple[np.ndarray, np.ndarray]:
+        target = random_map(np.random.default_rng(self.seed), self.inputs, self.outputs, self._strengths)
+        return target, -target
 
     @property
     def _strengths(self) -> np.ndarray:

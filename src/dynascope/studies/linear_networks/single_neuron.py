@@ -13,7 +13,6 @@ import xarray as xr
 from dynascope.arguments import require
 from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
-from dynascope.observation import observe
 from dynascope.plot import Chart
 from dynascope.probes.kernel.path import kernel_path
 from dynascope.studies.curves_study import CurvesStudy, exact
@@ -21,6 +20,8 @@ from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task, regression
 from dynascope.theory import neuron
+from dynascope.theory.neuron.regimes import regime_along
+from dynascope.theory.neuron.state import weights_of
 
 __all__ = ["SingleNeuron"]
 
@@ -119,6 +120,7 @@ class SingleNeuron(CurvesStudy):
     )
     minutes: ClassVar[float] = 0.3
     theory: ClassVar[str] = "exact single linear neuron"
+    trains: ClassVar[str] = "single linear neuron"
     axes: ClassVar = ("imbalance", "time")
     tolerance: ClassVar = {
         **exact(
@@ -133,16 +135,11 @@ class SingleNeuron(CurvesStudy):
 
     def trained(self) -> xr.Dataset:
         """Train all three by gradient flow on the weights, and take their kernels on the samples."""
-        run = observe(
-            self._task,
-            self._networks(),
-            duration=self._times[-1],
-            save=self._times,
-            learning_rate={"first": self.weight_rate, "second": self.output_rate},
-            probes=[_weights],
-            relative_tolerance=1e-9,
-            absolute_tolerance=1e-12,
-        )
+        rates = {"first": self.weight_rate, "second": self.output_rate}
+        accuracy = {"relative_tolerance": 1e-9, "absolute_tolerance": 1e-12}
+        frame, (a, w) = TwoLayer(self.dimension, 1, 1), self._start()
+        networks = [frame.with_neurons(np.append(*each)[None]) for each in zip(w, a, strict=True)]
+        run = self.followed(networks, _weights, learning_rate=rates, **accuracy)
         a, w = run["output_weight"].to_numpy()[..., None], run["weights"].to_numpy()
         layers = self.weight_rate * a[..., None] ** 2 * np.eye(self.dimension)
         layers += self.output_rate * w[..., :, None] * w[..., None, :]
@@ -170,34 +167,29 @@ class SingleNeuron(CurvesStudy):
             "regime": ("imbalance", self._regimes(path)),
         }
 
-    def predict(self) -> xr.Dataset:
-        """The record of `exact`, with the regime of the imbalance that is asked for."""
-        record = super().predict()
-        return record.assign_attrs(regime=str(record["regime"].to_numpy()[0]))
+    def said(self) -> Mapping[str, Any]:
+        """The regime of the imbalance that is asked for."""
+        return {"regime": str(self._regimes(self._path(self._times))[0])}
 
     def labels(self) -> Mapping[str, Any]:
         """Times, δ, and the coordinates of the inputs."""
         return {"time": self._times, "imbalance": self._imbalances, "feature": self._task.feature_names}
-
-    def about(self) -> Mapping[str, Any]:
-        """The task."""
-        return {"network": "single linear neuron", "scale": 1.0, **self._task.attributes()}
 
     def _path(self, times: np.ndarray) -> dict[str, np.ndarray]:
         """What theory says of the neurons at some times, by the name that it has in the record."""
         (a, w), task, imbalances = self._start(), self._task, self._imbalances
         if self.inputs == "whitened":
             run = neuron.trajectory(a, w, self._maps[1], times, **self._rates)
-            layers = np.asarray(neuron.preconditioner(run.coefficients, imbalances[:, None], **self._rates))
             path = {"output_weight": run.output_weight, "weights": run.weights, "loss": run.excess_loss}
         else:
             start = task.inputs, task.targets, a[:, None] * w, imbalances
             run = neuron.function_space_flow(times, *start, **self._rates)
-            layers = np.asarray(neuron.preconditioner(run.coefficients, imbalances[:, None], **self._rates))
+            path = {"loss": run.loss}
+        layers = np.asarray(neuron.preconditioner(run.coefficients, imbalances[:, None], **self._rates))
+        if self.inputs != "whitened":
             # The trace of M is d η_w a² + η_a ‖w‖², which the imbalance takes apart.
             power = (np.trace(layers, axis1=-2, axis2=-1) + imbalances[:, None]) / (self.dimension + 1)
-            output_weight = np.where(run.reversed, -1, 1) * np.sqrt(power / self.weight_rate)
-            path = {"output_weight": output_weight, "loss": run.loss}
+            path["output_weight"] = np.where(run.reversed, -1, 1) * np.sqrt(power / self.weight_rate)
         path |= {"coefficients": run.coefficients, **self._kernel_motion(layers)}
         path |= self._coordinates(np.asarray(path["output_weight"]), np.asarray(run.coefficients))
         return {name: np.asarray(values) for name, values in path.items()}
@@ -223,13 +215,9 @@ class SingleNeuron(CurvesStudy):
         return self._seen(path["coefficients"], path["kernel_change"])
 
     def _seen(self, coefficients: np.ndarray, kernel_change: np.ndarray) -> np.ndarray:
-        """Lazy if the kernel ends within a tenth of where it was, delayed rich if it waits to turn, else rich."""
-        learned = coefficients @ self._maps[1] >= 0.5
-        half_learned = self._times[np.argmax(learned, axis=1)]
-        # δ below −4 κ times the target's length, and a plateau ten times as long as the norm takes to fit.
-        downstream = self._imbalances < -4 * np.sqrt(self.output_rate * self.weight_rate)
-        delayed = downstream & (half_learned * np.abs(self._imbalances) > 10)
-        return np.select([kernel_change[:, -1] < 0.1, delayed], ["lazy", "delayed rich"], "rich")
+        """The regimes that paths show."""
+        path = self._times, coefficients, kernel_change, self._imbalances, self._maps[1]
+        return regime_along(*path, rate=float(np.sqrt(self.output_rate * self.weight_rate)))
 
     def _kernel_motion(self, layers: np.ndarray) -> dict[str, np.ndarray]:
         """How far the tangent kernel X M Xᵀ has turned and moved since the start, S and ρ, for M over time."""
@@ -238,17 +226,9 @@ class SingleNeuron(CurvesStudy):
         path = kernel_path(root @ layers @ root)
         return {"kernel_distance": path.distance, "kernel_change": path.change}
 
-    def _networks(self) -> list[TwoLayer]:
-        frame = TwoLayer(self.dimension, 1, 1)
-        return [frame.with_neurons(np.append(w, a)[None]) for a, w in zip(*self._start(), strict=True)]
-
     def _start(self) -> tuple[np.ndarray, np.ndarray]:
         """The weights a (members,) and w (members, d), all with the same map."""
-        (start, _), delta = self._maps, self._imbalances
-        product = self.output_rate * self.weight_rate * self.initial_strength**2
-        large = (np.hypot(delta, 2 * np.sqrt(product)) + np.abs(delta)) / 2
-        a = np.sqrt(np.where(delta >= 0, large, product / large) / self.weight_rate)
-        return a, start / a[:, None]
+        return weights_of(self._maps[0], self._imbalances, **self._rates)
 
     @property
     def _rates(self) -> dict[str, float]:

@@ -15,18 +15,10 @@ from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import count, positive, seed
-from dynascope.studies.linear_networks.balanced_start import (
-    balanced_networks,
-    converged,
-    converged_layers,
-    flow_of_map,
-    random_rotation,
-    whitened_task,
-)
-from dynascope.studies.linear_networks.balanced_study import BALANCED, BalancedStudy
+from dynascope.studies.linear_networks.balanced_study import BALANCED, TwoTasksStudy
 from dynascope.studies.study import Reference
-from dynascope.tasks import Task
 from dynascope.tasks.expectation import Expectation
+from dynascope.tasks.random_maps import rotation, whitened
 from dynascope.theory.transfer import joint_transfer, transfer_error, transfer_speed
 
 __all__ = ["TransferLearning"]
@@ -35,7 +27,7 @@ _LEFT = 0.01  # of a mode, below which errors of the solver count
 _LOST = 1e-6  # size of a feature, over the largest, below which it is lost
 
 
-class TransferLearning(BalancedStudy):
+class TransferLearning(TwoTasksStudy):
     """What a new output learns from the features of an old task, in square two-layer linear networks.
 
     Networks of several balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on old targets that use only some
@@ -65,9 +57,8 @@ class TransferLearning(BalancedStudy):
 
     name: ClassVar[str] = "transfer-learning"
     reference: ClassVar[Reference] = Reference(
-        paper=BALANCED,
-        arxiv="2409.14623",
-        claim="A large first layer keeps features of all inputs and serves any new task, a large second layer keeps "
+        *BALANCED,
+        "A large first layer keeps features of all inputs and serves any new task, a large second layer keeps "
         "only those of the old task, and the speed of a new readout along each is known in closed form.",
     )
     question: ClassVar[str] = "Which features of an old task serve a new one?"
@@ -115,6 +106,7 @@ class TransferLearning(BalancedStudy):
         "first layer keeps features that its task does not need, and they serve the next one; a large second layer "
         "keeps those of the task alone. The old training is taken to have converged."
     )
+    tasks: ClassVar = ("the old task", "a new task")
     minutes: ClassVar[float] = 0.5
     along: ClassVar = ("time", "balance")
     names: ClassVar = {"reachable_share": ("share of the new target that old features can serve", "")}
@@ -131,16 +123,12 @@ class TransferLearning(BalancedStudy):
 
     def trained(self) -> xr.Dataset:
         """Train on the old task, then a readout on its own and all layers together, by gradient flow."""
-        accuracy = {"relative_tolerance": 1e-10}
-        networks = balanced_networks(self.dimension, self.dimension, self._balances, seed=self.seed)
-        first_times = np.linspace(0.0, 60.0 / np.abs(self._balances).min(), self.times)
-        networks = converged(networks, self._old_task, first_times, **accuracy)
-        unlearned = np.zeros((self.dimension, 1))
-        new, both = self._task, self._both_tasks
+        networks, unlearned = self._converged(np.abs(self._balances).min() / 2), np.zeros((self.dimension, 1))
+        new, both = self._task, whitened(np.hstack(self._maps), "both tasks")
         frozen = Expectation(lambda network: new.loss(_frozen(network)), new.name, new.description)
-        run = flow_of_map([_with_second(each, unlearned) for each in networks], frozen, self._times, **accuracy)
+        run = self._flow([_with_second(each, unlearned) for each in networks], frozen, self._times)
         enlarged = [_with_second(each, np.hstack([each.second, unlearned])) for each in networks]
-        joint = flow_of_map(enlarged, both, self._times, **accuracy)["product"].to_numpy()
+        joint = self._flow(enlarged, both, self._times)["product"].to_numpy()
         strength = run["product"].to_numpy()[..., 0] @ self._directions
         squares = np.sum((joint - both.cross_moment.T) ** 2, axis=-2) / 2
         values = {
@@ -155,7 +143,7 @@ class TransferLearning(BalancedStudy):
     def exact(self) -> Mapping[str, Any]:
         """The exact solutions from the layers that every start of that balance ends in."""
         old, new = self._old_task.cross_moment.T, self._task.cross_moment.T
-        first, second = converged_layers(old, self._balances, self.dimension)
+        first, second = self._ends()
         readouts = [transfer_error(each, new, self._times) for each in first]
         joint = joint_transfer(first, second, old, new, self._times)
         speeds = np.asarray(transfer_speed(self._strengths, self._balances[:, None]))
@@ -186,26 +174,13 @@ class TransferLearning(BalancedStudy):
 
     @functools.cached_property
     def _maps(self) -> tuple[np.ndarray, np.ndarray]:
-        """The target maps of the old task and of the new one."""
-        right = random_rotation(np.random.default_rng([self.seed, 2]), self.dimension)
+        right = rotation(np.random.default_rng([self.seed, 2]), self.dimension)
         return self._directions * self._strengths @ right.T, self._directions.sum(axis=1, keepdims=True)
-
-    @functools.cached_property
-    def _old_task(self) -> Task:
-        return whitened_task(self._maps[0], "the old task")
-
-    @functools.cached_property
-    def _task(self) -> Task:
-        return whitened_task(self._maps[1], "a new task")
-
-    @functools.cached_property
-    def _both_tasks(self) -> Task:
-        return whitened_task(np.hstack(self._maps), "both tasks")
 
     @functools.cached_property
     def _directions(self) -> np.ndarray:
         """Input directions of the old task, one in each column, strongest first; the last ones it does not use."""
-        return random_rotation(np.random.default_rng(self.seed), self.dimension)
+        return rotation(np.random.default_rng(self.seed), self.dimension)
 
     @property
     def _strengths(self) -> np.ndarray:

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
-from scipy.integrate import simpson
 
 from dynascope.flows import descend
 from dynascope.networks import TwoLayer
-from dynascope.observation import observe
+from dynascope.networks.balanced_linear import isotropic_linear
 from dynascope.plot import Chart
 from dynascope.probes.kernel.path import kernel_path
 from dynascope.studies.curves_study import CurvesStudy, exact
@@ -20,11 +19,13 @@ from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task, regression
 from dynascope.theory.wide import conserved_matrix, isotropic_flow, isotropic_preconditioner, preconditioner_matrix
+from dynascope.theory.wide.isotropic import trace_drift
 
 __all__ = ["WideLinear"]
 
 _LONGEST_STEP = 0.004  # step of discrete descent, in units of the fastest time constant
 _SPAN = 5.0  # duration, in units of the slowest time constant
+_AXES = {"coefficients": ("time", "feature", "target"), "step_drift": ("learning_rate",)}
 
 
 class WideLinear(CurvesStudy):
@@ -55,6 +56,7 @@ class WideLinear(CurvesStudy):
         "the size of the imbalance of its layers and not on its sign.",
     )
     theory: ClassVar[str] = "isotropic two-layer linear networks in function space"
+    trains: ClassVar[str] = "linear"
     along: ClassVar = ("time", "learning_rate")
     title: ClassVar[str] = "The imbalance of wide layers"
     question: ClassVar[str] = "Does it matter which of its two layers is the larger, in a network with several outputs?"
@@ -110,18 +112,15 @@ class WideLinear(CurvesStudy):
 
     def trained(self) -> xr.Dataset:
         """Train both by gradient flow, and by discrete descent in two step sizes."""
-        runs = [self._flow(*each) for each in zip(self._imbalances, self._networks, strict=True)]
+        runs = [self._flow(each) for each in self._imbalances]
         joined = xr.concat(runs, "imbalance", combine_attrs="drop_conflicts", join="exact")
         return joined.assign_coords(imbalance=self._imbalances)
 
     def exact(self) -> Mapping[str, Any]:
         """The equation of the function alone, and the first-order drift that follows from its path."""
-        widths = self.outputs, self.inputs
-        members = [self._path(*each) for each in zip(self._imbalances, widths, strict=True)]
-        return {
-            name: (("imbalance", *axes), np.stack([each[name][1] for each in members]))
-            for name, (axes, _) in members[0].items()
-        }
+        members = [self._path(*each) for each in zip(self._imbalances, (self.outputs, self.inputs), strict=True)]
+        found = {name: np.stack([each[name] for each in members]) for name in members[0]}
+        return {name: (("imbalance", *_AXES.get(name, ("time",))), values) for name, values in found.items()}
 
     def labels(self) -> Mapping[str, Any]:
         """Times, step sizes, δ, and the coordinates of the task."""
@@ -133,61 +132,52 @@ class WideLinear(CurvesStudy):
             "target": self._task.target_names,
         }
 
-    def about(self) -> Mapping[str, Any]:
-        """The task."""
-        return {"network": "linear", "scale": 1.0, **self._task.attributes()}
-
-    def _flow(self, imbalance: float, network: TwoLayer) -> xr.Dataset:
-        run = observe(
-            self._task,
-            network,
-            duration=self._times[-1],
-            save=self._times,
-            learning_rate={"first": self.first_rate, "second": self.second_rate},
-            probes=[_layers],
-            relative_tolerance=1e-10,
-        )
+    def _flow(self, imbalance: float) -> xr.Dataset:
+        network = isotropic_linear(self._start, imbalance, **self._rates)
+        rates = {"first": self.first_rate, "second": self.second_rate}
+        run = self.followed(network, _layers, learning_rate=rates, relative_tolerance=1e-10)
         first, second = run["first"].to_numpy(), run["second"].to_numpy()
-        rates = {"first_rate": self.first_rate, "second_rate": self.second_rate}
-        charge = np.asarray(conserved_matrix(first, second, **rates))
+        charge = np.asarray(conserved_matrix(first, second, **self._rates))
         values = {
-            "coefficients": (("time", "feature", "target"), first @ second),
+            "coefficients": first @ second,
             "conserved_drift": np.linalg.norm(charge - imbalance * np.eye(charge.shape[-1]), axis=(-2, -1)),
-            "step_drift": ("learning_rate", [self._step_drift(network, step) for step in self._steps]),
-            **_kernel_curves(np.asarray(preconditioner_matrix(first, second, **rates))),
+            "step_drift": [self._step_drift(network, step) for step in self._steps],
+            **_kernel_curves(preconditioner_matrix(first, second, **self._rates)),
         }
-        return self.run_record(run, values, without=["first", "second"])
+        named = {name: (_AXES.get(name, ("time",)), each) for name, each in values.items()}
+        return self.run_record(run, named, without=["first", "second"])
 
-    def _path(self, imbalance: float, width: int) -> dict[str, tuple[Any, np.ndarray]]:
+    def _path(self, imbalance: float, width: int) -> dict[str, np.ndarray]:
         task, rate = self._task, (self.first_rate * self.second_rate) ** 0.5
         between = -(-2000 // (self.times - 1))  # the drift is an integral over finer times than those of the record
         fine = np.linspace(0.0, self._times[-1], (self.times - 1) * between + 1)
         path = isotropic_flow(fine, task.inputs, task.targets, self._start, imbalance, width, rate=rate)
         beta = np.asarray(path.coefficients)
-        gradient = task.input_moment @ beta - task.cross_moment.T
-        speed = rate**2 * _drift_speed(beta, gradient, imbalance, rate)
-        seen = beta[::between]
-        kernel = np.asarray(isotropic_preconditioner(seen, imbalance, width, rate=rate))
+        gradients = task.input_moment @ beta - task.cross_moment.T
         return {
-            "loss": (("time",), np.asarray(path.loss)[::between]),
-            "coefficients": (("time", "feature", "target"), seen),
-            "step_drift": (("learning_rate",), self._steps * simpson(speed, x=fine)),
-            **_kernel_curves(kernel),
+            "loss": np.asarray(path.loss)[::between],
+            "coefficients": beta[::between],
+            "step_drift": self._steps * trace_drift(fine, beta, gradients, imbalance, rate=rate),
+            **_kernel_curves(isotropic_preconditioner(beta[::between], imbalance, width, rate=rate)),
         }
 
     def _step_drift(self, network: TwoLayer, step: float) -> float:
         """The change of tr Δ over discrete descent."""
-        steps = round(self._times[-1] / step)
-        rates = {"first": step * self.first_rate, "second": step * self.second_rate}
-        _, end = descend(
-            network, self._task, steps=steps, learning_rate=rates, record_steps=[0, steps], return_networks=True
+        steps, rates = (
+            round(self._times[-1] / step),
+            {"first": step * self.first_rate, "second": step * self.second_rate},
         )
-        before, after = (
-            self.first_rate * np.sum(np.asarray(each.second) ** 2)
-            - self.second_rate * np.sum(np.asarray(each.first) ** 2)
-            for each in (network, end)
-        )
-        return after - before
+        options = {"learning_rate": rates, "record_steps": [0, steps], "return_networks": True}
+        _, end = descend(network, self._task, steps=steps, **options)
+        return self._trace(end) - self._trace(network)
+
+    def _trace(self, network: TwoLayer) -> float:
+        first, second = np.asarray(network.first), np.asarray(network.second)
+        return self.first_rate * np.sum(second**2) - self.second_rate * np.sum(first**2)
+
+    @property
+    def _rates(self) -> dict[str, float]:
+        return {"first_rate": self.first_rate, "second_rate": self.second_rate}
 
     @functools.cached_property
     def _task(self) -> Task:
@@ -213,22 +203,6 @@ class WideLinear(CurvesStudy):
         """The initial map of both, (d, c)."""
         return self.initial_size * np.random.default_rng([self.seed, 1]).normal(size=(self.inputs, self.outputs))
 
-    @property
-    def _networks(self) -> list[TwoLayer]:
-        """Layers of that map with η₁ A Aᵀ − η₂ Wᵀ W = ±δ I."""
-        left, sizes, right = np.linalg.svd(self._start)
-        ratio, rate = (self.first_rate / self.second_rate) ** 0.25, (self.first_rate * self.second_rate) ** 0.5
-        half = self.imbalance / (2 * rate)
-        networks = []
-        for width, basis in ((self.outputs, right.T), (self.inputs, left)):
-            large = np.sqrt(np.hypot(np.pad(sizes, (0, width - len(sizes))), half) + half)
-            square = (basis * large) @ basis.T
-            inverse = np.linalg.inv(square)
-            first, second = (self._start @ inverse, square) if basis is not left else (square, inverse @ self._start)
-            network = TwoLayer(self.inputs, width, self.outputs, activation="linear")
-            networks.append(network.with_neurons(np.hstack([first.T * ratio, second / ratio])))
-        return networks
-
     @functools.cached_property
     def _times(self) -> np.ndarray:
         """Until the direction of least variance has been learned at the imbalance that is there from the start."""
@@ -246,23 +220,10 @@ class WideLinear(CurvesStudy):
         return self._times[-1] / np.array([2 * fewest, fewest])
 
 
-def _kernel_curves(kernel: np.ndarray) -> dict[str, tuple[Any, np.ndarray]]:
+def _kernel_curves(kernel: Any) -> dict[str, np.ndarray]:
     """The trace of the matrix M over time, and how far it has moved."""
-    trace = np.trace(kernel, axis1=-2, axis2=-1)
-    return {"kernel_trace": (("time",), trace), "kernel_change": (("time",), kernel_path(kernel).change)}
-
-
-def _drift_speed(beta: np.ndarray, gradient: np.ndarray, imbalance: float, rate: float) -> np.ndarray:
-    """tr(Gᵀ η₂WWᵀ G) − tr(G η₁AᵀA Gᵀ) over time: what a step h adds to tr Δ, over κ²h².
-
-    The layers are those of the isotropic family, √(κ²ββᵀ + δ²/4) − δ/2 and √(κ²βᵀβ + δ²/4) + δ/2.
-    """
-    left, sizes, right = np.linalg.svd(beta, full_matrices=False)
-    half = abs(imbalance) / 2
-    excess = np.hypot(rate * sizes, half) - half
-    inner = np.sum(excess[..., None] * (np.swapaxes(left, -1, -2) @ gradient) ** 2, axis=(-2, -1))
-    outer = np.sum(excess[..., None, :] * (gradient @ np.swapaxes(right, -1, -2)) ** 2, axis=(-2, -1))
-    return inner - outer - imbalance * np.sum(gradient**2, axis=(-2, -1))
+    kernel = np.asarray(kernel)
+    return {"kernel_trace": np.trace(kernel, axis1=-2, axis2=-1), "kernel_change": kernel_path(kernel).change}
 
 
 def _layers(network: TwoLayer) -> dict[str, tuple[tuple[str, str], Any]]:

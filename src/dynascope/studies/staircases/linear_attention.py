@@ -17,9 +17,9 @@ from dynascope.record import Staircase, staircase_record
 from dynascope.record.clock import other_scale
 from dynascope.studies.fields import checked, choice, count, number, positive, seed
 from dynascope.studies.staircase_study import StaircaseStudy
-from dynascope.studies.staircases.random_moments import covariance
 from dynascope.studies.study import Reference
 from dynascope.tasks.in_context import InContextRegression
+from dynascope.tasks.random_maps import covariance
 from dynascope.theory.attention.linear_attention import linear_attention_staircase
 from dynascope.theory.attention.merged_attention import merged_attention_staircase
 

@@ -11,9 +11,9 @@ from dynascope.plot import Chart
 from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.studies.staircase_study import Setup, StaircaseStudy
 from dynascope.studies.staircases.papers import GREEDY
-from dynascope.studies.staircases.random_moments import covariance, orthonormal
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task, digits, regression
+from dynascope.tasks.random_maps import covariance, orthonormal
 
 __all__ = ["LinearStaircase"]
 

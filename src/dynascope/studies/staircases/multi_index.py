@@ -21,9 +21,9 @@ from dynascope.record.staircase import slopes_between, with_tolerances
 from dynascope.studies.fields import choice, count, numbers, positive, seed
 from dynascope.studies.staircase_study import StaircaseStudy
 from dynascope.studies.staircases.papers import ALTERNATING
-from dynascope.studies.staircases.random_moments import orthonormal
 from dynascope.studies.study import Reference
 from dynascope.tasks.multi_index import MultiIndex
+from dynascope.tasks.random_maps import orthonormal
 from dynascope.theory.staircase.multi_index import quadratic_index_staircase
 
 __all__ = ["MultiIndexStaircase"]

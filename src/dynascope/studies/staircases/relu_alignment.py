@@ -20,9 +20,9 @@ from dynascope.prediction import predict
 from dynascope.record import Staircase, staircase_record, training_time
 from dynascope.studies.fields import choice, count, positive
 from dynascope.studies.staircase_study import StaircaseStudy
-from dynascope.studies.staircases.random_moments import orthonormal
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks import Task
+from dynascope.tasks.random_maps import orthonormal
 from dynascope.theory.relu_alignment import alignment_path, orthogonal_staircase
 
 __all__ = ["ReluAlignment"]

@@ -14,7 +14,7 @@ from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.balanced.solution import drift_matrix
 from dynascope.theory.domain import covers
 
-__all__ = ["BalancedLimit", "balanced_limit"]
+__all__ = ["BalancedLimit", "balanced_limit", "slowest_rate"]
 
 _ABSENT = 1e-10  # share of the initial weights below which a direction is missing from the start
 
@@ -135,6 +135,16 @@ def balanced_limit(
         2 / sharpness if sharpness > 0 else np.inf,
         balance,
     )
+
+
+def slowest_rate(inputs: int, outputs: int, weakest: float, balances: np.ndarray) -> float:
+    """The smallest rate at which networks as wide as they have inputs or outputs converge, over all λ.
+
+    It is the gap between the eigenvalue ω of the weakest mode and that of the strongest direction that is left out.
+    """
+    omega = np.hypot(weakest, balances / 2)
+    left_out = -omega if inputs == outputs else np.sign(outputs - inputs) * balances / 2
+    return float(np.min(omega - left_out))
 
 
 def _last_factor(drift: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float, bool]:

@@ -19,7 +19,7 @@ from dynascope.theory.neuron.kernel import kernel_change
 from dynascope.theory.neuron.state import TargetedNeuron
 from dynascope.theory.neuron.whitened import limit_of
 
-__all__ = ["Regime", "escape_time", "regime"]
+__all__ = ["Regime", "escape_time", "regime", "regime_along"]
 
 _NETWORK = "single linear neuron f(x) = a wᵀx, rates by layer"
 _DATA = "whitened inputs, any targets but zero"
@@ -175,6 +175,33 @@ def regime(
     delayed = (relative < -imbalance_threshold) & (fit < delay_threshold * escape)
     name = np.select([change < change_threshold, delayed], ["lazy", "delayed rich"], "rich")
     return Regime(name, change, relative, fit, escape, limit.status)
+
+
+def regime_along(
+    times: np.ndarray,
+    coefficients: np.ndarray,
+    kernel_change: np.ndarray,
+    imbalances: np.ndarray,
+    target: np.ndarray,
+    *,
+    rate: float = 1.0,
+) -> np.ndarray:
+    """The regimes that paths to a target of unit length show, in the same words.
+
+    Lazy if the kernel ends within a tenth of where it was, delayed rich if the map waits to turn, else rich.
+
+    Args:
+        times: Shape (times,).
+        coefficients: β, shape (members, times, d).
+        kernel_change: ρ, shape (members, times).
+        imbalances: δ, shape (members,).
+        target: β*, shape (d,).
+        rate: κ = √(η_a η_w).
+    """
+    half_learned = times[np.argmax(coefficients @ target >= 0.5, axis=1)]
+    # δ below −4 κ times the target's length, and a plateau ten times as long as the norm takes to fit.
+    delayed = (imbalances < -4 * rate) & (half_learned * np.abs(imbalances) > 10)
+    return np.select([kernel_change[:, -1] < 0.1, delayed], ["lazy", "delayed rich"], "rich")
 
 
 def _require_target(start: TargetedNeuron) -> None:

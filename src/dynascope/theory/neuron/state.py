@@ -87,3 +87,13 @@ class TargetedNeuron(NamedTuple):
     def valid(self) -> Bool[Array, ...]:
         """Whether all is finite and the rates positive."""
         return self.neuron.valid & jnp.all(jnp.isfinite(self.target), axis=-1)
+
+
+def weights_of(
+    coefficients: np.ndarray, imbalances: np.ndarray, *, output_rate: float = 1.0, weight_rate: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """The weights a > 0, shape (members,), and w, (members, d), of one map β = a w, (d,), with these imbalances δ."""
+    product = output_rate * weight_rate * np.sum(coefficients**2)
+    large = (np.hypot(imbalances, 2 * np.sqrt(product)) + np.abs(imbalances)) / 2
+    a = np.sqrt(np.where(imbalances >= 0, large, product / large) / weight_rate)
+    return a, coefficients / a[:, None]

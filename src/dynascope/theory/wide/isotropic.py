@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
+from scipy.integrate import simpson
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_count
 from dynascope.compilation import jit
@@ -17,7 +18,7 @@ from dynascope.theory.domain import covers
 from dynascope.theory.wide.conserved import kronecker_sum
 from dynascope.theory.wide.map_flow import MapPath, Samples, finished, integrate, rank
 
-__all__ = ["isotropic_flow", "isotropic_preconditioner"]
+__all__ = ["isotropic_flow", "isotropic_preconditioner", "trace_drift"]
 
 _COVERED: dict[str, Any] = {
     "network": "two-layer linear",
@@ -211,3 +212,26 @@ def _roots(beta: Array, delta: Array, kappa: Array, kept: Array) -> tuple[Array,
         return (vectors * values[..., None, :]) @ jnp.swapaxes(vectors, -1, -2)
 
     return root(jnp.swapaxes(right, -1, -2)), root(left)
+
+
+def trace_drift(
+    times: np.ndarray, coefficients: np.ndarray, gradients: np.ndarray, imbalance: float, *, rate: float = 1.0
+) -> float:
+    """What descent in small steps adds to tr Δ along a path of the map, over the size of a step.
+
+    It is κ² ∫ tr(Gᵀ η₂WWᵀ G) − tr(G η₁AᵀA Gᵀ) dt with the layers of the isotropic family, √(κ²ββᵀ + δ²/4) − δ/2 and
+    √(κ²βᵀβ + δ²/4) + δ/2.
+
+    Args:
+        times: Shape (times,), close to each other.
+        coefficients: β, shape (times, d, c).
+        gradients: G = ∂L/∂β, of the same shape.
+        imbalance: δ.
+        rate: κ = √(η₁η₂).
+    """
+    left, sizes, right = np.linalg.svd(coefficients, full_matrices=False)
+    half = abs(imbalance) / 2
+    excess = np.hypot(rate * sizes, half) - half
+    inner = np.sum(excess[..., None] * (np.swapaxes(left, -1, -2) @ gradients) ** 2, axis=(-2, -1))
+    outer = np.sum(excess[..., None, :] * (gradients @ np.swapaxes(right, -1, -2)) ** 2, axis=(-2, -1))
+    return float(simpson(rate**2 * (inner - outer - imbalance * np.sum(gradients**2, axis=(-2, -1))), x=times))
