@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
+
+import numpy as np
 
 from dynascope.arguments import array_namespace, holds, require, require_real_values
 from dynascope.probes.alignment.chain import Variables
 from dynascope.probes.alignment.vectors import clipped, largest, unit_vector
 
-__all__ = ["line_alignment"]
+__all__ = ["LineLayers", "line_alignment"]
 
 
 def line_alignment(first: Any, second: Any, direction: Any) -> Variables:
@@ -67,3 +70,21 @@ def line_alignment(first: Any, second: Any, direction: Any) -> Variables:
     inputs = xp.sum(scaled * (direction / largest(direction, -1))[:, None], axis=-2)
     cosine = xp.sum(unit_vector(outputs) * unit_vector(inputs), axis=-1)
     return {"alignment": (("time",) * (len(shape) - 2), clipped(cosine))}
+
+
+@dataclasses.dataclass(frozen=True)
+class LineLayers:
+    """Alignment and norms of the layers of a network with one output, with the first seen along a line.
+
+    Attributes:
+        direction: Of the line, of length one.
+    """
+
+    direction: tuple[float, ...]
+
+    def __call__(self, network: Any) -> Variables:
+        """The record of one network with the layers `first` and `second`."""
+        inputs, outputs = np.array(self.direction) @ network.first, network.second[:, 0]
+        first, second = (inputs @ inputs) ** 0.5, (outputs @ outputs) ** 0.5
+        alignment = outputs @ inputs / (first * second)
+        return {"alignment": ((), alignment), "first_norm": ((), first), "second_norm": ((), second)}

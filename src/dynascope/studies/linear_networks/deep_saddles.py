@@ -13,11 +13,11 @@ import numpy as np
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
 from dynascope.networks import DeepLinear
+from dynascope.networks.random_linear import Moments, moments_by_width
 from dynascope.plot import Chart
 from dynascope.record.steps_seen import crossing_times
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, numbers, seed
-from dynascope.studies.linear_networks.random_linear import initial_moments
 from dynascope.studies.power_fit import measured_exponents
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task
@@ -279,25 +279,14 @@ class DeepSaddles(CurvesStudy):
 
     def _measured_start(self) -> dict[str, tuple[Any, np.ndarray]]:
         """Moments of random networks, and the exponents with which they scale with the width."""
-        moments = [
-            [
-                initial_moments(depth, width, gamma, self.draws, np.random.default_rng([self.seed, 2, index, width]))
-                for width in self.widths
-            ]
-            for index, (depth, gamma) in enumerate(self._starts)
-        ]
-        widths = np.asarray(self.widths, float)
-        measured = {}
-        for name, values in zip(("output_variance", "kernel"), np.moveaxis(np.array(moments), 2, 0), strict=True):
-            shape, start = (len(self.depths), len(self.gammas)), ("architecture", "exponent")
-            measured[f"log_{name}"] = (*start, "scaling_parameter"), np.log10(values).reshape(*shape, -1)
-            fitted = measured_exponents(name, widths, values)
-            measured |= {each: (start, found.reshape(shape)) for each, (_, found) in fitted.items()}
+        moments = moments_by_width(self.depths, self.gammas, self.widths, draws=self.draws, seed=self.seed)
+        measured, start = {}, ("architecture", "exponent")
+        for name, values in zip(Moments._fields, moments, strict=True):
+            measured[f"log_{name}"] = (*start, "scaling_parameter"), np.log10(values)
+            flat = values.reshape(-1, len(self.widths))
+            fitted = measured_exponents(name, np.asarray(self.widths, float), flat)
+            measured |= {each: (start, found.reshape(values.shape[:2])) for each, (_, found) in fitted.items()}
         return measured
-
-    @property
-    def _starts(self) -> list[tuple[int, float]]:
-        return list(itertools.product(self.depths, self.gammas))
 
     @property
     def _targets(self) -> np.ndarray:

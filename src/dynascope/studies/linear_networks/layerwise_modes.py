@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 
 from dynascope.networks import DiagonalLinear
-from dynascope.observation import observe
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, number, positive, seed
@@ -76,6 +75,7 @@ class LayerwiseModes(CurvesStudy):
     )
     minutes: ClassVar[float] = 0.2
     theory: ClassVar[str] = "sigmoidal modes"
+    trains: ClassVar[str] = "diagonal"
     tolerance: ClassVar = exact(
         "loss", "mode_strength", reason="the theory is exact, and the solver keeps each step within 1e-9"
     )
@@ -92,15 +92,8 @@ class LayerwiseModes(CurvesStudy):
 
     def trained(self) -> xr.Dataset:
         """Train by gradient flow on the weights."""
-        return observe(
-            self._task,
-            eqx.tree_at(lambda layers: (layers.u, layers.v), DiagonalLinear(self.modes), self._start),
-            duration=self._times[-1],
-            save=self._times,
-            probes=[_mode_strength],
-            relative_tolerance=1e-9,
-            absolute_tolerance=1e-12,
-        )
+        network = eqx.tree_at(lambda layers: (layers.u, layers.v), DiagonalLinear(self.modes), self._start)
+        return self.followed(network, _mode_strength, relative_tolerance=1e-9, absolute_tolerance=1e-12)
 
     def exact(self) -> Mapping[str, Any]:
         """The closed form of each mode, and the loss that they add up to."""
@@ -110,14 +103,6 @@ class LayerwiseModes(CurvesStudy):
             "loss": np.sum(powers * np.asarray(mode.residual) ** 2, axis=1) / 2,
             "mode_strength": (("time", "mode"), mode.strength),
         }
-
-    def labels(self) -> Mapping[str, Any]:
-        """Times."""
-        return {"time": self._times}
-
-    def about(self) -> Mapping[str, Any]:
-        """The task."""
-        return {"network": "diagonal", "scale": 1.0, **self._task.attributes()}
 
     @functools.cached_property
     def _task(self) -> Task:

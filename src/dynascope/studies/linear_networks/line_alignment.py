@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 from collections.abc import Mapping
@@ -14,8 +13,10 @@ import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
+from dynascope.networks.line_starts import STARTS, line_starts
 from dynascope.observation import observe
 from dynascope.plot import Chart, to_json
+from dynascope.probes.alignment.line import LineLayers
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, flag, fraction, number, positive, seed
 from dynascope.studies.study import Reference
@@ -25,7 +26,6 @@ from dynascope.theory import line
 __all__ = ["LineAlignment"]
 
 _STAYS = 1e-6  # a change of alignment that is smaller is one of the solver
-_STARTS = ("small", "large orthogonal", "nearly parallel", "parallel", "opposite")
 _DESCENTS = tuple(itertools.product(("linear", "relu"), ("sgd", "adam")))
 _CALLED = {"relu": "ReLU", "sgd": "SGD", "adam": "Adam"}
 _OF_DESCENT = tuple(
@@ -107,6 +107,7 @@ class LineAlignment(CurvesStudy):
     )
     minutes: ClassVar[float] = 0.3
     theory: ClassVar[str] = "exact solution on a line"
+    trains: ClassVar[str] = "linear"
     axes: ClassVar = ("start", "time")
     tolerance: ClassVar = exact(
         *("loss", "alignment", "first_norm", "second_norm"),
@@ -116,16 +117,9 @@ class LineAlignment(CurvesStudy):
 
     def trained(self) -> xr.Dataset:
         """Train all starts by gradient flow, then linear and ReLU networks by SGD and Adam."""
-        run = observe(
-            self._task,
-            self._networks("linear"),
-            learning_rate={"first": self.first_rate, "second": self.second_rate},
-            duration=self._times[-1],
-            save=self._times,
-            probes=[self._probe],
-            relative_tolerance=1e-9,
-            absolute_tolerance=1e-12,
-        )
+        rates = {"first": self.first_rate, "second": self.second_rate}
+        accuracy = {"relative_tolerance": 1e-9, "absolute_tolerance": 1e-12}
+        run = self.followed(self._networks("linear"), self._probe, learning_rate=rates, **accuracy)
         run = self.run_record(run, {}, members="start").assign_attrs(scale=1.0)
         descents = _DESCENTS if self.descent else ()
         run = run.assign({f"{'_'.join(each)}_alignment": self._descended(*each) for each in descents})
@@ -153,11 +147,7 @@ class LineAlignment(CurvesStudy):
 
     def labels(self) -> Mapping[str, Any]:
         """Times, and what the starts are called."""
-        return {"time": self._times, "start": _STARTS}
-
-    def about(self) -> Mapping[str, Any]:
-        """The task."""
-        return {"network": "linear", "scale": 1.0, **self._task.attributes()}
+        return {"time": self._times, "start": STARTS}
 
     @property
     def judged_claims(self) -> tuple[str, ...]:
@@ -183,27 +173,20 @@ class LineAlignment(CurvesStudy):
         # Enough for every weight to go some times as far as the largest start is from zero.
         adam = 15 * np.sqrt(abs(self.target) / self.width) / steps
         sgd = {"first": step * self.first_rate, "second": step * self.second_rate}
-        run = observe(
-            self._task,
-            self._networks(activation),
-            flow="descent",
-            steps=steps,
-            learning_rate=sgd if optimizer == "sgd" else float(adam),
-            optimizer="sgd" if optimizer == "sgd" else optax.adam,
-            batch_size=self.batch_size,
-            record_steps=np.unique(np.linspace(0, steps, self.times).astype(int)),
-            probes=[self._probe],
-            seed=self.seed,
-        )
-        return run["alignment"].rename(seed="start").assign_coords(start=list(_STARTS))
+        record_steps = np.unique(np.linspace(0, steps, self.times).astype(int))
+        rate, used = (sgd, "sgd") if optimizer == "sgd" else (float(adam), optax.adam)
+        options = {"learning_rate": rate, "optimizer": used, "batch_size": self.batch_size, "seed": self.seed}
+        options |= {"flow": "descent", "steps": steps, "record_steps": record_steps, "probes": [self._probe]}
+        run = observe(self._task, self._networks(activation), **options)
+        return run["alignment"].rename(seed="start").assign_coords(start=list(STARTS))
 
     @property
     def _rates(self) -> dict[str, float]:
         return {"first_rate": self.first_rate, "second_rate": self.second_rate}
 
     @property
-    def _probe(self) -> _Layers:
-        return _Layers(tuple(map(float, self._data.direction)))
+    def _probe(self) -> LineLayers:
+        return LineLayers(tuple(map(float, self._data.direction)))
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
@@ -224,31 +207,16 @@ class LineAlignment(CurvesStudy):
         # Like the loss, the reader of the line does not know which way it points.
         sign = np.sign(direction[np.argmax(np.abs(direction))])
         targets = self.target * (sign * along + self.noise * draw.normal(size=self.samples))
-        return Task(
-            inputs,
-            targets[:, None],
-            name="inputs on a line",
-            description=(
-                f"{self.samples} Gaussian inputs along a line in {self.input_dimension} dimensions.",
-                "Targets are linear in them, with noise.",
-            ),
-        )
+        made = f"{self.samples} Gaussian inputs along a line in {self.input_dimension} dimensions."
+        description = made, "Targets are linear in them, with noise."
+        return Task(inputs, targets[:, None], name="inputs on a line", description=description)
 
     @functools.cached_property
     def _layers(self) -> tuple[np.ndarray, np.ndarray]:
         """W and u of every start, shapes (start, d, h) and (start, h)."""
-        data = self._data
         draw = np.random.default_rng([self.seed, 1])
-        one, other = np.linalg.qr(draw.normal(size=(self.width, 2)))[0].T
-        turned = np.cos(self.disturbance) * one + np.sin(self.disturbance) * other
-        random = draw.normal(size=(2, self.width)) / np.sqrt(self.width)
-        sign = np.sign(float(data.target))
-        second = np.stack([0.2 * random[0], 3.0 * one, 1.5 * sign * one, 1.5 * sign * one, 0.8 * sign * one])
-        along = np.stack([0.2 * random[1], 3.0 * other, 1.5 * turned, 1.5 * one, -0.8 * turned])
-        size = np.sqrt(abs(float(data.target)))
-        first = 0.3 / np.sqrt(self.width) * draw.normal(size=(self.input_dimension, self.width))
-        first = first - np.outer(data.direction, data.direction @ first)
-        return size * (first + data.direction[:, None] * along[:, None, :]), size * second
+        direction, slope = np.asarray(self._data.direction), float(self._data.target)
+        return line_starts(direction, slope, self.width, self.disturbance, draw)
 
     def _networks(self, activation: str) -> list[TwoLayer]:
         network = TwoLayer(self.input_dimension, self.width, 1, activation=activation)
@@ -263,16 +231,3 @@ def _side(name: str, of: str, curve: np.ndarray, sign: np.ndarray) -> Claim:
     right = np.where(np.abs(change) > _STAYS, np.sign(change), 0) == sign
     statement = f"From every start the alignment {of} ends on the side that theory says."
     return Claim(name, statement, int(right.sum()), least=len(sign))
-
-
-@dataclasses.dataclass(frozen=True)
-class _Layers:
-    """Alignment and norms of the layers, with the first seen along the line."""
-
-    direction: tuple[float, ...]
-
-    def __call__(self, network: TwoLayer) -> dict[str, tuple[tuple[str, ...], Any]]:
-        inputs, outputs = np.array(self.direction) @ network.first, network.second[:, 0]
-        first, second = (inputs @ inputs) ** 0.5, (outputs @ outputs) ** 0.5
-        alignment = outputs @ inputs / (first * second)
-        return {"alignment": ((), alignment), "first_norm": ((), first), "second_norm": ((), second)}

@@ -184,12 +184,12 @@ class SingleNeuron(CurvesStudy):
         else:
             start = task.inputs, task.targets, a[:, None] * w, imbalances
             run = neuron.function_space_flow(times, *start, **self._rates)
-            path = {"loss": run.loss}
+            path = {"loss": run.loss, "reversed": run.reversed}
         layers = np.asarray(neuron.preconditioner(run.coefficients, imbalances[:, None], **self._rates))
         if self.inputs != "whitened":
             # The trace of M is d η_w a² + η_a ‖w‖², which the imbalance takes apart.
             power = (np.trace(layers, axis1=-2, axis2=-1) + imbalances[:, None]) / (self.dimension + 1)
-            path["output_weight"] = np.where(run.reversed, -1, 1) * np.sqrt(power / self.weight_rate)
+            path["output_weight"] = np.where(path.pop("reversed"), -1, 1) * np.sqrt(power / self.weight_rate)
         path |= {"coefficients": run.coefficients, **self._kernel_motion(layers)}
         path |= self._coordinates(np.asarray(path["output_weight"]), np.asarray(run.coefficients))
         return {name: np.asarray(values) for name, values in path.items()}

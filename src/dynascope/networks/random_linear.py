@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Moments", "initial_moments"]
+__all__ = ["Moments", "initial_moments", "moments_by_width"]
 
 _CHANNELS = 20  # inputs and outputs over which outputs and kernels are averaged
 
@@ -46,3 +47,15 @@ def initial_moments(depth: int, width: int, gamma: float, draws: int, draw: np.r
             np.sum(before[layer] ** 2) * np.sum(after[layer + 1] ** 2) / _CHANNELS**2 for layer in range(depth)
         )
     return Moments(float(squares.mean()), float(kernels.mean()))
+
+
+def moments_by_width(
+    depths: Sequence[int], gammas: Sequence[float], widths: Sequence[int], *, draws: int, seed: int
+) -> np.ndarray:
+    """The moments for all depths, γ and widths, shape (moments, depths, gammas, widths)."""
+    found = [
+        initial_moments(depth, width, gamma, draws, np.random.default_rng([seed, 2, index, width]))
+        for index, (depth, gamma) in enumerate(itertools.product(depths, gammas))
+        for width in widths
+    ]
+    return np.array(found).T.reshape(len(Moments._fields), len(depths), len(gammas), len(widths))

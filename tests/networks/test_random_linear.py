@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.studies.linear_networks.random_linear import initial_moments
+from dynascope.networks.random_linear import initial_moments
 
 
 @pytest.mark.parametrize(("depth", "gamma"), [(2, 1.0), (3, 0.5), (4, 1.5)])

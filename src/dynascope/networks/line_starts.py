@@ -1,0 +1,32 @@
+"""Starts of two-layer networks on inputs along a line, in each of the ways in which their layers may lie."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["STARTS", "line_starts"]
+
+STARTS = ("small", "large orthogonal", "nearly parallel", "parallel", "opposite")
+
+
+def line_starts(
+    direction: np.ndarray, slope: float, width: int, disturbance: float, draw: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """W and u of every one of `STARTS`, shapes (start, d, h) and (start, h).
+
+    Args:
+        direction: n of the line, of length one, shape (d,).
+        slope: S of the targets along it; layers of the size √|S| give outputs as large.
+        width: h.
+        disturbance: Angle between layers that are nearly parallel, or opposite, in radians.
+        draw: Where they are drawn from.
+    """
+    one, other = np.linalg.qr(draw.normal(size=(width, 2)))[0].T
+    turned = np.cos(disturbance) * one + np.sin(disturbance) * other
+    random = draw.normal(size=(2, width)) / np.sqrt(width)
+    sign, size = np.sign(slope), np.sqrt(abs(slope))
+    second = np.stack([0.2 * random[0], 3.0 * one, 1.5 * sign * one, 1.5 * sign * one, 0.8 * sign * one])
+    along = np.stack([0.2 * random[1], 3.0 * other, 1.5 * turned, 1.5 * one, -0.8 * turned])
+    across = 0.3 / np.sqrt(width) * draw.normal(size=(len(direction), width))
+    across -= np.outer(direction, direction @ across)
+    return size * (across + direction[:, None] * along[:, None, :]), size * second
