@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
 
 from dynascope.flows import gradient_flow
-from dynascope.groups import Group, Irrep, encoding_from_fourier, find_group, real_irreducible_representations
+from dynascope.groups import Group, Irrep, find_group, real_irreducible_representations
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
 from dynascope.record import Staircase, staircase_record
 from dynascope.studies.fields import checked, count, numbers, positive, seed, text
 from dynascope.studies.staircase_study import StaircaseStudy
-from dynascope.studies.staircases.loss_parts import loss_parts
 from dynascope.studies.staircases.papers import COMPOSITION
 from dynascope.studies.study import Reference
 from dynascope.tasks.algebra import group_expectation
 from dynascope.tasks.algebra.group_composition import group_composition
-from dynascope.theory.groups import composition_staircase, maximal_utility, neurons_near_irreps
+from dynascope.tasks.algebra.loss_parts import loss_parts
+from dynascope.theory.groups import composition_staircase
+from dynascope.theory.groups.irrep_neurons import irrep_projection, neurons_by_share
+from dynascope.theory.groups.paced_encoding import paced_encoding, undisturbed_irreps
 
 __all__ = ["GroupComposition"]
 
-# Each irrep is learned this many times as late as the one before, unless amplitudes are given: the drops then take a
-# small part of the plateaus between them.
-_SPACING = 2.5
-_MOST_IRREPS = 3
 # Gradient flow comes to rest on a plateau slowly with no more neurons than the construction needs.
 _SURPLUS = 2
 
@@ -172,37 +169,13 @@ class GroupComposition(StaircaseStudy):
     def _irreps(self) -> list[Irrep]:
         """The irreps in the encoding, in the order in which they are to be learned."""
         names = {irrep.name: irrep for irrep in self._offered}
-        return [names[name] for name in self.irreps] or self._undisturbed()
-
-    def _undisturbed(self) -> list[Irrep]:
-        """A few irreps, none marked slow after those before it; first one of each dimension, smallest first."""
-        found: dict[int, list[Irrep]] = {}
-        for irrep in self._offered:
-            found.setdefault(irrep.dimension, []).append(irrep)
-        ordered = [irrep for each in itertools.zip_longest(*found.values()) for irrep in each if irrep]
-        chosen = ordered[:1]
-        for irrep in ordered[1:]:
-            x = self._encoding_of([*chosen, irrep])
-            steps = composition_staircase(self._group, x, self.sequence_length, scale=self.scale)
-            if not any(steps.slow):
-                chosen.append(irrep)
-            if len(chosen) == _MOST_IRREPS:
-                break
-        return chosen if len(chosen) > 1 else ordered[:2]
+        usual = (self._group, self.sequence_length)
+        return [names[name] for name in self.irreps] or undisturbed_irreps(*usual, scale=self.scale, seed=self.seed)
 
     @functools.cached_property
     def _encoding(self) -> np.ndarray:
-        return self._encoding_of(self._irreps, self.amplitudes)
-
-    def _encoding_of(self, irreps: list[Irrep], amplitudes: Sequence[float] = ()) -> np.ndarray:
-        group, k = self._group, self.sequence_length
-        if not amplitudes:
-            # U* grows as the power k + 1 of the amplitude, and the time is 1/((k + 1) U*).
-            ones = [encoding_from_fourier(group, {irrep.name: 1.0}) for irrep in irreps]
-            utilities = [maximal_utility(group, x, irrep, k) for x, irrep in zip(ones, irreps, strict=True)]
-            amplitudes = [((k + 1) * u * _SPACING**i) ** (-1 / (k + 1)) for i, u in enumerate(utilities)]
-        named: dict[str | int, Any] = {each.name: size for each, size in zip(irreps, amplitudes, strict=True)}
-        return encoding_from_fourier(group, named, seed=self.seed)
+        amplitudes = {"amplitudes": self.amplitudes, "seed": self.seed}
+        return paced_encoding(self._group, self._irreps, self.sequence_length, **amplitudes)
 
     @functools.cached_property
     def _task(self) -> Any:
@@ -221,19 +194,11 @@ class GroupComposition(StaircaseStudy):
 
     @functools.cached_property
     def _network(self) -> TwoLayer:
-        n, k, shares = self._group.order, self.sequence_length, self._shares
-        # Dealt out to the irreps in turn, until each has its share.
-        neurons = int(shares.max()) * len(shares)
-        dealt = neurons_near_irreps(self._group, self._encoding, k, neurons=neurons, seed=self.seed)
-        rows = np.concatenate([dealt[i :: len(shares)][:share] for i, share in enumerate(shares)])
+        n, k = self._group.order, self.sequence_length
+        rows = neurons_by_share(self._group, self._encoding, k, self._shares, seed=self.seed)
         return TwoLayer(k * n, len(rows), n, activation=f"power-{k}").with_neurons(rows)
 
     @functools.cached_property
     def _irrep_losses(self) -> Callable[[TwoLayer], Any]:
         """The part of the loss in each irrep of the outputs, as a function of the network."""
-        quotients = self._group.table[self._group.inverse]
-        projections = [
-            irrep.members * irrep.dimension / self._group.order * np.real(irrep.character)[quotients]
-            for irrep in self._irreps
-        ]
-        return loss_parts(self._task, self._encoding, projections)
+        return loss_parts(self._task, self._encoding, [irrep_projection(self._group, each) for each in self._irreps])

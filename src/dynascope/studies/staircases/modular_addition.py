@@ -18,17 +18,15 @@ from dynascope.record import Staircase, staircase_record
 from dynascope.record.clock import other_scale
 from dynascope.studies.fields import choice, count, numbers, positive, seed
 from dynascope.studies.staircase_study import StaircaseStudy
-from dynascope.studies.staircases.loss_parts import loss_parts
 from dynascope.studies.staircases.papers import ALTERNATING
 from dynascope.studies.study import Reference
 from dynascope.tasks.algebra import modular_addition
+from dynascope.tasks.algebra.loss_parts import loss_parts
 from dynascope.theory.modular.addition import modular_addition_staircase
+from dynascope.theory.modular.frequency_neurons import frequency_projection, neurons_near_frequencies
 
 __all__ = ["ModularAddition"]
 
-# Share of the other frequencies in the start of a neuron. From fully random neurons the strongest frequency takes
-# almost all: of 1000 neurons at the default fields, 989, 11 and 0.
-_SPREAD = 0.02
 _NEURONS = 6  # that learn a frequency completely
 _SMALLEST_PLAIN = 1e-3  # scale at which the plain flow still ends in minutes
 
@@ -173,22 +171,11 @@ class ModularAddition(StaircaseStudy):
     @functools.cached_property
     def _frequency_losses(self) -> Callable[[TwoLayer], Any]:
         """The part of the loss in each frequency of the outputs, as a function of the network."""
-        numbers = np.arange(self.p)
-        turns = 2 * np.pi / self.p * np.subtract.outer(numbers, numbers)
-        # The frequency p/2 is one wave, every other is two.
-        waves = [(1 if 2 * each == self.p else 2) / self.p * np.cos(each * turns) for each in self.frequencies]
+        waves = [frequency_projection(self.p, each) for each in self.frequencies]
         return loss_parts(self._task, self._encoding, waves)
 
     @functools.cached_property
     def _network(self) -> TwoLayer:
-        frequencies = np.array(self.frequencies)
-        phases = np.random.default_rng([self.seed, 1]).uniform(0, 2 * np.pi, (self.width, 3, len(frequencies)))
-        if not self._normalised:
-            turn = np.angle(np.fft.fft(self._encoding)[frequencies])
-            phases[:, 2] = phases[:, 0] + phases[:, 1] - turn
-        angles = 2 * np.pi / self.p * np.multiply.outer(frequencies, np.arange(self.p))
-        own = np.arange(self.width)[:, None] % len(frequencies) == np.arange(len(frequencies))
-        waves = np.cos(phases[..., None] + angles) * np.where(own, 1.0, _SPREAD)[:, None, :, None]
-        rows = waves.sum(axis=2).reshape(self.width, -1)
-        network = TwoLayer(2 * self.p, self.width, self.p, activation="quadratic")
-        return network.with_neurons(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+        usual = {"neurons": self.width, "aligned": not self._normalised, "seed": [self.seed, 1]}
+        rows = neurons_near_frequencies(self._encoding, self.frequencies, **usual)
+        return TwoLayer(2 * self.p, self.width, self.p, activation="quadratic").with_neurons(rows)

@@ -11,7 +11,7 @@ from dynascope.groups.representations import Irrep, real_irreducible_representat
 from dynascope.groups.tables import Group
 from dynascope.theory.groups.composition_utility import valid_length
 
-__all__ = ["neurons_near_irreps"]
+__all__ = ["irrep_projection", "neurons_by_share", "neurons_near_irreps"]
 
 _ROUND_OFF = 1e-9
 
@@ -60,7 +60,9 @@ def neurons_near_irreps(
     require_positive(neurons=neurons)
     require_seed(seed)
     require_between(0, 1, leakage=leakage)
-    projections = [_projection(group, irrep) for irrep in real_irreducible_representations(group) if not irrep.trivial]
+    projections = [
+        irrep_projection(group, irrep) for irrep in real_irreducible_representations(group) if not irrep.trivial
+    ]
     used = np.array([each for each in projections if np.abs(each @ x).max() > _ROUND_OFF * np.abs(x).max()])
     require(
         neurons >= len(used),
@@ -77,7 +79,17 @@ def neurons_near_irreps(
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def _projection(group: Group, irrep: Irrep) -> np.ndarray:
+def neurons_by_share(
+    group: Group, encoding: Float[np.ndarray, " n"], sequence_length: int, shares: np.ndarray, *, seed: int = 0
+) -> Float[np.ndarray, "neurons weights"]:
+    """The same with a number of neurons for each irrep in the encoding, in the order of the group."""
+    # Dealt out to the irreps in turn, until each has its share.
+    neurons = int(shares.max()) * len(shares)
+    dealt = neurons_near_irreps(group, encoding, sequence_length, neurons=neurons, seed=seed)
+    return np.concatenate([dealt[i :: len(shares)][:share] for i, share in enumerate(shares)])
+
+
+def irrep_projection(group: Group, irrep: Irrep) -> np.ndarray:
     """The matrix (n, n) that keeps of a real function its part in an irrep, with the conjugate."""
     weight = irrep.members * irrep.dimension / group.order * np.real(irrep.character)
     return weight[group.table[group.inverse]]

@@ -9,14 +9,13 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.networks import TwoLayer
 from dynascope.protocols import Learnable
 
 __all__ = ["loss_parts"]
 
 
-def loss_parts(task: Learnable, encoding: np.ndarray, projections: Sequence[np.ndarray]) -> Callable[[TwoLayer], Any]:
-    """The loss in each part of the outputs, as a function of the network.
+def loss_parts(task: Learnable, encoding: np.ndarray, projections: Sequence[np.ndarray]) -> Callable[[Any], Any]:
+    """The loss in each part of the outputs, as a function of a network whose last layer is called `second`.
 
     Args:
         task: Its targets are elements of a group in an encoding.
@@ -26,7 +25,7 @@ def loss_parts(task: Learnable, encoding: np.ndarray, projections: Sequence[np.n
     # The loss of a network that leaves the other parts at zero holds their whole power.
     others = [(encoding @ encoding - encoding @ part @ encoding) / 2 for part in projections]
 
-    def losses(network: TwoLayer) -> Any:
+    def losses(network: Any) -> Any:
         within = [eqx.tree_at(lambda net: net.second, network, network.second @ part) for part in projections]
         return jnp.stack([task.loss(each) - rest for each, rest in zip(within, others, strict=True)])
 

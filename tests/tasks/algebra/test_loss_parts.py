@@ -5,7 +5,7 @@ import numpy as np
 
 from dynascope.groups import encoding_from_frequencies
 from dynascope.networks import TwoLayer
-from dynascope.studies.staircases.loss_parts import loss_parts
+from dynascope.tasks.algebra.loss_parts import loss_parts
 from dynascope.tasks.algebra.modular_addition import ModularAddition
 
 

@@ -1,0 +1,52 @@
+"""Initial neurons that are near given frequencies, and the waves of a frequency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["frequency_projection", "neurons_near_frequencies"]
+
+
+def neurons_near_frequencies(
+    encoding: np.ndarray,
+    frequencies: Sequence[int],
+    *,
+    neurons: int,
+    aligned: bool = False,
+    leakage: float = 0.02,
+    seed: int | Sequence[int] = 0,
+) -> np.ndarray:
+    """Neurons (u, v, w) of unit norm, each near one of the frequencies in turn, with random phases.
+
+    Of fully random neurons the strongest frequency takes almost all: of 1000, 989, 11 and 0 learn the amplitudes 0.8,
+    0.52 and 0.36 of p = 17.
+
+    Args:
+        encoding: x, shape (p,).
+        frequencies: Those that neurons are near.
+        neurons: Their number.
+        aligned: Whether the phases of the three parts of a neuron fit together.
+        leakage: Share of the other frequencies.
+        seed: Seed of the phases.
+
+    Returns:
+        Shape (neurons, 3p), as `TwoLayer.with_neurons` takes them.
+    """
+    chosen, p = np.array(frequencies), len(encoding)
+    phases = np.random.default_rng(seed).uniform(0, 2 * np.pi, (neurons, 3, len(chosen)))
+    if aligned:
+        phases[:, 2] = phases[:, 0] + phases[:, 1] - np.angle(np.fft.fft(encoding)[chosen])
+    angles = 2 * np.pi / p * np.multiply.outer(chosen, np.arange(p))
+    own = np.arange(neurons)[:, None] % len(chosen) == np.arange(len(chosen))
+    waves = np.cos(phases[..., None] + angles) * np.where(own, 1.0, leakage)[:, None, :, None]
+    rows = waves.sum(axis=2).reshape(neurons, -1)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def frequency_projection(p: int, frequency: int) -> np.ndarray:
+    """The matrix (p, p) that keeps of a function on the integers modulo p its part in a frequency."""
+    turns = 2 * np.pi / p * np.subtract.outer(np.arange(p), np.arange(p))
+    # The frequency p/2 is one wave, every other is two.
+    return (1 if 2 * frequency == p else 2) / p * np.cos(frequency * turns)
