@@ -15,6 +15,7 @@ from dynascope.observation import observe
 from dynascope.plot import Chart
 from dynascope.prediction import predict
 from dynascope.protocols import Learnable, Network
+from dynascope.record import Staircase, staircase_record
 from dynascope.record.clock import other_scale
 from dynascope.studies.stated import StatedStudy
 
@@ -74,6 +75,18 @@ class StaircaseStudy(StatedStudy):
     def predict(self) -> xr.Dataset:
         """The staircase that theory expects."""
         return predict(self._setup.task, self._setup.network, scale=self.scale, curve=False)
+
+    def stated(
+        self,
+        staircase: Staircase,
+        network: str,
+        *,
+        jump_time: tuple[float, str] | None = None,
+        slope: tuple[float, str] | None = None,
+    ) -> xr.Dataset:
+        """The record of a staircase that a theory of the study's own says of its task, with its tolerances."""
+        limits = {"jump_time_tolerance": jump_time, "slope_tolerance": slope}
+        return staircase_record(staircase, self._task, scale=self.scale, network=network, **limits)
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Levels and times at one scale, slopes between two."""

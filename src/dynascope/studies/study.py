@@ -17,7 +17,7 @@ from dynascope.compilation import compile_cache
 from dynascope.errors import DivergenceError, DivergenceWarning
 from dynascope.plot import Chart, to_json
 
-__all__ = ["Reference", "Study", "curve_tolerance"]
+__all__ = ["Reference", "Study", "curve_tolerance", "with_limits"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,10 +109,7 @@ class Study:
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
         """The prediction with this study's tolerances attached."""
-        return predicted.assign_attrs(
-            {f"{name}_tolerance": value for name, (value, _) in self.tolerance.items()}
-            | {f"{name}_tolerance_reason": reason for name, (_, reason) in self.tolerance.items()}
-        )
+        return with_limits(predicted, self.tolerance)
 
     def attributes(self) -> dict[str, Any]:
         """What the result says of the study it came from."""
@@ -156,6 +153,12 @@ def curve_tolerance(**limits: tuple[float, str]) -> dict[str, tuple[float, str]]
         ['loss', 'loss_maximum']
     """
     return {name + end: limit for name, limit in limits.items() for end in ("", "_maximum")}
+
+
+def with_limits(predicted: xr.Dataset, limits: Mapping[str, tuple[float, str]]) -> xr.Dataset:
+    """The prediction with such limits attached."""
+    reasons = {f"{name}_tolerance_reason": reason for name, (_, reason) in limits.items()}
+    return predicted.assign_attrs({f"{name}_tolerance": value for name, (value, _) in limits.items()} | reasons)
 
 
 @contextlib.contextmanager

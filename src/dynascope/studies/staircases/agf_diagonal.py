@@ -11,7 +11,7 @@ import xarray as xr
 
 from dynascope.flows import deep_diagonal_flow, diagonal_flow
 from dynascope.plot import Chart
-from dynascope.record import Staircase, staircase_record, time_unit
+from dynascope.record import Staircase, time_unit
 from dynascope.record.clock import other_scale
 from dynascope.studies.fields import choice, count, positive, seed
 from dynascope.studies.staircase_study import StaircaseStudy
@@ -105,14 +105,10 @@ class AgfDiagonal(StaircaseStudy):
         else:
             offset = 2 * self.depth * (self.depth - 2) * self.scale ** (self.depth - 2)
             reason = "jumps take a time of order one: two units of the clock, at least 0.2 %"
-        return staircase_record(
-            self._staircase,
-            self._task,
-            scale=self.scale,
-            network="diagonal" if self.depth == 2 else f"diagonal of depth {self.depth}",
-            jump_time_tolerance=(min(max(offset, 0.002), 0.3), reason),
-            slope_tolerance=(0.01, "where no plateau is slow, the offset is nearly the same at both scales"),
-        )
+        network = "diagonal" if self.depth == 2 else f"diagonal of depth {self.depth}"
+        times = min(max(offset, 0.002), 0.3), reason
+        slopes = 0.01, "where no plateau is slow, the offset is nearly the same at both scales"
+        return self.stated(self._staircase, network, jump_time=times, slope=slopes)
 
     @functools.cached_property
     def _staircase(self) -> Staircase:

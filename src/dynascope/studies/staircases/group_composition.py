@@ -15,7 +15,7 @@ from dynascope.flows import gradient_flow
 from dynascope.groups import Group, Irrep, find_group, real_irreducible_representations
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
-from dynascope.record import Staircase, staircase_record
+from dynascope.record import Staircase
 from dynascope.studies.fields import checked, count, numbers, positive, seed, text
 from dynascope.studies.staircase_study import StaircaseStudy
 from dynascope.studies.staircases.papers import COMPOSITION
@@ -138,17 +138,10 @@ class GroupComposition(StaircaseStudy):
 
     def predict(self) -> xr.Dataset:
         """The largest utility of a neuron in each irrep, and the share of the encoding that the irrep holds."""
-        return staircase_record(
-            self._staircase(self.scale),
-            self._task,
-            scale=self.scale,
-            network=f"two-layer, activation power-{self.sequence_length}",
-            jump_time_tolerance=(
-                2 / math.log(1 / self.scale),
-                "times are known up to the growth of neurons by a factor of e²: many grow at once, once aligned",
-            ),
-            slope_tolerance=(0.01, "what the times leave out is the same at both scales, up to the overlap of drops"),
-        )
+        grown = "times are known up to the growth of neurons by a factor of e²: many grow at once, once aligned"
+        slopes = 0.01, "what the times leave out is the same at both scales, up to the overlap of drops"
+        network, times = f"two-layer, activation power-{self.sequence_length}", (2 / math.log(1 / self.scale), grown)
+        return self.stated(self._staircase(self.scale), network, jump_time=times, slope=slopes)
 
     def _staircase(self, scale: float) -> Staircase:
         steps = composition_staircase(self._group, self._encoding, self.sequence_length, scale=scale)

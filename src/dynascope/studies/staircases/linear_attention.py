@@ -13,7 +13,7 @@ from dynascope.arguments import require_context
 from dynascope.flows import gradient_flow
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
 from dynascope.plot import Chart
-from dynascope.record import Staircase, staircase_record
+from dynascope.record import Staircase
 from dynascope.record.clock import other_scale
 from dynascope.studies.fields import checked, choice, count, number, positive, seed
 from dynascope.studies.staircase_study import StaircaseStudy
@@ -106,14 +106,10 @@ class LinearAttentionStaircase(StaircaseStudy):
 
     def predict(self) -> xr.Dataset:
         """Follow each small head to its blow-up."""
-        return staircase_record(
-            self._staircase(self.scale),
-            self._task,
-            scale=self.scale,
-            network=f"linear attention, {self.parametrisation}",
-            jump_time_tolerance=(0.01 + 10 * self.scale, "what the times leave out falls with the scale"),
-            slope_tolerance=(0.02, "what the times leave out changes little between the two scales"),
-        )
+        network = f"linear attention, {self.parametrisation}"
+        times = 0.01 + 10 * self.scale, "what the times leave out falls with the scale"
+        slopes = 0.02, "what the times leave out changes little between the two scales"
+        return self.stated(self._staircase(self.scale), network, jump_time=times, slope=slopes)
 
     def _staircase(self, scale: float) -> Staircase:
         _, theory = _KINDS[self.parametrisation]

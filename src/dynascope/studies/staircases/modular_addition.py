@@ -14,7 +14,7 @@ from dynascope.flows import gradient_flow
 from dynascope.groups import encoding_from_frequencies
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
-from dynascope.record import Staircase, staircase_record
+from dynascope.record import Staircase
 from dynascope.record.clock import other_scale
 from dynascope.studies.fields import choice, count, numbers, positive, seed
 from dynascope.studies.staircase_study import StaircaseStudy
@@ -139,14 +139,7 @@ class ModularAddition(StaircaseStudy):
         else:
             times = 5 * self.scale, "what the times leave out falls with the scale"
             slopes = 0.05, "what the times leave out changes little between the two scales"
-        return staircase_record(
-            self._staircase(self.scale),
-            self._task,
-            scale=self.scale,
-            network="two-layer quadratic",
-            jump_time_tolerance=times,
-            slope_tolerance=slopes,
-        )
+        return self.stated(self._staircase(self.scale), "two-layer quadratic", jump_time=times, slope=slopes)
 
     @property
     def _normalised(self) -> bool:

@@ -190,12 +190,9 @@ class MultiIndexStaircase(StaircaseStudy):
     def _staircase(self, scale: float) -> xr.Dataset:
         if self.theory == "alternating-flow":
             return alternating_flow(self._network, self._task, scale=scale, normalised=True)
+        slopes = 0.01, "what the times leave out is bounded and cancels between the scales"
         return staircase_record(
-            self._closed_form(scale),
-            self._task,
-            scale=scale,
-            network="TwoLayer",
-            slope_tolerance=(0.01, "what the times leave out is bounded and cancels between the scales"),
+            self._closed_form(scale), self._task, scale=scale, network="TwoLayer", slope_tolerance=slopes
         )
 
     def _closed_form(self, scale: float) -> Staircase:

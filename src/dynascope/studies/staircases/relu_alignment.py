@@ -17,13 +17,14 @@ from dynascope.networks import TwoLayer
 from dynascope.observation import observe
 from dynascope.plot import Chart, to_json
 from dynascope.prediction import predict
-from dynascope.record import Staircase, staircase_record, training_time
+from dynascope.record import Staircase, training_time
 from dynascope.studies.fields import choice, count, positive
 from dynascope.studies.staircase_study import StaircaseStudy
-from dynascope.studies.study import Reference, curve_tolerance
+from dynascope.studies.study import Reference, curve_tolerance, with_limits
 from dynascope.tasks import Task
 from dynascope.tasks.random_maps import orthonormal
-from dynascope.theory.relu_alignment import alignment_path, orthogonal_staircase
+from dynascope.theory.relu_alignment import orthogonal_staircase
+from dynascope.theory.relu_alignment.paths import AlignmentPaths
 
 __all__ = ["ReluAlignment"]
 
@@ -121,7 +122,7 @@ class ReluAlignment(StaircaseStudy):
             probes=[_alignment],
         ).isel(neuron=self._judged)
         axes, sizes = run["size"].dims, run["size"].to_numpy()
-        angles = self._angles(run["direction"].to_numpy())
+        angles = self._paths.chosen(self._judged).angles(run["direction"].to_numpy())
         return run.assign(growth=(axes, np.log(sizes / sizes[0])), angle=(axes, angles)).drop_vars("size")
 
     def trained(self, scale: float) -> xr.Dataset:
@@ -161,43 +162,31 @@ class ReluAlignment(StaircaseStudy):
         return {"network": "relu", "scale": self.scale, **self._task.attributes()}
 
     def _paths_predicted(self) -> xr.Dataset:
-        times = self.labels()["time"]
-        paths = [self._paths[neuron] for neuron in self._judged]
-        directions, growths = zip(*(path.at(times) for path in paths), strict=True)
-        judged = curve_tolerance(
+        times, paths = self.labels()["time"], self._paths.chosen(self._judged)
+        directions, growths = paths.at(times)
+        lag = "descent lags behind the flow by a share of its step"
+        limits = curve_tolerance(
             loss=(1e-3, "the outputs stay below a thousandth of the targets"),
-            direction=(2e-3, "descent lags behind the flow by a share of its step, and rattles about a kink"),
-            angle=(2e-3, "descent lags behind the flow by a share of its step, and rattles about a kink"),
-            growth=(5e-3, "descent lags behind the flow by a share of its step"),
+            direction=(2e-3, f"{lag}, and rattles about a kink"),
+            angle=(2e-3, f"{lag}, and rattles about a kink"),
+            growth=(5e-3, lag),
         )
-        return self.record(
-            {
-                "loss": np.full(len(times), self._task.target_power / 2),
-                "direction": (("time", "neuron", "feature"), np.stack(directions, axis=1)),
-                "growth": (("time", "neuron"), np.stack(growths, axis=1)),
-                "angle": (("time", "neuron"), self._angles(np.stack(directions, axis=1))),
-                "extremal_direction": (("neuron", "feature"), [path.end for path in paths]),
-                "kind": ("neuron", [path.kind for path in paths]),
-                "rate": ("neuron", [path.rate for path in paths]),
-            },
-            theory="early alignment of ReLU networks",
-            reference=self.reference.paper,
-            **{f"{name}_tolerance": value for name, (value, _) in judged.items()},
-            **{f"{name}_tolerance_reason": reason for name, (_, reason) in judged.items()},
-        )
+        values = {
+            "loss": np.full(len(times), self._task.target_power / 2),
+            "direction": (("time", "neuron", "feature"), directions),
+            "growth": (("time", "neuron"), growths),
+            "angle": (("time", "neuron"), paths.angles(directions)),
+            "extremal_direction": (("neuron", "feature"), [path.end for path in paths.paths]),
+            **{name: ("neuron", [getattr(path, name) for path in paths.paths]) for name in ("kind", "rate")},
+        }
+        told = self.record(values, theory="early alignment of ReLU networks", reference=self.reference.paper)
+        return with_limits(told, limits)
 
     def _staircase_predicted(self) -> xr.Dataset:
-        return staircase_record(
-            self._staircase(self.scale),
-            self._task,
-            scale=self.scale,
-            network="relu",
-            jump_time_tolerance=(
-                1.0 / -math.log(self.scale),
-                "times are known up to an offset, which was below 0.5 in random problems: 1/log(1/scale)",
-            ),
-            slope_tolerance=(0.02, "neurons that do not see all the data move the slopes by up to one percent"),
-        )
+        offset = "times are known up to an offset, which was below 0.5 in random problems: 1/log(1/scale)"
+        bent = "neurons that do not see all the data move the slopes by up to one percent"
+        times, slopes = (1.0 / -math.log(self.scale), offset), (0.02, bent)
+        return self.stated(self._staircase(self.scale), "relu", jump_time=times, slope=slopes)
 
     def _staircase(self, scale: float) -> Staircase:
         task, (first, second) = self._task, map(np.asarray, (self._network.first, self._network.second))
@@ -229,19 +218,9 @@ class ReluAlignment(StaircaseStudy):
         return eqx.tree_at(lambda layers: layers.second, network, balanced)
 
     @functools.cached_property
-    def _paths(self) -> list[Any]:
-        task, network = self._task, self._network
-        return [
-            alignment_path(task.inputs, task.targets, start, sign=int(sign))
-            for start, sign in zip(network.first.T, np.sign(network.second[:, 0]), strict=True)
-        ]
-
-    def _angles(self, directions: np.ndarray) -> np.ndarray:
-        """In degrees, shape (time, neuron), on the turn on which those of one end meet there."""
-        ends = np.array([self._paths[neuron].end for neuron in self._judged])
-        angles = np.degrees(np.unwrap(np.arctan2(directions[..., 1], directions[..., 0]), axis=0))
-        beyond = angles[-1] - np.degrees(np.arctan2(ends[:, 1], ends[:, 0]))
-        return angles - 360 * np.round(beyond / 360)
+    def _paths(self) -> AlignmentPaths:
+        signs = np.sign(self._network.second[:, 0])
+        return AlignmentPaths.of(self._task.inputs, self._task.targets, self._network.first, signs)
 
     @property
     def _learning_rate(self) -> float:
@@ -252,20 +231,18 @@ class ReluAlignment(StaircaseStudy):
     @functools.cached_property
     def _steps(self) -> np.ndarray:
         """Recorded steps, up to the time when the first neuron is large."""
-        fastest = max(path.rate for path in self._paths)
+        fastest = max(path.rate for path in self._paths.paths)
         self.require(
             fastest > 0, "width", "choose more neurons, or another seed", problem=f"none of {self.width} neurons grows"
         )
-        times = np.linspace(0.0, -2 * np.log(self.scale) / fastest, 10_000)
-        largest = np.max([path.at(times)[1] for path in self._paths], axis=0)
-        end = times[np.argmax(largest > np.log(_LARGE / self.scale))]
+        end = self._paths.time_to_grow(np.log(_LARGE / self.scale), -2 * np.log(self.scale) / fastest)
         return np.unique(np.linspace(0, end / self._learning_rate, 200).astype(int))
 
     @functools.cached_property
     def _judged(self) -> np.ndarray:
         """Neurons that do not shrink too much."""
-        times = self._steps * self._learning_rate
-        return np.array([i for i, path in enumerate(self._paths) if path.at(times)[1].min() > -_SHRUNK])
+        _, growths = self._paths.at(self._steps * self._learning_rate)
+        return np.flatnonzero(growths.min(axis=0) > -_SHRUNK)
 
 
 def _alignment(network: TwoLayer) -> Mapping[str, Any]:
