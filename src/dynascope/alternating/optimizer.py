@@ -24,7 +24,7 @@ from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
-__all__ = ["active_set_descent"]
+__all__ = ["active_set_descent", "by_neurons"]
 
 # Largest turn of one step of the ascent.
 _TURN, _TINY = 0.5, 1e-300
@@ -108,6 +108,26 @@ def active_set_descent(
         search = functools.partial(run.best_direction, np.random.default_rng(seed), int(starts), int(ascent_steps))
         stopped = run.train(search, least_growth)
     return run.record(stopped), network.with_neurons(run.rows)
+
+
+def by_neurons(record: xr.Dataset, most: int) -> dict[str, np.ndarray]:
+    """What a record of `active_set_descent` holds with at most k neurons, k = 1, 2, …, most.
+
+    Returns:
+        `loss`, `power` and `seconds` then; the `growth_rate` at which neuron k entered, and the `guarantee`: the share
+        that was kept of the drop that its utility guarantees, at most one.
+    """
+    rounds = {name: values.to_numpy() for name, values in record.data_vars.items()}
+    allowed = rounds["neurons"] <= np.arange(most + 1)[:, None]
+    best = np.argmin(np.where(allowed, rounds["loss"], np.inf), axis=1)
+    before, after = best[:-1], best[1:]
+    drops, promised = rounds["loss"][before] - rounds["loss"][after], rounds["guaranteed_drop"][before]
+    entered = after > before
+    return {
+        **{name: rounds[name][after] for name in ("loss", "power", "seconds")},
+        "growth_rate": rounds["growth_rate"][before],
+        "guarantee": np.where(entered, np.minimum(drops / np.where(entered, promised, 1), 1), 1.0),
+    }
 
 
 class _Run:

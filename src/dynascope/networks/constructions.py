@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Float, Inexact
 from numpy.typing import ArrayLike
@@ -16,8 +17,9 @@ from dynascope.groups import Group, real_irreducible_representations
 from dynascope.networks.recurrent import Recurrent
 from dynascope.networks.tree import Tree
 from dynascope.networks.two_layer import TwoLayer
+from dynascope.tasks.task import Task
 
-__all__ = ["recurrent_composition", "tree_composition", "two_layer_composition"]
+__all__ = ["measured_composition", "recurrent_composition", "tree_composition", "two_layer_composition"]
 
 _MOST_WEIGHTS = 2e7  # 160 MB
 _VANISHES = 1e-9  # rounding of what is zero stays below this fraction of the encoding's size
@@ -144,6 +146,20 @@ def tree_composition(group: Group, encoding: ArrayLike, *, fast_multiplication: 
     weights = _pair(group, encoding, fast_multiplication)
     network = Tree(group.order, 1)
     return eqx.tree_at(lambda each: (each.left, each.right, each.output), network, weights)
+
+
+def measured_composition(network: Any, task: Task) -> dict[str, float]:
+    """Of a network and all sequences: loss, width and depth, and exactness, 1 − (largest error) / (largest target)."""
+    error = np.asarray(network(task.inputs)) - task.targets
+    lines = jax.make_jaxpr(network)(task.inputs).eqns
+    return {
+        "loss": float(np.sum(error**2)) / (2 * task.samples),
+        # The last weights have a row for each hidden neuron.
+        "width": len(jax.tree.leaves(network)[-1]),
+        # Every layer raises its neurons to a power once, and nothing else does.
+        "depth": sum(line.primitive.name in ("integer_pow", "square") for line in lines),
+        "exactness": 1 - float(np.abs(error).max() / np.abs(task.targets).max()),
+    }
 
 
 def _pair(group: Group, encoding: ArrayLike, fast: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

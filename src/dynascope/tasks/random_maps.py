@@ -1,4 +1,4 @@
-"""Random maps and covariances whose strengths and variances are given, and tasks of whitened inputs."""
+"""Random maps and covariances whose strengths and variances are given, and tasks that are made of random maps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from dynascope.tasks.gaussian import regression
 from dynascope.tasks.task import Task
 
-__all__ = ["covariance", "orthonormal", "random_map", "rotation", "whitened"]
+__all__ = ["covariance", "orthonormal", "random_map", "relu_teacher", "rotation", "whitened"]
 
 
 def orthonormal(draw: np.random.Generator, dimension: int, columns: int | None = None) -> np.ndarray:
@@ -44,3 +44,12 @@ def whitened(target_map: np.ndarray, name: str) -> Task:
     inputs = len(target_map)
     drawn = regression(samples=4 * inputs, input_covariance=[1.0] * inputs, target_map=target_map, exact_moments=True)
     return dataclasses.replace(drawn, name=name)
+
+
+def relu_teacher(draw: np.random.Generator, samples: int, inputs: int, neurons: int, outputs: int) -> Task:
+    """Gaussian inputs, and targets of a random ReLU network."""
+    x = draw.normal(size=(samples, inputs))
+    hidden = np.maximum(x @ draw.normal(size=(inputs, neurons)) / inputs**0.5, 0)
+    targets = hidden @ draw.normal(size=(neurons, outputs)) / neurons**0.5
+    made = f"Gaussian inputs; the targets are a random ReLU network of {neurons} neurons."
+    return Task(x, targets, name="ReLU teacher", description=(made,))

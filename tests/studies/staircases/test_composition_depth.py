@@ -98,7 +98,7 @@ def test_the_width_is_doubled_until_the_best_seed_reaches_the_target(monkeypatch
         losses = [0.5, 0.01 if tried[-1] >= needed else 0.02]
         return xr.Dataset({"loss": (("seed", "step"), np.multiply.outer(losses, [100.0, task.target_power / 2]))})
 
-    monkeypatch.setattr("dynascope.studies.staircases.composition_depth.descend", descend)
+    monkeypatch.setattr("dynascope.flows.steps.smallest_width.descend", descend)
     study = CompositionDepth(smallest_width=2, largest_width=32, target_loss=0.015)
     trained = study._train("tree", 2, group_composition(cyclic(3)))
     assert trained == {"trained_width": reported, "trained_loss": pytest.approx(0.01 if reported else 0.02)}

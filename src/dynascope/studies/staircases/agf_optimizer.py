@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import xarray as xr
 
-from dynascope.alternating.optimizer import active_set_descent
+from dynascope.alternating.optimizer import active_set_descent, by_neurons
 from dynascope.flows import descend
 from dynascope.flows.steps.decay import annealed
 from dynascope.networks import TwoLayer
@@ -22,6 +22,7 @@ from dynascope.studies.staircases.papers import ALTERNATING
 from dynascope.studies.stated import StatedStudy
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks import Task, digits
+from dynascope.tasks.random_maps import relu_teacher
 from dynascope.theory.staircase import linear_staircase
 
 __all__ = ["AgfOptimizer"]
@@ -107,6 +108,7 @@ class AgfOptimizer(StatedStudy):
         "{observed.sgd_loss:mean} and {observed.adam_loss:mean}: a comparison on one data set of {parameters.samples} "
         "samples, and no more."
     )
+    trains: ClassVar[str] = "two-layer"
     axes: ClassVar = ("neuron",)
     along: ClassVar = "neuron"
     minutes: ClassVar[float] = 0.4
@@ -131,23 +133,20 @@ class AgfOptimizer(StatedStudy):
         """Train by active-set descent, linear and ReLU neurons, then ReLU networks by SGD and Adam."""
         power = self._task.target_power
         linear, relu = (self._active_set(activation) for activation in ("linear", "relu"))
-        descended = {name: self._descended(name) for name in _RATES}
-        losses = {"active set": relu["loss"], **{name: loss for name, (loss, _) in descended.items()}}
-        enough = {name: np.flatnonzero(loss <= 0.005 * power) for name, loss in losses.items()}
+        values = {
+            "loss": linear["loss"],
+            "growth_rate": linear["growth_rate"],
+            "guarantee": relu["guarantee"],
+            "power_balance": relu["power"] / power + 2 * relu["loss"] / power,
+            **{f"relu_{name}": relu[name] for name in ("loss", "growth_rate", "seconds")},
+        }
+        for name in _RATES:
+            values[f"{name}_loss"], values[f"{name}_seconds"] = self._descended(name)
+        enough = {name: np.flatnonzero(values[f"{name}_loss"] <= 0.005 * power) for name in ("relu", *_RATES)}
         fewest = {name: int(found[0]) + 1 if len(found) else 0 for name, found in enough.items()}
-        return self.record(
-            {
-                "loss": linear["loss"],
-                "growth_rate": linear["growth_rate"],
-                "guarantee": relu["guarantee"],
-                "power_balance": relu["power"] / power + 2 * relu["loss"] / power,
-                **{f"relu_{name}": relu[name] for name in ("loss", "growth_rate", "seconds")},
-                **{f"{name}_loss": loss for name, (loss, _) in descended.items()},
-                **{f"{name}_seconds": seconds for name, (_, seconds) in descended.items()},
-            },
-            neurons_to_one_percent=json.dumps(fewest),
-            flow="one neuron after the other, and descent by SGD and Adam",
-        )
+        fewest = {"active set" if name == "relu" else name: number for name, number in fewest.items()}
+        flow = "one neuron after the other, and descent by SGD and Adam"
+        return self.record(values, neurons_to_one_percent=json.dumps(fewest), flow=flow)
 
     def predict(self) -> xr.Dataset:
         """Reduced-rank regression, the singular values of what it leaves, and what holds for every ReLU network."""
@@ -157,24 +156,16 @@ class AgfOptimizer(StatedStudy):
         learned = [features[:k].T @ features[:k] for k in range(len(features) + 1)]
         rates = np.array([np.linalg.norm(cross - each @ cross, 2) for each in learned])
         rates[rates < 1e-12 * rates[0]] = 0.0
-        return self.record(
-            {
-                "loss": ranks.levels[np.minimum(self._widths, len(features))],
-                "growth_rate": rates[np.minimum(self._widths - 1, len(features))],
-                "guarantee": np.ones(self.neurons),
-                "power_balance": np.ones(self.neurons),
-            },
-            theory="greedy low-rank learning",
-            reference=ranks.reference,
-        )
+        values = {
+            "loss": ranks.levels[np.minimum(self._widths, len(features))],
+            "growth_rate": rates[np.minimum(self._widths - 1, len(features))],
+            **dict.fromkeys(("guarantee", "power_balance"), np.ones(self.neurons)),
+        }
+        return self.record(values, theory="greedy low-rank learning", reference=ranks.reference)
 
     def labels(self) -> Mapping[str, Any]:
         """Numbers of neurons."""
         return {"neuron": self._widths}
-
-    def about(self) -> Mapping[str, Any]:
-        """The task and the network."""
-        return {**self._task.attributes(), "network": "two-layer", "scale": 1.0}
 
     @property
     def _widths(self) -> np.ndarray:
@@ -184,20 +175,12 @@ class AgfOptimizer(StatedStudy):
     def _task(self) -> Task:
         draw = np.random.default_rng(self.seed)
         if self.data == "teacher":
-            inputs = draw.normal(size=(self.samples, _INPUTS))
-            hidden = np.maximum(inputs @ draw.normal(size=(_INPUTS, self.teacher)) / _INPUTS**0.5, 0)
-            targets = hidden @ draw.normal(size=(self.teacher, _TARGETS)) / self.teacher**0.5
-            made = f"Gaussian inputs; the targets are a random ReLU network of {self.teacher} neurons."
-            return Task(inputs, targets, name="ReLU teacher", description=(made,))
+            return relu_teacher(draw, self.samples, _INPUTS, self.teacher, _TARGETS)
         whole = digits()
         rows = np.sort(draw.permutation(whole.samples)[: self.samples])
-        part = dataclasses.replace(
-            whole,
-            inputs=whole.inputs[rows],
-            targets=whole.targets[rows],
-            description=(*whole.description, f"{self.samples} of them are drawn."),
-        )
-        return part.centred()
+        description = *whole.description, f"{self.samples} of them are drawn."
+        chosen = {"inputs": whole.inputs[rows], "targets": whole.targets[rows], "description": description}
+        return dataclasses.replace(whole, **chosen).centred()
 
     def _active_set(self, activation: str) -> dict[str, np.ndarray]:
         """What holds with at most k neurons, k = 1, 2, …, and the rate at which neuron k enters."""
@@ -205,17 +188,7 @@ class AgfOptimizer(StatedStudy):
         record, _ = active_set_descent(
             network, self._task, max_neurons=self.neurons, starts=self.starts, least_growth=1e-3, seed=self.seed
         )
-        rounds = {name: values.to_numpy() for name, values in record.data_vars.items()}
-        allowed = rounds["neurons"] <= np.arange(self.neurons + 1)[:, None]
-        best = np.argmin(np.where(allowed, rounds["loss"], np.inf), axis=1)
-        before, after = best[:-1], best[1:]
-        drops, promised = rounds["loss"][before] - rounds["loss"][after], rounds["guaranteed_drop"][before]
-        entered = after > before
-        return {
-            **{name: rounds[name][after] for name in ("loss", "power", "seconds")},
-            "growth_rate": rounds["growth_rate"][before],
-            "guarantee": np.where(entered, np.minimum(drops / np.where(entered, promised, 1), 1), 1.0),
-        }
+        return by_neurons(record, self.neurons)
 
     def _descended(self, optimizer: Literal["sgd", "adam"]) -> tuple[np.ndarray, np.ndarray]:
         """The best loss of each width, and the seconds that finding it took."""

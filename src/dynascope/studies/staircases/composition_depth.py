@@ -6,15 +6,18 @@ import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import jax
 import numpy as np
 
 from dynascope.comparison import Claim, report_claims
-from dynascope.flows import descend
-from dynascope.flows.steps.decay import annealed
+from dynascope.flows.steps.smallest_width import smallest_width
 from dynascope.groups import Group, find_group
 from dynascope.networks import TwoLayer
-from dynascope.networks.constructions import recurrent_composition, tree_composition, two_layer_composition
+from dynascope.networks.constructions import (
+    measured_composition,
+    recurrent_composition,
+    tree_composition,
+    two_layer_composition,
+)
 from dynascope.networks.recurrent import Recurrent
 from dynascope.networks.tree import Tree
 from dynascope.plot import Chart
@@ -29,6 +32,15 @@ from dynascope.theory.groups import construction_width
 __all__ = ["CompositionDepth"]
 
 _ARCHITECTURES = ("two-layer", "recurrent", "tree")
+# What is claimed of the growth of their widths, with so many further elements.
+_CLAIMS = (
+    (
+        "In one layer the width that training needs at least doubles with each further element.",
+        lambda further: {"least": 2.0**further},
+    ),
+    ("A recurrent network needs no more than twice the width for the longest sequences.", lambda _: {"most": 2.0}),
+    ("A tree needs no more than twice the width for the longest sequences.", lambda _: {"most": 2.0}),
+)
 
 
 class CompositionDepth(CurvesStudy):
@@ -126,10 +138,13 @@ class CompositionDepth(CurvesStudy):
 
     def trained(self) -> Mapping[str, Any]:
         """Write the networks down and measure them; then train others."""
-        table = []
+        recurrent = recurrent_composition(self._group, self._encoding)
+        tree, table = tree_composition(self._group, self._encoding), []
         for k in self._lengths:
-            task, built = group_composition(self._group, sequence_length=k), self._constructed(k)
-            table.append([_measure(built[name], task) | self._train(name, k, task) for name in _ARCHITECTURES])
+            task = group_composition(self._group, sequence_length=k)
+            layer = two_layer_composition(self._group, self._encoding, k)
+            built = zip(_ARCHITECTURES, (layer, recurrent, tree), strict=True)
+            table.append([measured_composition(network, task) | self._train(name, k, task) for name, network in built])
         found = {name: [[entry[name] for entry in row] for row in table] for name in table[0][0]}
         return {**found, **report_claims(self._growths(np.array(found["trained_width"], float)))}
 
@@ -153,12 +168,10 @@ class CompositionDepth(CurvesStudy):
 
     def about(self) -> Mapping[str, Any]:
         """The task and the networks."""
+        made = f"Sequences of 2 to {self.longest} elements of the group {self.group}, and their products."
         return {
             "task": f"composition in {self.group}",
-            "description": [
-                f"Sequences of 2 to {self.longest} elements of the group {self.group}, and their products.",
-                "An element is encoded one-hot, less the mean.",
-            ],
+            "description": [made, "An element is encoded one-hot, less the mean."],
             "network": "two-layer, recurrent and tree",
             "flow": "descent",
             "optimizer": "adam",
@@ -181,17 +194,10 @@ class CompositionDepth(CurvesStudy):
 
     def _growths(self, widths: np.ndarray) -> list[Claim]:
         """What is claimed of the widths that training needs, shape (lengths, architectures), from k = 2 to the last."""
-        further = self.longest - 2
-        bounds = {"least": 2.0**further}, {"most": 2.0}, {"most": 2.0}
-        statements = (
-            "In one layer the width that training needs at least doubles with each further element.",
-            "A recurrent network needs no more than twice the width for the longest sequences.",
-            "A tree needs no more than twice the width for the longest sequences.",
-        )
         claims = []
-        for name, statement, bound, (first, *_, last) in zip(_ARCHITECTURES, statements, bounds, widths.T, strict=True):
+        for name, (statement, bound), (first, *_, last) in zip(_ARCHITECTURES, _CLAIMS, widths.T, strict=True):
             (low, found, high), (least, value, most) = self._needed(first), self._needed(last)
-            claims.append(Claim(name, statement, value / found, least / high, most / low, **bound))
+            claims.append(Claim(name, statement, value / found, least / high, most / low, **bound(self.longest - 2)))
         return claims
 
     def _needed(self, found: float) -> tuple[float, float, float]:
@@ -201,44 +207,21 @@ class CompositionDepth(CurvesStudy):
         # Of less than the smallest nothing is known.
         return (found / 2 if found > self.smallest_width else 1.0), found, found
 
-    def _constructed(self, k: int) -> dict[str, Any]:
-        return {
-            "two-layer": two_layer_composition(self._group, self._encoding, k),
-            "recurrent": recurrent_composition(self._group, self._encoding),
-            "tree": tree_composition(self._group, self._encoding),
-        }
-
     def _train(self, name: str, k: int, task: Task) -> dict[str, Any]:
         """The smallest width that reaches the target loss, 0 if none does, and the loss over that of zero there."""
-        zero, loss, width = task.target_power / 2, float("inf"), self.smallest_width
-        while width <= self.largest_width:
-            record = descend(
-                [_random(name, task, k, width, seed) for seed in range(self.seeds)],
-                task,
-                steps=self.steps,
-                learning_rate=self.learning_rate,
-                # Powers make steep places, where a gradient of bounded norm keeps training finite.
-                optimizer=annealed("adam", self.steps, largest_gradient=1.0),
-                record_steps=[0, self.steps],
-            )
-            loss = float(record["loss"].isel(step=-1).min()) / zero
-            if loss <= self.target_loss:
-                return {"trained_width": width, "trained_loss": loss}
-            width *= 2
-        return {"trained_width": 0, "trained_loss": loss}
-
-
-def _measure(network: Any, task: Task) -> dict[str, Any]:
-    error = np.asarray(network(task.inputs)) - task.targets
-    lines = jax.make_jaxpr(network)(task.inputs).eqns
-    return {
-        "loss": float(np.sum(error**2)) / (2 * task.samples),
-        # The last weights have a row for each hidden neuron.
-        "width": len(jax.tree.leaves(network)[-1]),
-        # Every layer raises its neurons to a power once, and nothing else does.
-        "depth": sum(line.primitive.name in ("integer_pow", "square") for line in lines),
-        "exactness": 1 - float(np.abs(error).max() / np.abs(task.targets).max()),
-    }
+        zero = task.target_power / 2
+        width, loss = smallest_width(
+            lambda width: [_random(name, task, k, width, seed) for seed in range(self.seeds)],
+            task,
+            self.target_loss * zero,
+            smallest=self.smallest_width,
+            largest=self.largest_width,
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            # Powers make steep places, where a gradient of bounded norm keeps training finite.
+            optimizer=annealed("adam", self.steps, largest_gradient=1.0),
+        )
+        return {"trained_width": width, "trained_loss": loss / zero}
 
 
 def _random(name: str, task: Task, k: int, width: int, seed: int) -> Any:

@@ -12,6 +12,7 @@ import xarray as xr
 from numpy.polynomial import hermite_e
 
 from dynascope.alternating import alternating_flow
+from dynascope.alternating.learned_directions import with_overlaps
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
@@ -147,31 +148,8 @@ class MultiIndexStaircase(StaircaseStudy):
         if first.sizes["jump"] == second.sizes["jump"]:
             first = slopes_between(first, second)
         reason = "growth before a jump is known to half an e-fold, of eighteen between the scales"
-        return self._beside_closed_form(self._with_overlaps(with_tolerances(first, slope=(0.05, reason))))
-
-    def _with_overlaps(self, predicted: xr.Dataset) -> xr.Dataset:
-        """The prediction with the overlaps of the first neuron of each jump with the directions of the target.
-
-        What it learns is the one, of those not learned before, with which its overlap is largest.
-        """
-        weights = predicted["direction"].to_numpy()[:, : self.dimension]
-        overlaps = weights @ self._task.directions.T / np.linalg.norm(weights, axis=1, keepdims=True)
-        every = range(len(self.strengths))
-        found: list[int] = []
-        for sizes in np.abs(overlaps):
-            # A neuron that came along with an earlier jump still has most of its weight in the direction learned then.
-            left = [index for index in every if index not in found] or every
-            found.append(max(left, key=sizes.__getitem__))
-        nearest = np.array(self.strengths)[found]
-        learned = [
-            f"direction of strength {strength:g} ({neurons})"
-            for strength, neurons in zip(nearest, predicted["learned"].to_numpy(), strict=True)
-        ]
-        return predicted.assign(
-            learned=(("jump",), np.array(learned, dtype=str)),
-            index_strength=(("jump",), nearest),
-            overlap=(("jump", "mode"), overlaps),
-        ).assign_coords(mode=1 + np.arange(len(self.strengths)))
+        first = with_tolerances(first, slope=(0.05, reason))
+        return self._beside_closed_form(with_overlaps(first, np.asarray(self._task.directions), self.strengths))
 
     def _beside_closed_form(self, predicted: xr.Dataset) -> xr.Dataset:
         if self.degree != 2 or min(self.strengths) < 0:

@@ -220,7 +220,7 @@ class ReluAlignment(StaircaseStudy):
     @functools.cached_property
     def _paths(self) -> AlignmentPaths:
         signs = np.sign(self._network.second[:, 0])
-        return AlignmentPaths.of(self._task.inputs, self._task.targets, self._network.first, signs)
+        return AlignmentPaths.of(self._task.inputs, self._task.targets, np.asarray(self._network.first), signs)
 
     @property
     def _learning_rate(self) -> float:

@@ -1,0 +1,36 @@
+"""Which of the directions of a target the neurons of a predicted staircase learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+__all__ = ["with_overlaps"]
+
+
+def with_overlaps(predicted: xr.Dataset, directions: np.ndarray, strengths: Sequence[float]) -> xr.Dataset:
+    """A staircase with the overlaps of the first neuron of each jump with the directions of the target.
+
+    What it learns is the one, of those not learned before, with which its overlap is largest.
+
+    Args:
+        predicted: As `alternating_flow` returns it, for a target Σ_r g_r φ(⟨w_r, x⟩).
+        directions: w_r, orthonormal, shape (r, d).
+        strengths: g_r, by which they are called.
+    """
+    weights = predicted["direction"].to_numpy()[:, : directions.shape[1]]
+    overlaps = weights @ directions.T / np.linalg.norm(weights, axis=1, keepdims=True)
+    every, found = range(len(strengths)), []
+    for sizes in np.abs(overlaps):
+        # A neuron that came along with an earlier jump still has most of its weight in the direction learned then.
+        left = [index for index in every if index not in found] or every
+        found.append(max(left, key=sizes.__getitem__))
+    nearest, neurons = np.array(strengths)[found], predicted["learned"].to_numpy()
+    learned = [f"direction of strength {strength:g} ({each})" for strength, each in zip(nearest, neurons, strict=True)]
+    return predicted.assign(
+        learned=(("jump",), np.array(learned, dtype=str)),
+        index_strength=(("jump",), nearest),
+        overlap=(("jump", "mode"), overlaps),
+    ).assign_coords(mode=1 + np.arange(len(strengths)))
