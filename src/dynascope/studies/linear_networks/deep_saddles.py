@@ -147,9 +147,7 @@ class DeepSaddles(CurvesStudy):
             reason="a plateau is not quite reached from a start of finite size",
         ),
         **exact(
-            "escape_slope",
-            error=0.04,
-            reason="the time spent on the jump itself is left out of the leading order",
+            "escape_slope", error=0.04, reason="the time spent on the jump itself is left out of the leading order"
         ),
     }
     tiny: ClassVar = {

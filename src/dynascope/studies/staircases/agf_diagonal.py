@@ -47,9 +47,7 @@ class AgfDiagonal(StaircaseStudy):
         1e-12, "Initial value of the weights; the slopes are measured between it and a smaller one.", below=1.0
     )
     samples: int = count(
-        40,
-        "Number of samples of the Gaussian data; fewer than inputs makes the offsets of the times larger.",
-        least=2,
+        40, "Number of samples of the Gaussian data; fewer than inputs makes the offsets of the times larger.", least=2
     )
     inputs: int = count(5, "Number of inputs of the Gaussian data.")
     seed: int = seed("Seed of the Gaussian data.")

@@ -36,9 +36,7 @@ class LinearAttentionStaircase(StaircaseStudy):
 
     inputs: int = count(3, "Dimension d of the inputs.")
     condition: float = number(
-        3.0,
-        "Ratio of the largest to the smallest input variance; those between are spaced geometrically.",
-        least=1.0,
+        3.0, "Ratio of the largest to the smallest input variance; those between are spaced geometrically.", least=1.0
     )
     context_length: float = checked(
         20.0, "Labelled examples in a prompt, which may be infinitely many.", require_context
