@@ -24,10 +24,8 @@ __all__ = ["ContinualLearning"]
 class ContinualLearning(TwoTasksStudy):
     """Error on an old task, and on a new one, while two-layer linear networks train on the new one.
 
-    Networks of several balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, as wide as they have inputs or outputs, whichever are fewer,
-    are trained to convergence on random targets, and then on others with the same singular values. The prediction
-    knows the two tasks and λ, not the weights. With more inputs than outputs a large first layer, λ < 0, has to turn
-    towards the inputs that the new task uses, which takes long.
+    W₂ W₂ᵀ − W₁ᵀ W₁ = λ I for several balances λ; they are as wide as they have inputs or outputs, whichever are fewer.
+    Both targets are random and have the same singular values; the first are trained to convergence.
     """
 
     inputs: int = count(5, "Number of inputs.")

@@ -25,6 +25,8 @@ from dynascope.theory.deep_modes import escape_time, initialisation_exponents, s
 
 __all__ = ["DeepSaddles"]
 
+_PLATEAU = "plateau_rank", "plateau_loss"
+
 
 class DeepSaddles(CurvesStudy):
     """Networks x W₁ ⋯ W_L with weights of variance width^−γ, at the start and in training on whitened inputs.
@@ -141,11 +143,7 @@ class DeepSaddles(CurvesStudy):
             error=0.03,
             reason="the moments of a finite number of random networks scatter by a percent or two",
         ),
-        **exact(
-            *("plateau_rank", "plateau_loss"),
-            error=0.03,
-            reason="a plateau is not quite reached from a start of finite size",
-        ),
+        **exact(*_PLATEAU, error=0.03, reason="a plateau is not quite reached from a start of finite size"),
         **exact(
             "escape_slope", error=0.04, reason="the time spent on the jump itself is left out of the leading order"
         ),
@@ -167,8 +165,13 @@ class DeepSaddles(CurvesStudy):
 
     def trained(self) -> Mapping[str, Any]:
         """Draw random networks, and train aligned and random ones by gradient flow."""
-        (strength,), (loss,) = self._train(self._aligned_layers(), [1.0])
-        random, random_loss = self._train(self._random_layers(), self._scales)
+        modes = len(self._targets)
+        aligned = self.depth * [self._initial_strength ** (1 / self.depth) * np.eye(modes)]
+        (strength,), (loss,) = self._train(aligned, [1.0])
+        # Weights of unit variance, which the scale width^(−γ/2) multiplies.
+        sizes, draw = [modes, *(self.depth - 1) * [self.width], modes], np.random.default_rng([self.seed, 1])
+        weights = [draw.normal(size=shape) for shape in itertools.pairwise(sizes)]
+        random, random_loss = self._train(weights, self._scales)
         ranks = np.sum(random / self._targets, axis=-1)
         jumps = np.array([self._jump_times(each) for each in ranks])
         middles = np.convolve([0.0, *jumps[-1]], [0.5, 0.5], "valid")
@@ -247,25 +250,13 @@ class DeepSaddles(CurvesStudy):
         inputs = np.sqrt(modes) * np.eye(modes)
         return Task(inputs, inputs * self._targets, name="whitened inputs")
 
-    def _aligned_layers(self) -> list[np.ndarray]:
-        return self.depth * [self._initial_strength ** (1 / self.depth) * np.eye(len(self._targets))]
-
-    def _random_layers(self) -> list[np.ndarray]:
-        """Weights of unit variance, which the scale width^(−γ/2) multiplies."""
-        modes = len(self._targets)
-        draw = np.random.default_rng([self.seed, 1])
-        sizes = [modes, *(self.depth - 1) * [self.width], modes]
-        return [draw.normal(size=shape) for shape in itertools.pairwise(sizes)]
-
     def _jump_times(self, ranks: np.ndarray) -> np.ndarray:
         """When the learned rank first passes ½, 1½, …; a random start may come back a little."""
         halves = np.arange(len(self._targets)) + 0.5
         if ranks[-1] <= halves[-1]:
-            raise DivergenceError(
-                f"a random network has learned a rank of {ranks[-1]:.2g} only",
-                time=float(self._times[-1]),
-                remedy="choose smaller training_gammas, or another seed",
-            )
+            problem = f"a random network has learned a rank of {ranks[-1]:.2g} only"
+            remedy = "choose smaller training_gammas, or another seed"
+            raise DivergenceError(problem, time=float(self._times[-1]), remedy=remedy)
         return crossing_times(self._times, -ranks, -halves)
 
     def _escape_slope(self, times: np.ndarray) -> float:

@@ -83,12 +83,9 @@ class LayerwiseModes(CurvesStudy):
 
     def check(self) -> None:
         """Modes rise to the target."""
-        self.require(
-            self.initial_strength < abs(self.target),
-            "initial_strength",
-            "choose a positive number below the size of the target",
-            problem=f"initial_strength is {self.initial_strength} for a target of {self.target}",
-        )
+        problem = f"initial_strength is {self.initial_strength} for a target of {self.target}"
+        remedy = "choose a positive number below the size of the target"
+        self.require(self.initial_strength < abs(self.target), "initial_strength", remedy, problem=problem)
 
     def trained(self) -> xr.Dataset:
         """Train by gradient flow on the weights."""

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
@@ -31,7 +30,6 @@ _LEARNED = 1e-13  # loss over the initial loss at which training ends: the map i
 class SingleNeuron(CurvesStudy):
     """Weights, function and tangent kernel of f(x) = a wᵀx over time, from one initial function, for three imbalances.
 
-    A neuron with the larger output weight is upstream (δ > 0), with the larger input weights downstream (δ < 0).
     Judged are weights, function and kernel, and for how many of the three the regime that training shows (lazy, rich or
     delayed rich) is the one that theory says from the start.
     """
@@ -281,13 +279,9 @@ class SingleNeuron(CurvesStudy):
         guesses = np.append(0.0, np.geomspace(1, 100, self.times - 1) / slowest)
         loss = self._path(guesses)["loss"]
         learned = np.all(loss <= _LEARNED * loss[:, :1], axis=0)
-        require(
-            learned.any(),
-            f"from initial_strength {self.initial_strength} the neuron does not learn in a hundred time constants",
-            argument="initial_strength",
-            value=self.initial_strength,
-            remedy="choose a larger one, or a larger alignment",
-        )
+        problem = f"from initial_strength {self.initial_strength} the neuron does not learn in a hundred time constants"
+        remedy = "choose a larger one, or a larger alignment"
+        self.require(learned.any(), "initial_strength", remedy, problem=problem)
         last = guesses[np.argmax(learned)]
         return np.append(0.0, np.geomspace(1e-4 * last, last, self.times - 1))
 

@@ -54,9 +54,8 @@ class AgfDiagonal(StaircaseStudy):
 
     name: ClassVar[str] = "agf-diagonal"
     reference: ClassVar[Reference] = Reference(
-        paper=ALTERNATING,
-        arxiv="2506.06489",
-        claim="Alternating Gradient Flows give the saddles of diagonal linear networks and the times at which neurons "
+        *ALTERNATING,
+        "Alternating Gradient Flows give the saddles of diagonal linear networks and the times at which neurons "
         "activate; the depth of the network changes the clock and not the path.",
     )
     title: ClassVar[str] = "Diagonal networks of any depth"

@@ -51,9 +51,8 @@ class AgfLinear(StaircaseStudy):
 
     name: ClassVar[str] = "agf-linear"
     reference: ClassVar[Reference] = Reference(
-        paper=GREEDY,
-        arxiv="2012.09839",
-        claim="Alternating Gradient Flows of a two-layer linear network are greedy low-rank learning: reduced-rank "
+        *GREEDY,
+        "Alternating Gradient Flows of a two-layer linear network are greedy low-rank learning: reduced-rank "
         "regressions for generic data, and the singular modes of the correlations where the moments commute.",
     )
     title: ClassVar[str] = "Greedy learning in linear networks"

@@ -60,9 +60,8 @@ class AgfOptimizer(StatedStudy):
 
     name: ClassVar[str] = "agf-optimizer"
     reference: ClassVar[Reference] = Reference(
-        paper=ALTERNATING,
-        arxiv="2506.06489",
-        claim="Adding the neuron of largest utility and descending, again and again, trains a network feature by "
+        *ALTERNATING,
+        "Adding the neuron of largest utility and descending, again and again, trains a network feature by "
         "feature: linear neurons through the best map of each rank, ReLU neurons by no less than their utility "
         "guarantees.",
     )

@@ -71,9 +71,8 @@ class CompositionDepth(CurvesStudy):
 
     name: ClassVar[str] = "composition-depth"
     reference: ClassVar[Reference] = Reference(
-        paper=COMPOSITION,
-        arxiv="2602.03655",
-        claim="A two-layer network that multiplies out the representations composes k group elements exactly at a "
+        *COMPOSITION,
+        "A two-layer network that multiplies out the representations composes k group elements exactly at a "
         "width exponential in k, a recurrent network does so at constant width in k − 1 steps, and a tree at constant "
         "width on ⌈log₂ k⌉ levels.",
     )

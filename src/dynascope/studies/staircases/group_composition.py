@@ -69,9 +69,8 @@ class GroupComposition(StaircaseStudy):
 
     name: ClassVar[str] = "group-composition"
     reference: ClassVar[Reference] = Reference(
-        paper=COMPOSITION,
-        arxiv="2602.03655",
-        claim="From small initialisation a two-layer network learns to compose the elements of a finite group one "
+        *COMPOSITION,
+        "From small initialisation a two-layer network learns to compose the elements of a finite group one "
         "irreducible representation of the encoding after the other, in an order set by its Fourier coefficients, its "
         "dimension and the length of the sequence.",
     )
@@ -100,40 +99,20 @@ class GroupComposition(StaircaseStudy):
 
     def check(self) -> None:
         """Irreps that the group has, an amplitude for each, and neurons for each."""
-        names = [irrep.name for irrep in self._offered]
-        self.require(
-            len(names) > 0,
-            "group",
-            "choose a larger one",
-            problem=f"the group {self.group} has the trivial irrep alone",
-        )
-        self.require(
-            set(self.irreps) <= set(names) and len(set(self.irreps)) == len(self.irreps),
-            "irreps",
-            f"choose different ones from {', '.join(names)}",
-        )
-        self.require(
-            not self.amplitudes or len(self.amplitudes) == len(self._irreps),
-            "amplitudes",
-            "give a positive number for each irrep, or none at all",
-        )
-        self.require(
-            self.width is None or min(self._shares) >= 1,
-            "width",
-            "choose enough for a neuron in each irrep, or none for as many as it takes",
-        )
+        names, trivial = [irrep.name for irrep in self._offered], f"the group {self.group} has the trivial irrep alone"
+        self.require(len(names) > 0, "group", "choose a larger one", problem=trivial)
+        different = set(self.irreps) <= set(names) and len(set(self.irreps)) == len(self.irreps)
+        self.require(different, "irreps", f"choose different ones from {', '.join(names)}")
+        each = not self.amplitudes or len(self.amplitudes) == len(self._irreps)
+        self.require(each, "amplitudes", "give a positive number for each irrep, or none at all")
+        enough = "choose enough for a neuron in each irrep, or none for as many as it takes"
+        self.require(self.width is None or min(self._shares) >= 1, "width", enough)
 
     def trained(self, scale: float) -> xr.Dataset:
         """Train on the average over all sequences."""
-        record = gradient_flow(
-            self._network,
-            self._task,
-            scale=scale,
-            duration=1.6 * float(self._staircase(scale).times[-1]),
-            save=1000,
-            statistics={"irrep_loss": (self._irrep_losses, ("irrep",))},
-            normalised=True,
-        )
+        options = {"duration": 1.6 * float(self._staircase(scale).times[-1]), "save": 1000, "normalised": True}
+        statistics = {"irrep_loss": (self._irrep_losses, ("irrep",))}
+        record = gradient_flow(self._network, self._task, scale=scale, statistics=statistics, **options)
         return record.assign_coords(irrep=[irrep.name for irrep in self._irreps])
 
     def predict(self) -> xr.Dataset:

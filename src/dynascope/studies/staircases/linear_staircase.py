@@ -40,9 +40,8 @@ class LinearStaircase(StaircaseStudy):
 
     name: ClassVar[str] = "linear-staircase"
     reference: ClassVar[Reference] = Reference(
-        paper=GREEDY,
-        arxiv="2012.09839",
-        claim="From small initialisation a two-layer linear network visits the reduced-rank regressions of the data in "
+        *GREEDY,
+        "From small initialisation a two-layer linear network visits the reduced-rank regressions of the data in "
         "order of rank, at times that grow as log(1/scale) with slopes set by the residual singular values.",
     )
     question: ClassVar[str] = "In which order does a linear network learn what is in its data, and when?"

@@ -62,9 +62,8 @@ class ModularAddition(StaircaseStudy):
 
     name: ClassVar[str] = "modular-addition"
     reference: ClassVar[Reference] = Reference(
-        paper=ALTERNATING,
-        arxiv="2506.06489",
-        claim="From small initialisation a two-layer quadratic network learns modular addition one frequency of the "
+        *ALTERNATING,
+        "From small initialisation a two-layer quadratic network learns modular addition one frequency of the "
         "encoding after the other, strongest first, at times set by the cube of its Fourier coefficient.",
     )
     question: ClassVar[str] = "In which order does a network learn to add numbers modulo p?"
@@ -92,39 +91,23 @@ class ModularAddition(StaircaseStudy):
 
     def check(self) -> None:
         """An amplitude and enough neurons for each frequency, and an end of the plain flow."""
-        self.require(
-            len(self.frequencies) == len(self.amplitudes),
-            "amplitudes",
-            "give one amplitude for each frequency",
-            problem=f"there are {len(self.amplitudes)} amplitudes for the frequencies {self.frequencies}",
-        )
-        fewest = _NEURONS * len(self.frequencies)
-        self.require(
-            self.width >= fewest,
-            "width",
-            f"choose at least {fewest}: a frequency takes {_NEURONS} neurons to learn",
-            problem=f"width is {self.width} for {len(self.frequencies)} frequencies",
-        )
-        self.require(
-            self._normalised or self.scale >= _SMALLEST_PLAIN,
-            "scale",
-            f"choose at least {_SMALLEST_PLAIN}, or the normalised clock",
-            problem=f"scale is {self.scale}, and the plain flow takes a time of 1/scale",
-        )
+        given, asked = len(self.amplitudes), len(self.frequencies)
+        problem = f"there are {given} amplitudes for the frequencies {self.frequencies}"
+        self.require(given == asked, "amplitudes", "give one amplitude for each frequency", problem=problem)
+        remedy = f"choose at least {_NEURONS * asked}: a frequency takes {_NEURONS} neurons to learn"
+        problem = f"width is {self.width} for {asked} frequencies"
+        self.require(self.width >= _NEURONS * asked, "width", remedy, problem=problem)
+        remedy = f"choose at least {_SMALLEST_PLAIN}, or the normalised clock"
+        problem = f"scale is {self.scale}, and the plain flow takes a time of 1/scale"
+        self.require(self._normalised or self.scale >= _SMALLEST_PLAIN, "scale", remedy, problem=problem)
 
     def trained(self, scale: float) -> xr.Dataset:
         """Train on the average over all pairs."""
-        record = gradient_flow(
-            self._network,
-            self._task,
-            scale=scale,
-            duration=1.4 * float(self._staircase(scale).times.max()),
-            save=4000,
-            normalised=self._normalised,
-            statistics={"frequency_loss": (self._frequency_losses, ("frequency",))},
-            # The plain flow waits 1/scale for what then happens in a time of order one.
-            **({} if self._normalised else {"solver": "stabilised", "relative_tolerance": 1e-3}),
-        )
+        options = {"duration": 1.4 * float(self._staircase(scale).times.max()), "save": 4000}
+        # The plain flow waits 1/scale for what then happens in a time of order one.
+        options |= {"normalised": True} if self._normalised else {"solver": "stabilised", "relative_tolerance": 1e-3}
+        statistics = {"frequency_loss": (self._frequency_losses, ("frequency",))}
+        record = gradient_flow(self._network, self._task, scale=scale, statistics=statistics, **options)
         return record.assign_coords(frequency=self.frequencies)
 
     def second_scale(self) -> float:

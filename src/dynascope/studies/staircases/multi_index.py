@@ -65,9 +65,8 @@ class MultiIndexStaircase(StaircaseStudy):
 
     name: ClassVar[str] = "multi-index"
     reference: ClassVar[Reference] = Reference(
-        paper=ALTERNATING,
-        arxiv="2506.06489",
-        claim="Beyond the paper: alternating gradient flows also predict in what order, and when, a two-layer network "
+        *ALTERNATING,
+        "Beyond the paper: alternating gradient flows also predict in what order, and when, a two-layer network "
         "learns the directions on which a multi-index model of a Gaussian input depends.",
     )
     title: ClassVar[str] = "Multi-index models"
@@ -99,38 +98,24 @@ class MultiIndexStaircase(StaircaseStudy):
 
     def check(self) -> None:
         """A neuron for each direction, directions that there are, and a closed form where there is one."""
-        directions = len(self.strengths)
+        directions, fit = len(self.strengths), len(self.strengths) <= self.dimension and all(self.strengths)
+        remedy = "give at least one, none of them zero, and not more than dimensions"
+        problem = f"strengths is {self.strengths} in {self.dimension} dimensions"
+        self.require(fit, "strengths", remedy, problem=problem)
+        problem = f"width is {self.width} for {directions} directions"
         self.require(
-            directions <= self.dimension and all(self.strengths),
-            "strengths",
-            "give at least one, none of them zero, and not more than dimensions",
-            problem=f"strengths is {self.strengths} in {self.dimension} dimensions",
+            self.width >= directions, "width", "choose at least one neuron for each direction", problem=problem
         )
-        self.require(
-            self.width >= directions,
-            "width",
-            "choose at least one neuron for each direction",
-            problem=f"width is {self.width} for {directions} directions",
-        )
-        self.require(
-            self.theory == "alternating-flow" or self.degree == 2,
-            "theory",
-            "choose alternating-flow",
-            problem=f"there is no closed form for degree {self.degree}",
-        )
+        known = self.theory == "alternating-flow" or self.degree == 2
+        problem = f"there is no closed form for degree {self.degree}"
+        self.require(known, "theory", "choose alternating-flow", problem=problem)
 
     def trained(self, scale: float) -> xr.Dataset:
         """Train on the exact population loss."""
-        return gradient_flow(
-            self._network,
-            self._task,
-            scale=scale,
-            duration=1.4 * float(StaircaseView(self._staircases[scale]).times.max())
-            + 20.0 / max(map(abs, self.strengths)),
-            save=4000,
-            normalised=True,
-            statistics={"index_strength": (self._index_strength, ("mode",))},
-        )
+        last = float(StaircaseView(self._staircases[scale]).times.max())
+        options = {"duration": 1.4 * last + 20.0 / max(map(abs, self.strengths)), "save": 4000, "normalised": True}
+        statistics = {"index_strength": (self._index_strength, ("mode",))}
+        return gradient_flow(self._network, self._task, scale=scale, statistics=statistics, **options)
 
     def second_scale(self) -> float:
         """Far enough for the growth before a jump to be known well against it."""
@@ -139,10 +124,8 @@ class MultiIndexStaircase(StaircaseStudy):
     def predict(self) -> xr.Dataset:
         """Ask the theory at both scales; where there is a closed form, it stands beside the general prediction."""
         first, second = self._staircases.values()
-        first = with_tolerances(
-            first.assign_attrs(network=f"two-layer power-{self.degree}"),
-            jump_time=(_OFFSET / -math.log(self.scale), f"times are known up to growth by {_OFFSET:g} e-folds"),
-        )
+        times = _OFFSET / -math.log(self.scale), f"times are known up to growth by {_OFFSET:g} e-folds"
+        first = with_tolerances(first.assign_attrs(network=f"two-layer power-{self.degree}"), jump_time=times)
         if self.theory == "closed-form":
             return first
         if first.sizes["jump"] == second.sizes["jump"]:
