@@ -24,6 +24,13 @@ def test_it_agrees_with_fields_drawn_at_random(draw):
 
 
 @pytest.mark.slow
+def test_a_kernel_of_one_number_is_not_said_to_turn():
+    tree = LambdaBalanced(**SMALL | {"inputs": 1, "outputs": 1, "width": 1}).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert np.all(tree["observed"]["kernel_distance"] == 0)
+
+
+@pytest.mark.slow
 def test_large_balances_are_lazy_and_small_ones_rich():
     predicted = LambdaBalanced(**SMALL | {"balances": 3, "width": 2, "largest_balance": 30.0}).predict()
     change = predicted["kernel_change"].isel(time=-1).to_numpy()

@@ -43,8 +43,28 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
 
 
 @pytest.mark.slow
+def test_strong_and_weak_modes_agree_at_large_and_small_balances():
+    study = ReversalLearning(
+        **SIZES, strongest=5.0, weakest=0.05, smallest_balance=1e-5, largest_balance=4.0, sign=-1, seed=3
+    )
+    agreement = json.loads(study.run().attrs["agreement"])
+    # The slowest mode is zero two hundred times as late as the fastest; its times are told to 1e-8 or so.
+    assert agreement["reversal_time"]["error"] < 1e-6
+    assert all(each["agrees"] for each in agreement.values())
+
+
+def test_times_that_are_too_far_apart_and_balances_lost_in_rounding_are_refused():
+    with pytest.raises(InputError, match="10 times are too far apart") as refusal:
+        ReversalLearning(times=10).predict()
+    assert refusal.value.argument == "times"
+    with pytest.raises(InputError, match="choose at least 2e-07") as refusal:
+        ReversalLearning(smallest_balance=1e-9)
+    assert refusal.value.argument == "smallest_balance"
+
+
+@pytest.mark.slow
 def test_modes_pass_zero_at_the_predicted_time_later_the_smaller_the_balance():
-    predicted = ReversalLearning(times=10).predict()
+    predicted = ReversalLearning(times=100).predict()
     strength, times = predicted["reversal_time"], predicted["time"]
     assert np.all(np.diff(strength, axis=0) < 0)
     assert float(strength.max()) < float(times[-1]) / 2
@@ -53,14 +73,14 @@ def test_modes_pass_zero_at_the_predicted_time_later_the_smaller_the_balance():
 
 
 def test_negative_balances_are_not_drawn_on_a_logarithmic_axis():
-    study = ReversalLearning(sign=-1, times=10)
+    study = ReversalLearning(sign=-1, times=100)
     predicted = study.judged(study.predict())
     tree = study.compare(predicted, predicted)
     assert [chart.log for chart in from_json(tree.attrs["figures"])] == ["", ""]
 
 
 def test_the_sign_of_the_balance_mirrors_the_prediction():
-    positive, negative = (ReversalLearning(sign=sign, times=10).predict() for sign in (1, -1))
+    positive, negative = (ReversalLearning(sign=sign, times=100).predict() for sign in (1, -1))
     np.testing.assert_allclose(negative["balance"][::-1], -positive["balance"], rtol=1e-14)
     for name in ("loss", "mode_strength", "reversal_time"):
         np.testing.assert_allclose(negative[name][::-1], positive[name], rtol=1e-9, atol=1e-12)

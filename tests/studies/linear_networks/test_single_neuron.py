@@ -78,6 +78,12 @@ def test_all_three_start_from_the_same_function_with_the_imbalance_that_is_asked
 
 
 @pytest.mark.slow
+def test_inputs_on_a_line_agree_though_their_kernel_never_turns():
+    tree = SingleNeuron(**SingleNeuron.tiny | {"inputs": "low-rank", "imbalance": 0.6, "alignment": -0.6}).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+
+
+@pytest.mark.slow
 def test_an_imbalance_of_zero_is_shown_alone():
     assert SingleNeuron(**SingleNeuron.tiny | {"imbalance": -0.0}).predict()["imbalance"].to_numpy().tolist() == [0.0]
 

@@ -8,6 +8,9 @@ import numpy as np
 
 __all__ = ["KernelPath", "kernel_path", "kernel_sum_path"]
 
+_CANCELLED = 4e-15  # share of terms of both signs that is their rounding
+_ROUNDING = 1e-29  # half the square of a distance between units of a few roundings
+
 
 class KernelPath(NamedTuple):
     """How the kernels K(t) of a path differ from the first one.
@@ -31,7 +34,7 @@ def kernel_path(kernels: np.ndarray) -> KernelPath:
     units = kernels / sizes
     turned = size(units - units[..., :1, :, :]) ** 2 / 2
     moved = size(kernels - start) / sizes[..., :1, :, :]
-    return KernelPath(turned[..., 0, 0], moved[..., 0, 0])
+    return _path(turned[..., 0, 0], moved[..., 0, 0])
 
 
 def kernel_sum_path(inner: np.ndarray, outer: np.ndarray) -> KernelPath:
@@ -45,12 +48,18 @@ def kernel_sum_path(inner: np.ndarray, outer: np.ndarray) -> KernelPath:
 
     def size(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         trace = np.trace(a, axis1=-2, axis2=-1) * np.trace(b, axis1=-2, axis2=-1)
-        return np.sqrt(outputs * np.sum(a**2, axis=(-2, -1)) + 2 * trace + inputs * np.sum(b**2, axis=(-2, -1)))
+        parts = outputs * np.sum(a**2, axis=(-2, -1)) + inputs * np.sum(b**2, axis=(-2, -1))
+        # Two opposite parts leave nothing but their rounding, which may be negative.
+        nothing = parts + 2 * trace < _CANCELLED * (parts + 2 * np.abs(trace))
+        return np.sqrt(np.where(nothing, 0.0, parts + 2 * trace))
 
     first = inner[..., :1, :, :], outer[..., :1, :, :]
     start, now = size(*first), size(inner, outer)
-    units = [
-        each / now[..., None, None] - one / start[..., None, None]
-        for each, one in zip((inner, outer), first, strict=True)
-    ]
-    return KernelPath(size(*units) ** 2 / 2, size(inner - first[0], outer - first[1]) / start)
+    moved = size(inner - first[0], outer - first[1]) / start
+    start, now = start[..., None, None], now[..., None, None]
+    return _path(size(inner / now - first[0] / start, outer / now - first[1] / start) ** 2 / 2, moved)
+
+
+def _path(turned: np.ndarray, moved: np.ndarray) -> KernelPath:
+    # Kernels of one number, or of one direction, do not turn, whatever rounding says.
+    return KernelPath(np.where(turned < _ROUNDING, 0.0, turned), moved)

@@ -22,6 +22,9 @@ from dynascope.theory.transfer import reversal_time, reversal_trajectory
 
 __all__ = ["ReversalLearning"]
 
+_BALANCED = 1e-7  # |λ| over the strongest mode at which errors of 1e-13 come to a tenth of what is tolerated
+_TOLD = 2e-5  # relative error of a time between those of the record, a fifth of its tolerance
+
 
 class ReversalLearning(TwoTasksStudy):
     """Strength of every mode while two-layer linear networks relearn a task whose targets have changed their sign.
@@ -98,6 +101,11 @@ class ReversalLearning(TwoTasksStudy):
     }
     tiny: ClassVar = {"inputs": 3, "balances": 2, "smallest_balance": 0.1, "times": 200}
 
+    def check(self) -> None:
+        """No balance at which the rounding of the weights decides when they leave the saddle."""
+        least = _BALANCED * self.strongest
+        self.require(self.smallest_balance >= least, "smallest_balance", f"choose at least {least:g}")
+
     def trained(self) -> xr.Dataset:
         """Train on the task until it is learned, then on its negative, by gradient flow on the weights."""
         slowest = slowest_rate(self.inputs, self.outputs, self.weakest, self._balances)
@@ -114,10 +122,14 @@ class ReversalLearning(TwoTasksStudy):
         """The closed form of each mode from the layers that every start of that balance ends in."""
         balances = self._balances[:, None]
         path = reversal_trajectory(self._times[:, None], self._strengths, balances[:, None])
+        passed = np.asarray(reversal_time(self._strengths, balances))
+        told = np.abs(self._crossings(np.asarray(path.strength)) / passed - 1).max() < _TOLD
+        problem = f"{self.times} times are too far apart to tell when modes of such strengths pass zero"
+        self.require(told, "times", "choose more", problem=problem)
         return {
             "loss": np.sum(np.square(path.residual), axis=-1) / 2,
             "mode_strength": ((*self.axes, "mode"), path.strength),
-            "reversal_time": (("balance", "mode"), reversal_time(self._strengths, balances)),
+            "reversal_time": (("balance", "mode"), passed),
         }
 
     def attributes(self) -> dict[str, Any]:
@@ -129,12 +141,15 @@ class ReversalLearning(TwoTasksStudy):
 
     def _crossings(self, strength: np.ndarray) -> np.ndarray:
         """The first time at which each mode is zero, shape (balance, mode)."""
+        # Half of arsinh(2 s/|λ|) moves at the rate of what is left to learn: on a straight line where s itself leaves
+        # the saddle exponentially, so that times far apart tell when it is zero.
+        angle = np.arcsinh(2 * strength / np.abs(self._balances)[:, None, None])
 
         def first(path: np.ndarray) -> float:
             crossings = CubicSpline(self._times, path).roots(extrapolate=False)
             return crossings[0] if len(crossings) else np.inf
 
-        return np.apply_along_axis(first, 1, strength)
+        return np.apply_along_axis(first, 1, angle)
 
     @functools.cached_property
     def _maps(self) -> tuple[np.ndarray, np.ndarray]:
@@ -151,6 +166,11 @@ class ReversalLearning(TwoTasksStudy):
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
-        """Until the slowest mode has been reversed, which it has not before twice the time at which it is zero."""
-        last = float(reversal_time(self._strengths[:, None], self._balances).max())
-        return np.linspace(0.0, 2.5 * last + 1.0 / self.weakest, self.times)
+        """Until the slowest mode has been reversed, which it has not before twice the time at which it is zero.
+
+        Half of them are equally spaced, for what waits long, and half in their logarithm, for what is fast.
+        """
+        passed = np.asarray(reversal_time(self._strengths[:, None], self._balances))
+        last = 2.5 * float(passed.max()) + 1.0 / self.weakest
+        fast = np.geomspace(passed.min() / 10, last, self.times // 2 + 1)[:-1]
+        return np.sort(np.concatenate([np.linspace(0.0, last, self.times - len(fast)), fast]))
