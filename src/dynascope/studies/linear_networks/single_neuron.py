@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
@@ -17,7 +16,8 @@ from dynascope.probes.kernel.path import kernel_path
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.studies.study import Reference
-from dynascope.tasks import Task, regression
+from dynascope.tasks import Task
+from dynascope.tasks.known_modes import neuron_regression
 from dynascope.theory import neuron
 from dynascope.theory.neuron.regimes import regime_along
 from dynascope.theory.neuron.state import weights_of
@@ -260,15 +260,9 @@ class SingleNeuron(CurvesStudy):
 
     @functools.cached_property
     def _task(self) -> Task:
-        (_, target), axes = self._maps, self._axes
-        task = regression(
-            samples=self.samples,
-            input_covariance=np.geomspace(1.0, 1.0 if self.inputs == "whitened" else 0.5, axes.shape[1]),
-            target_map=axes.T @ target,
-            seed=self.seed,
-            exact_moments=True,
-        )
-        return dataclasses.replace(task, inputs=task.inputs @ axes.T, feature_names=())
+        least = 1.0 if self.inputs == "whitened" else 0.5
+        asked = {"samples": self.samples, "least_variance": least, "seed": self.seed}
+        return neuron_regression(self._maps[1], self._axes, **asked)
 
     @functools.cached_property
     def _times(self) -> np.ndarray:

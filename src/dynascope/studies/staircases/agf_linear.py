@@ -13,14 +13,10 @@ from dynascope.studies.staircase_study import Setup, StaircaseStudy
 from dynascope.studies.staircases.papers import GREEDY
 from dynascope.studies.study import Reference
 from dynascope.tasks import regression
-from dynascope.tasks.random_maps import orthonormal
+from dynascope.tasks.known_modes import example_moments, random_moments
 
 __all__ = ["AgfLinear"]
 
-_CROSS = ((2.0, 0.3, -0.1), (0.2, 1.2, 0.25), (0.1, -0.3, 0.7))
-_POWER = ((1.0, 0.3, 0.1), (0.3, 1.5, -0.2), (0.1, -0.2, 0.6))
-# The strengths σ of independent modes are in another order than σ/√(variance), by which rank-one maps are chosen.
-_STRENGTHS, _VARIANCES = (2.0, 1.5, 0.6), (4.0, 1.0, 0.5)
 # Power of the targets that no input explains.
 _UNEXPLAINED = 0.1
 
@@ -80,7 +76,8 @@ class AgfLinear(StaircaseStudy):
 
     def setup(self) -> Setup:
         """Greedy low-rank learning, from the actual initial weights."""
-        cross, power = self._random_moments() if self.data == "random" else self._example_moments()
+        random = self.data == "random"
+        cross, power = random_moments(self.moments, self.size, self.seed) if random else example_moments(self.moments)
         independent = self.data == "example" and self.moments == "commuting"
         task = regression(
             samples=4 * len(power),
@@ -91,21 +88,3 @@ class AgfLinear(StaircaseStudy):
             exact_moments=True,
         )
         return Setup(task, network_for("linear", task, width=self.width, seed=self.seed))
-
-    def _example_moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Σyx and Σxx."""
-        if self.moments == "commuting":
-            return np.diag(_STRENGTHS), np.diag(_VARIANCES)
-        return np.array(_CROSS), np.array(_POWER) if self.moments == "general" else np.eye(3)
-
-    def _random_moments(self) -> tuple[np.ndarray, np.ndarray]:
-        draw = np.random.default_rng(self.seed)
-        left, right, axes = (orthonormal(draw, self.size) for _ in range(3))
-        # Well separated strengths, so that the jumps can be told apart at the default scale.
-        cross = (left * 2.0 ** (1 - np.arange(self.size))) @ right.T
-        variances = draw.permutation(np.geomspace(0.5, 2.0, self.size))
-        if self.moments == "whitened":
-            return cross, np.eye(self.size)
-        axes = right if self.moments == "commuting" else axes
-        power = (axes * variances) @ axes.T
-        return cross, (power + power.T) / 2

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from dynascope.networks import network_for
 from dynascope.plot import Chart
 from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.studies.staircase_study import Setup, StaircaseStudy
 from dynascope.studies.staircases.papers import GREEDY
 from dynascope.studies.study import Reference
-from dynascope.tasks import Task, digits, regression
-from dynascope.tasks.random_maps import covariance, orthonormal
+from dynascope.tasks import digits
+from dynascope.tasks.known_modes import halving_modes
 
 __all__ = ["LinearStaircase"]
 
@@ -68,18 +66,6 @@ class LinearStaircase(StaircaseStudy):
 
     def setup(self) -> Setup:
         """Greedy low-rank learning, from the actual initial weights."""
-        task = digits() if self.data == "digits" else self._gaussian()
+        asked = {name: getattr(self, name) for name in ("samples", "inputs", "outputs", "condition", "seed")}
+        task = digits() if self.data == "digits" else halving_modes(**asked)
         return Setup(task, network_for("linear", task, width=self.width, seed=self.seed))
-
-    def _gaussian(self) -> Task:
-        draw = np.random.default_rng(self.seed)
-        input_covariance = covariance(draw, self.inputs, self.condition)
-        # Well separated strengths, so that the jumps can be told apart at the default scale.
-        strengths = 2.0 ** -np.arange(min(self.inputs, self.outputs))
-        rows, columns = (orthonormal(draw, each, len(strengths)) for each in (self.inputs, self.outputs))
-        return regression(
-            samples=self.samples,
-            input_covariance=input_covariance,
-            target_map=(rows * strengths) @ columns.T,
-            seed=self.seed,
-        )

@@ -22,7 +22,7 @@ from dynascope.studies.fields import choice, count, positive
 from dynascope.studies.staircase_study import StaircaseStudy
 from dynascope.studies.study import Reference, curve_tolerance, with_limits
 from dynascope.tasks import Task
-from dynascope.tasks.random_maps import orthonormal
+from dynascope.tasks.known_modes import relu_data
 from dynascope.theory.relu_alignment import orthogonal_staircase
 from dynascope.theory.relu_alignment.paths import AlignmentPaths
 
@@ -111,16 +111,10 @@ class ReluAlignment(StaircaseStudy):
         if self.data != "plane":
             return self.trained(self.scale)
         # An adaptive solver would shorten its steps without end where a neuron slides along a kink.
-        run = observe(
-            self._task,
-            self._network,
-            scale=self.scale,
-            flow="descent",
-            steps=int(self._steps[-1]),
-            learning_rate=self._learning_rate,
-            record_steps=self._steps,
-            probes=[_alignment],
-        ).isel(neuron=self._judged)
+        options = {"steps": int(self._steps[-1]), "record_steps": self._steps, "learning_rate": self._learning_rate}
+        run = observe(self._task, self._network, scale=self.scale, flow="descent", probes=[_alignment], **options).isel(
+            neuron=self._judged
+        )
         axes, sizes = run["size"].dims, run["size"].to_numpy()
         angles = self._paths.chosen(self._judged).angles(run["direction"].to_numpy())
         return run.assign(growth=(axes, np.log(sizes / sizes[0])), angle=(axes, angles)).drop_vars("size")
@@ -136,9 +130,14 @@ class ReluAlignment(StaircaseStudy):
 
     def predict(self) -> xr.Dataset:
         """The exact path of each neuron under frozen residuals, or the staircase."""
+        if self.data == "plane":
+            return self._paths_predicted()
         if self.data == "general":
             return self._alternation
-        return self._staircase_predicted() if self.data == "orthogonal" else self._paths_predicted()
+        offset = "times are known up to an offset, which was below 0.5 in random problems: 1/log(1/scale)"
+        bent = "neurons that do not see all the data move the slopes by up to one percent"
+        times, slopes = (1.0 / -math.log(self.scale), offset), (0.02, bent)
+        return self.stated(self._staircase(self.scale), "relu", jump_time=times, slope=slopes)
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Directions, growth and loss over time, or levels and times at one scale and slopes between two."""
@@ -182,12 +181,6 @@ class ReluAlignment(StaircaseStudy):
         told = self.record(values, theory="early alignment of ReLU networks", reference=self.reference.paper)
         return with_limits(told, limits)
 
-    def _staircase_predicted(self) -> xr.Dataset:
-        offset = "times are known up to an offset, which was below 0.5 in random problems: 1/log(1/scale)"
-        bent = "neurons that do not see all the data move the slopes by up to one percent"
-        times, slopes = (1.0 / -math.log(self.scale), offset), (0.02, bent)
-        return self.stated(self._staircase(self.scale), "relu", jump_time=times, slope=slopes)
-
     def _staircase(self, scale: float) -> Staircase:
         task, (first, second) = self._task, map(np.asarray, (self._network.first, self._network.second))
         return orthogonal_staircase(task.inputs, task.targets, scale=scale, first=first, second=second)
@@ -198,18 +191,7 @@ class ReluAlignment(StaircaseStudy):
 
     @functools.cached_property
     def _task(self) -> Task:
-        draw = np.random.default_rng(self.seed)
-        if self.data == "plane":
-            inputs, targets = draw.normal(size=(self.samples, 2)), draw.normal(size=self.samples)
-        elif self.data == "general":
-            inputs = draw.normal(size=(10 * self.samples, 3))
-            targets = np.maximum(inputs @ orthonormal(draw, 3)[:, :2], 0) @ [2.0, -1.0]
-        else:
-            turned = orthonormal(draw, self.samples)
-            inputs = np.sqrt(self.samples) * draw.uniform(0.7, 1.4, self.samples)[:, None] * turned
-            # The weaker sign comes later by far enough for a plateau.
-            targets = draw.uniform(0.7, 1.3, self.samples) * np.where(np.arange(self.samples) % 2, -0.5, 1.0)
-        return Task(inputs, targets[:, None], name=f"{self.data} data")
+        return relu_data(self.data, self.samples, self.seed)
 
     @functools.cached_property
     def _network(self) -> TwoLayer:
@@ -232,9 +214,8 @@ class ReluAlignment(StaircaseStudy):
     def _steps(self) -> np.ndarray:
         """Recorded steps, up to the time when the first neuron is large."""
         fastest = max(path.rate for path in self._paths.paths)
-        self.require(
-            fastest > 0, "width", "choose more neurons, or another seed", problem=f"none of {self.width} neurons grows"
-        )
+        problem, remedy = f"none of {self.width} neurons grows", "choose more neurons, or another seed"
+        self.require(fastest > 0, "width", remedy, problem=problem)
         end = self._paths.time_to_grow(np.log(_LARGE / self.scale), -2 * np.log(self.scale) / fastest)
         return np.unique(np.linspace(0, end / self._learning_rate, 200).astype(int))
 
