@@ -4,13 +4,10 @@ import json
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from dynascope.errors import InputError
-from dynascope.groups import cyclic
 from dynascope.studies import find_study
 from dynascope.studies.staircases import composition_depth
-from dynascope.tasks.algebra.group_composition import group_composition
 
 CompositionDepth = find_study("composition-depth")
 tiny = CompositionDepth(**CompositionDepth.tiny)
@@ -87,22 +84,6 @@ def test_the_growth_of_the_widths_that_training_needs_decides_the_verdict(monkey
     study = CompositionDepth(group="C2", longest=4)
     monkeypatch.setattr(CompositionDepth, "_train", lambda _, name, k, __: {"trained_width": widths[name][k - 2]})
     assert study.run().attrs["verdict"] == verdict
-
-
-@pytest.mark.parametrize(("needed", "reported"), [(5, 8), (8, 8), (33, 0)])
-def test_the_width_is_doubled_until_the_best_seed_reaches_the_target(monkeypatch, needed, reported):
-    tried = []
-
-    def descend(networks, task, **_):
-        tried.append(networks[0].left.shape[1])
-        losses = [0.5, 0.01 if tried[-1] >= needed else 0.02]
-        return xr.Dataset({"loss": (("seed", "step"), np.multiply.outer(losses, [100.0, task.target_power / 2]))})
-
-    monkeypatch.setattr("dynascope.flows.steps.smallest_width.descend", descend)
-    study = CompositionDepth(smallest_width=2, largest_width=32, target_loss=0.015)
-    trained = study._train("tree", 2, group_composition(cyclic(3)))
-    assert trained == {"trained_width": reported, "trained_loss": pytest.approx(0.01 if reported else 0.02)}
-    assert tried == [2, 4, 8, 16, 32][: 3 if reported else 5]
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.networks.balanced_linear import balanced_linear
-from dynascope.theory.balanced import balanced_limit, gram
+from dynascope.theory.balanced import balanced_limit, gram, product
+from dynascope.theory.balanced.convergence import slowest_rate
 
 TURN = np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
 
@@ -132,3 +133,16 @@ def test_a_start_at_rest_stays():
     end = balanced_limit(np.zeros((2, 2)), np.zeros((2, 2)), np.eye(2))
     assert end.status == "static"
     assert end.loss == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(3, 3), (4, 2), (2, 4)])
+def test_networks_converge_at_least_at_the_slowest_rate(inputs, outputs):
+    balance, strengths = np.array([0.6]), np.array([2.0, 1.0, 1.0])[: min(inputs, outputs)]
+    target = np.zeros((inputs, outputs))
+    np.fill_diagonal(target, strengths)
+    network = balanced_linear(inputs, min(inputs, outputs), outputs, balance=0.6, seed=1)
+    rate = slowest_rate(inputs, outputs, 1.0, balance)
+    learned = np.asarray(product(network.first, network.second, target, np.array([8.0, 10.0]) / rate))
+    missed = np.linalg.norm(learned - target, axis=(-2, -1))
+    # An exponential of that rate at least, once nothing else is left.
+    assert np.log(missed[0] / missed[1]) > 1.9

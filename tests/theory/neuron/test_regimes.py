@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.theory.neuron.kernel import kernel_change
-from dynascope.theory.neuron.regimes import escape_time, regime
+from dynascope.theory.neuron.regimes import escape_time, regime, regime_along
+from dynascope.theory.neuron.state import weights_of
 from dynascope.theory.neuron.whitened import trajectory
 
 TARGET = np.array([1.0, -0.5, 0.25])
@@ -140,3 +141,19 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced():
     assert np.isfinite(time(0.1, w, target, 1.0))
     for outside in ((np.nan, w, target, 1.0), (0.1, w, 0 * target, 1.0), (0.1, w, target, -1.0)):
         assert np.isnan(time(*outside))
+
+
+def test_regimes_along_paths_are_told_by_how_far_the_kernel_went_and_how_long_the_map_waited():
+    times, target = np.linspace(0.0, 10.0, 11), np.array([1.0, 0.0])
+    late, soon = ((times >= start)[:, None] * target for start in (5.0, 1.0))
+    change = np.array([0.01, 3.0, 3.0, 3.0])[:, None] * np.ones(11)
+    imbalances = np.array([-8.0, -8.0, -8.0, 8.0])
+    found = regime_along(times, np.stack([late, late, soon, late]), change, imbalances, target)
+    assert found.tolist() == ["lazy", "delayed rich", "rich", "rich"]
+
+
+def test_weights_have_the_map_and_the_imbalances_that_are_asked_for():
+    beta, imbalances = np.array([0.3, -0.2]), np.array([2.0, 0.0, -5.0])
+    a, w = weights_of(beta, imbalances, output_rate=0.5, weight_rate=3.0)
+    np.testing.assert_allclose(a[:, None] * w, np.broadcast_to(beta, (3, 2)), rtol=1e-14)
+    np.testing.assert_allclose(3.0 * a**2 - 0.5 * np.sum(w**2, axis=1), imbalances, atol=1e-14)

@@ -7,6 +7,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.errors import InputError
 from dynascope.theory.wide import isotropic_flow, isotropic_preconditioner, preconditioner_matrix
+from dynascope.theory.wide.isotropic import trace_drift
 
 GOLDEN = np.array([[1.0, 0.2], [0.0, -0.5], [0.3, 0.4]])
 TIMES = np.linspace(0.0, 6.0, 13)
@@ -160,3 +161,19 @@ def test_a_map_of_a_rank_that_the_layers_cannot_have_gives_nan_where_it_is_trace
     matrix = jax.jit(lambda beta: isotropic_preconditioner(beta, 0.0, 1))
     assert np.isfinite(matrix(np.ones((2, 2)))).all()
     assert np.isnan(matrix(np.eye(2))).all()
+
+
+def test_small_steps_of_descent_add_to_the_trace_what_the_path_says():
+    # One input, one output: f = b, layers √((b² + δ²/4)^½ ± δ/2).
+    delta, step, target = 0.6, 1e-4, 1.0
+    second = np.sqrt(np.hypot(0.1, delta / 2) + delta / 2)
+    first = 0.1 / second
+    trace = second**2 - first**2
+    path = []
+    for _ in range(30_000):
+        missed = first * second - target
+        path.append((first * second, missed))
+        first, second = first - step * missed * second, second - step * missed * first
+    beta, gradients = np.array(path)[:, :, None, None].swapaxes(0, 1)
+    drift = trace_drift(step * np.arange(len(beta)), beta, gradients, delta)
+    np.testing.assert_allclose((second**2 - first**2 - trace) / step, drift, rtol=1e-3)
