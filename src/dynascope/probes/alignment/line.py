@@ -82,6 +82,11 @@ class LineLayers:
 
     direction: tuple[float, ...]
 
+    @classmethod
+    def of(cls, line: Any) -> LineLayers:
+        """The probe of data along a line, which know its `direction`."""
+        return cls(tuple(map(float, line.direction)))
+
     def __call__(self, network: Any) -> Variables:
         """The record of one network with the layers `first` and `second`."""
         inputs, outputs = np.array(self.direction) @ network.first, network.second[:, 0]

@@ -42,20 +42,16 @@ _OF_DESCENT = tuple(
 
 
 class LineAlignment(CurvesStudy):
-    """Alignment and norms of both layers, and the loss, of two-layer networks on inputs along a line.
+    """Alignment and norms of both layers, and the loss, of two-layer networks on inputs along a line, from five starts.
 
-    The network is f(x) = x W u, the inputs are x = a n, and the targets y = S a with noise. It starts "small" (Gaussian
-    and a fifth of the size that S needs), "large orthogonal" (the kernel phase: the layers stay nearly orthogonal),
-    "nearly parallel" (with too large an output: the layers disalign and shrink), "parallel" (they only shrink) and
-    "opposite" (the output has the wrong sign: they shrink, then grow).
+    The network is f(x) = x W u, the inputs are x = a n, and the targets y = S a with noise. The small start is Gaussian
+    and a fifth of the size that S needs; the large orthogonal one is in the kernel phase; where the layers are parallel
+    or nearly so the output is too large, and where they are opposite it has the wrong sign.
 
-    Judged is the linear network under gradient flow, which the theory solves exactly, and for how many of the starts
-    the alignment ends on the side of its beginning that theory says from the start; and this too where the network is
-    trained by the small steps of SGD. Reported is the alignment along the steps of SGD and of Adam, of the same linear
-    network (`linear_sgd_alignment`, `linear_adam_alignment`) and of a ReLU network (`relu_sgd_alignment`,
-    `relu_adam_alignment`), whose weights start √2 times as large, as half of its neurons answer each input; and on
-    which side it ends, of which the theory says nothing for Adam and for ReLU. Starts from which alignment stays count
-    under gradient flow alone.
+    Judged is the linear network under gradient flow, which the theory solves exactly, and for how many starts the
+    alignment ends on the side of its beginning that theory says; this too where it is trained by small steps of SGD,
+    for those that move. Adam, and ReLU networks of √2 times as large weights, as half of their neurons answer each
+    input, are reported: of them the theory says nothing.
     """
 
     width: int = count(50, "Number of hidden neurons h, at least two.", least=2)
@@ -119,7 +115,7 @@ class LineAlignment(CurvesStudy):
         """Train all starts by gradient flow, then linear and ReLU networks by SGD and Adam."""
         rates = {"first": self.first_rate, "second": self.second_rate}
         accuracy = {"relative_tolerance": 1e-9, "absolute_tolerance": 1e-12}
-        run = self.followed(self._networks("linear"), self._probe, learning_rate=rates, **accuracy)
+        run = self.followed(self._networks("linear"), LineLayers.of(self._data), learning_rate=rates, **accuracy)
         run = self.run_record(run, {}, members="start").assign_attrs(scale=1.0)
         descents = _DESCENTS if self.descent else ()
         run = run.assign({f"{'_'.join(each)}_alignment": self._descended(*each) for each in descents})
@@ -173,20 +169,16 @@ class LineAlignment(CurvesStudy):
         # Enough for every weight to go some times as far as the largest start is from zero.
         adam = 15 * np.sqrt(abs(self.target) / self.width) / steps
         sgd = {"first": step * self.first_rate, "second": step * self.second_rate}
-        record_steps = np.unique(np.linspace(0, steps, self.times).astype(int))
+        probes, record_steps = [LineLayers.of(self._data)], np.unique(np.linspace(0, steps, self.times).astype(int))
         rate, used = (sgd, "sgd") if optimizer == "sgd" else (float(adam), optax.adam)
         options = {"learning_rate": rate, "optimizer": used, "batch_size": self.batch_size, "seed": self.seed}
-        options |= {"flow": "descent", "steps": steps, "record_steps": record_steps, "probes": [self._probe]}
+        options |= {"flow": "descent", "steps": steps, "record_steps": record_steps, "probes": probes}
         run = observe(self._task, self._networks(activation), **options)
         return run["alignment"].rename(seed="start").assign_coords(start=list(STARTS))
 
     @property
     def _rates(self) -> dict[str, float]:
         return {"first_rate": self.first_rate, "second_rate": self.second_rate}
-
-    @property
-    def _probe(self) -> LineLayers:
-        return LineLayers(tuple(map(float, self._data.direction)))
 
     @functools.cached_property
     def _times(self) -> np.ndarray:

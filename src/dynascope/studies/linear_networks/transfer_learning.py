@@ -31,15 +31,11 @@ class TransferLearning(TwoTasksStudy):
     """What a new output learns from the features of an old task, in square two-layer linear networks.
 
     Networks of several balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on old targets that use only some
-    directions of the inputs; the new target uses all directions equally. Then (i) the first layer is frozen and a new
-    readout is trained from zero: judged are `loss` and `mode_strength`, its part along each input direction of the old
-    task; (ii) an output with weights zero is added and all layers are trained on old and new targets: judged are
-    `old_loss` and `new_loss`.
-
-    With λ < 0 the first layer keeps features of all directions, which are learned at the speed √(s² + λ²/4) − λ/2; with
-    λ > 0 those that the old task did not use are lost, and the loss of the readout ends on a floor. Judged are the
-    `speed` along each direction, fitted to training, and by the share of the new target that lies in the trained
-    features (`reachable_share`) the floor, half of what does not.
+    directions of the inputs; the new target uses all equally. Then (i) a new readout of the frozen first layer is
+    trained from zero: judged are `loss`, `mode_strength` along each input direction of the old task, its `speed`
+    √(s² + λ²/4) − λ/2, and by the share of the new target that lies in the trained features (`reachable_share`) the
+    floor of the loss, half of what does not; (ii) an output with weights zero is added and all layers are trained on
+    old and new targets: judged are `old_loss` and `new_loss`.
     """
 
     dimension: int = count(3, "Number of inputs, of old outputs and of hidden neurons.")
