@@ -163,10 +163,8 @@ class WideLinear(CurvesStudy):
 
     def _step_drift(self, network: TwoLayer, step: float) -> float:
         """The change of tr Δ over discrete descent."""
-        steps, rates = (
-            round(self._times[-1] / step),
-            {"first": step * self.first_rate, "second": step * self.second_rate},
-        )
+        steps = round(self._times[-1] / step)
+        rates = {"first": step * self.first_rate, "second": step * self.second_rate}
         options = {"learning_rate": rates, "record_steps": [0, steps], "return_networks": True}
         _, end = descend(network, self._task, steps=steps, **options)
         return self._trace(end) - self._trace(network)
