@@ -31,11 +31,15 @@ _PLATEAU = "plateau_rank", "plateau_loss"
 class DeepSaddles(CurvesStudy):
     """Networks x W₁ ⋯ W_L with weights of variance width^−γ, at the start and in training on whitened inputs.
 
-    At the start: the exponents with which output variance and tangent kernel scale with the width, fitted to random
-    networks (`_error` is the standard error of the fit). In training: (i) aligned layers, whose modes are known in
-    closed form: `mode_strength`, `loss` and `learned_rank`, Σ sᵢ/σᵢ; (ii) random layers at each of `training_gammas`:
-    `plateau_rank` and `plateau_loss`, halfway between jumps, for the largest γ; and `escape_slope`, how the time of the
-    first jump grows with 1/scale, over theory (dt/dlog for two layers, dlog t/dlog beyond).
+    At the start: the exponents with which the output variance and the tangent kernel scale with the width, fitted to
+    random networks for every depth and γ; `_error` is the standard error of the fit. They are those of a transition at
+    γ = 1, beyond which the kernel vanishes and the network starts near the saddle at the origin.
+
+    In training there: (i) aligned layers, whose modes are known in closed form: `mode_strength`, `loss` and
+    `learned_rank`, Σ sᵢ/σᵢ; (ii) random layers at each of `training_gammas`: `plateau_rank` and `plateau_loss`, the
+    learned rank and the loss halfway between jumps, for the largest γ, which should be 0, 1, 2, … and those of the best
+    maps of that rank (the paper's conjecture); and `escape_slope`, how the time of the first jump grows with 1/scale,
+    over theory (dt/dlog for two layers, dlog t/dlog beyond). The prefactor of that time depends on the random start.
     """
 
     depths: list[int] = numbers([2, 3, 4], "Numbers of layers for which the start is measured.", whole=True, least=2)

@@ -35,14 +35,15 @@ class AgfOptimizer(StatedStudy):
     """Loss against the number of neurons when neurons are added one by one where their utility is largest.
 
     Judged is what theory says before anything is trained. Of linear neurons: the `loss` with k neurons is that of the
-    best map of rank k, and neuron k enters at the `growth_rate` σ₁(Σyx − P_{k−1} Σyx). Of ReLU neurons: each keeps a
-    share of one of the drop that its utility guarantees (`guarantee`), and where they rest E‖f‖² + 2L = E‖y‖²
-    (`power_balance`, the left over the right).
+    best map of rank k, and neuron k enters at the `growth_rate` σ₁(Σyx − P_{k−1} Σyx), which is zero from the rank of
+    the targets on. Of ReLU neurons: each lowers the loss by no less than its utility guarantees (`guarantee`, the share
+    kept, at most one), and where they rest E‖f‖² + 2L = E‖y‖² (`power_balance`, the left over the right).
 
-    Reported are, for ReLU, `sgd_loss` and `adam_loss` beside `relu_loss`, the best of three learning rates and all
-    seeds; the wall time without compilation (`relu_seconds` until there are k neurons, the others for all rates and
-    seeds of one width, on a program that is as wide as the widest); and in the attribute `neurons_to_one_percent` how
-    many neurons each needs for one percent of the initial loss (0 where none does).
+    Reported and not judged, for ReLU: `relu_loss` beside `sgd_loss` and `adam_loss` of networks of k neurons, the best
+    of three learning rates and all seeds; and the wall time without compilation: `relu_seconds` until there are k
+    neurons, `sgd_seconds` and `adam_seconds` for all rates and seeds of one width, on a program that is as wide as the
+    widest. The attribute `neurons_to_one_percent` says how many neurons each needs for one percent of the initial loss
+    (0 where none does).
     """
 
     data: Literal["teacher", "digits"] = choice(

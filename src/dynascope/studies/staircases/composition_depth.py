@@ -46,12 +46,16 @@ _CLAIMS = (
 class CompositionDepth(CurvesStudy):
     """Width and depth of networks that compose k = 2, 3, … elements of a group, written down and trained.
 
-    Checked are those that are written down, which are exact by construction: for each k their width, their depth
+    Checked are the networks that are written down, which are exact by construction: for each k their width, their depth
     (nonlinear layers one after the other), and their exactness, 1 − (largest error over all nᵏ sequences) / (largest
-    target). Judged is the growth of `trained_width`, the smallest at which training reaches the target loss (0 where
-    none does; `trained_loss` is the loss there). As the width that is needed lies between the one that was found and
-    its half, its growth is known to an interval. It may be smaller than that of the networks that are written down, as
-    the inputs are finitely many: on a commutative group a width polynomial in k suffices.
+    target). Their widths are sufficient.
+
+    Judged are networks that are trained: `trained_width` is the smallest width, by doubling, at which training reaches
+    the target loss (0 where none does), and `trained_loss` the loss there. From k = 2 to the longest sequences it must
+    at least double with each further element in one layer, and grow to no more than twice itself, which is as fine as
+    it is looked for, in recurrent networks and in trees. As the width that is needed lies between the one that was
+    found and its half, its growth is known to an interval. It may be smaller than that of the networks that are written
+    down, as the inputs are finitely many: on a commutative group a width polynomial in k suffices.
     """
 
     group: str = text("D3", 'Name of the group, such as "D3"; its elements are encoded one-hot, less the mean.')
