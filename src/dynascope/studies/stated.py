@@ -80,7 +80,8 @@ class StatedStudy(Study):
 
     def about(self) -> Mapping[str, Any]:
         """What both records say of the task and the network; of a study that `trains` one, what its `_task` says."""
-        return {"network": self.trains, "scale": 1.0, **self._task.attributes()} if self.trains else {}
+        scale = getattr(self, "scale", 1.0)
+        return {"network": self.trains, "scale": scale, **self._task.attributes()} if self.trains else {}
 
     def exact(self) -> Values:
         """What theory says."""

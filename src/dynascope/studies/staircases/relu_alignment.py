@@ -103,6 +103,7 @@ class ReluAlignment(StaircaseStudy):
         "{agreement.direction_maximum}. By theory what the network then learns is made of those directions alone, "
         "however many neurons it has; neurons that shrink far are left out."
     )
+    trains: ClassVar[str] = "relu"
     minutes: ClassVar[float] = 0.2
     tiny: ClassVar = {"samples": 3, "width": 8, "scale": 1e-6}
 
@@ -155,10 +156,6 @@ class ReluAlignment(StaircaseStudy):
     def labels(self) -> Mapping[str, Any]:
         """Times and neurons of the paths."""
         return {"time": self._steps * self._learning_rate, "neuron": self._judged}
-
-    def about(self) -> Mapping[str, Any]:
-        """The task and the network."""
-        return {"network": "relu", "scale": self.scale, **self._task.attributes()}
 
     def _paths_predicted(self) -> xr.Dataset:
         times, paths = self.labels()["time"], self._paths.chosen(self._judged)
