@@ -10,7 +10,15 @@ from dynascope.tasks.gaussian import regression
 from dynascope.tasks.random_maps import covariance, orthonormal
 from dynascope.tasks.task import Task
 
-__all__ = ["Moments", "example_moments", "halving_modes", "neuron_regression", "random_moments", "relu_data"]
+__all__ = [
+    "Moments",
+    "example_moments",
+    "halving_modes",
+    "neuron_regression",
+    "random_moments",
+    "relu_data",
+    "unit_maps",
+]
 
 Moments = Literal["whitened", "general", "commuting"]
 
@@ -55,6 +63,17 @@ def neuron_regression(target: np.ndarray, axes: np.ndarray, *, samples: int, lea
     target_map = axes.T @ target
     task = regression(samples=samples, input_covariance=variances, target_map=target_map, seed=seed, exact_moments=True)
     return Task(task.inputs @ axes.T, task.targets, name=task.name, description=task.description)
+
+
+def unit_maps(axes: np.ndarray, alignment: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A random start and target of unit length, with this cosine between them; the target is within the axes."""
+    draw = np.random.default_rng(seed)
+    target = axes @ (axes.T @ draw.normal(size=len(axes)))
+    target /= np.linalg.norm(target)
+    across = draw.normal(size=len(axes))
+    across -= across @ target * target
+    across /= np.linalg.norm(across)
+    return alignment * target + np.sqrt(1 - alignment**2) * across, target
 
 
 def relu_data(kind: Literal["plane", "orthogonal", "general"], samples: int, seed: int) -> Task:

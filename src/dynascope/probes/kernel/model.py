@@ -51,11 +51,6 @@ class Model:
         leaves = [place if kind == "constant" else arrays[kind][place] for kind, place in self.places]
         return jax.tree.unflatten(self.structure, leaves)
 
-    def count_outputs(self, arrays: Arrays, inputs: Any) -> int:
-        """The number of outputs for one example."""
-        example = jax.tree.map(lambda each: each[0], inputs)
-        return jax.eval_shape(self.outputs, *arrays, example).size
-
 
 def split(apply: Callable[[Any, Any], Any], params: Any) -> tuple[Model, Arrays]:
     """The model, its parameters (the floating-point arrays in the tree), and its other arrays."""

@@ -22,6 +22,7 @@ from dynascope.studies.power_fit import measured_exponents
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task
 from dynascope.theory.deep_modes import escape_time, initialisation_exponents, strength_at
+from dynascope.theory.deep_modes.saddle import escape_slope
 
 __all__ = ["DeepSaddles"]
 
@@ -165,7 +166,7 @@ class DeepSaddles(CurvesStudy):
 
     def trained(self) -> Mapping[str, Any]:
         """Draw random networks, and train aligned and random ones by gradient flow."""
-        modes = len(self._targets)
+        modes, clock = len(self._targets), (self._scales, self._targets[0])
         aligned = self.depth * [self._initial_strength ** (1 / self.depth) * np.eye(modes)]
         (strength,), (loss,) = self._train(aligned, [1.0])
         # Weights of unit variance, which the scale width^(−γ/2) multiplies.
@@ -184,7 +185,7 @@ class DeepSaddles(CurvesStudy):
             "plateau_rank": ("level", np.interp(middles, self._times, ranks[-1])),
             "plateau_loss": ("level", np.interp(middles, self._times, random_loss[-1])),
             "log_escape_time": ("scale", np.log10(jumps[:, 0])),
-            "escape_slope": ((), self._escape_slope(jumps[:, 0])),
+            "escape_slope": ((), escape_slope(jumps[:, 0], *clock, depth=self.depth)),
             **self._measured_start(),
         }
 
@@ -201,7 +202,7 @@ class DeepSaddles(CurvesStudy):
             "learned_rank": np.sum(np.asarray(path.strength) / targets, axis=1),
             "plateau_rank": ("level", np.arange(float(len(targets)))),
             "plateau_loss": ("level", [np.sum(targets[rank:] ** 2) / 2 for rank in range(len(targets))]),
-            "escape_slope": ((), self._escape_slope(escapes)),
+            "escape_slope": ((), escape_slope(escapes, self._scales, targets[0], depth=self.depth)),
             "output_variance_exponent": (start, [[float(each.output_variance) for each in row] for row in exponents]),
             "kernel_exponent": (start, [[float(each.kernel) for each in row] for row in exponents]),
             "regime": (start, [[str(each.regime) for each in row] for row in exponents]),
@@ -258,13 +259,6 @@ class DeepSaddles(CurvesStudy):
             remedy = "choose smaller training_gammas, or another seed"
             raise DivergenceError(problem, time=float(self._times[-1]), remedy=remedy)
         return crossing_times(self._times, -ranks, -halves)
-
-    def _escape_slope(self, times: np.ndarray) -> float:
-        """The slope of the escape time between the two smallest scales, over what homogeneity says."""
-        contrast = np.log(self._scales[-2] / self._scales[-1])
-        if self.depth == 2:
-            return float(self._targets[0] * (times[-1] - times[-2]) / contrast)
-        return float(np.log(times[-1] / times[-2]) / contrast / (self.depth - 2))
 
     def _measured_start(self) -> dict[str, tuple[Any, np.ndarray]]:
         """Moments of random networks, and the exponents with which they scale with the width."""

@@ -17,7 +17,8 @@ from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task
-from dynascope.tasks.known_modes import neuron_regression
+from dynascope.tasks.known_modes import neuron_regression, unit_maps
+from dynascope.tasks.random_maps import orthonormal
 from dynascope.theory import neuron
 from dynascope.theory.neuron.regimes import regime_along
 from dynascope.theory.neuron.state import weights_of
@@ -182,12 +183,9 @@ class SingleNeuron(CurvesStudy):
         else:
             start = task.inputs, task.targets, a[:, None] * w, imbalances
             run = neuron.function_space_flow(times, *start, **self._rates)
-            path = {"loss": run.loss, "reversed": run.reversed}
+            size, _ = weights_of(np.asarray(run.coefficients), imbalances[:, None], **self._rates)
+            path = {"output_weight": np.where(run.reversed, -size, size), "loss": run.loss}
         layers = np.asarray(neuron.preconditioner(run.coefficients, imbalances[:, None], **self._rates))
-        if self.inputs != "whitened":
-            # The trace of M is d η_w a² + η_a ‖w‖², which the imbalance takes apart.
-            power = (np.trace(layers, axis1=-2, axis2=-1) + imbalances[:, None]) / (self.dimension + 1)
-            path["output_weight"] = np.where(path.pop("reversed"), -1, 1) * np.sqrt(power / self.weight_rate)
         path |= {"coefficients": run.coefficients, **self._kernel_motion(layers)}
         path |= self._coordinates(np.asarray(path["output_weight"]), np.asarray(run.coefficients))
         return {name: np.asarray(values) for name, values in path.items()}
@@ -240,23 +238,14 @@ class SingleNeuron(CurvesStudy):
     @functools.cached_property
     def _maps(self) -> tuple[np.ndarray, np.ndarray]:
         """The maps at the start and of the target, (d,) each."""
-        draw = np.random.default_rng(self.seed)
-        target = draw.normal(size=self.dimension)
-        target = self._axes @ (self._axes.T @ target)
-        target /= np.linalg.norm(target)
-        across = draw.normal(size=self.dimension)
-        across -= across @ target * target
-        across /= np.linalg.norm(across)
-        start = self.alignment * target + np.sqrt(1 - self.alignment**2) * across
+        start, target = unit_maps(self._axes, self.alignment, self.seed)
         return self.initial_strength * start, target
 
     @functools.cached_property
     def _axes(self) -> np.ndarray:
         """The directions in which the inputs vary, (d, rank)."""
-        if self.inputs == "whitened":
-            return np.eye(self.dimension)
-        draw = np.random.default_rng([self.seed, 1]).normal(size=(self.dimension, self.dimension - 1))
-        return np.linalg.qr(draw)[0]
+        line = np.random.default_rng([self.seed, 1]), self.dimension, self.dimension - 1
+        return np.eye(self.dimension) if self.inputs == "whitened" else orthonormal(*line)
 
     @functools.cached_property
     def _task(self) -> Task:

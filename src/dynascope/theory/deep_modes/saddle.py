@@ -15,7 +15,7 @@ from dynascope.arguments import is_traced, nan_outside, real_arrays, require, re
 from dynascope.compilation import jit
 from dynascope.theory.domain import covers
 
-__all__ = ["escape_time"]
+__all__ = ["escape_slope", "escape_time"]
 
 
 @covers(
@@ -63,6 +63,17 @@ def escape_time(
         remedy="give it the sign of the target and a smaller size",
     )
     return _escape_time(int(depth), *mode)
+
+
+def escape_slope(times: np.ndarray, scales: np.ndarray, target: float, *, depth: int) -> float:
+    """How escape times grow between the two smallest scales of the weights, over what homogeneity says of that.
+
+    It is −dt/dlog(scale), over 1/σ, for two layers, and −dlog t/dlog(scale), over L − 2, for more.
+    """
+    contrast = np.log(scales[-2] / scales[-1])
+    if depth == 2:
+        return float(target * (times[-1] - times[-2]) / contrast)
+    return float(np.log(times[-1] / times[-2]) / contrast / (depth - 2))
 
 
 def _dwells(sigma: Any, start: Any) -> Any:

@@ -92,8 +92,8 @@ class TargetedNeuron(NamedTuple):
 def weights_of(
     coefficients: np.ndarray, imbalances: np.ndarray, *, output_rate: float = 1.0, weight_rate: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The weights a > 0, shape (members,), and w, (members, d), of one map β = a w, (d,), with these imbalances δ."""
-    product = output_rate * weight_rate * np.sum(coefficients**2)
+    """The weights a > 0, shape (...), and w, (..., d), of maps β = a w, (..., d), with these imbalances δ, (...)."""
+    product = output_rate * weight_rate * np.sum(coefficients**2, axis=-1)
     large = (np.hypot(imbalances, 2 * np.sqrt(product)) + np.abs(imbalances)) / 2
     a = np.sqrt(np.where(imbalances >= 0, large, product / large) / weight_rate)
-    return a, coefficients / a[:, None]
+    return a, coefficients / a[..., None]
