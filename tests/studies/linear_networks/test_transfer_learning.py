@@ -78,3 +78,19 @@ def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, v
     with pytest.raises(InputError) as refusal:
         TransferLearning(**TransferLearning.tiny | {field: value})
     assert refusal.value.argument == field
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "fields",
+    [
+        # What rounding leaves of a direction that the old task did not use is over √|λ| as large, and no feature.
+        {"strongest": 5.5, "weakest": 0.5, "largest_balance": 0.04, "seed": 795},
+        # Directions whose speeds are four powers of ten apart.
+        {"strongest": 0.2, "weakest": 0.2, "largest_balance": 10.0},
+    ],
+)
+def test_small_and_large_balances_agree(fields):
+    tree = TransferLearning(**TransferLearning.tiny | fields).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    np.testing.assert_allclose(tree["predicted"]["reachable_share"], [1.0, 0.5], rtol=1e-12)

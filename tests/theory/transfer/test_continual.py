@@ -230,3 +230,10 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced():
     assert all(np.isfinite(each).all() for each in both(np.eye(2), first))
     assert np.isnan(both(np.eye(2) * np.nan, first).end)
     assert np.isnan(both(np.eye(2), first @ np.diag([1.0, 2.0])).new_error).all()
+
+
+def test_the_rounding_of_a_target_is_not_taken_for_a_feature_at_small_balances():
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    target = (turn * [5.0, 1.0, 0.0]) @ turn.T
+    first, _ = converged_layers(target, balance=1e-6, width=3)
+    assert np.linalg.svd(np.asarray(first), compute_uv=False)[2] == pytest.approx(0.0, abs=1e-15)

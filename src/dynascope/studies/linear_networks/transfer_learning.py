@@ -157,9 +157,8 @@ class TransferLearning(TwoTasksStudy):
     def _fitted_speeds(self, strength: np.ndarray) -> np.ndarray:
         """Slope of −log(1 − strength), of modes (balances, times, modes), until a hundredth is left."""
         left = 1 - strength
-        used = left > _LEFT
-        used[:, 1] = True  # all there is of a mode that is faster than the times are close
-        logarithms, times = -np.log(np.maximum(left, np.finfo(float).tiny)), used * self._times[:, None]
+        logarithms = -np.log(np.maximum(left, np.finfo(float).tiny))
+        times = (left > _LEFT) * self._times[:, None]
         return np.sum(times * logarithms, axis=1) / np.sum(times**2, axis=1)
 
     def _reachable(self, first: np.ndarray) -> float:
@@ -186,9 +185,14 @@ class TransferLearning(TwoTasksStudy):
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
-        """Until the readout has learned the slowest direction that the old task used."""
+        """Until the readout has learned the slowest direction that the old task used.
+
+        Half of them are equally spaced in their logarithm, for directions that are learned long before.
+        """
         slowest = float(transfer_speed(self._strengths[self.rank - 1], self._balances[-1]))
-        return np.linspace(0.0, 4.0 / slowest, self.times)
+        fastest = float(transfer_speed(self.strongest, self._balances[0]))
+        fast = np.geomspace(0.1 / fastest, 4.0 / slowest, self.times // 2 + 1)[:-1]
+        return np.sort(np.concatenate([np.linspace(0.0, 4.0 / slowest, self.times - len(fast)), fast]))
 
 
 def _frozen(network: TwoLayer) -> TwoLayer:

@@ -20,6 +20,7 @@ from dynascope.theory.transfer.readout import speed_along
 __all__ = ["Forgetting", "converged_layers", "forgetting", "lazy_forgetting"]
 
 _DATA = "whitened inputs, any old and new targets"
+_ROUNDING = 400  # roundings that a target which was computed from data may have gone through
 
 
 class Forgetting(NamedTuple):
@@ -186,7 +187,9 @@ def _lazy(old: Array, new: Array, times: Array, balance: Array) -> Array:
 @functools.partial(jit, static_argnums=2)
 def _layers(target_map: Array, balance: Array, width: int) -> tuple[Array, Array]:
     left, strengths, right = jnp.linalg.svd(target_map, full_matrices=True)
-    kept = _resized(strengths, width, axis=0)
+    # What rounding leaves of a mode that the target does not have is not learned, however small the balance is.
+    least = _ROUNDING * jnp.finfo(strengths.dtype).eps * jnp.max(strengths, initial=0)
+    kept = _resized(jnp.where(strengths > least, strengths, 0), width, axis=0)
     first = _resized(left, width, axis=1) * jnp.sqrt(speed_along(kept, balance))
     second = jnp.sqrt(speed_along(kept, -balance))[:, None] * _resized(right, width, axis=0)
     inputs, outputs = target_map.shape
