@@ -85,10 +85,12 @@ class AgfDiagonal(StaircaseStudy):
     tiny: ClassVar = {"depth": 2, "scale": 1e-14}
 
     def trained(self, scale: float) -> xr.Dataset:
-        """Follow the signed coefficients, half as long again as the last neuron takes to activate."""
+        """Follow the signed coefficients, half as long again as the last neuron takes to activate, or longer."""
         last = float(self._staircase.accelerated_times[-1]) * time_unit(scale, degree=self.depth)
         flow = diagonal_flow if self.depth == 2 else functools.partial(deep_diagonal_flow, depth=self.depth)
-        return flow(self._task, scale=scale, duration=1.5 * last).assign_attrs(task=self._task.name)
+        # A jump takes a time of order one, which is a large part of that from a large scale.
+        duration = max(1.5, 1.25 - 2 / math.log(scale)) * last
+        return flow(self._task, scale=scale, duration=duration).assign_attrs(task=self._task.name)
 
     def second_scale(self) -> float:
         """Beyond depth two times grow as a power of the scale, and half of it is another scale by far."""
