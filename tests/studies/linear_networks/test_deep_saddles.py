@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -44,7 +46,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
 @pytest.mark.slow
 def test_aligned_modes_wait_longer_with_depth_and_are_learned_strongest_first():
     halves = []
-    for depth, gammas in ((2, [3.0, 4.0]), (3, [3.0, 4.0]), (4, [3.0, 4.0])):
+    for depth, gammas in ((2, [6.0, 8.0]), (3, [3.0, 4.0]), (4, [3.0, 4.0])):
         study = DeepSaddles(**QUICK | {"depth": depth, "training_gammas": gammas})
         strength = study.predict()["mode_strength"]
         learned = (strength > 0.5 * np.array(study.singular_values)).argmax("time")
@@ -90,3 +92,35 @@ def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, v
     with pytest.raises(InputError) as refusal:
         DeepSaddles(**QUICK | {field: value})
     assert refusal.value.argument == field
+
+
+@pytest.mark.parametrize(
+    ("change", "argument", "remedy"),
+    [
+        ({"depth": 2, "singular_values": [4.1, 4.0]}, "singular_values", "choose strengths further apart"),
+        ({"singular_values": [4.0, 1.5], "training_gammas": [1.2, 1.5]}, "singular_values", "or larger"),
+        ({"depth": 4, "training_gammas": [5.0, 8.0]}, "training_gammas", "choose a smaller one as the last"),
+    ],
+)
+def test_starts_without_plateaus_or_with_endless_ones_are_refused(change, argument, remedy):
+    with pytest.raises(InputError, match=remedy) as refusal:
+        DeepSaddles(**QUICK | change).predict()
+    assert refusal.value.argument == argument
+
+
+def test_an_exponent_of_zero_alone_is_refused():
+    with pytest.raises(InputError, match="give another than 1"):
+        DeepSaddles(gammas=[1.0])
+
+
+@pytest.mark.slow
+def test_escape_slopes_are_judged_by_what_the_jump_takes_from_starts_that_are_not_so_small():
+    study = DeepSaddles(**QUICK | {"training_gammas": [2.5, 3.0], "width": 20, "singular_values": [4.0, 1.5]})
+    tree = study.run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    found = json.loads(tree.attrs["agreement"])["escape_slope"]
+    # Aligned layers are off by 0.042 there.
+    assert 0.04 < found["error"] < 0.05
+    assert found["tolerance"] == pytest.approx(0.084, abs=1e-3)
+    # From smaller ones the tolerance is that of the study.
+    assert study.judged(DeepSaddles(**DeepSaddles.tiny).predict()).attrs["plateau_rank_tolerance"] == 0.03

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import numpy as np
+import xarray as xr
 
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
@@ -19,14 +21,18 @@ from dynascope.record.steps_seen import crossing_times
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, numbers, seed
 from dynascope.studies.power_fit import measured_exponents
-from dynascope.studies.study import Reference
+from dynascope.studies.study import Reference, with_limits
 from dynascope.tasks import Task
-from dynascope.theory.deep_modes import escape_time, initialisation_exponents, strength_at
+from dynascope.theory.deep_modes import escape_time, initialisation_exponents, strength_at, time_to_strength
 from dynascope.theory.deep_modes.saddle import escape_slope
 
 __all__ = ["DeepSaddles"]
 
 _PLATEAU = "plateau_rank", "plateau_loss"
+_RESTS, _UNREST = 0.03, "a plateau is not quite reached from a start of finite size"
+_LONGEST = 5e5  # steps of the solver
+_ESCAPES, _LEFT_OUT = 0.04, "the time spent on the jump itself is left out of the leading order"
+_MOST_LEFT_OUT = 0.15  # where twice as much is still far from half or twice the slope
 
 
 class DeepSaddles(CurvesStudy):
@@ -144,10 +150,8 @@ class DeepSaddles(CurvesStudy):
             error=0.03,
             reason="the moments of a finite number of random networks scatter by a percent or two",
         ),
-        **exact(*_PLATEAU, error=0.03, reason="a plateau is not quite reached from a start of finite size"),
-        **exact(
-            "escape_slope", error=0.04, reason="the time spent on the jump itself is left out of the leading order"
-        ),
+        **exact(*_PLATEAU, error=_RESTS, reason=_UNREST),
+        **exact("escape_slope", error=_ESCAPES, reason=_LEFT_OUT),
     }
     tiny: ClassVar = {
         "depths": [2, 3],
@@ -160,9 +164,10 @@ class DeepSaddles(CurvesStudy):
     }
 
     def check(self) -> None:
-        """Modes are learned in the order in which they are given."""
+        """Modes are learned in the order in which they are given, and some kernel grows or vanishes."""
         falling = sorted(self.singular_values, reverse=True)
         self.require(falling == list(self.singular_values), "singular_values", "give the largest first")
+        self.require(set(self.gammas) != {1.0}, "gammas", "give another than 1, where the kernel keeps its size")
 
     def trained(self) -> Mapping[str, Any]:
         """Draw random networks, and train aligned and random ones by gradient flow."""
@@ -175,7 +180,7 @@ class DeepSaddles(CurvesStudy):
         random, random_loss = self._train(weights, self._scales)
         ranks = np.sum(random / self._targets, axis=-1)
         jumps = np.array([self._jump_times(each) for each in ranks])
-        middles = np.convolve([0.0, *jumps[-1]], [0.5, 0.5], "valid")
+        middles = _middles(jumps[-1])
         return {
             "loss": loss,
             "mode_strength": (("time", "mode"), strength),
@@ -195,11 +200,12 @@ class DeepSaddles(CurvesStudy):
         path = strength_at(self._times[:, None], targets, self._initial_strength, depth=self.depth)
         escapes = np.asarray(escape_time(targets[0], self._scales**self.depth, depth=self.depth))
         exponents = [[initialisation_exponents(depth, gamma) for gamma in self.gammas] for depth in self.depths]
-        start = "architecture", "exponent"
+        start, ranks = ("architecture", "exponent"), np.sum(np.asarray(path.strength) / targets, axis=1)
+        self._require_plateaus(ranks)
         return {
             "loss": np.sum(np.asarray(path.residual) ** 2, axis=1) / 2,
             "mode_strength": (("time", "mode"), path.strength),
-            "learned_rank": np.sum(np.asarray(path.strength) / targets, axis=1),
+            "learned_rank": ranks,
             "plateau_rank": ("level", np.arange(float(len(targets)))),
             "plateau_loss": ("level", [np.sum(targets[rank:] ** 2) / 2 for rank in range(len(targets))]),
             "escape_slope": ((), escape_slope(escapes, self._scales, targets[0], depth=self.depth)),
@@ -207,6 +213,13 @@ class DeepSaddles(CurvesStudy):
             "kernel_exponent": (start, [[float(each.kernel) for each in row] for row in exponents]),
             "regime": (start, [[str(each.regime) for each in row] for row in exponents]),
         }
+
+    def judged(self, predicted: xr.Dataset) -> xr.Dataset:
+        """The prediction with its tolerances, wider where aligned layers are as far from the leading order."""
+        escapes = exact("escape_slope", error=max(_ESCAPES, 2 * self._left_out), reason=_LEFT_OUT)
+        unrest = self._unrest(predicted["learned_rank"].to_numpy())
+        rests = exact(*_PLATEAU, error=max(_RESTS, 2 * unrest), reason=_UNREST)
+        return with_limits(super().judged(predicted), escapes | rests)
 
     def labels(self) -> Mapping[str, Any]:
         """Times, scales, and depths and γ at the start."""
@@ -250,6 +263,34 @@ class DeepSaddles(CurvesStudy):
         modes = len(self._targets)
         inputs = np.sqrt(modes) * np.eye(modes)
         return Task(inputs, inputs * self._targets, name="whitened inputs")
+
+    @functools.cached_property
+    def _left_out(self) -> float:
+        """What the leading order leaves out of the escape slope of aligned layers, as large as the random ones."""
+        starts, strongest = (self._scales[-2:] * self.width**0.5) ** self.depth, self._targets[0]
+        with jax.enable_x64(True):
+            times = time_to_strength(strongest / 2, strongest, np.minimum(starts, strongest / 2), depth=self.depth)
+        return abs(escape_slope(np.asarray(times), self._scales, strongest, depth=self.depth) - 1)
+
+    def _unrest(self, ranks: np.ndarray) -> float:
+        """How far from their plateaus aligned modes of these learned ranks rest, over the highest."""
+        modes = len(self._targets)
+        resting = np.interp(_middles(self._jump_times(ranks)), self._times, ranks)
+        return float(np.abs(resting - np.arange(modes)).max() / (modes - 1))
+
+    def _require_plateaus(self, ranks: np.ndarray) -> None:
+        """Refuse targets of which the aligned modes, of these learned ranks, do not rest, or rest for too long."""
+        problem = f"modes of strengths {self.singular_values} are learned together, without plateaus between them"
+        remedy = "choose strengths further apart, or larger training_gammas"
+        self.require(self._unrest(ranks) < _RESTS, "singular_values", remedy, problem=problem)
+        problem = f"from {self.training_gammas} the jump takes too large a part of the time until then"
+        self.require(self._left_out < _MOST_LEFT_OUT, "training_gammas", "choose larger ones", problem=problem)
+        # Once a mode is learned, no step is longer than a few of the time constants with which it rests.
+        resting = self._times[-1] - self._jump_times(ranks)[0]
+        steps = resting * self.depth * self._targets[0] ** (2 - 2 / self.depth) / 3
+        problem = f"the last plateaus take {steps:.0e} steps of the solver"
+        remedy = "choose a smaller one as the last, or strengths closer to each other"
+        self.require(steps < _LONGEST, "training_gammas", remedy, problem=problem)
 
     def _jump_times(self, ranks: np.ndarray) -> np.ndarray:
         """When the learned rank first passes ½, 1½, …; a random start may come back a little."""
@@ -295,3 +336,8 @@ class DeepSaddles(CurvesStudy):
 
 def _diagonal(network: DeepLinear) -> Any:
     return functools.reduce(lambda product, weight: product @ weight, network.weights).diagonal()
+
+
+def _middles(jumps: np.ndarray) -> np.ndarray:
+    """Halfway between the jumps, from the start on."""
+    return np.convolve([0.0, *jumps], [0.5, 0.5], "valid")
