@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from dynascope.errors import InputError
 from dynascope.studies.staircases.multi_index import MultiIndexStaircase
@@ -115,3 +117,22 @@ def test_the_closed_form_refuses_what_it_does_not_cover(fields, argument):
 def test_an_unknown_theory_is_refused_with_those_there_are():
     with pytest.raises(InputError, match="choose 'alternating-flow' or 'closed-form'"):
         MultiIndexStaircase(**UNKNOWN)
+
+
+@pytest.mark.parametrize(("jumps", "sloped"), [((2, 2), True), ((3, 1), False)])
+def test_slopes_are_told_only_where_both_scales_have_the_same_jumps(monkeypatch, jumps, sloped):
+    study = MultiIndexStaircase(**MultiIndexStaircase.tiny)
+    records = dict(zip((study.scale, study.second_scale()), jumps, strict=True))
+    monkeypatch.setattr(
+        MultiIndexStaircase, "_staircase", lambda _, scale: xr.Dataset(coords={"jump": np.arange(records[scale])})
+    )
+    assert study.sloped() is sloped
+
+
+@pytest.mark.slow
+def test_without_slopes_times_and_levels_are_judged_alone(monkeypatch):
+    study = MultiIndexStaircase(**MultiIndexStaircase.tiny)
+    monkeypatch.setattr(MultiIndexStaircase, "sloped", lambda _: False)
+    tree = study.run()
+    assert tree.attrs["verdict"] == "agree"
+    assert "slope" not in json.loads(tree.attrs["agreement"])

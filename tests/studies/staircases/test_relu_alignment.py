@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -125,6 +126,13 @@ def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(data, fi
     with pytest.raises(InputError) as refusal:
         ReluAlignment(**ReluAlignment.tiny | {"data": data} | {field: value})
     assert refusal.value.argument == field
+
+
+def test_orthogonal_data_that_no_neuron_sees_are_refused_at_scales_below_their_rounding():
+    study = ReluAlignment(data="orthogonal", scale=1e-14, samples=20, width=1)
+    with pytest.raises(InputError, match="choose at least 1e-12, or more neurons"):
+        study.predict()
+    dataclasses.replace(study, scale=1e-12).predict()
 
 
 @pytest.mark.slow

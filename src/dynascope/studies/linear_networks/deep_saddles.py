@@ -201,9 +201,10 @@ class DeepSaddles(CurvesStudy):
         escapes = np.asarray(escape_time(targets[0], self._scales**self.depth, depth=self.depth))
         exponents = [[initialisation_exponents(depth, gamma) for gamma in self.gammas] for depth in self.depths]
         start, ranks = ("architecture", "exponent"), np.sum(np.asarray(path.strength) / targets, axis=1)
-        self._require_plateaus(ranks)
+        loss = np.sum(np.asarray(path.residual) ** 2, axis=1) / 2
+        self._require_plateaus(ranks, loss)
         return {
-            "loss": np.sum(np.asarray(path.residual) ** 2, axis=1) / 2,
+            "loss": loss,
             "mode_strength": (("time", "mode"), path.strength),
             "learned_rank": ranks,
             "plateau_rank": ("level", np.arange(float(len(targets)))),
@@ -217,7 +218,7 @@ class DeepSaddles(CurvesStudy):
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
         """The prediction with its tolerances, wider where aligned layers are as far from the leading order."""
         escapes = exact("escape_slope", error=max(_ESCAPES, 2 * self._left_out), reason=_LEFT_OUT)
-        unrest = self._unrest(predicted["learned_rank"].to_numpy())
+        unrest = self._unrest(predicted["learned_rank"].to_numpy(), predicted["loss"].to_numpy())
         rests = exact(*_PLATEAU, error=max(_RESTS, 2 * unrest), reason=_UNREST)
         return with_limits(super().judged(predicted), escapes | rests)
 
@@ -272,17 +273,20 @@ class DeepSaddles(CurvesStudy):
             times = time_to_strength(strongest / 2, strongest, np.minimum(starts, strongest / 2), depth=self.depth)
         return abs(escape_slope(np.asarray(times), self._scales, strongest, depth=self.depth) - 1)
 
-    def _unrest(self, ranks: np.ndarray) -> float:
-        """How far from their plateaus aligned modes of these learned ranks rest, over the highest."""
-        modes = len(self._targets)
-        resting = np.interp(_middles(self._jump_times(ranks)), self._times, ranks)
-        return float(np.abs(resting - np.arange(modes)).max() / (modes - 1))
+    def _unrest(self, ranks: np.ndarray, loss: np.ndarray) -> float:
+        """How far from their plateaus aligned modes of these learned ranks and losses rest, over the highest."""
+        levels = np.cumsum(self._targets[::-1] ** 2)[::-1] / 2
+        middles = _middles(self._jump_times(ranks))
+        # Halfway between two jumps the rank is a whole number even where both modes are half learned.
+        off = np.interp(middles, self._times, ranks) - np.arange(len(levels))
+        above = np.interp(middles, self._times, loss) - levels
+        return float(max(np.abs(off).max() / (len(levels) - 1), np.abs(above).max() / levels[0]))
 
-    def _require_plateaus(self, ranks: np.ndarray) -> None:
-        """Refuse targets of which the aligned modes, of these learned ranks, do not rest, or rest for too long."""
+    def _require_plateaus(self, ranks: np.ndarray, loss: np.ndarray) -> None:
+        """Refuse targets of which the aligned modes do not rest, or rest for too long."""
         problem = f"modes of strengths {self.singular_values} are learned together, without plateaus between them"
         remedy = "choose strengths further apart, or larger training_gammas"
-        self.require(self._unrest(ranks) < _RESTS, "singular_values", remedy, problem=problem)
+        self.require(self._unrest(ranks, loss) < _RESTS, "singular_values", remedy, problem=problem)
         problem = f"from {self.training_gammas} the jump takes too large a part of the time until then"
         self.require(self._left_out < _MOST_LEFT_OUT, "training_gammas", "choose larger ones", problem=problem)
         # Once a mode is learned, no step is longer than a few of the time constants with which it rests.

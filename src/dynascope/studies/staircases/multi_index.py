@@ -121,6 +121,11 @@ class MultiIndexStaircase(StaircaseStudy):
         """Far enough for the growth before a jump to be known well against it."""
         return other_scale(self.scale, normalised=True, factor=_APART)
 
+    def sloped(self) -> bool:
+        """Not where neurons that learn a direction from the one scale have died out from the other."""
+        first, second = self._staircases.values()
+        return first.sizes["jump"] == second.sizes["jump"]
+
     def predict(self) -> xr.Dataset:
         """Ask the theory at both scales; where there is a closed form, it stands beside the general prediction."""
         first, second = self._staircases.values()
@@ -128,7 +133,7 @@ class MultiIndexStaircase(StaircaseStudy):
         first = with_tolerances(first.assign_attrs(network=f"two-layer power-{self.degree}"), jump_time=times)
         if self.theory == "closed-form":
             return first
-        if first.sizes["jump"] == second.sizes["jump"]:
+        if self.sloped():
             first = slopes_between(first, second)
         reason = "growth before a jump is known to half an e-fold, of eighteen between the scales"
         first = with_tolerances(first, slope=(0.05, reason))

@@ -31,6 +31,7 @@ __all__ = ["ReluAlignment"]
 # Size of the largest neuron at the end of the alignment, and e-folds by which one may shrink meanwhile.
 _LARGE = 1e-3
 _SHRUNK = 3.0
+_ROUNDING = 1e-12  # 1e-4 of it is that of the products of orthogonal inputs
 
 _QUESTION = "When do the neurons of a ReLU network that starts near zero learn, and what is then left of the loss?"
 _MEANING = (
@@ -135,10 +136,15 @@ class ReluAlignment(StaircaseStudy):
             return self._paths_predicted()
         if self.data == "general":
             return self._alternation
+        staircase = self._staircase(self.scale)
+        unseen = any("not learned" in each for each in staircase.warnings)
+        problem = f"at scale {self.scale} the rounding of orthogonal inputs switches on data that no neuron sees"
+        remedy = f"choose at least {_ROUNDING:g}, or more neurons"
+        self.require(self.scale >= _ROUNDING or not unseen, "scale", remedy, problem=problem)
         offset = "times are known up to an offset, which was below 0.5 in random problems: 1/log(1/scale)"
         bent = "neurons that do not see all the data move the slopes by up to one percent"
         times, slopes = (1.0 / -math.log(self.scale), offset), (0.02, bent)
-        return self.stated(self._staircase(self.scale), "relu", jump_time=times, slope=slopes)
+        return self.stated(staircase, "relu", jump_time=times, slope=slopes)
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Directions, growth and loss over time, or levels and times at one scale and slopes between two."""
