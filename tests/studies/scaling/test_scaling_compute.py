@@ -7,10 +7,10 @@ import pytest
 from scipy.special import zeta
 
 from dynascope.errors import InputError
+from dynascope.flows.exact.skill_flow import train_skills
 from dynascope.studies.scaling.scaling_compute import ScalingCompute
-from dynascope.studies.scaling.skill_flow import train_skills
-from dynascope.studies.scaling.skill_simulation import SkillScaling
 from dynascope.theory.scaling_laws import compute_optimum, plan, power_laws
+from dynascope.theory.scaling_laws.finite_task import smooth_steps
 
 TINY = ScalingCompute(**ScalingCompute.tiny)
 
@@ -35,12 +35,11 @@ def test_random_tasks_follow_the_law_from_any_start_at_any_rate(seed):
     model = {"target_scale": scale, "initial_strength": scale * float(10 ** draw.uniform(-3, -0.7))}
     rate = float(10 ** draw.uniform(-3, 0))
     theta = [compute_optimum(1.0, alpha, learning_rate=rate, **model).theta for alpha in exponents]
-    skills = SkillScaling(exponents=exponents, **model)
     study = ScalingCompute(
         exponents=exponents,
         **model,
         learning_rate=rate,
-        least_compute=most * max(skills._first_steps(alpha, rate) for alpha in exponents),
+        least_compute=most * max(smooth_steps(alpha, learning_rate=rate, **model) for alpha in exponents),
         most_compute=min(each * (most / 2.1) ** (alpha + 2) for each, alpha in zip(theta, exponents, strict=True)),
         budgets=4,
         most_neurons=most,
@@ -85,7 +84,7 @@ def test_the_sum_of_the_laws_in_time_and_in_neurons_is_refuted(observed):
     # It has the right exponents: equation 4.39 of the thesis, and what `plan` says without a contrast.
     predicted = TINY.judged(TINY.predict())
     laws = [power_laws(alpha, target_scale=1.0, initial_strength=0.01) for alpha in TINY.exponents]
-    plans = [plan(TINY._compute, time=law.time, parameters=law.parameters) for law in laws]
+    plans = [plan(TINY._amounts, time=law.time, parameters=law.parameters) for law in laws]
     wrong = predicted.assign(loss=(("exponent", "compute"), np.array([each.loss for each in plans])))
     assert TINY.compare(observed, wrong).attrs["verdict"] == "disagree"
     excess = np.array([each.loss for each in plans]) / observed["loss"] - 1
@@ -108,7 +107,7 @@ def test_the_sum_of_the_laws_in_time_and_in_neurons_is_refuted(observed):
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    name = "dynascope.studies.scaling.scaling_compute.train_skills"
+    name = "dynascope.studies.scaling.scaling_compute.losses_of_models"
     monkeypatch.setattr(name, lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         ScalingCompute(**ScalingCompute.tiny | change).run()

@@ -5,16 +5,10 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.special import zeta
 
 from dynascope.errors import InputError
-from dynascope.studies.scaling.scaling_data import ScalingData, _spread
-from dynascope.studies.scaling.skill_flow import train_skills
-
-
-def missing_strengths(missing):
-    return missing
-
+from dynascope.studies.scaling.scaling_data import ScalingData
+from dynascope.theory.scaling_laws.resources import data_spread
 
 TINY = ScalingData(**ScalingData.tiny)
 
@@ -27,7 +21,7 @@ def test_random_tasks_follow_the_law_from_any_start(seed):
     exponents = [float(each) for each in np.sort(draw.uniform(0.25, 1, 2))]
     fewest = int(draw.integers(300, 600))
     # Small exponents are fitted worse, and the losses of large ones vary more.
-    needed = max(_spread(alpha, fewest) * max(1.0, (alpha + 1) / (3 * alpha)) for alpha in exponents)
+    needed = max(data_spread(fewest, alpha) * max(1.0, (alpha + 1) / (3 * alpha)) for alpha in exponents)
     study = ScalingData(
         exponents=exponents,
         target_scale=scale,
@@ -42,24 +36,6 @@ def test_random_tasks_follow_the_law_from_any_start(seed):
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
 
 
-@pytest.mark.slow
-def test_one_skill_stands_for_all_with_as_many_samples():
-    study = ScalingData(
-        exponents=[0.25], fewest_samples=500, most_samples=10_000, sizes=3, training_sets=60, initial_strength=0.1
-    )
-    losses = study._losses()
-    samples = study.fewest_samples
-    draw = np.random.default_rng(study.seed).zipf(1.25, samples)
-    # All skills of the first training set, each with its own weights, for a time in steps of the whole set.
-    ranks, counts = np.unique(draw, return_counts=True)
-    end = np.array([samples * (math.log(9) + 35) / 2])
-    missing = train_skills(counts / samples, end, missing_strengths, target_scale=1.0, initial_strength=0.1)[0]
-    frequencies = ranks**-1.25 / zeta(1.25)
-    loss = frequencies @ missing**2 / 2 + (1 - frequencies.sum()) * 0.9**2 / 2
-    # Rounding of a sum of frequencies.
-    assert losses[0, 0, 0] == pytest.approx(loss, rel=1e-12)
-
-
 @pytest.fixture(scope="module")
 def observed():
     return TINY.observe()
@@ -69,7 +45,7 @@ def observed():
 def test_the_error_of_the_mean_is_what_the_number_of_sets_was_chosen_for(observed):
     relative = observed["standard_error"] / observed["loss"] * math.sqrt(TINY.training_sets)
     for alpha in TINY.exponents:
-        expected = [_spread(alpha, samples) for samples in TINY._samples.tolist()]
+        expected = [data_spread(samples, alpha) for samples in TINY._amounts.tolist()]
         # The spread of 320 numbers is known to 4 %, and the law of large numbers of skills to less.
         np.testing.assert_allclose(relative.sel(exponent=alpha), expected, rtol=0.16)
 
@@ -105,7 +81,7 @@ def test_a_law_of_the_exponent_of_the_frequencies_is_refuted(observed):
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
     monkeypatch.setattr(
-        "dynascope.studies.scaling.scaling_data.train_skills", lambda *_, **__: pytest.fail("it was trained")
+        "dynascope.studies.scaling.scaling_data.losses_of_training_sets", lambda *_, **__: pytest.fail("it was trained")
     )
     with pytest.raises(InputError) as refusal:
         ScalingData(**ScalingData.tiny | change).run()

@@ -75,7 +75,7 @@ def test_the_prefactor_of_the_paper_is_refuted(observed):
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    name = "dynascope.studies.scaling.scaling_parameters.train_skills"
+    name = "dynascope.studies.scaling.scaling_parameters.losses_of_sizes"
     monkeypatch.setattr(name, lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         ScalingParameters(**ScalingParameters.tiny | change).run()

@@ -89,7 +89,7 @@ def test_theory_of_slightly_another_model_is_refuted(change):
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
     monkeypatch.setattr(
-        "dynascope.studies.scaling.scaling_time.train_skills", lambda *_, **__: pytest.fail("it was trained")
+        "dynascope.studies.scaling.scaling_time.losses_in_time", lambda *_, **__: pytest.fail("it was trained")
     )
     with pytest.raises(InputError) as refusal:
         ScalingTime(**ScalingTime.tiny | change).run()

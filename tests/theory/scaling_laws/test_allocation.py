@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.theory.scaling_laws import PowerLaw, compute_optimum, plan, power_laws, time_law
+from dynascope.theory.scaling_laws.allocation import finite_optimum
 
 MODEL = {"target_scale": 1.0, "initial_strength": 0.01}
 TIME, PARAMETERS = PowerLaw(0.6, 0.4), PowerLaw(0.3, 0.5)
@@ -90,3 +91,11 @@ def test_bad_models_are_refused():
     with pytest.raises(InputError) as refusal:
         compute_optimum([1.0, -1.0], 0.6, **MODEL)
     assert refusal.value.argument == "compute"
+
+
+def test_the_optimum_of_finite_compute_tends_to_that_of_large_compute():
+    neurons, loss = finite_optimum(1e9, 0.6, 10, 1e5, **MODEL)
+    best = compute_optimum(1e9, 0.6, **MODEL)
+    # Half a neuron in thousands, and what the source says of the loss.
+    assert neurons == pytest.approx(float(best.neurons), rel=1e-3)
+    assert loss == pytest.approx(float(best.loss), rel=3e-4)

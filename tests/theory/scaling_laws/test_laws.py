@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import zeta
 
 from dynascope.errors import InputError
 from dynascope.tasks.parity.skills import skill_frequencies
@@ -75,3 +76,11 @@ def test_bad_input_is_refused_by_name(argument, change):
     assert refusal.value.argument == argument
     with pytest.raises(InputError, match="choose finite numbers above 0"):
         power_laws(0.6, **MODEL).time.loss([0.0])
+
+
+def test_finitely_many_skills_are_each_asked_for_more_often():
+    finite, infinite = power_laws(0.6, skills=1000, **MODEL), power_laws(0.6, **MODEL)
+    more = zeta(1.6) / (zeta(1.6) - zeta(1.6, 1001))
+    ratios = [one.prefactor / other.prefactor for one, other in zip(finite, infinite, strict=True)]
+    # A^(1/(α+1)), A^(1/(α+1)), A and A^(2/(α+2)), to the digits to which the best time of compute is found.
+    np.testing.assert_allclose(ratios, more ** np.array([1 / 1.6, 1 / 1.6, 1, 2 / 2.6]), rtol=1e-10)

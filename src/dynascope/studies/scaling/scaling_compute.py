@@ -7,18 +7,17 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.optimize import minimize_scalar
-from scipy.special import zeta
 
+from dynascope.flows.exact.skill_losses import losses_of_models
 from dynascope.plot import Chart
 from dynascope.studies.fields import count, positive
-from dynascope.studies.scaling.skill_flow import train_skills
-from dynascope.studies.scaling.skill_simulation import ALPHA, FITTED, NAM, SkillScaling, exponent_chart, law_chart
-from dynascope.studies.study import Reference, curve_tolerance
-from dynascope.theory.scaling_laws import ComputeOptimum, PowerLaw, compute_optimum, fit, power_laws, time_law
+from dynascope.studies.scaling.skill_simulation import ALPHA, FITTED, SkillScaling, exponent_chart, law_chart, nam
+from dynascope.studies.study import curve_tolerance
+from dynascope.theory.scaling_laws import ComputeOptimum, compute_optimum, fit, time_law
+from dynascope.theory.scaling_laws.allocation import finite_optimum
+from dynascope.theory.scaling_laws.finite_task import learning_folds, smooth_steps
 
 __all__ = ["ScalingCompute"]
 
@@ -50,11 +49,13 @@ class ScalingCompute(SkillScaling):
     sizes: int = count(101, "Number of models, at about equal ratios.", least=3)
 
     name: ClassVar[str] = "scaling-compute"
-    reference: ClassVar[Reference] = Reference(
-        paper=NAM,
-        arxiv="2404.17563",
-        claim="For given compute, time multiplied by neurons, the least loss of the multilinear model falls by the "
-        "power α/(α + 2), at a time and with neurons that are known.",
+    reference: ClassVar = nam(
+        "For given compute, time multiplied by neurons, the least loss of the multilinear model falls by the power "
+        "α/(α + 2), at a time and with neurons that are known."
+    )
+    law: ClassVar = "compute"
+    told: ClassVar = (
+        "Infinitely many skills, of which each model has a neuron for its most frequent ones; fresh samples.",
     )
     axes: ClassVar = ("exponent", "compute")
     along: ClassVar = ("compute", "exponent")
@@ -122,7 +123,8 @@ class ScalingCompute(SkillScaling):
 
     def trained(self) -> Mapping[str, Any]:
         """Train all models by gradient flow, and take the best one for each budget."""
-        compute, losses = self._compute, self._losses()
+        compute, times = self._amounts, self.learning_rate * (self._amounts[:, None] / self._neurons)
+        losses = losses_of_models(self._exponents, self._neurons, times, **self._model)
         neurons, least = _best(self._neurons, losses)
         # A model of N neurons has the loss of N + ½ in a law that integrates over skills.
         fits = [fit(loss, compute * (1 + 0.5 / best)) for loss, best in zip(least, neurons, strict=True)]
@@ -131,26 +133,31 @@ class ScalingCompute(SkillScaling):
 
     def exact(self) -> Mapping[str, Any]:
         """The least of the law of finite time and size, and the power laws in it."""
-        compute, sizes = self._compute, self._neurons.tolist()
-        losses = np.array([[self._law(compute, number, alpha) for number in sizes] for alpha in self._exponents])
-        optima = np.array([[self._least(float(budget), alpha) for budget in compute] for alpha in self._exponents])
-        neurons, least = np.moveaxis(optima, -1, 0)
+        compute, ends, model = self._amounts, (self.fewest_neurons, self.most_neurons), self._theory
+        losses = [
+            [time_law(compute / each, alpha, neurons=each, **model) for each in self._neurons.tolist()]
+            for alpha in self._exponents
+        ]
+        optima = [
+            [finite_optimum(each, alpha, *ends, **model) for each in compute.tolist()] for alpha in self._exponents
+        ]
+        neurons, least = np.moveaxis(np.array(optima), -1, 0)
         return {
             **self._expected(least, compute),
-            **self._optimum(losses.swapaxes(1, 2), neurons, 1 / (self._exponents + 2)),
+            **self._optimum(np.swapaxes(losses, 1, 2), neurons, 1 / (self._exponents + 2)),
             "limiting_neurons": [each.neurons for each in self._limits],
         }
 
     def labels(self) -> Mapping[str, Any]:
         """Exponents, budgets and sizes."""
-        return {"exponent": self.exponents, "compute": self._compute, "neurons": self._neurons}
+        return {**super().labels(), "neurons": self._neurons}
 
     def check(self) -> None:
         """The best model for each budget is among the models, and its loss follows the power law."""
         super().check()
         self._check_span("neurons")
         # The loss of models that are a little too large rises within a factor of their size of this logarithm.
-        width = 1 / ((max(self.exponents) + 2) * self._width)
+        width = 1 / ((max(self.exponents) + 2) * learning_folds(self._contrast))
         needed = 1 + math.ceil(math.log(self.most_neurons / self.fewest_neurons) / width)
         self.require(
             self.sizes >= needed,
@@ -163,7 +170,7 @@ class ScalingCompute(SkillScaling):
             "choose twenty times least_compute or more",
             problem=f"least_compute is {self.least_compute:g} and most_compute {self.most_compute:g}",
         )
-        needed = self._neurons[-1] * max(self._first_steps(alpha, self.learning_rate) for alpha in self._exponents)
+        needed = self._neurons[-1] * max(smooth_steps(alpha, **self._theory) for alpha in self._exponents)
         self.require(
             self.least_compute >= needed,
             "least_compute",
@@ -190,66 +197,22 @@ class ScalingCompute(SkillScaling):
         return {
             "model_loss": ((*self.axes, "neurons"), losses),
             "optimal_neurons": neurons,
-            "optimal_time": self.learning_rate * self._compute / neurons,
+            "optimal_time": self.learning_rate * self._amounts / neurons,
             "neurons_exponent": ("exponent", growth),
         }
-
-    def _losses(self) -> np.ndarray:
-        """Of all models with all budgets, (exponent, compute, neurons).
-
-        As no skill enters the gradient of another, the first N skills of the largest model learn as those of a model
-        with N neurons do, and it is trained for all.
-        """
-        neurons, ranks = self._neurons, np.arange(1.0, self.most_neurons + 1)
-        total = zeta(self._exponents + 1)[:, None]
-        frequencies = ranks ** -(self._exponents[:, None] + 1) / total
-        absent = zeta(self._exponents[:, None] + 1, neurons + 1) / total
-        steps, place = np.unique(self._compute[:, None] / neurons, return_inverse=True)
-        learned = train_skills(frequencies, self.learning_rate * steps, _present, frequencies, neurons, **self._model)
-        chosen = learned[place.reshape(-1, len(neurons)), :, np.arange(len(neurons))]
-        return np.moveaxis(chosen, -1, 0) + self.target_scale**2 / 2 * absent[:, None]
-
-    def _law(self, compute: np.ndarray | float, neurons: float, alpha: float) -> Any:
-        return time_law(compute / neurons, alpha, learning_rate=self.learning_rate, neurons=neurons, **self._model)
-
-    def _least(self, compute: float, alpha: float) -> tuple[float, float]:
-        """The number of neurons, not rounded, at which the law is least, and that loss."""
-        found = minimize_scalar(
-            lambda log_neurons: float(self._law(compute, math.exp(log_neurons), alpha)),
-            bounds=(math.log(self.fewest_neurons), math.log(self.most_neurons)),
-            method="bounded",
-            options={"xatol": 1e-6},
-        )
-        return math.exp(found.x), float(found.fun)
 
     @functools.cached_property
     def _limits(self) -> list[ComputeOptimum]:
         """The optima of large compute."""
-        return [
-            compute_optimum(self._compute, alpha, learning_rate=self.learning_rate, **self._model)
-            for alpha in self._exponents
-        ]
-
-    @functools.cached_property
-    def _laws(self) -> list[PowerLaw]:
-        return [power_laws(alpha, learning_rate=self.learning_rate, **self._model).compute for alpha in self._exponents]
+        return [compute_optimum(self._amounts, alpha, **self._theory) for alpha in self._exponents]
 
     @functools.cached_property
     def _neurons(self) -> np.ndarray:
         return self._spaced("neurons", self.sizes)
 
     @functools.cached_property
-    def _compute(self) -> np.ndarray:
+    def _amounts(self) -> np.ndarray:
         return np.geomspace(self.least_compute, self.most_compute, self.budgets)
-
-    @property
-    def _description(self) -> list[str]:
-        return ["Infinitely many skills, of which each model has a neuron for its most frequent ones; fresh samples."]
-
-
-def _present(missing: Any, frequencies: Any, neurons: Any) -> Any:
-    """Of the skills that there are neurons for, for every number of neurons."""
-    return jnp.cumsum(frequencies * missing**2, axis=-1)[..., neurons - 1] / 2
 
 
 def _best(neurons: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dynascope.flows.exact.skill_losses import losses_of_sizes
 from dynascope.studies.fields import count
-from dynascope.studies.scaling.skill_flow import expected_loss, train_skills
-from dynascope.studies.scaling.skill_simulation import FITTED, NAM, SkillScaling, exponent_chart, law_chart, ratio_chart
-from dynascope.studies.study import Reference, curve_tolerance
-from dynascope.tasks.parity.skills import skill_frequencies
-from dynascope.theory.scaling_laws import PowerLaw, fit, missing_loss, parameter_law, power_laws
+from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, nam, ratio_chart
+from dynascope.studies.study import curve_tolerance
+from dynascope.theory.scaling_laws import fit, missing_loss, parameter_law
 
 __all__ = ["ScalingParameters"]
 
@@ -23,7 +22,6 @@ _EXPONENT = (
     "N + ½ leaves a correction of the order 1/N², whose largest effect is 1.3e-3, from 5 max(1, α) neurons on",
 )
 _PREFACTOR = (5e-3, "as for the exponent, and extrapolated to a single neuron")
-_AFTER = 35.0  # e-folds after the rarest skill with a neuron was half learned
 
 
 class ScalingParameters(SkillScaling):
@@ -41,11 +39,14 @@ class ScalingParameters(SkillScaling):
     sizes: int = count(13, "Number of models, at about equal ratios; a power law is fitted to three or more.", least=3)
 
     name: ClassVar[str] = "scaling-parameters"
-    reference: ClassVar[Reference] = Reference(
-        paper=NAM,
-        arxiv="2404.17563",
-        claim="After long training the loss of the multilinear model falls with the number of its neurons by the power "
-        "α, with a prefactor that is known.",
+    reference: ClassVar = nam(
+        "After long training the loss of the multilinear model falls with the number of its neurons by the power α, "
+        "with a prefactor that is known."
+    )
+    law: ClassVar = "parameters"
+    told: ClassVar = (
+        "{skills} skills, of which each model has a neuron for its most frequent ones, and fresh samples.",
+        "Training goes on until nothing that there are neurons for is left to learn.",
     )
     axes: ClassVar = ("exponent", "neurons")
     along: ClassVar = ("neurons", "exponent")
@@ -83,27 +84,17 @@ class ScalingParameters(SkillScaling):
 
     def trained(self) -> Mapping[str, Any]:
         """Train models of all sizes on fresh samples by gradient flow, and fit power laws."""
-        losses, at = self._losses(), self._neurons + 0.5
-        fits = [
-            fit(
-                each,
-                at,
-                window=(self.fewest_neurons, self.most_neurons + 1),
-                missing=missing_loss(alpha, self.skills + 0.5, target_scale=self.target_scale),
-            )
-            for alpha, each in zip(self._exponents, losses, strict=True)
-        ]
+        losses, at = losses_of_sizes(self._exponents, self.skills, self._amounts, **self._model), self._amounts + 0.5
+        window, scale = (self.fewest_neurons, self.most_neurons + 1), self.target_scale
+        missing = [missing_loss(alpha, self.skills + 0.5, target_scale=scale) for alpha in self._exponents]
+        fits = [fit(each, at, window=window, missing=known) for each, known in zip(losses, missing, strict=True)]
         return self._fitted(losses, at, fits)
 
     def exact(self) -> Mapping[str, Any]:
         """What the skills without a neuron cost, and the power law in it."""
-        neurons, size = self._neurons, {"target_scale": self.target_scale, "skills": self.skills}
-        losses = np.array([parameter_law(neurons, alpha, **size) for alpha in self._exponents])
-        return self._expected(losses, neurons + 0.5)
-
-    def labels(self) -> Mapping[str, Any]:
-        """Exponents and sizes."""
-        return {"exponent": self.exponents, "neurons": self._neurons}
+        size = {"target_scale": self.target_scale, "skills": self.skills}
+        losses = [parameter_law(self._amounts, alpha, **size) for alpha in self._exponents]
+        return self._expected(losses, self._amounts + 0.5)
 
     def check(self) -> None:
         """The smallest model follows the law, and the largest one has something left to learn."""
@@ -121,33 +112,6 @@ class ScalingParameters(SkillScaling):
             problem=f"most_neurons is {self.most_neurons} and skills is {self.skills}",
         )
 
-    def _losses(self) -> np.ndarray:
-        """Of all skills at the end of training, (exponent, neurons)."""
-        frequencies = np.array([skill_frequencies(self.skills, alpha) for alpha in self._exponents])
-        # A smaller model is padded with skills that are never asked for and do not count.
-        held = np.arange(self.most_neurons) < self._neurons[:, None]
-        present = frequencies[:, None, : self.most_neurons] * held
-        absent = np.array([[each[number:][::-1].sum() for number in self._neurons] for each in frequencies])
-        growth = 2 * self.target_scale * frequencies[:, self.most_neurons - 1].min()
-        end = np.array([(self._offset + _AFTER) / growth])
-        return train_skills(present, end, expected_loss, present, **self._model)[0] + self.target_scale**2 / 2 * absent
-
     @functools.cached_property
-    def _neurons(self) -> np.ndarray:
+    def _amounts(self) -> np.ndarray:
         return self._spaced("neurons", self.sizes)
-
-    @functools.cached_property
-    def _laws(self) -> list[PowerLaw]:
-        found = [power_laws(alpha, **self._model).parameters for alpha in self._exponents]
-        # A_N is as A.
-        return [
-            law._replace(prefactor=law.prefactor * self._more_frequent(alpha, self.skills))
-            for alpha, law in zip(self._exponents, found, strict=True)
-        ]
-
-    @property
-    def _description(self) -> list[str]:
-        return [
-            f"{self.skills} skills, of which each model has a neuron for its most frequent ones, and fresh samples.",
-            "Training goes on until nothing that there are neurons for is left to learn.",
-        ]

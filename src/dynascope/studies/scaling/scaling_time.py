@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from dynascope.flows.exact.skill_losses import losses_in_time
 from dynascope.studies.fields import count, positive
-from dynascope.studies.scaling.skill_flow import expected_loss, train_skills
-from dynascope.studies.scaling.skill_simulation import FITTED, NAM, SkillScaling, exponent_chart, law_chart, ratio_chart
-from dynascope.studies.study import Reference, curve_tolerance
-from dynascope.tasks.parity.skills import skill_frequencies
-from dynascope.theory.scaling_laws import PowerLaw, fit, missing_loss, power_laws, time_law, time_window
+from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, nam, ratio_chart
+from dynascope.studies.study import curve_tolerance
+from dynascope.theory.scaling_laws import fit, missing_loss, time_law, time_window
+from dynascope.theory.scaling_laws.finite_task import smooth_steps
 
 __all__ = ["ScalingTime"]
 
@@ -45,12 +45,12 @@ class ScalingTime(SkillScaling):
     )
 
     name: ClassVar[str] = "scaling-time"
-    reference: ClassVar[Reference] = Reference(
-        paper=NAM,
-        arxiv="2404.17563",
-        claim="The loss of the multilinear model falls with time by the power α/(α + 1), with a prefactor that is "
-        "known, until the skills run out.",
+    reference: ClassVar = nam(
+        "The loss of the multilinear model falls with time by the power α/(α + 1), with a prefactor that is known, "
+        "until the skills run out."
     )
+    law: ClassVar = "time"
+    told: ClassVar = ("{skills} skills, each with a neuron, and fresh samples without end.",)
     axes: ClassVar = ("exponent", "time")
     along: ClassVar = ("time", "exponent")
     title: ClassVar[str] = "The scaling law of training time"
@@ -88,28 +88,21 @@ class ScalingTime(SkillScaling):
 
     def trained(self) -> xr.Dataset:
         """Train on fresh samples by gradient flow, and fit power laws."""
-        steps = self._steps
-        frequencies = np.array([skill_frequencies(self.skills, alpha) for alpha in self._exponents])
-        losses = train_skills(frequencies, self.learning_rate * steps, expected_loss, frequencies, **self._model).T
-        fits, raw = [], []
-        for alpha, loss, window in zip(self._exponents, losses, self._windows, strict=True):
-            # The skills that are missing would not have left their start either.
-            missing = missing_loss(alpha, self.skills, target_scale=self.target_scale - self.initial_strength)
-            fits.append(fit(loss, steps, window=window, missing=missing))
-            raw.append(fit(loss, steps, window=window).exponent)
-        values = {**self._fitted(losses, steps, fits), "uncorrected_exponent": ("exponent", raw)}
+        losses = losses_in_time(self._exponents, self.skills, self._amounts, **self._model)
+        # The skills that are missing would not have left their start either.
+        never = self.target_scale - self.initial_strength
+        missing = [missing_loss(alpha, self.skills, target_scale=never) for alpha in self._exponents]
+        cases = list(zip(losses, self._windows, missing, strict=True))
+        fits = [fit(loss, self._steps, window=window, missing=known) for loss, window, known in cases]
+        raw = [fit(loss, self._steps, window=window).exponent for loss, window, _ in cases]
+        values = {**self._fitted(losses, self._steps, fits), "uncorrected_exponent": ("exponent", raw)}
         return self.record(values, windows=[list(each.window) for each in fits])
 
     def exact(self) -> Mapping[str, Any]:
         """The law of finitely many skills, from when it holds for all tasks, and the power law in it."""
         steps = self._steps[self._steps >= max(low for low, _ in self._windows)]
-        model = {"learning_rate": self.learning_rate, "skills": self.skills, **self._model}
-        losses = np.array([time_law(steps, alpha, **model) for alpha in self._exponents])
+        losses = [time_law(steps, alpha, **self._theory) for alpha in self._exponents]
         return {**self._expected(losses, steps), "time": ("time", self.learning_rate * steps)}
-
-    def labels(self) -> Mapping[str, Any]:
-        """Exponents and times."""
-        return {"exponent": self.exponents, "time": self.learning_rate * self._steps}
 
     def check(self) -> None:
         """There is a window in which each task follows its power law."""
@@ -125,18 +118,15 @@ class ScalingTime(SkillScaling):
     @functools.cached_property
     def _spans(self) -> list[tuple[float, float]]:
         """The steps between which the first skills of each task have been learned and its last ones not yet."""
-        model = {"learning_rate": self.learning_rate, **self._model}
-        return [time_window(alpha, self.skills, **model) for alpha in self._exponents]
+        return [time_window(alpha, **self._theory) for alpha in self._exponents]
 
     @functools.cached_property
     def _windows(self) -> list[tuple[float, float]]:
         """Those between which each task also follows its power law smoothly."""
         # The last skills, which the fit takes to be at their start, have grown from it in proportion to it.
         grown = min(1.0, _SMALL * self.target_scale / self.initial_strength)
-        return [
-            (self._first_steps(alpha, self.learning_rate, self.skills), high * grown)
-            for alpha, (_, high) in zip(self._exponents, self._spans, strict=True)
-        ]
+        starts = [smooth_steps(alpha, **self._theory) for alpha in self._exponents]
+        return [(start, high * grown) for start, (_, high) in zip(starts, self._spans, strict=True)]
 
     @functools.cached_property
     def _steps(self) -> np.ndarray:
@@ -144,15 +134,6 @@ class ScalingTime(SkillScaling):
         low, high = zip(*self._spans, strict=True)
         return np.geomspace(0.02 * min(low), max(high), self.times)
 
-    @functools.cached_property
-    def _laws(self) -> list[PowerLaw]:
-        found = [power_laws(alpha, learning_rate=self.learning_rate, **self._model).time for alpha in self._exponents]
-        # A_T is as A^1/(α+1).
-        return [
-            law._replace(prefactor=law.prefactor * self._more_frequent(alpha, self.skills) ** (1 / (alpha + 1)))
-            for alpha, law in zip(self._exponents, found, strict=True)
-        ]
-
     @property
-    def _description(self) -> list[str]:
-        return [f"{self.skills} skills, each with a neuron, and fresh samples without end."]
+    def _amounts(self) -> np.ndarray:
+        return self.learning_rate * self._steps

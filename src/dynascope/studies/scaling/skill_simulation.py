@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -11,10 +13,10 @@ import numpy as np
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy
 from dynascope.studies.fields import numbers, positive
-from dynascope.theory.scaling_laws import PowerLaw, PowerLawFit
-from dynascope.theory.scaling_laws.skill_model import skill_model
+from dynascope.studies.study import Reference
+from dynascope.theory.scaling_laws import PowerLaw, PowerLawFit, power_laws
 
-__all__ = ["ALPHA", "FITTED", "NAM", "SkillScaling", "exponent_chart", "law_chart", "ratio_chart"]
+__all__ = ["ALPHA", "FITTED", "NAM", "SkillScaling", "exponent_chart", "law_chart", "nam", "ratio_chart"]
 
 NAM = (
     "Y. Nam, N. Fonseca, S. H. Lee, C. Mingard, A. A. Louis, An exactly solvable model for emergence and scaling laws "
@@ -26,12 +28,15 @@ FITTED = (
     "α = {observed.exponent:last}, where theory says {predicted.decay_exponent:first} and "
     "{predicted.decay_exponent:last}"
 )
-_GENTLE = 4.0  # ln c below which skills are learned, and losses rise, no faster
 _LONGEST = 150.0  # ln c of skills that are sure to be learned before they are left alone, at 200
 
 
 class SkillScaling(CurvesStudy):
-    """Skills of frequency P(k) ∝ k^−(α+1), learned from a small start: losses over a resource, the second of `axes`."""
+    """Skills of frequency P(k) ∝ k^−(α+1), learned from a small start: losses over a resource, the second of `axes`.
+
+    It states that resource as `theory.scaling_laws.ScalingLaws` has it (`law`), its amounts, and what is told of the
+    task after the strengths, with its fields in braces (`told`).
+    """
 
     exponents: list[float] = numbers([0.3, 0.6, 0.9], "α of the skill frequencies P(k) ∝ k^−(α+1).", above=0.0)
     target_scale: float = positive(1.0, "S, the strength of a learned skill.")
@@ -40,15 +45,12 @@ class SkillScaling(CurvesStudy):
     )
 
     theory: ClassVar[str] = "scaling laws"
+    law: ClassVar[str]
+    told: ClassVar[tuple[str, ...]]
 
     @property
-    def _laws(self) -> list[PowerLaw]:
-        """The power law for each α."""
-        raise NotImplementedError
-
-    @property
-    def _description(self) -> list[str]:
-        """Of the task, after the strengths."""
+    def _amounts(self) -> np.ndarray:
+        """Of the resource."""
         raise NotImplementedError
 
     def check(self) -> None:
@@ -60,11 +62,15 @@ class SkillScaling(CurvesStudy):
             problem=f"initial_strength is {self.initial_strength} and target_scale is {self.target_scale}",
         )
         self.require(
-            self._offset < _LONGEST,
+            math.log(self._contrast) < _LONGEST,
             "initial_strength",
             f"choose more than e^−{_LONGEST:g} of target_scale",
             problem=f"initial_strength is {self.initial_strength:g} and target_scale is {self.target_scale:g}",
         )
+
+    def labels(self) -> Mapping[str, Any]:
+        """Exponents, and amounts of the resource."""
+        return {"exponent": self.exponents, self.axes[1]: self._amounts}
 
     def about(self) -> Mapping[str, Any]:
         """The task and the model."""
@@ -74,7 +80,7 @@ class SkillScaling(CurvesStudy):
                 "An input asks for one of many skills, for the k-th with a frequency in proportion to 1/k¹⁺ᵅ.",
                 f"Of each the model has a strength, which grows from {self.initial_strength:g} to "
                 f"{self.target_scale:g} as it is learned.",
-                *self._description,
+                *(each.format(**dataclasses.asdict(self)) for each in self.told),
             ],
             "network": "multilinear, two weights for every skill",
             "scale": 1.0,
@@ -86,33 +92,24 @@ class SkillScaling(CurvesStudy):
 
     @property
     def _model(self) -> dict[str, float]:
-        """What all theories of the model are told."""
+        """S and R₀, by which the model is trained."""
         return {"target_scale": self.target_scale, "initial_strength": self.initial_strength}
 
     @property
-    def _offset(self) -> float:
-        """Ln c = ln(S/R₀ − 1), the e-folds after which a skill is half learned."""
-        return math.log(self.target_scale / self.initial_strength - 1)
+    def _theory(self) -> dict[str, Any]:
+        """What all theories of the model are told."""
+        own = [name for name in ("learning_rate", "skills") if hasattr(self, name)]
+        return {**self._model, **{name: getattr(self, name) for name in own}}
 
     @property
-    def _width(self) -> float:
-        """The e-folds over which a skill is learned: ln c, or 4 where it is less, as for a start near the half."""
-        return max(self._offset, _GENTLE)
+    def _contrast(self) -> float:
+        """C = S/R₀ − 1."""
+        return self.target_scale / self.initial_strength - 1
 
-    def _first_steps(self, alpha: float, learning_rate: float, skills: int | None = None) -> float:
-        """The steps from which on the law in time holds, which integrates over skills, to a relative 1e-4.
-
-        Ten times those after which the first skill is half learned, ln c/(2 η S A), or more: k/((α + 1) ln c) skills
-        are being learned when the skill k is half learned, and while they are less than one the loss falls in steps.
-        For ln c stands 4 where it is less.
-        """
-        model = skill_model(alpha, learning_rate=learning_rate, skills=skills, **self._model)
-        return self._width / model.rate * max(10.0, ((alpha + 1) * self._width) ** (alpha + 1))
-
-    def _more_frequent(self, alpha: float, skills: int) -> float:
-        """How much more often each of finitely many skills is asked for than of infinitely many."""
-        finite, infinite = (skill_model(alpha, skills=number, **self._model) for number in (skills, None))
-        return finite.normalisation / infinite.normalisation
+    @functools.cached_property
+    def _laws(self) -> list[PowerLaw]:
+        """The power law for each α."""
+        return [getattr(power_laws(alpha, **self._theory), self.law) for alpha in self._exponents]
 
     def _check_span(self, resource: str) -> None:
         """A power law can be fitted from the fewest to the most of a resource."""
@@ -129,29 +126,31 @@ class SkillScaling(CurvesStudy):
         ends = getattr(self, f"fewest_{resource}"), getattr(self, f"most_{resource}")
         return np.unique(np.round(np.geomspace(*ends, number)).astype(np.int64))
 
-    def _fitted(self, losses: np.ndarray, at: np.ndarray, fits: list[PowerLawFit]) -> dict[str, Any]:
+    def _fitted(self, losses: np.ndarray, at: np.ndarray, fits: Sequence[PowerLawFit]) -> dict[str, Any]:
         """What is measured: losses over `axes`, and power laws fitted to them over the amounts `at`."""
-        intervals = np.array([each.exponent_interval for each in fits]).T
-        ends = {
-            f"decay_exponent_{end}": ("exponent", each) for end, each in zip(("low", "high"), intervals, strict=True)
-        }
-        return {**self._of_laws(losses, losses / self._power_law(at), fits), **ends}
+        low, high = np.array([each.exponent_interval for each in fits]).T
+        ends = {"decay_exponent_low": ("exponent", low), "decay_exponent_high": ("exponent", high)}
+        return {**self._of_laws(losses, at, fits), **ends}
 
-    def _expected(self, losses: np.ndarray, at: np.ndarray) -> dict[str, Any]:
+    def _expected(self, losses: Any, at: np.ndarray) -> dict[str, Any]:
         """What theory says of the same, and the power law."""
-        law = self._power_law(at)
-        return {**self._of_laws(losses, losses / law, self._laws), "power_law": law}
+        return {**self._of_laws(np.array(losses), at, self._laws), "power_law": self._power_law(at)}
 
     def _power_law(self, at: np.ndarray) -> np.ndarray:
         return np.array([law.loss(at) for law in self._laws])
 
-    def _of_laws(self, losses: np.ndarray, over_law: np.ndarray, laws: Sequence[Any]) -> dict[str, Any]:
+    def _of_laws(self, losses: np.ndarray, at: np.ndarray, laws: Sequence[Any]) -> dict[str, Any]:
         return {
             "loss": losses,
-            "loss_over_law": over_law,
+            "loss_over_law": losses / self._power_law(at),
             "decay_exponent": ("exponent", [law.exponent for law in laws]),
             "prefactor": ("exponent", [law.prefactor for law in laws]),
         }
+
+
+def nam(claim: str) -> Reference:
+    """The paper of these studies, and a claim of it."""
+    return Reference(paper=NAM, arxiv="2404.17563", claim=claim)
 
 
 def law_chart(over: str, caption: str, **options: Any) -> Chart:

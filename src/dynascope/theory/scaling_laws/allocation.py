@@ -8,16 +8,17 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy.optimize import root_scalar
+from scipy.optimize import minimize_scalar, root_scalar
 from scipy.special import expit
 
 from dynascope.arguments import real_array, require, require_numbers, require_positive
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.fitting import PowerLawFit
 from dynascope.theory.scaling_laws.power_law import PowerLaw
+from dynascope.theory.scaling_laws.resources import time_law
 from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
 
-__all__ = ["ComputeOptimum", "Plan", "compute_optimum", "plan"]
+__all__ = ["ComputeOptimum", "Plan", "compute_optimum", "finite_optimum", "plan"]
 
 
 class ComputeOptimum(NamedTuple):
@@ -71,6 +72,7 @@ def compute_optimum(
     target_scale: float,
     initial_strength: float,
     learning_rate: float = 1.0,
+    skills: float | None = None,
 ) -> ComputeOptimum:
     """The time T* and the neurons N* of least loss for the compute C = T N.
 
@@ -84,6 +86,7 @@ def compute_optimum(
         target_scale: S.
         initial_strength: R₀, between 0 and S.
         learning_rate: η.
+        skills: n_s, of which no model has learned the last; without limit if not given.
 
     Returns:
         `ComputeOptimum`; its loss is that of large C, to 2e-4 at C = 1e9.
@@ -101,13 +104,23 @@ def compute_optimum(
         120.51 8297.93 0.021944 3.884377
     """
     compute = require_numbers("compute", compute, above=0)
-    model = skill_model(
-        exponent, target_scale=target_scale, initial_strength=initial_strength, learning_rate=learning_rate
-    )
+    given = {"initial_strength": initial_strength, "learning_rate": learning_rate, "skills": skills}
+    model = skill_model(exponent, target_scale=target_scale, **given)
     steps, excess = _best_steps(model.beta, exponent, model.contrast)
     theta = steps / model.rate
     neurons = (compute / theta) ** (1 / (exponent + 2))
     return ComputeOptimum(neurons, compute / neurons, model.weight / exponent * excess * neurons**-exponent, theta)
+
+
+def finite_optimum(compute: float, exponent: float, fewest: float, most: float, **model: float) -> tuple[float, float]:
+    """The number of neurons N, not rounded, for which the law of finite time C/N and size is least, and that loss."""
+    found = minimize_scalar(
+        lambda folds: float(time_law(compute / math.exp(folds), exponent, neurons=math.exp(folds), **model)),
+        bounds=(math.log(fewest), math.log(most)),
+        method="bounded",
+        options={"xatol": 1e-6},
+    )
+    return math.exp(found.x), float(found.fun)
 
 
 def plan(

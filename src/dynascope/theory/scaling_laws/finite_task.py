@@ -9,7 +9,9 @@ import numpy as np
 from dynascope.arguments import require, require_positive
 from dynascope.theory.scaling_laws.skill_model import skill_model
 
-__all__ = ["missing_loss", "time_window"]
+__all__ = ["learning_folds", "missing_loss", "smooth_steps", "time_window"]
+
+_GENTLE = 4.0  # ln c below which skills are learned, and losses rise, no faster
 
 
 def time_window(
@@ -90,3 +92,28 @@ def missing_loss(exponent: float, skills: float, *, target_scale: float) -> floa
     require_positive(target_scale=target_scale)
     model = skill_model(exponent, target_scale=target_scale, initial_strength=target_scale / 2, skills=skills)
     return model.weight / exponent * skills**-exponent
+
+
+def learning_folds(contrast: float) -> float:
+    """The e-folds over which a skill is learned: ln c, or 4 where it is less, as for a start near the half."""
+    return max(math.log(contrast), _GENTLE)
+
+
+def smooth_steps(
+    exponent: float,
+    *,
+    target_scale: float,
+    initial_strength: float,
+    learning_rate: float = 1.0,
+    skills: float | None = None,
+) -> float:
+    """The steps from which on the law in time holds, which integrates over skills, to a relative 1e-4.
+
+    Ten times those after which the first skill is half learned, ln c/(2 η S A), or more: k/((α + 1) ln c) skills are
+    being learned when the skill k is half learned, and while they are less than one the loss falls in steps. For ln c
+    stands 4 where it is less.
+    """
+    given = {"initial_strength": initial_strength, "learning_rate": learning_rate, "skills": skills}
+    model = skill_model(exponent, target_scale=target_scale, **given)
+    folds = learning_folds(model.contrast)
+    return folds / model.rate * max(10.0, ((exponent + 1) * folds) ** (exponent + 1))

@@ -39,7 +39,12 @@ class ScalingLaws(NamedTuple):
     exact=False,
 )
 def power_laws(
-    exponent: float, *, target_scale: float, initial_strength: float, learning_rate: float = 1.0
+    exponent: float,
+    *,
+    target_scale: float,
+    initial_strength: float,
+    learning_rate: float = 1.0,
+    skills: float | None = None,
 ) -> ScalingLaws:
     """Exponents and prefactors of the loss ½ E(f − y)² against time, samples, parameters and compute.
 
@@ -52,13 +57,15 @@ def power_laws(
 
     They hold for infinitely many skills and a large amount of the resource: of time to 1e-6 from T = 1000 (c = 99,
     η S = 1), of samples to 3e-5 at D = 1e4, of compute to 2e-4 at C = 1e9; `time_law`, `data_law` and `parameter_law`
-    keep the corrections of finite size.
+    keep the corrections of finite size. Of n_s skills, A = 1/(ζ(α + 1) − ζ(α + 1, n_s + 1)), and the last ones are yet
+    to be learned.
 
     Args:
         exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).
         target_scale: S.
         initial_strength: R₀, between 0 and S.
         learning_rate: η.
+        skills: n_s; without limit if not given.
 
     Raises:
         InputError: A number out of range.
@@ -72,16 +79,13 @@ def power_laws(
         >>> print(f"{laws.time.prefactor:.9f} {laws.time.exponent:.3f} {laws.compute.prefactor:.9f}")
         0.600061773 0.375 0.532018496
     """
-    model = skill_model(
-        exponent, target_scale=target_scale, initial_strength=initial_strength, learning_rate=learning_rate
-    )
+    given = {"initial_strength": initial_strength, "learning_rate": learning_rate, "skills": skills}
+    model = skill_model(exponent, target_scale=target_scale, **given)
     alpha, beta = model.alpha, model.beta
     in_time = model.weight / (alpha + 1) * model.rate**-beta * float(exact_integral(beta, model.contrast, 0.0))
     lost = (target_scale - initial_strength) ** 2 / 2
     in_samples = lost * model.normalisation ** (1 / (alpha + 1)) / (alpha + 1) * float(gamma(beta))
-    best = compute_optimum(
-        1.0, exponent, target_scale=target_scale, initial_strength=initial_strength, learning_rate=learning_rate
-    )
+    best = compute_optimum(1.0, exponent, target_scale=target_scale, **given)
     return ScalingLaws(
         time=PowerLaw(in_time, beta),
         samples=PowerLaw(in_samples, beta),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
@@ -11,7 +13,7 @@ from dynascope.arguments import require, require_array, require_numbers, require
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
 
-__all__ = ["data_law", "parameter_law", "time_law"]
+__all__ = ["data_law", "data_spread", "parameter_law", "time_law"]
 
 _REFERENCE = "Nam, DPhil thesis (2024), section 4.3 and C.1; arXiv:2404.17563"
 _DATA = "skills of frequency k^−(α+1)"
@@ -185,3 +187,14 @@ def parameter_law(
     model = skill_model(exponent, target_scale=target_scale, initial_strength=target_scale / 2, skills=skills)
     unknown = 0 if skills is None else zeta(exponent + 1, skills + 1)
     return model.weight * np.maximum(zeta(exponent + 1, neurons + 1) - unknown, 0)
+
+
+def data_spread(samples: float, exponent: float) -> float:
+    """Standard deviation of the loss between training sets of D samples, over its mean.
+
+    For counts d_k that are Poisson and independent the variance is Σ P² (e^(−DP) − e^(−2DP)), summed as the law is; for
+    those that add up to D it is less.
+    """
+    beta = exponent / (exponent + 1)
+    skills = zeta(exponent + 1) ** (-1 / (exponent + 1)) / (exponent + 1) * samples ** (1 - beta)
+    return math.sqrt(beta * (1 - 0.5 ** (1 + beta)) / (gamma(beta) * skills))

@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from dynascope.flows import descend, runge_kutta
-from dynascope.tasks import Expectation
+from dynascope.flows.steps.descend import descend
+from dynascope.flows.steps.runge_kutta import runge_kutta
+from dynascope.tasks.expectation import Expectation
 
-__all__ = ["expected_loss", "train_skills"]
+__all__ = ["train_skills"]
 
 _STEP = 0.01  # a step over the time at which it is made
 _STABLE = 2.0  # the method of fourth order is stable up to 2.78
@@ -68,11 +69,6 @@ def train_skills(
         statistics={"measured": (_of_missing(measure), _AXES[: measured.ndim])},
     )
     return run["measured"].to_numpy()
-
-
-def expected_loss(missing: Any, frequencies: Any) -> Any:
-    """The loss on fresh samples, ½ Σ_k P(k) (S − a_k b_k)²."""
-    return jnp.sum(frequencies * missing**2, axis=-1) / 2
 
 
 class _Skills(eqx.Module):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dynascope.studies.scaling.skill_flow import train_skills
+from dynascope.flows.exact.skill_flow import train_skills
 
 
 def missing_strengths(missing):
