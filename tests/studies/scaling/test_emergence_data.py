@@ -8,7 +8,6 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.studies.scaling.emergence_data import EmergenceData
-from dynascope.studies.scaling.parity_networks import gaussian_network
 
 TINY = EmergenceData(**EmergenceData.tiny)
 
@@ -104,18 +103,16 @@ def test_skills_whose_forecast_is_not_within_the_samples_are_left_out(no_network
     assert beyond._nearest(runs[:2]).outcome == "undecided"
 
 
-def test_networks_start_with_weights_of_one_size_in_single_precision():
-    network = gaussian_network((50, 400, 1), 0.01, seed=3)
-    assert network.weights[0].std() == pytest.approx(0.01, rel=0.03)  # four deviations of 20 000 draws
-    assert network.weights[0].dtype == network.biases[0].dtype == np.float32
-    assert np.all(network.biases[1] == 0)
-    assert network.biases[0].std() > 0
-
-
 def test_the_published_setting_is_a_field_away():
     published = EmergenceData(paper=True, seed=5)._setting
     assert (published._parity.input_dimension, published.width, published.steps) == (37, 1000, 500_000)
     assert (published.seed, published.paper) == (5, False)
+
+
+def test_rates_are_halved_where_that_is_asked_for():
+    assert TINY._rate == TINY.learning_rate
+    rate = dataclasses.replace(TINY, learning_rate=0.4, halving_steps=10)._rate
+    assert [float(rate(step)) for step in (0, 9, 10, 35)] == pytest.approx([0.4, 0.4, 0.2, 0.05])
 
 
 def test_the_page_of_the_published_setting_has_its_parameters():
@@ -143,7 +140,7 @@ def test_the_page_of_the_published_setting_has_its_parameters():
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    name = "dynascope.studies.scaling.emergence_data.descend"
+    name = "dynascope.studies.scaling.emergence_study.descend"
     monkeypatch.setattr(name, lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         EmergenceData(**EmergenceData.tiny | change).run()

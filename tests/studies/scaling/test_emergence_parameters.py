@@ -77,51 +77,6 @@ def test_networks_that_learn_the_skills_in_another_order_refute_the_forecast(no_
     assert study.compare(study.observe(), predicted).attrs["verdict"] == "disagree"
 
 
-def test_the_least_of_several_means_lies_in_its_interval_as_often_as_it_says():
-    study = dataclasses.replace(TINY, neurons=[1, 2, 3, 6, 7])
-    study.__dict__["_needs"] = {"correlation": type("Need", (), {"needed": 3.0})}
-    draw, covered = np.random.default_rng(0), 0
-    for _ in range(200):
-        # Skills are at one strength everywhere: above one half at the ends of their neurons, and not yet at the start.
-        runs = 0.8 + 0.1 * draw.normal(size=(5, 4, 2))
-        claim = study._nearest(runs)
-        covered += claim.interval[0] <= -0.3 <= claim.interval[1]
-    # 95 expected at least, deviation 1.5 by the binomial law; three of four means are far from the least.
-    assert covered >= 0.92 * 200
-
-
-def test_the_functions_of_a_skill_are_orthonormal_and_add_up_to_its_parity():
-    for count in (1, 3, 4):
-        study = dataclasses.replace(TINY, features=count)
-        features, sign = study._basis
-        assert np.all(abs(sign) == 1)
-        assert sign.sum() == 0
-        for each in features:
-            assert each.T @ each / len(sign) == pytest.approx(np.eye(count), abs=1e-12)
-            assert each.sum(axis=1) / np.sqrt(count) == pytest.approx(sign, abs=1e-12)
-
-
-@pytest.mark.slow
-def test_neurons_that_are_not_there_stay_away():
-    from dynascope.flows import descend
-    from dynascope.studies.scaling.emergence_parameters import _decayed
-
-    network = TINY._network(TINY._parity, 3, 5, run=0)
-    _, trained = descend(
-        network,
-        TINY._parity.expectation(),
-        steps=300,
-        learning_rate=0.02,
-        optimizer=_decayed(1e-4),
-        record_steps=[300],
-        return_networks=True,
-    )
-    assert np.all(np.asarray(trained.weights[0])[:, 3:] == 0)
-    assert np.all(np.asarray(trained.weights[1])[3:] == 0)
-    assert np.all(np.asarray(trained.biases[0])[3:] == 0)
-    assert np.abs(np.asarray(trained.weights[1])[:3]).max() > 1.0
-
-
 def test_skills_whose_forecast_is_not_within_the_neurons_make_no_claim(no_networks):
     # Half of the second skill is forecast at 4.5 neurons.
     study = dataclasses.replace(TINY, neurons=[1, 2, 4])
@@ -163,7 +118,7 @@ def test_the_published_setting_is_a_field_away():
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    name = "dynascope.studies.scaling.emergence_parameters.descend"
+    name = "dynascope.studies.scaling.emergence_study.descend"
     monkeypatch.setattr(name, lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         EmergenceParameters(**EmergenceParameters.tiny | change).run()

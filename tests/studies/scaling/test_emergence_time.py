@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.studies.scaling.emergence_time import EmergenceTime, _half, _spread
+from dynascope.studies.scaling.emergence_time import EmergenceTime
 
 TINY = dict(EmergenceTime.tiny)
 
@@ -105,23 +105,11 @@ def test_the_published_setting_is_that_of_the_source():
     assert (published.seed, published.paper) == (3, False)
 
 
-def test_half_strength_of_a_logistic_curve_is_found_from_few_records():
-    steps = np.array([0, 40, 80])
-    assert _half(steps, 1 / (1 + np.exp(-(steps - 55) / 5))) == pytest.approx(55)
-
-
 @pytest.mark.slow
 def test_too_short_a_calibration_is_refused_by_name():
     with pytest.raises(InputError) as refusal:
         EmergenceTime(**TINY | {"calibration_steps": 20, "calibration_seeds": 2, "width": 4, "times": 20}).predict()
     assert refusal.value.argument == "calibration_steps"
-
-
-def test_half_strength_is_passed_between_two_records_or_never():
-    steps = np.array([0, 10, 20, 30])
-    assert _half(steps, np.array([0.0, 0.2, 0.6, 0.4])) == pytest.approx(10 + 10 * np.log(4) / np.log(6))
-    assert _half(steps, np.array([0.0, 0.1, 0.2, 0.3])) == np.inf
-    np.testing.assert_allclose(_spread(np.array([[1.0, 2.0], [3.0, np.inf]])), [np.sqrt(2), np.inf])
 
 
 @pytest.mark.parametrize(
@@ -142,7 +130,7 @@ def test_half_strength_is_passed_between_two_records_or_never():
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    name = "dynascope.studies.scaling.emergence_time.descend"
+    name = "dynascope.studies.scaling.emergence_study.descend"
     monkeypatch.setattr(name, lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         EmergenceTime(**TINY | change).run()

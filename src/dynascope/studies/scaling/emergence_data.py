@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
@@ -12,16 +11,18 @@ import optax
 import xarray as xr
 
 from dynascope.comparison import Claim
-from dynascope.flows import descend
+from dynascope.flows.exact.extended_multilinear import train_extended
+from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
 from dynascope.studies.fields import count, numbers, positive, seed
-from dynascope.studies.scaling.extended_multilinear import least_norm_strength, mean_interpolants, train_extended
-from dynascope.studies.scaling.parity_networks import SKILLS, STRENGTH, gaussian_network
+from dynascope.studies.scaling.emergence_study import SKILLS, STRENGTH
 from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, strength_chart
-from dynascope.studies.scaling.skill_simulation import NAM
-from dynascope.studies.study import Reference, curve_tolerance
+from dynascope.studies.scaling.skill_simulation import nam
+from dynascope.studies.study import curve_tolerance
 from dynascope.tasks import Task
-from dynascope.theory.skills import Need, calibrate_data, data_emergence
+from dynascope.tasks.parity.spread_skills import spread_samples
+from dynascope.theory.skills import calibrate_data, data_emergence
+from dynascope.theory.skills.interpolants import least_norm_strength, mean_interpolants
 from dynascope.theory.skills.training_set import Definition
 
 __all__ = ["EmergenceData"]
@@ -82,16 +83,19 @@ class EmergenceData(SkillNeeds):
 
     name: ClassVar[str] = "emergence-data"
     resource: ClassVar[str] = "samples"
+    along_axis: ClassVar = staticmethod(np.log)  # frequencies fall by factors, and so do the forecasts differ
+    calibrate: ClassVar = staticmethod(calibrate_data)
     axes: ClassVar = ("samples", "skill")
     shown: ClassVar = ("strength", "loss_equivalent", "half_samples")
     theory: ClassVar[str] = "interpolants of least norm on the features of each skill"
-    reference: ClassVar[Reference] = Reference(
-        paper=NAM,
-        arxiv="2404.17563",
-        claim="A skill spread over as many generic features as it needs samples is learned in proportion to its "
-        "samples; calibrated on one skill, this forecasts from how many samples a network learns the others.",
+    told: ClassVar = (
+        "Networks of {width} neurons, two on each of {runs} training sets of every size.",
+        "The model of the theory has {features} features for each skill.",
     )
-    along: ClassVar = ("skill",)
+    reference: ClassVar = nam(
+        "A skill spread over as many generic features as it needs samples is learned in proportion to its samples; "
+        "calibrated on one skill, this forecasts from how many samples a network learns the others."
+    )
     title: ClassVar[str] = "From how many samples skills emerge"
     question: ClassVar[str] = (
         "How many examples does a network need of a skill before it has it, and can that be forecast?"
@@ -144,7 +148,6 @@ class EmergenceData(SkillNeeds):
         **{"skills": 2, "bits": 6, "relevant_bits": 2, "samples": [8, 32, 128], "width": 16},
         **{"steps": 800, "batch_size": 64, "runs": 2, "features": 16, "draws": 4000},
     }
-
     published: ClassVar = {
         **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0, "width": 1000},
         **{"samples": [2**k for k in range(7, 18)], "learning_rate": 0.05, "halving_steps": 50_000, "steps": 500_000},
@@ -153,7 +156,9 @@ class EmergenceData(SkillNeeds):
 
     def trained(self) -> xr.Dataset:
         """Solve and train the model of the theory, train the networks, and put the claims to them."""
-        strength, loss = self._basis
+        draw, shares = np.random.default_rng([self.seed, 0]), self._parity.frequencies
+        counts = (draw.multinomial(size, shares, size=self.draws) for size in self.samples)
+        strength, loss = zip(*(mean_interpolants(each, self.features, draw) for each in counts), strict=True)
         found = [self._trained(size) for size in self.samples]
         # Networks of one training set share its luck, so that only sets are independent.
         runs = np.array([each.reshape(-1, _NETWORKS, self.skills).mean(axis=1) for each, _ in found])
@@ -171,41 +176,18 @@ class EmergenceData(SkillNeeds):
 
     def forecast(self) -> xr.Dataset:
         """The laws of the model, and with D_c from networks that learn one skill the forecast for all."""
-        exact = self._law(self.features, finite_size=True)
+        exact = data_emergence(self.samples, self._parity.frequencies, self.features, finite_size=True)
         interpolants = [least_norm_strength(*each, self.skills) for each in self._small_sets]
-        said = {
-            "basis_strength": exact,
-            "basis_loss": 1 - exact,
-            "trained_strength": (("run", "skill"), interpolants),
-        }
+        said = {"basis_strength": exact, "basis_loss": 1 - exact, "trained_strength": (("run", "skill"), interpolants)}
         return self._predicted(said, "networks that learn the most frequent skill alone")
-
-    # The model of the theory.
-
-    @functools.cached_property
-    def _basis(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean strength and loss of each skill over training sets; the loss over that of the zero function."""
-        draw = np.random.default_rng([self.seed, 0])
-        found = []
-        for size in self.samples:
-            counts = draw.multinomial(size, self._parity.frequencies, size=self.draws)
-            found.append(mean_interpolants(counts, self.features, draw))
-        return tuple(np.moveaxis(np.array(found), 1, 0))
 
     @functools.cached_property
     def _small_sets(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Training sets that teach a quarter of the most frequent skill: features of the samples, and targets."""
         draw, shares = np.random.default_rng([self.seed, 1]), self._parity.frequencies
         counts = np.round(self.features / 4 * shares / shares[0]).astype(int)
-        skill = np.repeat(np.arange(self.skills), np.append(max(counts[0], 1), counts[1:]))
-        rows, found = np.arange(len(skill)), []
-        for _ in range(_TRAINED):
-            inputs, sign = np.zeros((len(skill), self.skills, self.features)), draw.choice([-1.0, 1.0], len(skill))
-            # In a basis of which the skill is the first; no rotation of the features changes a thing.
-            inputs[rows, skill] = draw.normal(size=(len(skill), self.features))
-            inputs[rows, skill, 0] = sign
-            found.append((inputs.reshape(len(skill), -1), self.target_scale * sign))
-        return found
+        found = [spread_samples(counts, self.features, draw) for _ in range(_TRAINED)]
+        return [(inputs, self.target_scale * sign) for inputs, sign in found]
 
     def _descended(self, inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """The strength of each skill in the extended model, trained on the samples."""
@@ -215,32 +197,26 @@ class EmergenceData(SkillNeeds):
         coefficients = train_extended(inputs, targets, weights, target_scale=self.target_scale, steps=steps)
         return coefficients[:, 0] / self.target_scale
 
-    # The networks.
-
     def _trained(self, size: int, skill: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Strength R/S and loss over ½ S² of every skill, shape (networks, skills), after training on D samples."""
-        copies, found = self.samples[-1] // size, []
+        most, found = self.samples[-1], []
+        widths = (self._parity.input_dimension, self.width, 1)
         for run in range(self.runs):
-            seeds = [self.seed, size, run, 0 if skill is None else 1]
-            key = int(np.random.default_rng(seeds).integers(2**31))
+            key = int(np.random.default_rng([self.seed, size, run, 0 if skill is None else 1]).integers(2**31))
             # As many as for the largest set, so that sampling too is compiled once.
-            drawn = self._parity.sample(jax.random.key(key), self.samples[-1], skill=skill)
-            inputs, targets = (np.tile(np.asarray(each)[:size], (copies, 1)) for each in drawn[:2])
-            widths = (self._parity.input_dimension, self.width, 1)
-            record = descend(
-                [gaussian_network(widths, _DEVIATION, key + start) for start in range(_NETWORKS)],
-                Task(inputs, targets),
-                steps=self.steps,
-                learning_rate=self.learning_rate,
-                optimizer=_halved(self.halving_steps) if self.halving_steps else "sgd",
-                batch_size=self.batch_size,
-                record_steps=[self.steps],
-                statistics=self._readings,
-                seed=key,
-            )
-            found.append([record[name].to_numpy()[:, -1].astype(np.float64) for name in ("strength", "skill_loss")])
-        strength, loss = np.concatenate(found, axis=1)
+            drawn = self._parity.sample(jax.random.key(key), most, skill=skill)
+            inputs, targets = (np.tile(np.asarray(each)[:size], (most // size, 1)) for each in drawn[:2])
+            networks = [gaussian_mlp(widths, _DEVIATION, key + start) for start in range(_NETWORKS)]
+            rate = {"learning_rate": self._rate, "seed": key}
+            found.append(self._read(networks, Task(inputs, targets), [self.steps], "strength", "skill_loss", **rate))
+        strength, loss = np.concatenate(found, axis=1)[:, :, -1]
         return strength, loss
+
+    @functools.cached_property
+    def _rate(self) -> Any:
+        """Halved again and again where that is asked for."""
+        halved = optax.exponential_decay(self.learning_rate, max(self.halving_steps, 1), 0.5, staircase=True)
+        return halved if self.halving_steps else self.learning_rate
 
     def _alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
         found = []
@@ -250,32 +226,21 @@ class EmergenceData(SkillNeeds):
                 break
         return self.samples[: len(found)], *np.transpose(found)
 
-    def _calibrate(self, amounts: list[int], strength: np.ndarray, definition: Definition) -> Need:
-        return calibrate_data(amounts, strength, definition=definition)
-
-    def _law(self, needed: float, definition: Definition = "correlation", *, finite_size: bool = False) -> np.ndarray:
-        return data_emergence(
-            self.samples, self._parity.frequencies, needed, definition=definition, finite_size=finite_size
-        )
+    def _law(self, needed: float, definition: Definition = "correlation") -> np.ndarray:
+        return data_emergence(self.samples, self._parity.frequencies, needed, definition=definition)
 
     @property
     def _forecast_half(self) -> np.ndarray:
         return self._needs["correlation"].half / self._parity.frequencies
 
-    def _along(self, amounts: np.ndarray) -> np.ndarray:
-        """Frequencies fall by factors, and so do the forecasts differ."""
-        return np.log(amounts)
-
     def _differences(self, runs: np.ndarray) -> list[Claim]:
         """By how much strength differs from a forecast of a quarter, a half and three quarters."""
-        first, last = self.samples[0], self.samples[-1]
         claims = []
         for share, (statement, bounds) in _DIFFERENCES.items():
             at = 2 * share * self._forecast_half
-            inside = np.flatnonzero((at >= first) & (at <= last)).tolist()
-            if inside:
-                reached = np.mean([self._strength_at(runs, k, np.log(at[k])) for k in inside], axis=0)
-                claims.append(Claim.of_runs(f"forecast {share:g}", statement, reached - share, **bounds))
+            reached = [self._strength_at(runs, k, at[k]) - share for k in self._inside(at)]
+            if reached:
+                claims.append(Claim.of_runs(f"forecast {share:g}", statement, np.mean(reached, axis=0), **bounds))
         return claims
 
     def check(self) -> None:
@@ -292,23 +257,3 @@ class EmergenceData(SkillNeeds):
         self.require(
             self.batch_size <= most, "batch_size", f"choose no more than the {most} samples of the largest training set"
         )
-
-    @property
-    def _description(self) -> list[str]:
-        return [
-            f"Networks of {self.width} neurons, {self.runs * _NETWORKS} for each number of samples.",
-            f"The model of the theory has {self.features} features for each skill.",
-        ]
-
-
-@functools.cache
-def _halved(every: int) -> Callable[[Any], Any]:
-    """Descent at a rate that is halved again and again; one object, so that a compiled program is found."""
-
-    def halved_descent(learning_rate: Any) -> Any:
-        def rate(step: Any) -> Any:
-            return learning_rate * 0.5 ** (step // every)
-
-        return optax.sgd(rate)
-
-    return halved_descent

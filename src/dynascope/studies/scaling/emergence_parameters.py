@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any, ClassVar
 
-import equinox as eqx
 import numpy as np
-import optax
 import xarray as xr
 
 from dynascope.comparison import Claim
-from dynascope.flows import descend
+from dynascope.flows.exact.extended_multilinear import train_extended
+from dynascope.flows.steps.decayed import decayed_adam
+from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
 from dynascope.studies.fields import count, number, numbers, positive, seed
-from dynascope.studies.scaling.extended_multilinear import train_extended
-from dynascope.studies.scaling.parity_networks import SKILLS, STRENGTH, SkillReading, gaussian_network
+from dynascope.studies.scaling.emergence_study import SKILLS, STRENGTH
 from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, strength_chart
-from dynascope.studies.scaling.skill_simulation import NAM
-from dynascope.studies.study import Reference, curve_tolerance
+from dynascope.studies.scaling.skill_simulation import nam
+from dynascope.studies.study import curve_tolerance
 from dynascope.tasks import SparseParity
-from dynascope.theory.skills import Need, calibrate_parameters, parameter_emergence
+from dynascope.tasks.parity.spread_skills import spread_parities
+from dynascope.theory.skills import calibrate_parameters, parameter_emergence
 from dynascope.theory.skills.training_set import Definition
 
 __all__ = ["EmergenceParameters"]
@@ -70,16 +68,19 @@ class EmergenceParameters(SkillNeeds):
 
     name: ClassVar[str] = "emergence-parameters"
     resource: ClassVar[str] = "neurons"
+    along_axis: ClassVar = staticmethod(np.float64)  # every skill needs as many neurons, and so do the forecasts differ
+    calibrate: ClassVar = staticmethod(calibrate_parameters)
     axes: ClassVar = ("neurons", "skill")
     shown: ClassVar = ("strength", "loss_equivalent", "half_neurons")
     theory: ClassVar[str] = "features in the order of the frequency of their skills"
-    reference: ClassVar[Reference] = Reference(
-        paper=NAM,
-        arxiv="2404.17563",
-        claim="Features go to the skills in the order of their frequency, as many to each as it needs; calibrated on "
-        "one skill, this forecasts with how many neurons a network learns the others.",
+    told: ClassVar = (
+        "{runs} networks of each number of neurons, {steps} steps of Adam.",
+        "The model of the theory needs {features} features for a skill.",
     )
-    along: ClassVar = ("skill",)
+    reference: ClassVar = nam(
+        "Features go to the skills in the order of their frequency, as many to each as it needs; calibrated on one "
+        "skill, this forecasts with how many neurons a network learns the others."
+    )
     title: ClassVar[str] = "In how large networks skills emerge"
     question: ClassVar[str] = "How large must a network be before it has a skill, and can that be forecast?"
     figures: ClassVar = (
@@ -128,7 +129,6 @@ class EmergenceParameters(SkillNeeds):
         **{"skills": 2, "bits": 4, "relevant_bits": 2, "neurons": [1, 2, 6, 8, 16], "steps": 1000, "runs": 2},
         **{"learning_rate": 0.02},
     }
-
     published: ClassVar = {
         **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0},
         **{"neurons": [*range(1, 11), *range(12, 32, 2)], "learning_rate": 1e-3, "weight_decay": 5e-5},
@@ -155,11 +155,8 @@ class EmergenceParameters(SkillNeeds):
     def forecast(self) -> xr.Dataset:
         """The law of the model, and with N_c from networks that learn one skill the forecast for all."""
         exact = self._law(self.features)
-        return self._predicted(
-            {"basis_strength": exact, "basis_loss": 1 - exact}, "networks that learn one skill alone"
-        )
-
-    # The model of the theory.
+        said = {"basis_strength": exact, "basis_loss": 1 - exact}
+        return self._predicted(said, "networks that learn one skill alone")
 
     def _descended(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Strength and loss of each skill in the model with N features; the loss over that of the zero function."""
@@ -182,61 +179,32 @@ class EmergenceParameters(SkillNeeds):
 
     @functools.cached_property
     def _basis(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of each skill N_c orthonormal functions e_l of some bits, with Σ_l e_l/√N_c its parity, and the parity."""
         draw = np.random.default_rng([self.seed, 1])
-        bits = np.arange(2 ** (self.relevant_bits + int(np.ceil(np.log2(self.features)))))
-        sign = 1.0 - 2.0 * (np.bitwise_count(bits & (2**self.relevant_bits - 1)) % 2)
-
-        def orthonormal(first: np.ndarray) -> np.ndarray:
-            others = draw.normal(size=(len(first), self.features - 1))
-            found = np.linalg.qr(np.column_stack([first, others]))[0]
-            return found * np.sign(found[0, 0] * first[0])
-
-        functions = [
-            np.sqrt(len(bits)) * orthonormal(sign) @ orthonormal(np.ones(self.features)).T for _ in range(self.skills)
-        ]
-        return np.array(functions), sign
-
-    # The networks.
+        return spread_parities(self.skills, self.relevant_bits, self.features, draw)
 
     def _trained(self, parity: SparseParity, widths: list[int]) -> tuple[np.ndarray, np.ndarray]:
         """Strength R/S and loss over ½ S² of every skill, shape (widths, networks, skills)."""
-        names = ("strength", "skill_loss")
-        record = descend(
+        found = self._read(
             [self._network(parity, width, widths[-1], run) for width in widths for run in range(self.runs)],
-            parity if self.batch_size else parity.expectation(),
-            steps=self.steps,
-            learning_rate=self.learning_rate,
-            optimizer=_decayed(self.weight_decay),
-            batch_size=self.batch_size or None,
-            record_steps=[self.steps],
-            statistics={name: (SkillReading(parity, name), ("skill",)) for name in names},
+            parity,
+            [self.steps],
+            "strength",
+            "skill_loss",
+            optimizer=decayed_adam(self.weight_decay),
             # The samples by which strengths are estimated are those of zero.
             seed=self.seed + 1,
         )
-        shape = (len(widths), self.runs, parity.skills)
-        strength, loss = (record[name].to_numpy()[:, -1].astype(np.float64).reshape(shape) for name in names)
+        strength, loss = np.array(found).reshape(2, len(widths), self.runs, parity.skills)
         return strength, loss
 
     def _network(self, parity: SparseParity, width: int, most: int, run: int) -> Any:
-        """A network of N neurons among more without weights, which get no gradient, so that all have one shape."""
         seed = int(np.random.default_rng([self.seed, parity.skills, width, run]).integers(2**31))
-        network = gaussian_network((parity.input_dimension, most, 1), _DEVIATION, seed)
-        present = (np.arange(most) < width).astype(np.float32)
-        return eqx.tree_at(
-            lambda network: (*network.weights, network.biases[0]),
-            network,
-            (network.weights[0] * present, network.weights[1] * present[:, None], network.biases[0] * present),
-        )
+        return gaussian_mlp((parity.input_dimension, most, 1), _DEVIATION, seed, present=width)
 
     def _alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
-        alone = dataclasses.replace(self._parity, skills=1)
         widths = [count for count in self.neurons if count <= _ALONE * self.neurons[-1]]
-        strength, loss = self._trained(alone, widths)
+        strength, loss = self._trained(self._one_skill, widths)
         return widths, strength[..., 0].mean(axis=1), loss[..., 0].mean(axis=1)
-
-    def _calibrate(self, amounts: list[int], strength: np.ndarray, definition: Definition) -> Need:
-        return calibrate_parameters(amounts, strength, definition=definition)
 
     def _law(self, needed: float, definition: Definition = "correlation") -> np.ndarray:
         return parameter_emergence(self.neurons, self._parity.skills, needed, definition=definition)
@@ -244,10 +212,6 @@ class EmergenceParameters(SkillNeeds):
     @property
     def _forecast_half(self) -> np.ndarray:
         return self._needs["correlation"].needed * (np.arange(self.skills) + 0.5)
-
-    def _along(self, amounts: np.ndarray) -> np.ndarray:
-        """Every skill needs as many neurons, and so do the forecasts differ."""
-        return amounts.astype(float)
 
     def _differences(self, runs: np.ndarray) -> list[Claim]:
         """By how much the strength of a skill differs from one half where that is forecast, within `neurons`."""
@@ -260,7 +224,7 @@ class EmergenceParameters(SkillNeeds):
                 least=-QUARTER,
                 most=QUARTER,
             )
-            for k in np.flatnonzero((half >= self.neurons[0]) & (half <= self.neurons[-1])).tolist()
+            for k in self._inside(half)
         ]
 
     def check(self) -> None:
@@ -280,20 +244,3 @@ class EmergenceParameters(SkillNeeds):
             "choose how many fresh samples to draw, or at most 16 bits",
             problem=f"batch_size is {self.batch_size} and bits {self.bits}",
         )
-
-    @property
-    def _description(self) -> list[str]:
-        return [
-            f"{self.runs} networks of each number of neurons, {self.steps} steps of Adam.",
-            f"The model of the theory needs {self.features} features for a skill.",
-        ]
-
-
-@functools.cache
-def _decayed(weight_decay: float) -> Callable[[Any], Any]:
-    """Adam on the loss with ½ λ‖θ‖² added, which is what PyTorch's Adam does with its weight decay."""
-
-    def adam_with_decay(learning_rate: Any) -> Any:
-        return optax.chain(optax.add_decayed_weights(weight_decay), optax.adam(learning_rate))
-
-    return adam_with_decay

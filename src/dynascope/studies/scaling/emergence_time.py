@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Mapping
@@ -10,15 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
-from scipy.special import logit
 
 from dynascope.errors import InputError
-from dynascope.flows import descend
+from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
+from dynascope.probes.half_strength import first_half, spread_of_halves
 from dynascope.studies.fields import count, flag, positive, seed
-from dynascope.studies.scaling.parity_networks import SKILLS, STRENGTH, EmergenceStudy, SkillReading, gaussian_network
-from dynascope.studies.scaling.skill_simulation import NAM
-from dynascope.studies.study import Reference
+from dynascope.studies.scaling.emergence_study import SKILLS, STRENGTH, EmergenceStudy
+from dynascope.studies.scaling.skill_simulation import nam
 from dynascope.tasks import SparseParity
 from dynascope.theory.skills import Calibration, calibrate, half_strength_steps, time_emergence
 
@@ -77,11 +75,10 @@ class EmergenceTime(EmergenceStudy):
     seed: int = seed("Seed of the networks and samples.")
 
     name: ClassVar[str] = "emergence-time"
-    reference: ClassVar[Reference] = Reference(
-        paper=NAM,
-        arxiv="2404.17563",
-        claim="Skills are learned one after the other, each along a logistic curve at a rate in proportion to its "
-        "frequency; calibrated on one skill, this forecasts when a network learns the others.",
+    told: ClassVar = ("Of networks of {width} neurons {calibration_seeds} learn one skill, and {seeds} all.",)
+    reference: ClassVar = nam(
+        "Skills are learned one after the other, each along a logistic curve at a rate in proportion to its frequency; "
+        "calibrated on one skill, this forecasts when a network learns the others."
     )
     theory: ClassVar[str] = "multilinear skills, calibrated on one skill"
     axes: ClassVar = ("seed", "step", "skill")
@@ -141,7 +138,6 @@ class EmergenceTime(EmergenceStudy):
         **{"skills": 2, "bits": 6, "width": 200, "learning_rate": 0.1},
         **{"calibration_steps": 400, "calibration_seeds": 8, "times": 60},
     }
-
     published: ClassVar = {
         **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0, "width": 1000},
         **{"learning_rate": 0.05, "batch_size": 4000, "steps": 30_000, "calibration_steps": 1500, "times": 500},
@@ -150,8 +146,8 @@ class EmergenceTime(EmergenceStudy):
 
     def trained(self) -> xr.Dataset:
         """Train the networks on all skills."""
-        strength, loss = self._trained(self._parity, self._recorded, seeds=self.seeds, first=0)
-        halves = np.array([[_half(self._recorded, curve) for curve in run.T] for run in strength])
+        strength, loss = self._trained(self._parity, self._recorded, range(self.seeds))
+        halves = np.array([[first_half(self._recorded, curve) for curve in run.T] for run in strength])
         mean = halves.mean(axis=0)
         return self.record(
             {
@@ -159,7 +155,7 @@ class EmergenceTime(EmergenceStudy):
                 "strength": strength,
                 "half_strength_step_of_seed": (("seed", "skill"), halves),
                 "half_strength_step": ("skill", mean),
-                "half_strength_step_spread": ("skill", _spread(halves)),
+                "half_strength_step_spread": ("skill", spread_of_halves(halves)),
                 "log_half_strength_step": ("skill", np.log(mean)),
             }
         )
@@ -222,17 +218,14 @@ class EmergenceTime(EmergenceStudy):
     @functools.cached_property
     def _single_skill(self) -> np.ndarray:
         """R/S of the skill that is learned alone, shape (seeds, steps)."""
-        alone = dataclasses.replace(self._parity, skills=1)
-        return self._trained(alone, self._calibrated, seeds=self.calibration_seeds, first=self.seeds)[0][:, :, 0]
+        seeds = range(self.seeds, self.seeds + self.calibration_seeds)
+        return self._trained(self._one_skill, self._calibrated, seeds)[0][:, :, 0]
 
     @property
     def _law(self) -> dict[str, float]:
         """Offset and rate as calibrated, and what else the law is told."""
-        found = self._calibration
-        return {
-            **{"offset": found.offset, "rate": found.rate},
-            **{"learning_rate": self.learning_rate, "target_scale": self.target_scale},
-        }
+        told = {"learning_rate": self.learning_rate, "target_scale": self.target_scale}
+        return {"offset": self._calibration.offset, "rate": self._calibration.rate, **told}
 
     @functools.cached_property
     def _forecast(self) -> np.ndarray:
@@ -251,62 +244,30 @@ class EmergenceTime(EmergenceStudy):
     def _evenly(self, steps: int) -> np.ndarray:
         return np.unique(np.linspace(0, steps, self.times).round().astype(np.int64))
 
-    def _trained(
-        self, parity: SparseParity, steps: np.ndarray, *, seeds: int, first: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """R_k/S at these steps, (seeds, steps, skills), and losses of networks from the seed `first` on."""
+    def _trained(self, parity: SparseParity, steps: np.ndarray, seeds: range) -> list[np.ndarray]:
+        """R_k/S at these steps, (seeds, steps, skills), and losses."""
         widths = (parity.input_dimension, self.width, 1)
-        start = (self.seeds + self.calibration_seeds) * self.seed + first
-        run = descend(
-            [gaussian_network(widths, self.deviation, start + k) for k in range(seeds)],
-            parity if self.batch_size else parity.expectation(),
-            steps=int(steps[-1]),
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size or None,
-            record_steps=steps,
-            statistics={"strength": (SkillReading(parity, "strength"), ("skill",))},
-            # The samples by which strengths are estimated are those of zero.
-            seed=start + 1,
-        )
-        strength, loss = (run[name].to_numpy().astype(np.float64) for name in ("strength", "loss"))
-        return strength, loss
+        first = (self.seeds + self.calibration_seeds) * self.seed
+        networks = [gaussian_mlp(widths, self.deviation, first + each) for each in seeds]
+        # The samples by which strengths are estimated are those of zero.
+        return self._read(networks, parity, steps, "strength", "loss", seed=first + seeds[0] + 1)
 
     def labels(self) -> Mapping[str, Any]:
         """Skills, steps, and times of the calibration."""
         return {**super().labels(), "step": self._recorded, "time": self.learning_rate * self._calibrated}
+
+    def about(self) -> Mapping[str, Any]:
+        """The task and the networks, and how they are trained."""
+        said = super().about()
+        drawn = f"on {self.batch_size} fresh samples in a step"
+        more = (
+            f"They descend {drawn if self.batch_size else 'by the gradient over all inputs'}.",
+            "The law is calibrated on one skill; compared are the steps at which the others have half strength.",
+        )
+        return {**said, "description": [*said["description"], *more]}
 
     def check(self) -> None:
         """There is a gradient over all inputs where that is asked for."""
         super().check()
         if self.batch_size == 0:
             self._parity.all_bits()
-
-    @property
-    def _description(self) -> list[str]:
-        samples = (
-            f"on {self.batch_size} fresh samples in a step" if self.batch_size else "by the gradient over all inputs"
-        )
-        return [
-            f"Of networks of {self.width} neurons {self.calibration_seeds} learn one skill, and {self.seeds} all.",
-            f"They descend {samples}.",
-            "The law is calibrated on one skill; compared are the steps at which the others have half strength.",
-        ]
-
-
-def _half(steps: np.ndarray, strength: np.ndarray) -> float:
-    """The first step at which half strength is passed, infinite if it is not; logit(R/S) is interpolated.
-
-    A logistic curve has a straight one, however few records it has.
-    """
-    passed = strength >= 0.5
-    if not passed.any():
-        return math.inf
-    after = max(int(np.argmax(passed)), 1)
-    around = slice(after - 1, after + 1)
-    return float(np.interp(0.0, logit(np.clip(strength[around], 1e-6, 1 - 1e-6)), steps[around]))
-
-
-def _spread(halves: np.ndarray) -> np.ndarray:
-    """Standard deviation over networks; infinite where one of them does not reach half strength."""
-    reached = np.isfinite(halves)
-    return np.where(reached.all(axis=0), np.where(reached, halves, 0.0).std(axis=0, ddof=1), np.inf)

@@ -6,14 +6,12 @@ import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from dynascope.flows import gradient_flow
+from dynascope.networks.tied_parity import TiedParity
 from dynascope.plot import Chart
+from dynascope.probes.half_strength import first_passages
 from dynascope.studies.curves_study import CurvesStudy
 from dynascope.studies.fields import count, number, numbers, positive
 from dynascope.studies.scaling.skill_simulation import NAM
@@ -122,7 +120,7 @@ class FourParameterParity(CurvesStudy):
         """Train the network itself by gradient flow, from every scale of the start."""
         parity = self.target_scale * (-1.0) ** INPUTS.sum(axis=1, keepdims=True)
         run, end = gradient_flow(
-            _TiedParity(np.asarray(self.neurons, float), np.asarray(self.bias, float)),
+            TiedParity(np.asarray(self.neurons, float), np.asarray(self.bias, float)),
             Task(INPUTS, parity, name="parity of three bits"),
             duration=self._duration,
             save=self._times,
@@ -134,17 +132,15 @@ class FourParameterParity(CurvesStudy):
         )
         strength = run["neuron_outputs"].to_numpy() @ parity[:, 0] / (len(INPUTS) * self.target_scale**2)
         parameters = run["parameters"].to_numpy()
-        halves = [_first_halves(self._times, each, self.target_scale) for each in parameters]
+        halves = [first_passages(self._times, each[:, :_MODES], self.target_scale) for each in parameters]
         ends = np.column_stack([end.neurons**2, end.bias])
         return {"loss": run["loss"], **self._compared(parameters, strength, halves, ends)}
 
     def exact(self) -> Mapping[str, Any]:
         """The integrated equations, and where they end."""
         scale = self.target_scale
-        paths = [
-            parity_relu.integrated_path(self._times, start, target_scale=scale, learning_rate=self.learning_rate)
-            for start in self._starts
-        ]
+        model = {"target_scale": scale, "learning_rate": self.learning_rate}
+        paths = [parity_relu.integrated_path(self._times, start, **model) for start in self._starts]
         modes = np.array([parity_relu.mode_strengths(path, scale) for path in paths])
         rate = _FIGURE * scale * self.learning_rate
         multilinear = [
@@ -213,41 +209,8 @@ class FourParameterParity(CurvesStudy):
         return float(self._times[-1] + _SETTLED * (8 / 3 + 7 / (4 * self.target_scale)) / self.learning_rate)
 
 
-class _TiedParity(eqx.Module):
-    """f(x) = w·σ(W x + b) + c with W, b and w made of α, β and γ."""
-
-    neurons: Any
-    bias: Any
-
-    def outputs(self, x: Any) -> Any:
-        """What each neuron adds to the output, shape (n, 3)."""
-        first, second, third = self.neurons
-        rows = jnp.outer(self.neurons, jnp.array([-1, 1, -1])) * jnp.array([[1], [1], [-1]])
-        hidden = jax.nn.relu(x @ rows.T + jnp.stack([0 * first, second, -third]))
-        return hidden * jnp.stack([-2 * first, second, third])
-
-    def __call__(self, x: Any) -> Any:
-        return self.outputs(x).sum(axis=-1, keepdims=True) + self.bias
-
-
-def _first_halves(times: np.ndarray, parameters: np.ndarray, level: float) -> list[float]:
-    """When each of α², β² and γ² first passes half of 2S, on a cubic spline of its logarithm; infinite if it does not.
-
-    Args:
-        times: Shape (times,).
-        parameters: Shape (times, 4).
-        level: S.
-    """
-    found = [CubicSpline(times, np.log(each / level)).roots(extrapolate=False) for each in parameters[:, :_MODES].T]
-    return [float(roots[0]) if len(roots) else np.inf for roots in found]
-
-
-def _parameters(network: Any) -> Any:
-    return jnp.append(network.neurons**2, network.bias)
-
-
-def _neuron_outputs(network: Any) -> Any:
-    return network.outputs(INPUTS).T
-
-
-_STATISTICS = {"parameters": (_parameters, ("weight",)), "neuron_outputs": (_neuron_outputs, ("mode", "sample"))}
+# One object, by which the compiled program is found again.
+_STATISTICS = {
+    "parameters": (lambda network: network.squares, ("weight",)),
+    "neuron_outputs": (lambda network: network.outputs(INPUTS).T, ("mode", "sample")),
+}

@@ -1,24 +1,23 @@
-"""ReLU networks that learn multitask sparse parity, and what is read of each skill in them."""
+"""What the studies of emergence share: ReLU networks that learn multitask sparse parity, and a forecast beside them."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import json
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import equinox as eqx
-import jax
 import numpy as np
 import xarray as xr
 
-from dynascope.networks import MLP
+from dynascope.flows import descend
 from dynascope.studies.fields import count, flag, positive
 from dynascope.studies.stated import StatedStudy
 from dynascope.tasks import SparseParity
+from dynascope.tasks.parity.skill_reading import SkillReading
 
-__all__ = ["SKILLS", "STRENGTH", "EmergenceStudy", "SkillReading", "gaussian_network"]
+__all__ = ["SKILLS", "STRENGTH", "EmergenceStudy"]
 
 STRENGTH = "strength of the skill (1: learned)"
 SKILLS = "skill, from the most frequent on"
@@ -28,7 +27,8 @@ class EmergenceStudy(StatedStudy):
     """What the studies of emergence share: the task, and a forecast that is shown beside networks.
 
     It states `trained` and `forecast`, the records of both sides; networks are trained in single precision. `published`
-    are the fields of the source, and `shown` the variables of the forecast that are not judged.
+    are the fields of the source, `shown` the variables of the forecast that are not judged, and `told` what is said of
+    the networks after the task, with fields in braces.
     """
 
     skills: int = count(3, "Number of skills n_s.")
@@ -40,6 +40,11 @@ class EmergenceStudy(StatedStudy):
 
     published: ClassVar[Mapping[str, Any]]
     shown: ClassVar[tuple[str, ...]]
+    told: ClassVar[tuple[str, ...]]
+
+    if TYPE_CHECKING:
+        learning_rate: float
+        batch_size: int
 
     def trained(self) -> xr.Dataset:
         """Train, and measure."""
@@ -76,7 +81,10 @@ class EmergenceStudy(StatedStudy):
         """The task and the networks."""
         return {
             "task": self._parity.name,
-            "description": [*self._parity.description, *self._description],
+            "description": [
+                *self._parity.description,
+                *(each.format(**dataclasses.asdict(self)) for each in self.told),
+            ],
             "network": "two-layer ReLU",
             "scale": 1.0,
         }
@@ -91,11 +99,6 @@ class EmergenceStudy(StatedStudy):
             problem=f"{self.skills} skills with {self.relevant_bits} bits each need {needed}, and bits is {self.bits}",
         )
 
-    @property
-    def _description(self) -> list[str]:
-        """Of the networks, after the task."""
-        raise NotImplementedError
-
     @functools.cached_property
     def _setting(self) -> Any:
         """This study, or in the setting of the source the one that has its fields."""
@@ -103,52 +106,37 @@ class EmergenceStudy(StatedStudy):
 
     @functools.cached_property
     def _parity(self) -> SparseParity:
-        return SparseParity(
-            skills=self.skills,
-            bits=self.bits,
-            relevant_bits=self.relevant_bits,
-            exponent=self.exponent,
-            target_scale=self.target_scale,
+        names = ("skills", "bits", "relevant_bits", "exponent", "target_scale")
+        return SparseParity(**{name: getattr(self, name) for name in names})
+
+    @functools.cached_property
+    def _one_skill(self) -> SparseParity:
+        return dataclasses.replace(self._parity, skills=1)
+
+    def _read(
+        self, networks: Sequence[Any], task: Any, steps: Sequence[int] | np.ndarray, *names: str, **options: Any
+    ) -> list[np.ndarray]:
+        """What is read of networks that descend on a task, after these steps.
+
+        Args:
+            networks: At the start.
+            task: A parity, on which there is a gradient over all inputs where `batch_size` is zero, or its samples.
+            steps: Numbers of steps, increasing.
+            *names: Readings of every skill, as `SkillReading` has them, or "loss".
+            **options: Of `descend`.
+
+        Returns:
+            For each name an array of shape (networks, steps, skills), without skills for the loss.
+        """
+        drawn = isinstance(task, SparseParity)
+        parity = task if drawn else self._parity
+        run = descend(
+            networks,
+            task.expectation() if drawn and not self.batch_size else task,
+            steps=int(steps[-1]),
+            batch_size=self.batch_size or None,
+            record_steps=steps,
+            statistics={name: (SkillReading(parity, name), ("skill",)) for name in names if name != "loss"},
+            **{"learning_rate": self.learning_rate, **options},
         )
-
-
-@dataclasses.dataclass(frozen=True)
-class SkillReading:
-    """A quantity of every skill in a network; equal readings are equal, so that a compiled program is found again.
-
-    Attributes:
-        parity: The task.
-        quantity: "strength", R/S, or "skill_loss", over ½ S².
-        samples: Samples of each skill from which to estimate, where there are too many inputs for all.
-    """
-
-    parity: SparseParity
-    quantity: str
-    samples: int = 20_000
-
-    def __call__(self, network: Any) -> Any:
-        """The quantity of every skill, shape (skills,)."""
-        key = None if self.parity.has_expectation else jax.random.key(0)
-        found, scale = self.parity.skill_strength(network, key=key, samples=self.samples), self.parity.target_scale
-        return found.strength / scale if self.quantity == "strength" else 2 * found.skill_loss / scale**2
-
-
-def gaussian_network(widths: tuple[int, int, int], deviation: float, seed: int) -> MLP:
-    """A two-layer ReLU network in float32, all weights and hidden biases Gaussian, the bias of the output zero.
-
-    Args:
-        widths: (d, hidden neurons, c).
-        deviation: Standard deviation of the weights.
-        seed: Seed of the draw.
-    """
-    draw = np.random.default_rng([seed, 3])
-    inputs, hidden, outputs = widths
-    first, bias, second = (deviation * draw.normal(size=size) for size in ((inputs, hidden), hidden, (hidden, outputs)))
-    return eqx.tree_at(
-        lambda network: (network.weights, network.biases),
-        MLP(widths),
-        (
-            (first.astype(np.float32), second.astype(np.float32)),
-            (bias.astype(np.float32), np.zeros(outputs, np.float32)),
-        ),
-    )
+        return [run[name].to_numpy().astype(np.float64) for name in names]

@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from dynascope.studies.scaling.emergence_time import EmergenceTime
-from dynascope.studies.scaling.parity_networks import SkillReading, gaussian_network
+from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.tasks import SparseParity
+from dynascope.tasks.parity.skill_reading import SkillReading
 
 PARITY = SparseParity(skills=2, bits=5, relevant_bits=2, target_scale=4.0)
 
@@ -39,26 +39,8 @@ def test_readings_are_in_units_of_the_targets(quantity, expected):
 def test_more_than_sixteen_bits_are_sampled():
     parity = dataclasses.replace(PARITY, bits=17)
     reading = SkillReading(parity, "strength", samples=1000)
-    network = gaussian_network((parity.input_dimension, 8, 1), 1.0, seed=1)
+    network = gaussian_mlp((parity.input_dimension, 8, 1), 1.0, seed=1)
     again = SkillReading(dataclasses.replace(parity), "strength", samples=1000)
     assert (reading, hash(reading)) == (again, hash(again))
     np.testing.assert_array_equal(reading(network), again(network))
     assert np.all(reading(network) != dataclasses.replace(reading, samples=999)(network))
-
-
-def test_networks_start_gaussian_but_for_the_bias_of_the_output():
-    network = gaussian_network((30, 500, 1), 0.02, seed=4)
-    for leaf in (*network.weights, network.biases[0]):
-        assert leaf.dtype == np.float32
-        # Four standard errors of a standard deviation of as many numbers.
-        assert leaf.std() == pytest.approx(0.02, rel=4 / np.sqrt(2 * leaf.size))
-    assert network.biases[1] == 0
-    other = gaussian_network((30, 500, 1), 0.02, seed=5)
-    assert np.abs(other.weights[0] - network.weights[0]).min() > 0
-
-
-def test_a_result_in_the_published_setting_has_its_fields():
-    import json
-
-    fields = json.loads(EmergenceTime(paper=True, seed=3).attributes()["parameters"])
-    assert (fields["paper"], fields["width"], fields["bits"], fields["seed"]) == (True, 1000, 32, 3)

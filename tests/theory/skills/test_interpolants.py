@@ -3,19 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.studies.scaling.extended_multilinear import least_norm_strength, mean_interpolants, train_extended
 from dynascope.theory.skills import finite_size_fraction
-
-
-def test_descent_from_a_small_start_ends_at_the_interpolant_of_least_norm():
-    draw = np.random.default_rng(0)
-    inputs, targets = draw.normal(size=(5, 12)), draw.choice([-2.0, 2.0], 5)
-    inputs[:, 6:] = 0  # no sample of the second skill
-    found = train_extended(inputs, targets, draw.normal(size=(2, 6)), target_scale=2.0, steps=3000)
-    least = (np.linalg.pinv(inputs) @ targets).reshape(2, 6)
-    # What no sample sees keeps its start, a ten-thousandth of the end.
-    np.testing.assert_allclose(found, least, atol=1e-3)
-    np.testing.assert_allclose(found[:, 0] / 2, least_norm_strength(inputs, targets, 2), atol=1e-3)
+from dynascope.theory.skills.interpolants import mean_interpolants
 
 
 def test_the_mean_over_training_sets_is_that_of_gaussian_features():

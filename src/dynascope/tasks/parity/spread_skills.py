@@ -1,0 +1,53 @@
+"""Skills that are spread over features which say nothing else: as samples, and as functions of bits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["spread_parities", "spread_samples"]
+
+
+def spread_samples(counts: np.ndarray, features: int, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Samples of skills each of which is the first of its own features, the others being Gaussian.
+
+    No rotation of the features changes what is learned from them.
+
+    Args:
+        counts: Number of samples of each skill.
+        features: D_c.
+        draw: Where they are drawn from.
+
+    Returns:
+        The features of each sample, those of one skill after the other, shape (n, skills · D_c), and signs ±1.
+    """
+    skill = np.repeat(np.arange(len(counts)), counts)
+    rows, inputs = np.arange(len(skill)), np.zeros((len(skill), len(counts), features))
+    sign = draw.choice([-1.0, 1.0], len(skill))
+    inputs[rows, skill] = draw.normal(size=(len(skill), features))
+    inputs[rows, skill, 0] = sign
+    return inputs.reshape(len(skill), -1), sign
+
+
+def spread_parities(
+    skills: int, relevant_bits: int, features: int, draw: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each skill N_c orthonormal functions e_l of some bits, with Σ_l e_l/√N_c its parity, and the parity.
+
+    Args:
+        skills: Number of skills.
+        relevant_bits: Bits of which each is the parity; there are more, for as many functions.
+        features: N_c.
+        draw: Where the functions are drawn from.
+
+    Returns:
+        Values of the functions on all bits, shape (skills, 2^bits, N_c), and of the parity, shape (2^bits,).
+    """
+    bits = np.arange(2 ** (relevant_bits + int(np.ceil(np.log2(features)))))
+    sign = 1.0 - 2.0 * (np.bitwise_count(bits & (2**relevant_bits - 1)) % 2)
+
+    def orthonormal(first: np.ndarray) -> np.ndarray:
+        found = np.linalg.qr(np.column_stack([first, draw.normal(size=(len(first), features - 1))]))[0]
+        return found * np.sign(found[0, 0] * first[0])
+
+    size = np.sqrt(len(bits))
+    return np.array([size * orthonormal(sign) @ orthonormal(np.ones(features)).T for _ in range(skills)]), sign
