@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import optax
 import pytest
 
 from dynascope.flows import descend
-from dynascope.flows.steps.decayed import decayed_adam
+from dynascope.flows.steps.decay import decayed
 from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.tasks import SparseParity
 
@@ -28,7 +29,7 @@ def test_neurons_that_are_not_there_stay_away():
         parity.expectation(),
         steps=300,
         learning_rate=0.02,
-        optimizer=decayed_adam(1e-4),
+        optimizer=decayed(optax.adam, 1e-4),
         record_steps=[300],
         return_networks=True,
     )

@@ -92,10 +92,14 @@ def test_features_are_reported_on_and_not_judged(tree):
         ({"duration": -1.0}, "duration"),
         ({"times": 1}, "times"),
         ({"scalar_neurons": 3}, "scalar_neurons"),
+        ({"scalar_target": 0.0}, "scalar_target"),
+        ({"factor": -1.0}, "factor"),
     ],
 )
 def test_bad_fields_are_named(monkeypatch, fields, argument):
-    monkeypatch.setattr("dynascope.studies.regimes.lazy_networks.train", lambda *_, **__: pytest.fail("it was trained"))
+    monkeypatch.setattr(
+        "dynascope.studies.regimes.lazy_rich_features.train", lambda *_, **__: pytest.fail("it was trained")
+    )
     for side in ("observe", "predict"):
         with pytest.raises(InputError) as caught:
             getattr(dataclasses.replace(TINY, **fields), side)()

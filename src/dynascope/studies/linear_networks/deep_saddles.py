@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import xarray as xr
 
+from dynascope.comparison.power_fit import measured_exponents
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
 from dynascope.networks import DeepLinear
@@ -20,7 +21,6 @@ from dynascope.plot import Chart
 from dynascope.record.steps_seen import crossing_times
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, numbers, seed
-from dynascope.studies.power_fit import measured_exponents
 from dynascope.studies.study import Reference, with_limits
 from dynascope.tasks import Task
 from dynascope.theory.deep_modes import escape_time, initialisation_exponents, strength_at, time_to_strength

@@ -1,28 +1,23 @@
-"""Features on the way from rich to lazy: what is measured of them at the end, what is claimed, and how it is drawn."""
+"""Features on the way from rich to lazy: what is claimed of them, and how they are drawn."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-
-from dynascope.comparison.effect import Effect, Hypothesis
+from dynascope.comparison.effect import Hypothesis
 from dynascope.plot import Chart
-from dynascope.probes.features import feature_metrics
-from dynascope.probes.kernel import centred_alignment
 
-__all__ = ["FIGURES", "final_features", "put_claims"]
+__all__ = ["DISTANCE", "FIGURES", "LAST_LAYER", "SMALLNESS"]
 
-# Metric, expected direction as targets shrink, statement.
-_CLAIMS = (
-    ("kappa_cka", 1, "Small targets leave more features."),
-    ("effective_dimension", 1, "Small targets leave more features with a part in the intensity."),
-    ("feature_similarity", 1, "Small targets leave the features as they were."),
-    ("final_test_error", 1, "Small targets test worse."),
+SMALLNESS = tuple(
+    Hypothesis("smallness of targets", metric, 1, f"H{number}", f"Small targets {effect}.")
+    for number, metric, effect in (
+        (1, "kappa_cka", "leave more features"),
+        (2, "effective_dimension", "leave more features with a part in the intensity"),
+        (3, "feature_similarity", "leave the features as they were"),
+        (4, "final_test_error", "test worse"),
+    )
 )
-_METRICS = ("kappa_cka", "effective_dimension", "effective_dimension_quality", "effective_dimension_utilization")
+LAST_LAYER = Hypothesis("frozen layers", "kappa_cka", 1, "H5", "A last layer trained alone has more features still.")
+DISTANCE = Hypothesis("which limit", "distance", 1, "H6", "A lazy network is nearer to its linearisation.")
 
 FIGURES = (
     Chart(
@@ -65,51 +60,3 @@ FIGURES = (
         y_label="distance to the linearised network × α",
     ),
 )
-
-
-def final_features(
-    features: np.ndarray, outputs: np.ndarray, before: np.ndarray, labels: np.ndarray
-) -> dict[str, list[float]]:
-    """Metrics of the features of training samples, for each seed.
-
-    Args:
-        features: Shape (seeds, n, p).
-        outputs: Shape (seeds, n, c).
-        before: The features at the start.
-        labels: Shape (n, c).
-    """
-    with warnings.catch_warnings():
-        # Few samples are what is studied here, and the page says so.
-        warnings.filterwarnings("ignore", message=".*(balanced|modes beyond the samples)")
-        found = [feature_metrics(h, f, labels, bias=True) for h, f in zip(features, outputs, strict=True)]
-    return {
-        **{name: [float(each[name][1]) for each in found] for name in _METRICS},
-        "feature_similarity": [
-            float(centred_alignment(h @ h.T, g @ g.T)) for h, g in zip(features, before, strict=True)
-        ],
-    }
-
-
-def put_claims(scaled: Sequence[dict[str, Any]], last: dict[str, Any]) -> tuple[list[Hypothesis], list[Effect]]:
-    """What is claimed of the features, and what the runs say of it.
-
-    Args:
-        scaled: What was measured of networks with ever smaller targets.
-        last: The same of those of which the last layer alone is trained.
-    """
-    laziest = scaled[-1]
-    claims = {
-        Hypothesis("smallness of targets", metric, direction, f"H{k}", statement): [each[metric] for each in scaled]
-        for k, (metric, direction, statement) in enumerate(_CLAIMS, start=1)
-    }
-    claims |= {
-        Hypothesis("frozen layers", "kappa_cka", 1, "H5", "A last layer trained alone has more features still."): [
-            laziest["kappa_cka"],
-            last["kappa_cka"],
-        ],
-        Hypothesis("which limit", "distance", 1, "H6", "A lazy network is nearer to its linearisation."): [
-            laziest["distance_to_linearised"],
-            laziest["distance_to_last_layer"],
-        ],
-    }
-    return list(claims), [claim.compare(levels) for claim, levels in claims.items()]

@@ -10,16 +10,20 @@ import jax
 import numpy as np
 
 from dynascope.comparison.effect import report_effects
+from dynascope.flows.exact.scalar import final_growth
+from dynascope.flows.lazy_training import Trained, expand, measures, train
 from dynascope.networks import MLP
 from dynascope.probes.features import kappa_cka
+from dynascope.probes.features.last_layer import layer_metrics
+from dynascope.probes.kernel import centred_alignment
+from dynascope.probes.kernel.fastest_rate import fastest_rate
 from dynascope.studies.curves_study import CurvesStudy
-from dynascope.studies.fields import choice, count, number, numbers, positive, seed, text
-from dynascope.studies.regimes.lazy_claims import FIGURES, final_features, put_claims
-from dynascope.studies.regimes.lazy_networks import Trained, expand, fastest_rate, measures, train
-from dynascope.studies.regimes.scalar_richness import final_growth, turned
+from dynascope.studies.fields import choice, count, numbers, positive, seed, text
+from dynascope.studies.regimes.lazy_claims import DISTANCE, FIGURES, LAST_LAYER, SMALLNESS
 from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
-from dynascope.theory.features import eigenspectrum
+from dynascope.theory.features.descent import descended_outputs
+from dynascope.theory.modes.richness import richer_settings
 from dynascope.theory.modes.scalar import Setting, limit
 
 __all__ = ["LazyRichFeatures"]
@@ -27,6 +31,7 @@ __all__ = ["LazyRichFeatures"]
 _LINEARISED, _LAST_LAYER = "linearised", "last layer only"
 _SMOOTH = ("tanh", "erf", "gelu")
 _LAZIEST = 1e6
+_METRICS = ("kappa_cka", "effective_dimension", "effective_dimension_quality", "effective_dimension_utilization")
 _STEP = 0.25  # of descent, in the fastest time constant
 _TWO_ORDERS = (1e-3, "two orders of the expansion are known, and the next is smaller by the square of the downscaling")
 _ONE_ORDER = (0.02, "one order of the expansion is known, and the next is smaller by the downscaling")
@@ -77,9 +82,9 @@ class LazyRichFeatures(CurvesStudy):
     )
     times: int = count(50, "Number of times at which both are recorded, at equal ratios.", least=2)
     seeds: int = count(4, "Number of initialisations, from which runs are told from chance.", least=2)
-    factor: float = number(10.0, "By how much the scalar network is made richer.")
+    factor: float = positive(10.0, "By how much the scalar network is made richer.")
     scalar_neurons: int = count(4, "Its number of neurons, even.")
-    scalar_target: float = number(3.0, "Slope S > 0 that it learns.")
+    scalar_target: float = positive(3.0, "Slope S > 0 that it learns.")
     seed: int = seed("Seed of the data, and of the first initialisation.")
 
     name: ClassVar[str] = "lazy-rich-features"
@@ -118,9 +123,10 @@ class LazyRichFeatures(CurvesStudy):
         last_layer_test_error=_EXACT,
         final_log_growth=(1e-6, "the theory is exact, and training ends thirty time constants later"),
     )
-    checks: ClassVar = (
-        *("linearised_test_error", "last_layer_test_error", "final_log_growth"),
-        *("linearised_test_error_maximum", "last_layer_test_error_maximum", "final_log_growth_maximum"),
+    checks: ClassVar = tuple(
+        name + end
+        for name in ("linearised_test_error", "last_layer_test_error", "final_log_growth")
+        for end in ("", "_maximum")
     )
     tiny: ClassVar = {
         **{"samples": 40, "test_samples": 50, "width": 12, "hidden_layers": 1},
@@ -131,59 +137,48 @@ class LazyRichFeatures(CurvesStudy):
         """Train the networks at every α, their linearisations and their last layers, and the scalar networks."""
         runs = {_named(alpha): self._run("all layers", alpha) for alpha in self._alphas}
         runs |= {kind: self._run(kind, 1.0) for kind in (_LINEARISED, _LAST_LAYER)}
-        measured = {name: self._measured(run, runs) for name, run in runs.items()}
-        claims, effects = put_claims([measured[_named(alpha)] for alpha in self._alphas], measured[_LAST_LAYER])
+        linear, last = runs[_LINEARISED].outputs, runs[_LAST_LAYER].outputs
         lazy = {alpha: runs[_named(alpha)] for alpha in self.lazy}
-        limits = (self._errors(runs[kind].outputs)[1] for kind in (_LINEARISED, _LAST_LAYER))
-        correction = [alpha * self._distance(run.outputs, runs[_LINEARISED].outputs) for alpha, run in lazy.items()]
+        measured = {name: self._measured(run, linear, last) for name, run in runs.items()}
+        kappa = [measured[_named(alpha)]["kappa_cka"] for alpha in self.lazy]
         return {
-            **self._curves(
+            **self._compared(
                 np.stack([run.outputs for run in lazy.values()], axis=1),
-                np.stack(correction, axis=1),
+                np.stack([alpha * self._distance(run.outputs, linear) for alpha, run in lazy.items()], axis=1),
                 np.stack([alpha * run.movement for alpha, run in lazy.items()], axis=1),
-                *limits,
-            ),
-            "lazy_kappa_cka": (
-                ("seed", "scaling_parameter"),
-                np.transpose([measured[_named(alpha)]["kappa_cka"] for alpha in self.lazy]),
+                (linear, last),
+                np.transpose(kappa),
             ),
             "final_log_growth": ("knob", final_growth(self._scalars.values())),
             **{
                 name: (("run", "seed"), np.array([each[name] for each in measured.values()]))
                 for name in measured[_LINEARISED]
             },
-            **report_effects(claims, effects),
+            **self._reported(measured),
             "run": ("run", list(runs)),
-            "hypothesis": ("hypothesis", [claim.name for claim in claims]),
         }
 
     def exact(self) -> Mapping[str, Any]:
         """Two orders of the expansion at every lazy α, the last layer as a linear model, and the scalar network."""
-        scalars = Setting(*map(np.stack, zip(*self._scalars.values(), strict=True)))
         inputs, targets, others = self._split
         found = expand(self._networks, inputs, targets, others, self._steps, learning_rate=self._rate)
         outputs = np.stack([found.first + found.second / alpha for alpha in self.lazy], axis=1)
         features = np.stack([found.start + found.change / alpha for alpha in self.lazy], axis=1)
-        same = np.ones((1, len(self.lazy), 1))
-        last = np.stack([self._last_layer(h) for h in self._start_features])
         kappa = [
             [float(kappa_cka(h, f[-1, : self.samples])) for h, f in zip(*each, strict=True)]
             for each in zip(features, outputs, strict=True)
         ]
+        last = [descended_outputs(h, targets, self._steps, self._rate) for h in self._start_features]
+        same = np.ones((1, len(self.lazy), 1))
+        correction, movement = (each[:, None] * same for each in (self._distance(found.second, 0), found.movement))
+        scalars = Setting(*map(np.stack, zip(*self._scalars.values(), strict=True)))
         return {
-            **self._curves(
-                outputs,
-                self._distance(found.second, 0)[:, None] * same,
-                found.movement[:, None] * same,
-                self._errors(found.first)[1],
-                self._errors(last)[1],
-            ),
-            "lazy_kappa_cka": (("seed", "scaling_parameter"), kappa),
+            **self._compared(outputs, correction, movement, (found.first, np.stack(last)), kappa),
             "final_log_growth": ("knob", limit(scalars).log_growth),
         }
 
     def check(self) -> None:
-        """More factors than one, in order, and more times than steps."""
+        """More factors than one, in order, more steps than times, and a scalar network that starts at zero."""
         increasing = len(self._alphas) >= 2 and bool(np.all(np.diff(self._alphas) > 0))
         self.require(increasing, "lazy", "give larger factors than the rich ones, and two or more in all")
         last = round(self.duration / _STEP)
@@ -193,18 +188,15 @@ class LazyRichFeatures(CurvesStudy):
             "choose fewer times, or a longer duration",
             problem=f"times is {self.times}, and there are {last} steps",
         )
-        turned(self.scalar_neurons, self.scalar_target, self.factor)
+        even = self.scalar_neurons % 2 == 0
+        self.require(even, "scalar_neurons", "choose an even number, so that the network starts at zero")
 
-    def _curves(
-        self,
-        outputs: np.ndarray,
-        correction: np.ndarray,
-        movement: np.ndarray,
-        linearised: np.ndarray,
-        last: np.ndarray,
+    def _compared(
+        self, outputs: np.ndarray, correction: np.ndarray, movement: np.ndarray, limits: Any, kappa: Any
     ) -> dict[str, Any]:
-        """What both sides hold along time; outputs have the shape (seeds, lazy, times, m, c)."""
+        """What both sides hold of outputs (seeds, lazy, times, m, c) and of those of the two limits."""
         loss, error = self._errors(outputs)
+        linearised, last = (self._errors(each)[1] for each in limits)
         return {
             "loss": loss,
             "test_error": error,
@@ -212,6 +204,7 @@ class LazyRichFeatures(CurvesStudy):
             "feature_movement": movement,
             "linearised_test_error": (("seed", "time"), linearised),
             "last_layer_test_error": (("seed", "time"), last),
+            "lazy_kappa_cka": (("seed", "scaling_parameter"), kappa),
         }
 
     def _errors(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -226,40 +219,37 @@ class LazyRichFeatures(CurvesStudy):
 
     def _run(self, kind: str, divisor: float) -> Trained:
         inputs, targets, _ = self._split
-        return train(
-            self._networks,
-            kind,
-            inputs,
-            targets,
-            self._steps,
-            self._statistics,
-            divisor=divisor,
-            learning_rate=self._rate,
-        )
+        numbers = {"divisor": divisor, "learning_rate": self._rate}
+        return train(self._networks, kind, inputs, targets, self._steps, self._statistics, **numbers)
 
-    def _last_layer(self, features: np.ndarray) -> np.ndarray:
-        """Outputs (times, m, c) of a linear model on features of all inputs and a bias, from zero, mode by mode."""
-        rows, targets = np.column_stack([features, np.ones(len(features))]), self._split[1]
-        spectrum = eigenspectrum(rows[: self.samples])
-        modes = spectrum.eigenfeatures(rows)
-        learned = 1 - (1 - self._rate * spectrum.intensity) ** self._steps[:, None]
-        return (modes * learned[:, None]) @ (modes[: self.samples].T @ targets / self.samples)
-
-    def _measured(self, run: Trained, runs: dict[str, Trained]) -> dict[str, Any]:
+    def _measured(self, run: Trained, linearised: np.ndarray, last_layer: np.ndarray) -> dict[str, Any]:
         """The metrics of a run at its end, for each seed."""
-        outputs, n = run.outputs[:, -1], self.samples
+        outputs, n, targets = run.outputs[:, -1], self.samples, self._split[1]
+        # Few samples are what is studied here, and the page says so.
+        seeds = zip(run.features, outputs[:, :n], self._start_features[:, :n], strict=True)
+        found = [(layer_metrics(h, f, targets, bias=True), h, start) for h, f, start in seeds]
         correct = outputs[:, n:].argmax(axis=-1) == self._labels[n:].argmax(axis=-1)
         return {
-            **final_features(run.features, outputs[:, :n], self._start_features[:, :n], self._split[1]),
-            "distance_to_linearised": self._distance(outputs, runs[_LINEARISED].outputs[:, -1]),
-            "distance_to_last_layer": self._distance(outputs, runs[_LAST_LAYER].outputs[:, -1]),
+            **{name: [float(metrics[name]) for metrics, *_ in found] for name in _METRICS},
+            "feature_similarity": [float(centred_alignment(h @ h.T, start @ start.T)) for _, h, start in found],
+            "distance_to_linearised": self._distance(outputs, linearised[:, -1]),
+            "distance_to_last_layer": self._distance(outputs, last_layer[:, -1]),
             "final_test_error": self._errors(outputs)[1],
             "test_accuracy": correct.mean(axis=-1),
         }
 
+    def _reported(self, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """What the runs say of the hypotheses on features."""
+        scaled = [measured[_named(alpha)] for alpha in self._alphas]
+        levels = {claim: [each[claim.metric] for each in scaled] for claim in SMALLNESS}
+        levels[LAST_LAYER] = [each["kappa_cka"] for each in (scaled[-1], measured[_LAST_LAYER])]
+        levels[DISTANCE] = [scaled[-1][f"distance_to_{which}"] for which in ("linearised", "last_layer")]
+        effects = [claim.compare(each) for claim, each in levels.items()]
+        return {**report_effects(list(levels), effects), "hypothesis": ("hypothesis", [each.name for each in levels])}
+
     @functools.cached_property
     def _scalars(self) -> dict[str, Setting]:
-        return turned(self.scalar_neurons, self.scalar_target, self.factor)
+        return richer_settings(self.scalar_neurons, self.scalar_target, self.factor)
 
     @property
     def _alphas(self) -> list[float]:
@@ -284,9 +274,8 @@ class LazyRichFeatures(CurvesStudy):
     @functools.cached_property
     def _split(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Training images, their targets, and the other images."""
-        inputs, others = (
-            np.asarray(each, np.float64).reshape(len(each), -1) for each in (self._data.inputs, self._data.test_inputs)
-        )
+        images = (self._data.inputs, self._data.test_inputs)
+        inputs, others = (each.reshape(len(each), -1).astype(np.float64) for each in images)
         return inputs, self._labels[: self.samples], others
 
     @functools.cached_property
@@ -326,11 +315,10 @@ class LazyRichFeatures(CurvesStudy):
 
     def about(self) -> Mapping[str, Any]:
         """The images and the networks."""
-        data = self._data
         return {
-            "task": data.name,
+            "task": self._data.name,
             "description": [
-                *data.description,
+                *self._data.description,
                 "Labels are divided by the scaling parameter, and outputs multiplied by it.",
                 "Time is in units of the fastest time constant of the linearised network.",
             ],

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from statistics import NormalDist
 from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
-import xarray as xr
 
-from dynascope.comparison import report_claims
+from dynascope.comparison import Claim, report_claims
+from dynascope.comparison.power_fit import measured_exponents
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
-from dynascope.networks import TwoLayer, initial_network
+from dynascope.networks.wide_networks import WideNetworks, drawn_networks
 from dynascope.plot import Chart, to_json
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, number, numbers, seed
-from dynascope.studies.power_fit import measured_exponents
-from dynascope.studies.regimes.wide_networks import WideNetworks, padded, stratified
-from dynascope.studies.regimes.width_phase_names import ZERO, as_told, seen_phases, told_phases
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task, digits
 from dynascope.theory.line import line_data, time_scale, trajectory
-from dynascope.theory.regimes.phases import Parametrisation, phase, phase_table
+from dynascope.theory.line.motion import Trajectory
+from dynascope.theory.regimes.phases import (
+    ZERO,
+    Parametrisation,
+    distinct_starts,
+    phase,
+    phase_of_exponents,
+    stable_rates,
+)
 
 __all__ = ["WidthPhases"]
 
@@ -40,9 +43,6 @@ class _Measured(NamedTuple):
     kernel_change: np.ndarray
     learning_speed: np.ndarray
     loss: np.ndarray
-
-
-_Drawn = tuple[TwoLayer, dict[str, float]]
 
 
 class WidthPhases(CurvesStudy):
@@ -145,6 +145,7 @@ class WidthPhases(CurvesStudy):
             error=0.025,
             reason="corrections of order 1/κ at finite width, summed over the parametrisations",
         ),
+        **exact("digits_keeps_kernel", error=0.0, reason=_KEEPS),
     }
     judged_claims: ClassVar = ("phases",)
     tiny: ClassVar = {"scaling_parameters": [64.0, 128.0, 256.0], "seeds": 4, "digits_seeds": 0}
@@ -154,13 +155,16 @@ class WidthPhases(CurvesStudy):
         line = self._means(self._train_on_line)
         exponents = self._exponents(line)
         kernel, speed = (exponents[f"{each}_exponent"][1] for each in ("kernel", "speed"))
-        phases = seen_phases(kernel, speed)
+        seen = {
+            "phase": [phase_of_exponents(*pair) for pair in zip(kernel, speed, strict=True)],
+            "phase_at_stable_rates": [phase_of_exponents(each, 0.0) for each in kernel],
+        }
         variables = {
             **_curves(line),
             **exponents,
             "loss": (("scaling_parameter", "architecture"), line["loss"]),
-            **phases,
-            **report_claims([as_told(phases, told_phases(self._parametrisations.values()))]),
+            **seen,
+            **report_claims([self._as_told(seen)]),
         }
         if self.digits_seeds:
             on_digits = self._means(self._train_on_digits)
@@ -177,15 +181,9 @@ class WidthPhases(CurvesStudy):
             **_curves(self._means(self._solved_on_line)),
             "kernel_exponent": [each.kernel_exponent for each in phases],
             "speed_exponent": [each.speed_exponent for each in phases],
-            **told_phases(self._parametrisations.values()),
+            **self._told,
             **({"digits_keeps_kernel": keeps} if self.digits_seeds else {}),
         }
-
-    def judged(self, predicted: xr.Dataset) -> xr.Dataset:
-        """The prediction with its tolerances; digits are judged if there are any."""
-        for name in exact("digits_keeps_kernel") if self.digits_seeds else ():
-            predicted = predicted.assign_attrs({f"{name}_tolerance": 0.0, f"{name}_tolerance_reason": _KEEPS})
-        return super().judged(predicted)
 
     def attributes(self) -> dict[str, Any]:
         """What the result says of the study it came from; digits are drawn if there are any."""
@@ -208,9 +206,10 @@ class WidthPhases(CurvesStudy):
             "scale": 1.0,
         }
 
-    def _means(self, measure: Callable[[str, float], _Measured]) -> dict[str, np.ndarray]:
+    def _means(self, measure: Callable[[Parametrisation, float], _Measured]) -> dict[str, np.ndarray]:
         """Means over seeds of what is measured, shape (scaling parameters, parametrisations)."""
-        found = [[measure(name, kappa) for name in self._parametrisations] for kappa in self.scaling_parameters]
+        entries = self._parametrisations.values()
+        found = [[measure(entry, kappa) for entry in entries] for kappa in self.scaling_parameters]
         return {
             quantity: np.array([[np.mean(getattr(each, quantity)) for each in row] for row in found])
             for quantity in _Measured._fields
@@ -223,30 +222,28 @@ class WidthPhases(CurvesStudy):
             **measured_exponents("speed", sizes, means["learning_speed"].T),
         }
 
+    @property
+    def _told(self) -> dict[str, list[str]]:
+        """The phases of the diagram, at rates that do not scale and at stable ones."""
+        entries = self._parametrisations.values()
+        stable = [phase(stable_rates(each)).name for each in entries]
+        return {"phase": [phase(each).name for each in entries], "phase_at_stable_rates": stable}
+
+    def _as_told(self, seen: Mapping[str, list[str]]) -> Claim:
+        """Every phase that is seen is that of the diagram."""
+        same = [one == other for name, told in self._told.items() for one, other in zip(seen[name], told, strict=True)]
+        statement = "Each way to scale networks is in its phase of the diagram, at constant rates and at stable ones."
+        return Claim("phases", statement, sum(same), least=len(same))
+
     @functools.cached_property
     def _parametrisations(self) -> dict[str, Parametrisation]:
-        """All entries of the table that differ in more than learning rates, the standard ones first."""
-        table = phase_table()
-        entries: dict[str, Parametrisation] = {}
-        for row in ("default", "learning", "kernel"):
-            for name, rows in table.items():
-                entry = dataclasses.replace(rows[row], first_rate=0.0, second_rate=0.0)
-                if entry not in entries.values():
-                    entries[name if row == "default" else f"{name}, {row}"] = entry
-        return entries
+        return distinct_starts()
 
-    def _drawn(self, name: str, kappa: float, inputs: int, outputs: int, activation: str, member: int) -> _Drawn:
-        """A network and the rates of its layers."""
-        entry = self._parametrisations[name]
-        width = 1.0 if entry.width else self.fixed_width
-        return initial_network(
-            entry, kappa, inputs, outputs, width=width, activation=activation, seed=self.seed + member
-        )
-
-    def _ensemble(self, drawn: list[_Drawn]) -> WideNetworks:
-        # With silent neurons, one compiled program serves all widths.
+    def _start(self, entry: Parametrisation, kappa: float, task: Task, members: int, **options: Any) -> WideNetworks:
         widest = 1 + max(self.fixed_width, *map(round, self.scaling_parameters))
-        return WideNetworks([padded(network, widest) for network, _ in drawn], drawn[0][1])
+        shape, seeds = (task.input_dimension, task.output_dimension), range(self.seed, self.seed + members)
+        widths = {"fixed_width": self.fixed_width, "widest": widest}
+        return drawn_networks(entry, kappa, shape, seeds, **widths, **options)
 
     @functools.cached_property
     def _line(self) -> Task:
@@ -254,39 +251,25 @@ class WidthPhases(CurvesStudy):
         position = np.array([[1.0], [-1.0]])
         return Task(position * [0.6, 0.8], self.target * position, name="a line and digits")
 
-    def _line_start(self, name: str, kappa: float) -> WideNetworks:
-        """Gaussian starts, stratified: their overlaps Σ uᵢvᵢ are the quantiles of the normal distribution."""
+    def _solve(self, entry: Parametrisation, kappa: float) -> tuple[WideNetworks, np.ndarray, Trajectory]:
+        """Networks on the line; times, 0, two and ten over the mean speed 1/t_c; and what they do then exactly."""
         task = self._line
-        entry = self._parametrisations[name]
-        drawn = []
-        for member in range(self.seeds):
-            network, rates = self._drawn(name, kappa, task.input_dimension, 1, "linear", member)
-            overlap = 0.0 if entry.zero_output else NormalDist().inv_cdf((member + 0.5) / self.seeds)
-            size = entry.at(kappa)
-            sizes = size.first_variance**0.5, size.multiplier * size.second_variance**0.5
-            drawn.append((stratified(network, task.inputs[0], *sizes, overlap), rates))
-        return self._ensemble(drawn)
-
-    def _solve(self, start: WideNetworks) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Three times, 0, two and ten over the mean speed 1/t_c, and the exact layers and residuals there."""
-        data = line_data(self._line.inputs, self._line.targets)
+        start = self._start(entry, kappa, task, self.seeds, activation="linear", direction=task.inputs[0])
+        data = line_data(task.inputs, task.targets)
         known = {"first_rate": start.rates["first"], "second_rate": start.rates["second"]}
         first, second = start.layers()
         speeds = 1 / np.asarray(time_scale(first, second[..., 0], data, **known).time)
         times = np.array([0.0, 2.0, 10.0]) / np.mean(speeds)
-        path = jax.device_get(trajectory(first, second[..., 0], data, times, **known))
-        return times, path.first[:, -1], path.second[:, -1, :, None], path.residual
+        return start, times, jax.device_get(trajectory(first, second[..., 0], data, times, **known))
 
-    def _solved_on_line(self, name: str, kappa: float) -> _Measured:
-        start = self._line_start(name, kappa)
-        times, first, second, residual = self._solve(start)
-        speed = np.log(np.abs(residual[:, 0] / residual[:, 1])) / times[1]
-        change = start.kernel_change(first, second, self._line.inputs[:1])
-        return _Measured(change, speed, residual[:, -1] ** 2 / 2)
+    def _solved_on_line(self, entry: Parametrisation, kappa: float) -> _Measured:
+        start, times, path = self._solve(entry, kappa)
+        speed = np.log(np.abs(path.residual[:, 0] / path.residual[:, 1])) / times[1]
+        change = start.kernel_change(path.first[:, -1], path.second[:, -1, :, None], self._line.inputs[:1])
+        return _Measured(change, speed, np.asarray(path.residual[:, -1]) ** 2 / 2)
 
-    def _train_on_line(self, name: str, kappa: float) -> _Measured:
-        start = self._line_start(name, kappa)
-        times, *_ = self._solve(start)
+    def _train_on_line(self, entry: Parametrisation, kappa: float) -> _Measured:
+        start, times, _ = self._solve(entry, kappa)
         run, trained = gradient_flow(
             start.networks,
             self._line,
@@ -307,12 +290,9 @@ class WidthPhases(CurvesStudy):
         chosen, _ = every.split(test_fraction=1 - self.digits_samples / every.samples, seed=self.seed)
         return chosen.centred()
 
-    def _train_on_digits(self, name: str, kappa: float) -> _Measured:
+    def _train_on_digits(self, entry: Parametrisation, kappa: float) -> _Measured:
         task = self._digits
-        shape = task.input_dimension, task.output_dimension
-        start = self._ensemble(
-            [self._drawn(name, kappa, *shape, "relu", member) for member in range(self.digits_seeds)]
-        )
+        start = self._start(entry, kappa, task, self.digits_seeds, activation="relu")
         kernel = start.kernels(*start.layers(), task.inputs)
         slowest = np.sqrt(start.rates["first"] * start.rates["second"])
         rate = max(float(np.mean(np.trace(kernel, axis1=1, axis2=2))) / task.samples, slowest)
@@ -324,10 +304,11 @@ class WidthPhases(CurvesStudy):
             learning_rate=start.rates,
             loss_target=task.target_power / 4,
             # Partners cancel each other's output, but not the errors of the solver.
-            relative_tolerance=1e-10 if self._parametrisations[name].zero_output else 1e-6,
+            relative_tolerance=1e-10 if entry.zero_output else 1e-6,
             return_networks=True,
         )
         if not np.all(run["stop_reason"] == "loss_target"):
+            [name] = [name for name, each in self._parametrisations.items() if each == entry]
             raise DivergenceError(
                 f"{name} at {kappa:g} does not learn half of the digits",
                 time=float(run["stop_time"].max()),

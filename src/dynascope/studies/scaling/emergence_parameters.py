@@ -6,11 +6,12 @@ import functools
 from typing import Any, ClassVar
 
 import numpy as np
+import optax
 import xarray as xr
 
 from dynascope.comparison import Claim
 from dynascope.flows.exact.extended_multilinear import train_extended
-from dynascope.flows.steps.decayed import decayed_adam
+from dynascope.flows.steps.decay import decayed
 from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
 from dynascope.studies.fields import count, number, numbers, positive, seed
@@ -190,7 +191,7 @@ class EmergenceParameters(SkillNeeds):
             [self.steps],
             "strength",
             "skill_loss",
-            optimizer=decayed_adam(self.weight_decay),
+            optimizer=decayed(optax.adam, self.weight_decay),
             # The samples by which strengths are estimated are those of zero.
             seed=self.seed + 1,
         )

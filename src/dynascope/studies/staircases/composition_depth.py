@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dynascope.comparison import Claim, report_claims
+from dynascope.flows.steps.decay import annealed
 from dynascope.flows.steps.smallest_width import smallest_width
 from dynascope.groups import Group, find_group
 from dynascope.networks import TwoLayer

@@ -13,14 +13,17 @@ __all__ = [
     "Hyperparameters",
     "Parametrisation",
     "Phase",
+    "distinct_starts",
     "kernel_exponents",
     "learning_exponents",
     "phase",
+    "phase_of_exponents",
     "phase_table",
     "stable_rates",
     "standard_parametrisations",
 ]
 
+ZERO = 0.5  # a fitted exponent of smaller size counts as zero; those of the table are whole numbers
 _ROUNDING = 1e-9  # exponents that differ by less are equal
 _MODEL = {
     "network": "two-layer linear, f(x) = γ Σ uᵢ wᵢ·x, rates by layer, all powers of a scaling parameter",
@@ -299,6 +302,24 @@ def phase_table() -> dict[str, dict[str, Parametrisation]]:
         }
         for name, each in standard_parametrisations().items()
     }
+
+
+def distinct_starts() -> dict[str, Parametrisation]:
+    """All entries of the table that differ in more than learning rates, the standard ones first; rates do not scale."""
+    found: dict[str, Parametrisation] = {}
+    for row in ("default", "learning", "kernel"):
+        for name, rows in phase_table().items():
+            entry = rows[row]._with_rates(0.0)
+            if entry not in found.values():
+                found[name if row == "default" else f"{name}, {row}"] = entry
+    return found
+
+
+def phase_of_exponents(kernel: float, speed: float) -> str:
+    """The phase that measured exponents of the kernel's change and of the learning speed say."""
+    if abs(speed) > ZERO:
+        return "unstable" if speed > 0 else "frozen"
+    return "kernel" if kernel < -ZERO else "learning"
 
 
 def _critical_multiplier(p: Parametrisation) -> float:

@@ -1,4 +1,4 @@
-"""Scalar networks that are made richer or lazier, and how much their weights grow when they are trained."""
+"""How much the weights of scalar networks grow when they are trained."""
 
 from __future__ import annotations
 
@@ -7,55 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from dynascope.arguments import require, require_positive
 from dynascope.errors import DivergenceError
 from dynascope.theory.modes.scalar import Setting
 
-__all__ = ["final_growth", "turned"]
+__all__ = ["final_growth"]
 
-_WIDENINGS = (1, 4, 16)
 _REST = 30.0  # time constants for which they are trained once they have left the start
 _ACCURACY = 1e-11
-
-
-def turned(neurons: int, target: float, factor: float) -> dict[str, Setting]:
-    """A network with weights ±1 that starts at zero, made richer in three ways, and widened with outputs over √width.
-
-    All are of one shape: neurons without weights fill up the narrow ones, and stay so.
-
-    Args:
-        neurons: Even.
-        target: S > 0.
-        factor: c, by which the target is multiplied, the output divided, or the square of the weights divided.
-
-    Raises:
-        InputError: A number that is not positive, or an odd number of neurons.
-    """
-    require_positive(factor=factor, scalar_target=target, scalar_neurons=neurons)
-    require(
-        neurons % 2 == 0,
-        f"scalar_neurons is {neurons}",
-        argument="scalar_neurons",
-        value=neurons,
-        remedy="choose an even number, so that the network starts at zero",
-    )
-    place = np.arange(neurons * _WIDENINGS[-1])
-
-    def of(width: int) -> Setting:
-        weights = 1.0 * (place < width)
-        return Setting(target, weights, weights * (-1.0) ** place)
-
-    start, small = of(neurons), np.sqrt(factor)
-    widths = [neurons * each for each in _WIDENINGS]
-    return {
-        "start": start,
-        "small weights": start._replace(
-            output_weights=start.output_weights / small, input_weights=start.input_weights / small
-        ),
-        "large target": start._replace(target=factor * target),
-        "small output": start._replace(divisor=factor),
-        **{f"{width} neurons, output over √width": of(width)._replace(divisor=np.sqrt(width)) for width in widths},
-    }
 
 
 def final_growth(settings: Iterable[Setting]) -> list[float]:

@@ -7,7 +7,7 @@ import pytest
 
 from dynascope.networks import MLP
 from dynascope.probes.kernel import neural_tangent_kernel
-from dynascope.studies.regimes.lazy_networks import expand, fastest_rate, measures, train
+from dynascope.flows.lazy_training import expand, measures, train
 
 DRAW = np.random.default_rng(0)
 INPUTS, OTHERS, TARGETS = DRAW.normal(size=(8, 3)), DRAW.normal(size=(5, 3)), DRAW.normal(size=(8, 2))
@@ -77,10 +77,3 @@ def test_the_linear_order_and_the_last_layer_are_linear_and_keep_their_features(
         np.testing.assert_allclose(one.features, expansion.start, atol=1e-14)
         if kind == "linearised":
             np.testing.assert_allclose(one.outputs, expansion.first, atol=1e-12)
-
-
-@pytest.mark.slow
-def test_the_fastest_rate_is_the_largest_eigenvalue_of_the_kernel_over_samples():
-    expected = np.linalg.eigvalsh(kernel(NETWORKS[0])[: TARGETS.size])[-1] / len(INPUTS)
-    # Power iteration converges as the ratio of the first two eigenvalues.
-    assert fastest_rate(NETWORKS[0], INPUTS) == pytest.approx(expected, rel=0.02)

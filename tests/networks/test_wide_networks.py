@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dynascope.networks import TwoLayer
-from dynascope.studies.regimes.wide_networks import WideNetworks, padded, stratified
+from dynascope.networks.wide_networks import WideNetworks, padded, stratified
 
 
 @pytest.mark.parametrize("activation", ["relu", "linear"])

@@ -11,14 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from dynascope.compilation import jit
-from dynascope.flows import descend
-from dynascope.networks import MLP
-from dynascope.tasks import Task
+from dynascope.flows.steps.descend import descend
+from dynascope.networks.lazy_orders import LazyOrders, MovedMLP
+from dynascope.networks.mlp import MLP
+from dynascope.tasks.task import Task
 
-__all__ = ["Expansion", "Trained", "expand", "fastest_rate", "measures", "train"]
-
-_ITERATIONS = 30
+__all__ = ["Expansion", "Trained", "expand", "measures", "train"]
 
 
 class Trained(NamedTuple):
@@ -77,7 +75,7 @@ def train(
         learning_rate: η.
     """
     run, ends = descend(
-        [_Moved(network, network, kind) for network in networks],
+        [MovedMLP(network, network, kind) for network in networks],
         Task(inputs, targets / divisor, name="labels"),
         steps=int(steps[-1]),
         learning_rate=learning_rate,
@@ -99,22 +97,6 @@ def measures(inputs: np.ndarray, others: np.ndarray) -> dict[str, tuple[Callable
         return jnp.linalg.norm(network.features(inputs) - before) / jnp.linalg.norm(before)
 
     return {"outputs": (lambda network: network(points), ("sample", "target")), "movement": (movement, ())}
-
-
-def fastest_rate(network: MLP, inputs: np.ndarray) -> float:
-    """The largest eigenvalue of the tangent kernel over n, to the accuracy of a clock."""
-
-    def iterate(outputs: Any, _: None) -> tuple[Any, Any]:
-        value, gradient = jax.vjp(lambda network: network(inputs), network)
-        moved = jax.jvp(lambda network: network(inputs), (network,), gradient(outputs))[1] / len(value)
-        size = jnp.linalg.norm(moved)
-        return moved / size, size
-
-    with jax.enable_x64(True):
-        network = jax.tree.map(jnp.asarray, network)
-        start = jnp.ones((len(inputs), len(network.classifier_bias)))
-        sizes = jit(lambda start: jax.lax.scan(iterate, start / jnp.linalg.norm(start), None, _ITERATIONS)[1])
-        return float(sizes(start)[-1])
 
 
 def expand(
@@ -150,7 +132,7 @@ def expand(
         return jnp.linalg.norm(network.change(inputs)) / jnp.linalg.norm(network.start.features(inputs))
 
     run, ends = descend(
-        [_Orders(network, nothing, nothing) for network in networks],
+        [LazyOrders(network, nothing, nothing) for network in networks],
         Task(inputs, targets, name="labels"),
         steps=int(steps[-1]),
         learning_rate=learning_rate,
@@ -170,25 +152,6 @@ def expand(
     return Expansion(*recorded, *map(np.asarray, features))
 
 
-class _Orders(eqx.Module):
-    """F₁ and F₂ of θ₁ and θ₂, side by side, and the first order of the features; θ₀ stays."""
-
-    start: Any
-    one: Any
-    two: Any
-
-    def __call__(self, x: Any) -> Any:
-        start = jax.lax.stop_gradient(self.start)
-        first, curved = jax.jvp(lambda at: self._along(self.one, at, x), (start,), (self.one,))
-        return jnp.stack([first, self._along(self.two, start, x) + curved / 2], axis=1)
-
-    def change(self, x: Any) -> Any:
-        return jax.jvp(lambda each: each.features(x), (self.start,), (self.one,))[1]
-
-    def _along(self, direction: Any, at: Any, x: Any) -> Any:
-        return jax.jvp(lambda each: each(x), (at,), (direction,))[1]
-
-
 def _pairing(outputs: Any, targets: Any) -> Any:
     """The product r · F₂ of every sample."""
     return jnp.sum((outputs[:, 0] - targets) * outputs[:, 1], axis=1)
@@ -201,25 +164,3 @@ def _exchanged(updates: Any) -> Any:
 def _crossed(learning_rate: Any) -> optax.GradientTransformation:
     """Descent by each other's derivative."""
     return optax.chain(optax.stateless(lambda updates, _: _exchanged(updates)), optax.sgd(learning_rate))
-
-
-class _Moved(eqx.Module):
-    """f − f₀ of a network and its start, which stays; or its linear order, or that of its last layer."""
-
-    network: Any
-    start: Any
-    kind: str = eqx.field(static=True)
-
-    def __call__(self, x: Any) -> Any:
-        start = jax.lax.stop_gradient(self.start)
-        if self.kind == "all layers":
-            return self.network(x) - start(x)
-        if self.kind == "linearised":
-            moved = jax.tree.map(lambda now, before: now - before, self.network, start)
-            return jax.jvp(lambda network: network(x), (start,), (moved,))[1]
-        weights = self.network.classifier - start.classifier
-        return start.features(x) @ weights + self.network.classifier_bias - start.classifier_bias
-
-    def features(self, x: Any) -> Any:
-        """Inputs of the last layer, which stay where nothing but the linear order is trained."""
-        return (self.network if self.kind == "all layers" else self.start).features(x)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynascope.networks import TwoLayer
+from dynascope.networks.parametrised import initial_network
+from dynascope.networks.two_layer import TwoLayer
+from dynascope.probes.kernel.path import kernel_path
+from dynascope.theory.regimes.phases import Parametrisation
 
-__all__ = ["WideNetworks", "padded", "stratified"]
+__all__ = ["WideNetworks", "drawn_networks", "padded", "stratified"]
 
 
 class WideNetworks(NamedTuple):
@@ -49,11 +54,43 @@ class WideNetworks(NamedTuple):
 
     def kernel_change(self, first: Any, second: Any, inputs: np.ndarray) -> np.ndarray:
         """‖K − K₀‖/‖K₀‖ of each network, with the layers that it has come to."""
-        before = self.kernels(*self.layers(), inputs)
-        moved, size = (
-            np.linalg.norm(each, axis=(1, 2)) for each in (self.kernels(first, second, inputs) - before, before)
-        )
-        return moved / size
+        kernels = [self.kernels(*layers, inputs) for layers in (self.layers(), (first, second))]
+        return kernel_path(np.stack(kernels, axis=1)).change[:, 1]
+
+
+def drawn_networks(
+    entry: Parametrisation,
+    scaling_parameter: float,
+    shape: tuple[int, int],
+    seeds: Sequence[int],
+    *,
+    activation: str,
+    fixed_width: int,
+    widest: int,
+    direction: np.ndarray | None = None,
+) -> WideNetworks:
+    """An ensemble drawn from a parametrisation at a value of κ.
+
+    Args:
+        entry: The exponents.
+        scaling_parameter: κ.
+        shape: Numbers of inputs and outputs.
+        seeds: One for each network.
+        activation: A name that `homogeneous_activation` knows.
+        fixed_width: Width where it does not grow with κ.
+        widest: Width up to which all are padded, so that one compiled program serves all widths.
+        direction: Along which starts are `stratified`: overlaps are the quantiles of the normal distribution.
+    """
+    drawn = {"width": 1.0 if entry.width else fixed_width, "activation": activation}
+    size, networks = entry.at(scaling_parameter), []
+    for member, seed in enumerate(seeds):
+        network, rates = initial_network(entry, scaling_parameter, *shape, **drawn, seed=seed)
+        if direction is not None:
+            overlap = 0.0 if entry.zero_output else NormalDist().inv_cdf((member + 0.5) / len(seeds))
+            sizes = size.first_variance**0.5, size.multiplier * size.second_variance**0.5
+            network = stratified(network, direction, *sizes, overlap)
+        networks.append(padded(network, widest))
+    return WideNetworks(networks, rates)
 
 
 def stratified(

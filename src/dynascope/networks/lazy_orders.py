@@ -1,0 +1,67 @@
+"""What is left of an MLP when its start is taken away, and the first orders of that in small targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+__all__ = ["LazyOrders", "MovedMLP"]
+
+
+class MovedMLP(eqx.Module):
+    """f − f₀ of a network and its start, which stays; or its linear order, or that of its last layer.
+
+    Attributes:
+        network: f.
+        start: f₀.
+        kind: "all layers", "linearised" or "last layer only".
+    """
+
+    network: Any
+    start: Any
+    kind: str = eqx.field(static=True)
+
+    def __call__(self, x: Any) -> Any:
+        """Outputs for a batch."""
+        start = jax.lax.stop_gradient(self.start)
+        if self.kind == "all layers":
+            return self.network(x) - start(x)
+        if self.kind == "linearised":
+            moved = jax.tree.map(lambda now, before: now - before, self.network, start)
+            return jax.jvp(lambda network: network(x), (start,), (moved,))[1]
+        weights = self.network.classifier - start.classifier
+        return start.features(x) @ weights + self.network.classifier_bias - start.classifier_bias
+
+    def features(self, x: Any) -> Any:
+        """Inputs of the last layer, which stay where nothing but the linear order is trained."""
+        return (self.network if self.kind == "all layers" else self.start).features(x)
+
+
+class LazyOrders(eqx.Module):
+    """F₁ and F₂ of θ₁ and θ₂, side by side, and the first order of the features; θ₀ stays.
+
+    Attributes:
+        start: The network of θ₀.
+        one: A network of θ₁.
+        two: A network of θ₂.
+    """
+
+    start: Any
+    one: Any
+    two: Any
+
+    def __call__(self, x: Any) -> Any:
+        """Both orders of the outputs, shape (n, 2, c)."""
+        start = jax.lax.stop_gradient(self.start)
+        first, curved = jax.jvp(lambda at: self._along(self.one, at, x), (start,), (self.one,))
+        return jnp.stack([first, self._along(self.two, start, x) + curved / 2], axis=1)
+
+    def change(self, x: Any) -> Any:
+        """h₁, the first order of the features."""
+        return jax.jvp(lambda each: each.features(x), (self.start,), (self.one,))[1]
+
+    def _along(self, direction: Any, at: Any, x: Any) -> Any:
+        return jax.jvp(lambda each: each(x), (at,), (direction,))[1]
