@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dynascope.flows.lazy_training import expand, measures, train
 from dynascope.networks import MLP
 from dynascope.probes.kernel import neural_tangent_kernel
-from dynascope.flows.lazy_training import expand, measures, train
 
 DRAW = np.random.default_rng(0)
 INPUTS, OTHERS, TARGETS = DRAW.normal(size=(8, 3)), DRAW.normal(size=(5, 3)), DRAW.normal(size=(8, 2))

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import jax
 import numpy as np
-import pytest
 
 from dynascope.flows.exact.scalar import final_growth
 from dynascope.theory.modes.richness import richer_settings

@@ -10,7 +10,7 @@ import numpy as np
 from dynascope.flows.steps.descend import descend
 from dynascope.tasks.task import Task
 
-__all__ = ["train_extended"]
+__all__ = ["train_extended", "train_with_features"]
 
 _START = 1e-4  # scale of the weights at the start
 
@@ -40,6 +40,42 @@ def train_extended(
         statistics=_COEFFICIENTS,
     )
     return run["coefficients"].to_numpy()[-1]
+
+
+def train_with_features(
+    features: np.ndarray,
+    sign: np.ndarray,
+    count: int,
+    frequencies: np.ndarray,
+    weights: np.ndarray,
+    *,
+    target_scale: float,
+    steps: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Train the model that has the first N of the features of all skills, on all inputs.
+
+    Args:
+        features: Values of those of each skill, shape (skills, n, N_c).
+        sign: The skill itself, ±1 on the n inputs.
+        count: N.
+        frequencies: P(k).
+        weights: B at the start up to its scale, shape (skills, N_c).
+        target_scale: S.
+        steps: Steps of descent.
+
+    Returns:
+        Strength of each skill over S, and its loss over ½ S².
+    """
+    skills, rows, each = features.shape
+    present = np.arange(skills * each).reshape(skills, each) < count
+    inputs, shares = features * present[:, None], np.sqrt(skills * frequencies)
+    blocks = np.zeros((skills, rows, skills, each))
+    blocks[np.arange(skills), :, np.arange(skills)] = shares[:, None, None] * inputs
+    # As many rows for every skill, each times the root of the weight of its loss.
+    samples, targets = blocks.reshape(-1, skills * each), target_scale * np.outer(shares, sign).ravel()
+    coefficients = train_extended(samples, targets, weights, target_scale=target_scale, steps=steps)
+    values = np.einsum("knl,kl->kn", inputs, coefficients) / target_scale
+    return np.mean(values * sign, axis=1), np.mean((values - sign) ** 2, axis=1)
 
 
 class _ExtendedMultilinear(eqx.Module):

@@ -1,16 +1,20 @@
-"""How much the weights of scalar networks grow when they are trained."""
+"""Training of scalar networks, and how much their weights grow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
 from dynascope.errors import DivergenceError
+from dynascope.flows.continuous import gradient_flow
+from dynascope.networks.two_layer import TwoLayer
+from dynascope.tasks.task import Task
 from dynascope.theory.modes.scalar import Setting
 
-__all__ = ["final_growth"]
+__all__ = ["final_growth", "trained_curves"]
 
 _REST = 30.0  # time constants for which they are trained once they have left the start
 _ACCURACY = 1e-11
@@ -48,3 +52,52 @@ def final_growth(settings: Iterable[Setting]) -> list[float]:
         end_a, end_b = np.split(path.y[:, -1], 2)
         found.append(float(np.log(np.sum((end_a + end_b) ** 2) / np.sum((a + b) ** 2))))
     return found
+
+
+def trained_curves(
+    setting: Setting, inputs: np.ndarray, times: np.ndarray, learning_rate: float
+) -> dict[str, np.ndarray]:
+    """What the network f(x) = (x/Z) Σ aᵢ bᵢ learns of y = S x by gradient flow on samples.
+
+    Args:
+        setting: Network, start and second moment of the inputs.
+        inputs: Shape (n, 1), which are scaled to that moment.
+        times: Until the last of them, increasing.
+        learning_rate: η.
+
+    Returns:
+        `loss`, `relative_loss` (over the first), `learned_fraction` of the target and `log_growth` of the weights.
+    """
+    target, a, b, power, divisor = map(np.asarray, setting)
+    x = inputs * np.sqrt(power / np.mean(inputs**2))
+    run = gradient_flow(
+        TwoLayer(1, len(a), 1, activation="linear").with_neurons(np.stack([b, a], axis=1)),
+        # A linear network whose outputs are divided is one whose inputs are, and all divisors have one program.
+        Task(x / divisor, target * x, name="a line through the origin"),
+        duration=float(times[-1]),
+        save=times,
+        learning_rate=learning_rate,
+        statistics=_STATISTICS,
+        relative_tolerance=1e-10,
+    )
+    loss, overlap, size = (run[name].to_numpy() for name in ("loss", "overlap", "size"))
+    # Σ (a ± b)²: the one that grows keeps its digits.
+    grows = np.sign(target)
+    growing = size + 2 * grows * np.sign(divisor) * overlap
+    return {
+        "loss": loss,
+        "relative_loss": loss / loss[0],
+        "learned_fraction": overlap / (divisor * target),
+        "log_growth": grows * np.log(growing / growing[0]),
+    }
+
+
+def _overlap(network: TwoLayer) -> Any:
+    return network.first[0] @ network.second[:, 0]
+
+
+def _size(network: TwoLayer) -> Any:
+    return (network.first**2).sum() + (network.second**2).sum()
+
+
+_STATISTICS = {"overlap": (_overlap, ()), "size": (_size, ())}

@@ -49,9 +49,8 @@ class LazyRichFeatures(CurvesStudy):
     distance κ_CKA to a minimum (`lazy_kappa_cka`). On these the verdict is. That networks which are linear in what they
     train, the linearised network and the last layer trained alone, follow their recursions is checked.
 
-    Measured for all α, and reported as hypotheses with 95 % intervals over initialisations, is what happens to features
-    on the way from rich to lazy: κ_CKA, effective dimensions, similarity to those of the start, test error, and to
-    which of the two limits the function comes closer.
+    Reported for all α, as hypotheses with 95 % intervals over initialisations, is what happens to features on the way
+    from rich to lazy: κ_CKA, effective dimensions, similarity to those of the start, test error, and the nearer limit.
 
     In a network of one input and many linear neurons richness is one number, the final growth of the weights ln γ₊
     (`final_log_growth`). It is known exactly, and checked for a start of weights ±1, with √factor times smaller
@@ -137,7 +136,7 @@ class LazyRichFeatures(CurvesStudy):
         """Train the networks at every α, their linearisations and their last layers, and the scalar networks."""
         runs = {_named(alpha): self._run("all layers", alpha) for alpha in self._alphas}
         runs |= {kind: self._run(kind, 1.0) for kind in (_LINEARISED, _LAST_LAYER)}
-        linear, last = runs[_LINEARISED].outputs, runs[_LAST_LAYER].outputs
+        linear, last = (runs[kind].outputs for kind in (_LINEARISED, _LAST_LAYER))
         lazy = {alpha: runs[_named(alpha)] for alpha in self.lazy}
         measured = {name: self._measured(run, linear, last) for name, run in runs.items()}
         kappa = [measured[_named(alpha)]["kappa_cka"] for alpha in self.lazy]
@@ -182,12 +181,8 @@ class LazyRichFeatures(CurvesStudy):
         increasing = len(self._alphas) >= 2 and bool(np.all(np.diff(self._alphas) > 0))
         self.require(increasing, "lazy", "give larger factors than the rich ones, and two or more in all")
         last = round(self.duration / _STEP)
-        self.require(
-            self.times <= last,
-            "times",
-            "choose fewer times, or a longer duration",
-            problem=f"times is {self.times}, and there are {last} steps",
-        )
+        problem = f"times is {self.times}, and there are {last} steps"
+        self.require(self.times <= last, "times", "choose fewer times, or a longer duration", problem=problem)
         even = self.scalar_neurons % 2 == 0
         self.require(even, "scalar_neurons", "choose an even number, so that the network starts at zero")
 
@@ -258,12 +253,8 @@ class LazyRichFeatures(CurvesStudy):
     @functools.cached_property
     def _data(self) -> LabelledImages:
         data = labelled_images(self.data, self.samples, self.test_samples, self.seed)
-        self.require(
-            self.samples > data.classes,
-            "samples",
-            f"choose more than {data.classes}",
-            problem=f"samples is {self.samples}, and there are {data.classes} classes",
-        )
+        problem = f"samples is {self.samples}, and there are {data.classes} classes"
+        self.require(self.samples > data.classes, "samples", f"choose more than {data.classes}", problem=problem)
         return data
 
     @functools.cached_property
@@ -284,15 +275,15 @@ class LazyRichFeatures(CurvesStudy):
         return [MLP(widths, activation=self.activation, seed=self.seed + k) for k in range(self.seeds)]
 
     @functools.cached_property
+    def _statistics(self) -> dict[str, Any]:
+        return measures(self._split[0], self._split[2])
+
+    @functools.cached_property
     def _start_features(self) -> np.ndarray:
         """Features of all images at the start, shape (seeds, m, p)."""
         points = np.concatenate([self._split[0], self._split[2]])
         with jax.enable_x64(True):
             return np.stack([np.asarray(network.features(points)) for network in self._networks])
-
-    @functools.cached_property
-    def _statistics(self) -> dict[str, Any]:
-        return measures(self._split[0], self._split[2])
 
     @functools.cached_property
     def _rate(self) -> float:

@@ -8,13 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dynascope.flows import gradient_flow
-from dynascope.networks import TwoLayer
+from dynascope.flows.exact.scalar import trained_curves
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, number, numbers, positive, seed
 from dynascope.studies.study import Reference
-from dynascope.tasks import Task
 from dynascope.theory.modes.scalar import Limit, Scaling, Setting, equivalent_scalings, limit, trajectory
 
 __all__ = ["ScalarNetwork"]
@@ -149,29 +147,11 @@ class ScalarNetwork(CurvesStudy):
         runs = [[at(knob, c) for c in self.factors] for knob in _KNOBS]
         return {name: np.array([[run[name] for run in row] for row in runs]) for name in runs[0][0]}
 
-    def _train(self, setting: Setting, learning_rate: float) -> dict[str, np.ndarray]:
-        target, a, b, power, divisor = map(np.asarray, setting)
-        run = gradient_flow(
-            TwoLayer(1, self.neurons, 1, activation="linear").with_neurons(np.stack([b, a], axis=1)),
-            self._task(float(target), float(power), float(divisor)),
-            duration=float(self._times[-1]),
-            save=self._times,
-            learning_rate=learning_rate,
-            statistics={"overlap": (_overlap, ()), "size": (_size, ())},
-            relative_tolerance=1e-10,
-        )
-        loss, overlap, size = (run[name].to_numpy() for name in ("loss", "overlap", "size"))
-        # Σ (a ± b)²: the one that grows keeps its digits.
-        grows = np.sign(target)
-        power = size + 2 * grows * np.sign(divisor) * overlap
-        return {
-            "loss": loss,
-            "relative_loss": loss / loss[0],
-            "learned_fraction": overlap / (divisor * target),
-            "log_growth": grows * np.log(power / power[0]),
-        }
+    def _train(self, setting: Setting, learning_rate: float) -> Mapping[str, np.ndarray]:
+        inputs = np.random.default_rng([self.seed, 1]).normal(size=(self.samples, 1))
+        return trained_curves(setting, inputs, self._times, learning_rate)
 
-    def _solve(self, setting: Setting, learning_rate: float) -> dict[str, Any]:
+    def _solve(self, setting: Setting, learning_rate: float) -> Mapping[str, Any]:
         path = trajectory(setting, self._times, learning_rate=learning_rate)
         return {
             "loss": path.loss,
@@ -180,12 +160,6 @@ class ScalarNetwork(CurvesStudy):
             "log_growth": path.log_growth,
             "final_log_growth": limit(setting).log_growth,
         }
-
-    def _task(self, target: float, power: float, divisor: float) -> Task:
-        x = np.random.default_rng([self.seed, 1]).normal(size=(self.samples, 1))
-        x *= np.sqrt(power / np.mean(x**2))
-        # A linear network whose outputs are divided is one whose inputs are, and all divisors have one program.
-        return Task(x / divisor, target * x, name="a line through the origin")
 
     @functools.cached_property
     def _scalings(self) -> dict[float, dict[str, Scaling]]:
@@ -203,11 +177,3 @@ class ScalarNetwork(CurvesStudy):
     def _times(self) -> np.ndarray:
         """Until the richest network has long left the saddle and come to its end."""
         return np.linspace(0.0, 8.0 + max(float(end.richness) for end in self._ends.values()), self.times)
-
-
-def _overlap(network: TwoLayer) -> Any:
-    return network.first[0] @ network.second[:, 0]
-
-
-def _size(network: TwoLayer) -> Any:
-    return (network.first**2).sum() + (network.second**2).sum()

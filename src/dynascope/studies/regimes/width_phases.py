@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-import jax
 import numpy as np
 
 from dynascope.comparison import Claim, report_claims
 from dynascope.comparison.power_fit import measured_exponents
-from dynascope.errors import DivergenceError
-from dynascope.flows import gradient_flow
+from dynascope.flows.wide_training import WideRun, solved_on_line, trained_on_line, trained_to_half
 from dynascope.networks.wide_networks import WideNetworks, drawn_networks
 from dynascope.plot import Chart, to_json
 from dynascope.studies.curves_study import CurvesStudy, exact
 from dynascope.studies.fields import count, number, numbers, seed
 from dynascope.studies.study import Reference
 from dynascope.tasks import Task, digits
-from dynascope.theory.line import line_data, time_scale, trajectory
-from dynascope.theory.line.motion import Trajectory
 from dynascope.theory.regimes.phases import (
     ZERO,
     Parametrisation,
@@ -35,14 +31,6 @@ __all__ = ["WidthPhases"]
 _COMPARED_INPUTS = 20  # digits on which tangent kernels are compared
 _DIGITS = 1797  # of which two at least are left out
 _KEEPS = "the kernel stays or changes; exponents above -1/2 count as zero"
-
-
-class _Measured(NamedTuple):
-    """What one ensemble did, an entry for each seed."""
-
-    kernel_change: np.ndarray
-    learning_speed: np.ndarray
-    loss: np.ndarray
 
 
 class WidthPhases(CurvesStudy):
@@ -152,7 +140,7 @@ class WidthPhases(CurvesStudy):
 
     def trained(self) -> Mapping[str, Any]:
         """Train linear networks on a line and ReLU networks on digits."""
-        line = self._means(self._train_on_line)
+        line = self._means(self._trained_on_line)
         exponents = self._exponents(line)
         kernel, speed = (exponents[f"{each}_exponent"][1] for each in ("kernel", "speed"))
         seen = {
@@ -167,7 +155,7 @@ class WidthPhases(CurvesStudy):
             **report_claims([self._as_told(seen)]),
         }
         if self.digits_seeds:
-            on_digits = self._means(self._train_on_digits)
+            on_digits = self._means(self._trained_on_digits)
             found = {**_curves(on_digits), **self._exponents(on_digits)}
             variables |= {f"digits_{name}": values for name, values in found.items()}
             variables["digits_keeps_kernel"] = (found["kernel_exponent"][1] < -ZERO).astype(int)
@@ -206,14 +194,11 @@ class WidthPhases(CurvesStudy):
             "scale": 1.0,
         }
 
-    def _means(self, measure: Callable[[Parametrisation, float], _Measured]) -> dict[str, np.ndarray]:
-        """Means over seeds of what is measured, shape (scaling parameters, parametrisations)."""
-        entries = self._parametrisations.values()
-        found = [[measure(entry, kappa) for entry in entries] for kappa in self.scaling_parameters]
-        return {
-            quantity: np.array([[np.mean(getattr(each, quantity)) for each in row] for row in found])
-            for quantity in _Measured._fields
-        }
+    def _means(self, run: Callable[[str, float], WideRun]) -> dict[str, np.ndarray]:
+        """Means over seeds of what runs measure, shape (scaling parameters, parametrisations)."""
+        kappas, names = self.scaling_parameters, self._parametrisations
+        means = np.array([[np.mean(run(name, kappa), axis=1) for name in names] for kappa in kappas])
+        return dict(zip(WideRun._fields, np.moveaxis(means, -1, 0), strict=True))
 
     def _exponents(self, means: Mapping[str, np.ndarray]) -> dict[str, tuple[str, np.ndarray]]:
         sizes = np.asarray(self.scaling_parameters)
@@ -239,11 +224,11 @@ class WidthPhases(CurvesStudy):
     def _parametrisations(self) -> dict[str, Parametrisation]:
         return distinct_starts()
 
-    def _start(self, entry: Parametrisation, kappa: float, task: Task, members: int, **options: Any) -> WideNetworks:
+    def _start(self, name: str, kappa: float, task: Task, members: int, **options: Any) -> WideNetworks:
         widest = 1 + max(self.fixed_width, *map(round, self.scaling_parameters))
         shape, seeds = (task.input_dimension, task.output_dimension), range(self.seed, self.seed + members)
         widths = {"fixed_width": self.fixed_width, "widest": widest}
-        return drawn_networks(entry, kappa, shape, seeds, **widths, **options)
+        return drawn_networks(self._parametrisations[name], kappa, shape, seeds, **widths, **options)
 
     @functools.cached_property
     def _line(self) -> Task:
@@ -251,38 +236,15 @@ class WidthPhases(CurvesStudy):
         position = np.array([[1.0], [-1.0]])
         return Task(position * [0.6, 0.8], self.target * position, name="a line and digits")
 
-    def _solve(self, entry: Parametrisation, kappa: float) -> tuple[WideNetworks, np.ndarray, Trajectory]:
-        """Networks on the line; times, 0, two and ten over the mean speed 1/t_c; and what they do then exactly."""
-        task = self._line
-        start = self._start(entry, kappa, task, self.seeds, activation="linear", direction=task.inputs[0])
-        data = line_data(task.inputs, task.targets)
-        known = {"first_rate": start.rates["first"], "second_rate": start.rates["second"]}
-        first, second = start.layers()
-        speeds = 1 / np.asarray(time_scale(first, second[..., 0], data, **known).time)
-        times = np.array([0.0, 2.0, 10.0]) / np.mean(speeds)
-        return start, times, jax.device_get(trajectory(first, second[..., 0], data, times, **known))
+    def _line_start(self, name: str, kappa: float) -> WideNetworks:
+        line = {"activation": "linear", "direction": self._line.inputs[0]}
+        return self._start(name, kappa, self._line, self.seeds, **line)
 
-    def _solved_on_line(self, entry: Parametrisation, kappa: float) -> _Measured:
-        start, times, path = self._solve(entry, kappa)
-        speed = np.log(np.abs(path.residual[:, 0] / path.residual[:, 1])) / times[1]
-        change = start.kernel_change(path.first[:, -1], path.second[:, -1, :, None], self._line.inputs[:1])
-        return _Measured(change, speed, np.asarray(path.residual[:, -1]) ** 2 / 2)
+    def _solved_on_line(self, name: str, kappa: float) -> WideRun:
+        return solved_on_line(self._line_start(name, kappa), self._line)
 
-    def _train_on_line(self, entry: Parametrisation, kappa: float) -> _Measured:
-        start, times, _ = self._solve(entry, kappa)
-        run, trained = gradient_flow(
-            start.networks,
-            self._line,
-            duration=float(times[-1]),
-            save=times,
-            learning_rate=start.rates,
-            relative_tolerance=1e-9,
-            return_networks=True,
-        )
-        loss = run["loss"].to_numpy()
-        speed = np.log(loss[:, 0] / loss[:, 1]) / (2 * times[1])
-        change = start.kernel_change(trained.first, trained.second, self._line.inputs[:1])
-        return _Measured(change, speed, loss[:, -1])
+    def _trained_on_line(self, name: str, kappa: float) -> WideRun:
+        return trained_on_line(self._line_start(name, kappa), self._line)
 
     @functools.cached_property
     def _digits(self) -> Task:
@@ -290,32 +252,11 @@ class WidthPhases(CurvesStudy):
         chosen, _ = every.split(test_fraction=1 - self.digits_samples / every.samples, seed=self.seed)
         return chosen.centred()
 
-    def _train_on_digits(self, entry: Parametrisation, kappa: float) -> _Measured:
-        task = self._digits
-        start = self._start(entry, kappa, task, self.digits_seeds, activation="relu")
-        kernel = start.kernels(*start.layers(), task.inputs)
-        slowest = np.sqrt(start.rates["first"] * start.rates["second"])
-        rate = max(float(np.mean(np.trace(kernel, axis1=1, axis2=2))) / task.samples, slowest)
-        run, trained = gradient_flow(
-            start.networks,
-            task,
-            duration=1e5 / rate,
-            save=2,
-            learning_rate=start.rates,
-            loss_target=task.target_power / 4,
-            # Partners cancel each other's output, but not the errors of the solver.
-            relative_tolerance=1e-10 if entry.zero_output else 1e-6,
-            return_networks=True,
-        )
-        if not np.all(run["stop_reason"] == "loss_target"):
-            [name] = [name for name, each in self._parametrisations.items() if each == entry]
-            raise DivergenceError(
-                f"{name} at {kappa:g} does not learn half of the digits",
-                time=float(run["stop_time"].max()),
-                remedy="choose larger scaling parameters",
-            )
-        change = start.kernel_change(trained.first, trained.second, task.inputs[:_COMPARED_INPUTS])
-        return _Measured(change, 1 / run["stop_time"].to_numpy(), run["loss"].to_numpy()[:, -1])
+    def _trained_on_digits(self, name: str, kappa: float) -> WideRun:
+        start = self._start(name, kappa, self._digits, self.digits_seeds, activation="relu")
+        # Partners cancel each other's output, but not the errors of the solver.
+        accuracy = 1e-10 if self._parametrisations[name].zero_output else 1e-6
+        return trained_to_half(start, self._digits, _COMPARED_INPUTS, accuracy, name=f"{name} at {kappa:g}")
 
 
 def _curves(means: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[str, str], np.ndarray]]:

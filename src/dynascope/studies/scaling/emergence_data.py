@@ -37,6 +37,7 @@ _DIFFERENCES = {
     0.5: ("Networks have about half of a skill where half is forecast.", {"least": -QUARTER, "most": QUARTER}),
     0.75: (_ABRUPT, {"least": 0.0}),
 }
+_READINGS = ("strength", "skill_loss")
 _MEAN = (0.02, "the standard error of a mean over four thousand training sets or more is below half a percent")
 _INTERPOLANT = (1e-3, "directions that no sample sees keep their start, a ten-thousandth of the end")
 
@@ -47,13 +48,11 @@ class EmergenceData(SkillNeeds):
     Two-layer ReLU networks are trained to the end on D fixed samples. D_c is calibrated on networks that learn one
     skill alone, and forecasts the strength of every skill, in correlation (`strength`) and in loss (`loss_equivalent`,
     below zero where a network is worse than none), and the number of samples at which the strength is half
-    (`half_samples`; over the forecast, `half_samples_ratio`). Judged is whether networks learn half of every skill
-    nearer to its own forecast than to that of another skill, between which is half way where both are off by the same
-    factor. Three more claims, which are reported, say how far the strength is from a quarter, a half and three quarters
-    where that much is forecast. The intervals are over training sets and leave out the error of the calibration.
-    Samples of other skills disturb, of which a calibration on one skill knows nothing: networks of the default fields
-    need 1.2 to 1.3 times as many samples as are forecast. As the forecasts for the second and the third skill are only
-    a factor of 1.9 apart, and four training sets of each size scatter, the claim is then undecided.
+    (`half_samples`; over the forecast, `half_samples_ratio`). Besides the claim that is judged, three say how far the
+    strength is from a quarter, a half and three quarters where that much is forecast. Intervals are over training sets
+    and leave out the error of the calibration. Samples of other skills disturb: networks of the default fields need 1.2
+    to 1.3 times as many samples as are forecast. As the forecasts for the second and the third skill are only a factor
+    of 1.9 apart, and four training sets of each size scatter, the claim is then undecided.
 
     Checked is the model of the theory, in which a skill g_k = Σ_l e_l/√D_c is spread over D_c generic features. Its
     interpolants of least norm are computed for many training sets, and compared with the mean strength
@@ -179,7 +178,7 @@ class EmergenceData(SkillNeeds):
         exact = data_emergence(self.samples, self._parity.frequencies, self.features, finite_size=True)
         interpolants = [least_norm_strength(*each, self.skills) for each in self._small_sets]
         said = {"basis_strength": exact, "basis_loss": 1 - exact, "trained_strength": (("run", "skill"), interpolants)}
-        return self._predicted(said, "networks that learn the most frequent skill alone")
+        return self._predicted(said, calibration="networks that learn the most frequent skill alone")
 
     @functools.cached_property
     def _small_sets(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -207,8 +206,8 @@ class EmergenceData(SkillNeeds):
             drawn = self._parity.sample(jax.random.key(key), most, skill=skill)
             inputs, targets = (np.tile(np.asarray(each)[:size], (most // size, 1)) for each in drawn[:2])
             networks = [gaussian_mlp(widths, _DEVIATION, key + start) for start in range(_NETWORKS)]
-            rate = {"learning_rate": self._rate, "seed": key}
-            found.append(self._read(networks, Task(inputs, targets), [self.steps], "strength", "skill_loss", **rate))
+            options = {"learning_rate": self._rate, "seed": key}
+            found.append(self._read(networks, Task(inputs, targets), [self.steps], *_READINGS, **options))
         strength, loss = np.concatenate(found, axis=1)[:, :, -1]
         return strength, loss
 
@@ -248,12 +247,9 @@ class EmergenceData(SkillNeeds):
         super().check()
         least, most = self.samples[0], self.samples[-1]
         self.require(not any(most % size for size in self.samples), "samples", "give numbers that divide the last")
-        self.require(
-            least * self._parity.frequencies[-1] < self.features,
-            "samples",
-            "choose fewer samples to begin with, or more features",
-            problem=f"the smallest of samples, {least}, teaches even the rarest skill of {self.features} features",
-        )
-        self.require(
-            self.batch_size <= most, "batch_size", f"choose no more than the {most} samples of the largest training set"
-        )
+        taught = least * self._parity.frequencies[-1]
+        problem = f"the smallest of samples, {least}, teaches even the rarest skill of {self.features} features"
+        remedy = "choose fewer samples to begin with, or more features"
+        self.require(taught < self.features, "samples", remedy, problem=problem)
+        remedy = f"choose no more than the {most} samples of the largest training set"
+        self.require(self.batch_size <= most, "batch_size", remedy)

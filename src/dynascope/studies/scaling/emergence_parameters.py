@@ -10,7 +10,7 @@ import optax
 import xarray as xr
 
 from dynascope.comparison import Claim
-from dynascope.flows.exact.extended_multilinear import train_extended
+from dynascope.flows.exact.extended_multilinear import train_with_features
 from dynascope.flows.steps.decay import decayed
 from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
@@ -38,19 +38,16 @@ class EmergenceParameters(SkillNeeds):
     Two-layer ReLU networks of N neurons are trained by Adam with L2 decay on all inputs. N_c is calibrated on networks
     that learn one skill alone, and forecasts the mean strength of every skill, in correlation (`strength`) and in loss
     (`loss_equivalent`), and the number of neurons at which it is half (`half_neurons`; over the forecast,
-    `half_neurons_ratio`). Judged is whether networks learn half of every skill nearer to its own forecast than to that
-    of another skill, in the mean: with the numbers of neurons at which theory gives these to that skill. Single
-    networks scatter widely, as the most frequent skill does not always come first: `out_of_order` is the share of
-    networks in which a rarer skill is clearly stronger. Further claims, which are reported, say for each skill whether
-    the mean over networks is about half where the forecast is. The intervals are over networks and leave out the error
-    of the calibration. Of the default fields the claim is undecided: the most frequent skill needs 1.4 times as many
+    `half_neurons_ratio`). Networks scatter widely: `out_of_order` is the share of those in which a rarer skill is
+    clearly stronger than a more frequent one. Besides the claim that is judged, it is reported for each skill whether
+    the mean over networks is about half where the forecast is. Intervals are over networks and leave out the error of
+    the calibration. Of the default fields the claim is undecided: the most frequent skill needs 1.4 times as many
     neurons as are forecast and the others 0.8 to 0.9 times as many, and half way between the second and the third
     skill sixteen networks scatter too widely.
 
     Checked is the model of the theory, f = Σ_k a_k Σ_l B_kl e_kl with N of the features e_kl: N_c for each skill
-    g_k = Σ_l e_kl/√N_c, the most frequent skill first. It is trained on all inputs. Skill k must end at the share
-    φ = min(max(N/N_c − (k − 1), 0), 1) of its strength (`basis_strength`) and leave the share 1 − φ of its loss
-    (`basis_loss`).
+    g_k = Σ_l e_kl/√N_c, the most frequent skill first. Trained on all inputs, skill k must end at the share
+    φ = min(max(N/N_c − (k − 1), 0), 1) of its strength (`basis_strength`) and leave 1 − φ of its loss (`basis_loss`).
     """
 
     neurons: list[int] = numbers(
@@ -157,26 +154,14 @@ class EmergenceParameters(SkillNeeds):
         """The law of the model, and with N_c from networks that learn one skill the forecast for all."""
         exact = self._law(self.features)
         said = {"basis_strength": exact, "basis_loss": 1 - exact}
-        return self._predicted(said, "networks that learn one skill alone")
+        return self._predicted(said, calibration="networks that learn one skill alone")
 
     def _descended(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Strength and loss of each skill in the model with N features; the loss over that of the zero function."""
-        draw = np.random.default_rng([self.seed, 2])
-        features, sign = self._basis
-        present = np.arange(features.size // len(sign)).reshape(self.skills, -1) < count
-        inputs, shares = features * present[:, None], np.sqrt(self.skills * self._parity.frequencies)
-        blocks = np.zeros((self.skills, len(sign), self.skills, self.features))
-        blocks[np.arange(self.skills), :, np.arange(self.skills)] = shares[:, None, None] * inputs
-        coefficients = train_extended(
-            # As many rows for every skill, each times the root of the weight of its loss.
-            blocks.reshape(-1, self.skills * self.features),
-            self.target_scale * np.outer(shares, sign).ravel(),
-            np.abs(draw.normal(size=(self.skills, self.features))),
-            target_scale=self.target_scale,
-            steps=int(400 * np.sqrt(self.features) / self._parity.frequencies[-1]),
-        )
-        values = np.einsum("knl,kl->kn", inputs, coefficients) / self.target_scale
-        return np.mean(values * sign, axis=1), np.mean((values - sign) ** 2, axis=1)
+        weights = np.abs(np.random.default_rng([self.seed, 2]).normal(size=(self.skills, self.features)))
+        steps = int(400 * np.sqrt(self.features) / self._parity.frequencies[-1])
+        frequencies, scale = self._parity.frequencies, self.target_scale
+        return train_with_features(*self._basis, count, frequencies, weights, target_scale=scale, steps=steps)
 
     @functools.cached_property
     def _basis(self) -> tuple[np.ndarray, np.ndarray]:
@@ -233,15 +218,9 @@ class EmergenceParameters(SkillNeeds):
         super().check()
         narrow = sum(width <= _ALONE * self.neurons[-1] for width in self.neurons)
         self.require(narrow >= 2, "neurons", "give at least two numbers up to half the last")
-        self.require(
-            self.neurons[0] < self.skills * self.features,
-            "features",
-            "choose more, or fewer neurons to begin with",
-            problem=f"{self.skills} skills of {self.features} features are known to {self.neurons[0]} neurons",
-        )
-        self.require(
-            self.batch_size > 0 or self._parity.has_expectation,
-            "batch_size",
-            "choose how many fresh samples to draw, or at most 16 bits",
-            problem=f"batch_size is {self.batch_size} and bits {self.bits}",
-        )
+        most, remedy = self.skills * self.features, "choose more, or fewer neurons to begin with"
+        problem = f"{self.skills} skills of {self.features} features are known to {self.neurons[0]} neurons"
+        self.require(self.neurons[0] < most, "features", remedy, problem=problem)
+        remedy = "choose how many fresh samples to draw, or at most 16 bits"
+        problem = f"batch_size is {self.batch_size} and bits {self.bits}"
+        self.require(self.batch_size > 0 or self._parity.has_expectation, "batch_size", remedy, problem=problem)

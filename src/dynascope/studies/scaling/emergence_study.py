@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -81,10 +81,7 @@ class EmergenceStudy(StatedStudy):
         """The task and the networks."""
         return {
             "task": self._parity.name,
-            "description": [
-                *self._parity.description,
-                *(each.format(**dataclasses.asdict(self)) for each in self.told),
-            ],
+            "description": [*self._parity.description, *(each.format(**vars(self)) for each in self.told)],
             "network": "two-layer ReLU",
             "scale": 1.0,
         }
@@ -92,12 +89,8 @@ class EmergenceStudy(StatedStudy):
     def check(self) -> None:
         """There are bits enough for the skills."""
         needed = self.skills * self.relevant_bits
-        self.require(
-            needed <= self.bits,
-            "bits",
-            "choose more bits, or fewer skills",
-            problem=f"{self.skills} skills with {self.relevant_bits} bits each need {needed}, and bits is {self.bits}",
-        )
+        problem = f"{self.skills} skills with {self.relevant_bits} bits each need {needed}, and bits is {self.bits}"
+        self.require(needed <= self.bits, "bits", "choose more bits, or fewer skills", problem=problem)
 
     @functools.cached_property
     def _setting(self) -> Any:
@@ -113,20 +106,10 @@ class EmergenceStudy(StatedStudy):
     def _one_skill(self) -> SparseParity:
         return dataclasses.replace(self._parity, skills=1)
 
-    def _read(
-        self, networks: Sequence[Any], task: Any, steps: Sequence[int] | np.ndarray, *names: str, **options: Any
-    ) -> list[np.ndarray]:
-        """What is read of networks that descend on a task, after these steps.
+    def _read(self, networks: list[Any], task: Any, steps: Any, *names: str, **options: Any) -> list[np.ndarray]:
+        """What is read of networks that descend on a task, or on its exact loss where no batches are asked for.
 
-        Args:
-            networks: At the start.
-            task: A parity, on which there is a gradient over all inputs where `batch_size` is zero, or its samples.
-            steps: Numbers of steps, increasing.
-            *names: Readings of every skill, as `SkillReading` has them, or "loss".
-            **options: Of `descend`.
-
-        Returns:
-            For each name an array of shape (networks, steps, skills), without skills for the loss.
+        For each name, of `SkillReading` or "loss", an array of shape (networks, steps, skills), or without skills.
         """
         drawn = isinstance(task, SparseParity)
         parity = task if drawn else self._parity

@@ -39,9 +39,8 @@ class EmergenceTime(EmergenceStudy):
     T_k = ln c/(2 η S r P(k)) at which it has half its strength.
 
     Judged is that step, in the mean over networks, by its logarithm (`log_half_strength_step`), so that the tolerance
-    of 15 % is the same for early and for late skills; the page also has the mean and the standard deviation over
-    networks. The whole curves (`strength`) are drawn and not judged, as the law does not claim their ends: networks
-    saturate more slowly than a logistic curve.
+    of 15 % is the same for early and for late skills. The whole curves (`strength`) are drawn and not judged, as the
+    law does not claim their ends: networks saturate more slowly than a logistic curve.
 
     The law is for wide networks, and late skills are slower than it says. Of the default fields the first skill comes
     as forecast, the second some five percent late, and the third some eight, at width 800 no less than at 400. At width
@@ -163,10 +162,10 @@ class EmergenceTime(EmergenceStudy):
     def forecast(self) -> xr.Dataset:
         """Calibrate on one skill, and forecast the others."""
         found, frequencies = self._calibration, self._parity.frequencies
-        logarithms = np.log(self._forecast)
+        logarithms, within = np.log(self._forecast), math.log(1 + _WITHIN)
         tolerance = {
-            "log_half_strength_step": math.log(1 + _WITHIN) * math.sqrt(self.skills) / np.linalg.norm(logarithms),
-            "log_half_strength_step_maximum": math.log(1 + _WITHIN) / np.abs(logarithms).max(),
+            "log_half_strength_step": within * math.sqrt(self.skills) / np.linalg.norm(logarithms),
+            "log_half_strength_step_maximum": within / np.abs(logarithms).max(),
         }
         return self.record(
             {
@@ -187,14 +186,11 @@ class EmergenceTime(EmergenceStudy):
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Judge the half-strength steps; the curves are shown."""
         tree = super().compare(observed, predicted)
+        seen = (observed[f"half_strength_step{end}"].to_numpy() for end in ("", "_spread"))
         rows = [
             f"skill {skill} at {mean:.0f} ± {spread:.0f}, forecast {forecast:.0f} ({mean / forecast - 1:+.1%})"
             for skill, mean, spread, forecast in zip(
-                observed["skill"].to_numpy(),
-                observed["half_strength_step"].to_numpy(),
-                observed["half_strength_step_spread"].to_numpy(),
-                predicted["half_strength_step"].to_numpy(),
-                strict=True,
+                observed["skill"].to_numpy(), *seen, predicted["half_strength_step"].to_numpy(), strict=True
             )
         ]
         tree.attrs["verdict_sentence"] += (

@@ -159,38 +159,23 @@ class ScalingCompute(SkillScaling):
         # The loss of models that are a little too large rises within a factor of their size of this logarithm.
         width = 1 / ((max(self.exponents) + 2) * learning_folds(self._contrast))
         needed = 1 + math.ceil(math.log(self.most_neurons / self.fewest_neurons) / width)
-        self.require(
-            self.sizes >= needed,
-            "sizes",
-            f"choose {needed} or more, so that the best model is seen between its neighbours",
-        )
-        self.require(
-            20 * self.least_compute <= self.most_compute,
-            "most_compute",
-            "choose twenty times least_compute or more",
-            problem=f"least_compute is {self.least_compute:g} and most_compute {self.most_compute:g}",
-        )
+        remedy = f"choose {needed} or more, so that the best model is seen between its neighbours"
+        self.require(self.sizes >= needed, "sizes", remedy)
+        least, most = self.least_compute, self.most_compute
+        problem = f"least_compute is {least:g} and most_compute {most:g}"
+        self.require(20 * least <= most, "most_compute", "choose twenty times least_compute or more", problem=problem)
         needed = self._neurons[-1] * max(smooth_steps(alpha, **self._theory) for alpha in self._exponents)
-        self.require(
-            self.least_compute >= needed,
-            "least_compute",
-            f"choose {needed:.3g} or more, or smaller models",
-            problem=f"with least_compute {self.least_compute:g} the largest model has hardly learned a skill",
-        )
+        problem = f"with least_compute {least:g} the largest model has hardly learned a skill"
+        remedy = f"choose {needed:.3g} or more, or smaller models"
+        self.require(least >= needed, "least_compute", remedy, problem=problem)
         smallest = min(each.neurons[0] for each in self._limits)
+        problem = f"the best model for least_compute {least:g} has {smallest:.0f} neurons"
+        remedy = f"choose more, for {_FEWEST} neurons and twice those of the smallest model"
+        self.require(smallest >= max(_FEWEST, 2 * self.fewest_neurons), "least_compute", remedy, problem=problem)
         largest = max(each.neurons[-1] for each in self._limits)
-        self.require(
-            smallest >= max(_FEWEST, 2 * self.fewest_neurons),
-            "least_compute",
-            f"choose more, for {_FEWEST} neurons and twice those of the smallest model",
-            problem=f"the best model for least_compute {self.least_compute:g} has {smallest:.0f} neurons",
-        )
-        self.require(
-            largest <= self.most_neurons / 2,
-            "most_compute",
-            "choose less, for half the neurons of the largest model",
-            problem=f"the best model for most_compute {self.most_compute:g} has {largest:.0f} neurons",
-        )
+        problem = f"the best model for most_compute {most:g} has {largest:.0f} neurons"
+        remedy = "choose less, for half the neurons of the largest model"
+        self.require(largest <= self.most_neurons / 2, "most_compute", remedy, problem=problem)
 
     def _optimum(self, losses: np.ndarray, neurons: np.ndarray, growth: Any) -> dict[str, Any]:
         """The losses of all models, the best one for each budget, and the power by which it grows."""

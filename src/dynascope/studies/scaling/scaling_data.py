@@ -118,12 +118,9 @@ class ScalingData(SkillScaling):
         # Over a decade the exponent of a fit varies by so much of the spread of a loss, relative to α/(α + 1).
         slope = spread * (alpha + 1) / (3 * alpha)
         needed = math.ceil((_ERRORS * max(spread.max() / _LOSS[0], slope.max() / _EXPONENT[0])) ** 2)
-        self.require(
-            self.training_sets >= needed,
-            "training_sets",
-            f"choose {needed} or more, or larger sets",
-            problem=f"training_sets is {self.training_sets}, and the loss of small ones varies by {spread.max():.1%}",
-        )
+        sets, remedy = self.training_sets, f"choose {needed} or more, or larger sets"
+        problem = f"training_sets is {sets}, and the loss of small ones varies by {spread.max():.1%}"
+        self.require(sets >= needed, "training_sets", remedy, problem=problem)
 
     @functools.cached_property
     def _amounts(self) -> np.ndarray:

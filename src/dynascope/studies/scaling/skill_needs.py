@@ -107,13 +107,9 @@ class SkillNeeds(EmergenceStudy):
         return report_claims([self._nearest(runs), *self._differences(runs)])
 
     def _nearest(self, runs: np.ndarray) -> Claim:
-        return nearest_claim(
-            "forecast",
-            "Half of every skill is learned nearer to where that is forecast than to where it is of another.",
-            runs,
-            self.along_axis(np.array(self._amounts)),
-            self.along_axis(self._forecast_half),
-        )
+        statement = "Half of every skill is learned nearer to where that is forecast than to where it is of another."
+        places, forecast = (self.along_axis(np.array(each)) for each in (self._amounts, self._forecast_half))
+        return nearest_claim("forecast", statement, runs, places, forecast)
 
     def _strength_at(self, runs: np.ndarray, skill: int, amount: float) -> np.ndarray:
         """The strength of a skill, counted from zero, in each run at some amount."""
@@ -128,12 +124,11 @@ class SkillNeeds(EmergenceStudy):
         laws = {name: self._law(self._needs[of].needed, of) for name, of in _DEFINITIONS.items()}
         return {**laws, f"half_{self.resource}": ("skill", self._forecast_half)}
 
-    def _predicted(self, exact: Mapping[str, Any], calibration: str) -> xr.Dataset:
+    def _predicted(self, exact: Mapping[str, Any], **said: Any) -> xr.Dataset:
         """The record of what theory says exactly and of the forecast, with the needs of one skill and their errors."""
-        said = {f"needed_{name}": need.needed for name, need in self._needs.items()}
-        said |= {f"needed_{name}_error": need.error for name, need in self._needs.items()}
-        about = {"theory": self.theory, "reference": self.reference.paper, "calibration": calibration}
-        return self.record({**exact, **self._forecast()}, **about, **said)
+        for name, need in self._needs.items():
+            said |= {f"needed_{name}": need.needed, f"needed_{name}_error": need.error}
+        return self.record({**exact, **self._forecast()}, theory=self.theory, reference=self.reference.paper, **said)
 
     @functools.cached_property
     def _needs(self) -> Mapping[Definition, Need]:
@@ -142,9 +137,7 @@ class SkillNeeds(EmergenceStudy):
         curves: dict[Definition, np.ndarray] = {"correlation": strength, "loss_equivalent": 1 - np.sqrt(loss)}
         calibrate = type(self).calibrate
         try:
-            return {
-                definition: calibrate(amounts, curve, definition=definition) for definition, curve in curves.items()
-            }
+            return {name: calibrate(amounts, curve, definition=name) for name, curve in curves.items()}
         except InputError as error:
             raise InputError(
                 f"networks that learn one skill with {amounts[0]} to {amounts[-1]} {self.resource} do not pass half "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Mapping, Sequence
@@ -55,18 +54,11 @@ class SkillScaling(CurvesStudy):
 
     def check(self) -> None:
         """Skills emerge at a time, and are sure to be learned."""
-        self.require(
-            self.initial_strength < self.target_scale / 2,
-            "initial_strength",
-            "start below half of target_scale, where skills emerge at a time",
-            problem=f"initial_strength is {self.initial_strength} and target_scale is {self.target_scale}",
-        )
-        self.require(
-            math.log(self._contrast) < _LONGEST,
-            "initial_strength",
-            f"choose more than e^−{_LONGEST:g} of target_scale",
-            problem=f"initial_strength is {self.initial_strength:g} and target_scale is {self.target_scale:g}",
-        )
+        early = "start below half of target_scale, where skills emerge at a time"
+        problem = f"initial_strength is {self.initial_strength:g} and target_scale is {self.target_scale:g}"
+        self.require(self.initial_strength < self.target_scale / 2, "initial_strength", early, problem=problem)
+        late = f"choose more than e^−{_LONGEST:g} of target_scale"
+        self.require(math.log(self._contrast) < _LONGEST, "initial_strength", late, problem=problem)
 
     def labels(self) -> Mapping[str, Any]:
         """Exponents, and amounts of the resource."""
@@ -80,7 +72,7 @@ class SkillScaling(CurvesStudy):
                 "An input asks for one of many skills, for the k-th with a frequency in proportion to 1/k¹⁺ᵅ.",
                 f"Of each the model has a strength, which grows from {self.initial_strength:g} to "
                 f"{self.target_scale:g} as it is learned.",
-                *(each.format(**dataclasses.asdict(self)) for each in self.told),
+                *(each.format(**vars(self)) for each in self.told),
             ],
             "network": "multilinear, two weights for every skill",
             "scale": 1.0,
@@ -113,18 +105,16 @@ class SkillScaling(CurvesStudy):
 
     def _check_span(self, resource: str) -> None:
         """A power law can be fitted from the fewest to the most of a resource."""
-        fewest, most = getattr(self, f"fewest_{resource}"), getattr(self, f"most_{resource}")
-        self.require(
-            20 * fewest <= most,
-            f"fewest_{resource}",
-            f"choose at most a twentieth of most_{resource}",
-            problem=f"fewest_{resource} is {fewest} and most_{resource} is {most}",
-        )
+        (fewest, most), name = self._ends(resource), f"fewest_{resource}"
+        problem = f"{name} is {fewest} and most_{resource} is {most}"
+        self.require(20 * fewest <= most, name, f"choose at most a twentieth of most_{resource}", problem=problem)
 
     def _spaced(self, resource: str, number: int) -> np.ndarray:
         """Whole numbers from the fewest to the most of a resource, at about equal ratios."""
-        ends = getattr(self, f"fewest_{resource}"), getattr(self, f"most_{resource}")
-        return np.unique(np.round(np.geomspace(*ends, number)).astype(np.int64))
+        return np.unique(np.round(np.geomspace(*self._ends(resource), number)).astype(np.int64))
+
+    def _ends(self, resource: str) -> tuple[int, int]:
+        return getattr(self, f"fewest_{resource}"), getattr(self, f"most_{resource}")
 
     def _fitted(self, losses: np.ndarray, at: np.ndarray, fits: Sequence[PowerLawFit]) -> dict[str, Any]:
         """What is measured: losses over `axes`, and power laws fitted to them over the amounts `at`."""
