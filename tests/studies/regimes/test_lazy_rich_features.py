@@ -84,6 +84,7 @@ def test_features_are_reported_on_and_not_judged(tree):
     [
         ({"activation": "relu"}, "activation"),
         ({"samples": 5}, "samples"),
+        ({"width": 3}, "width"),
         ({"seeds": 1}, "seeds"),
         ({"lazy": []}, "lazy"),
         ({"lazy": [2.0]}, "lazy"),
@@ -104,3 +105,10 @@ def test_bad_fields_are_named(monkeypatch, fields, argument):
         with pytest.raises(InputError) as caught:
             getattr(dataclasses.replace(TINY, **fields), side)()
         assert caught.value.argument == argument
+
+
+@pytest.mark.slow
+def test_factors_at_which_the_expansion_does_not_end_after_two_orders_are_refused():
+    with pytest.raises(InputError, match="second order") as caught:
+        dataclasses.replace(TINY, rich=[1.0], lazy=[3.0, 300.0]).predict()
+    assert caught.value.argument == "lazy"

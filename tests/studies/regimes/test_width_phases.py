@@ -107,10 +107,50 @@ def test_the_records_keep_the_names_of_the_parametrisations(sides):
 
 @pytest.mark.slow
 def test_relu_networks_on_digits_keep_their_kernel_where_theory_says():
-    tree = dataclasses.replace(tiny, digits_samples=20, digits_seeds=1).run()
+    tree = dataclasses.replace(tiny, digits_samples=100, digits_seeds=1).run()
     agreement = json.loads(tree.attrs["agreement"])
     assert agreement["digits_keeps_kernel"]["agrees"]
     assert tree["observed"]["digits_keeps_kernel"].values.tolist() == [1, 0, 0, 1, 1, 0, 0, 1]
+
+
+def test_tolerances_are_what_the_exact_exponents_miss_and_shrink_with_the_width(sides):
+    _, predicted = sides
+    wide = dataclasses.replace(tiny, scaling_parameters=[256.0, 512.0, 1024.0]).predict()
+    for name in ("kernel_exponent", "speed_exponent"):
+        # Below the 2.5 % that were once allowed at all widths, and less the wider the networks are.
+        assert wide.attrs[f"{name}_tolerance"] < predicted.attrs[f"{name}_tolerance"] < 0.025
+        limits = predicted[name].to_numpy()
+        halved = limits * np.where(np.arange(len(limits)) == np.flatnonzero(limits)[0], 0.5, 1.0)
+        assert np.abs(halved - limits).max() > predicted.attrs[f"{name}_maximum_tolerance"] * np.abs(limits).max()
+
+
+@pytest.mark.parametrize(
+    "fields", [{"target": -0.1}, {"target": -15.9}, {"scaling_parameters": [20.0, 30.0, 40.0], "target": 1.8}]
+)
+def test_networks_too_narrow_for_their_target_to_show_a_limit_are_refused(fields):
+    with pytest.raises(InputError) as refusal:
+        dataclasses.replace(
+            tiny, **{"scaling_parameters": [32.0, 64.0, 128.0], "target": 1.8, "seeds": 2} | fields
+        ).predict()
+    assert refusal.value.argument == "scaling_parameters"
+
+
+@pytest.mark.slow
+def test_digits_decide_nothing_half_way_between_the_phases(sides):
+    study = dataclasses.replace(tiny, digits_seeds=1)
+    observed, predicted = sides
+    exponents, keeps = predicted["kernel_exponent"].to_numpy(), predicted["kernel_exponent"].to_numpy() < 0
+
+    def judged(seen):
+        both = {"digits_kernel_exponent": ("architecture", seen), "digits_keeps_kernel": ("architecture", seen < -0.5)}
+        told = predicted.assign(digits_keeps_kernel=("architecture", keeps.astype(int)))
+        measured = observed.assign(**{name: (dim, np.asarray(values, float)) for name, (dim, values) in both.items()})
+        tree = study.compare(measured, study.judged(told))
+        return tree.attrs["verdict"], "digits_keeps_kernel" in json.loads(tree.attrs["agreement"])
+
+    assert judged(exponents) == ("agree", True)
+    assert judged(exponents - 0.6 * (np.arange(8) == 1)) == ("agree", False)
+    assert judged(exponents - 0.8 * (np.arange(8) == 1)) == ("disagree", True)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +164,9 @@ def test_relu_networks_on_digits_keep_their_kernel_where_theory_says():
         ("target", 0.0),
         ("target", np.nan),
         ("seed", -1),
+        ("scaling_parameters", [32.0, 64.0, 128.0]),
+        ("fixed_width", 16),
+        ("seeds", 1),
         ("digits_samples", 5),
         ("digits_seeds", -1),
     ],

@@ -11,7 +11,7 @@ import numpy as np
 
 from dynascope.comparison.effect import report_effects
 from dynascope.flows.exact.scalar import final_growth
-from dynascope.flows.lazy_training import Trained, expand, measures, train
+from dynascope.flows.lazy_training import Expansion, Trained, expand, measures, train
 from dynascope.networks import MLP
 from dynascope.probes.features import kappa_cka
 from dynascope.probes.features.last_layer import layer_metrics
@@ -33,6 +33,7 @@ _SMOOTH = ("tanh", "erf", "gelu")
 _LAZIEST = 1e6
 _METRICS = ("kappa_cka", "effective_dimension", "effective_dimension_quality", "effective_dimension_utilization")
 _STEP = 0.25  # of descent, in the fastest time constant
+_SMALL = 0.02  # second order over the first, up to which errors of two orders and of one are what is said below
 _TWO_ORDERS = (1e-3, "two orders of the expansion are known, and the next is smaller by the square of the downscaling")
 _ONE_ORDER = (0.02, "one order of the expansion is known, and the next is smaller by the downscaling")
 _SAME = (1e-6, "both follow the same linear recursion, by different code")
@@ -161,6 +162,7 @@ class LazyRichFeatures(CurvesStudy):
         """Two orders of the expansion at every lazy α, the last layer as a linear model, and the scalar network."""
         inputs, targets, others = self._split
         found = expand(self._networks, inputs, targets, others, self._steps, learning_rate=self._rate)
+        self._check_order(found)
         outputs = np.stack([found.first + found.second / alpha for alpha in self.lazy], axis=1)
         features = np.stack([found.start + found.change / alpha for alpha in self.lazy], axis=1)
         kappa = [
@@ -185,6 +187,13 @@ class LazyRichFeatures(CurvesStudy):
         self.require(self.times <= last, "times", "choose fewer times, or a longer duration", problem=problem)
         even = self.scalar_neurons % 2 == 0
         self.require(even, "scalar_neurons", "choose an even number, so that the network starts at zero")
+
+    def _check_order(self, found: Expansion) -> None:
+        """The third order, which is not known, is small: smaller than the second as the second than the first."""
+        first, second = (np.linalg.norm(each[:, 1:], axis=(-2, -1)) for each in (found.first, found.second))
+        least = float(np.max(second / first)) / _SMALL
+        problem = f"at the first of lazy, {self.lazy[0]:g}, the second order is not small"
+        self.require(self.lazy[0] >= least, "lazy", f"choose factors of {least:.0f} or more", problem=problem)
 
     def _compared(
         self, outputs: np.ndarray, correction: np.ndarray, movement: np.ndarray, limits: Any, kappa: Any
@@ -255,6 +264,9 @@ class LazyRichFeatures(CurvesStudy):
         data = labelled_images(self.data, self.samples, self.test_samples, self.seed)
         problem = f"samples is {self.samples}, and there are {data.classes} classes"
         self.require(self.samples > data.classes, "samples", f"choose more than {data.classes}", problem=problem)
+        # Outputs of fewer neurons leave dimensions empty, which what the expansion leaves out would fill.
+        enough, narrow = 2 * self.width + 1 >= data.classes, f"choose {data.classes // 2} or more"
+        self.require(enough, "width", narrow, problem=f"{self.width} neurons are few for {data.classes} classes")
         return data
 
     @functools.cached_property
