@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -47,10 +48,39 @@ def test_networks_of_random_fields_learn_every_skill_within_fifteen_percent_of_t
 def test_the_tolerance_is_fifteen_percent_of_a_step(drawn):
     study, predicted, observed = drawn
     exact = predicted["half_strength_step"].to_numpy()
+    nothing = 0 * predicted["half_strength_step"]
+    certain = predicted.assign(half_strength_step_standard_error=nothing)
     for factor, verdict in ((1.14, "agree"), (1.16, "disagree"), (1 / 1.16, "disagree")):
         steps = exact * [1.0, factor]
         seen = observed.assign(half_strength_step=("skill", steps), log_half_strength_step=("skill", np.log(steps)))
-        assert study.compare(seen, predicted).attrs["verdict"] == verdict
+        assert study.compare(seen.assign(half_strength_step_spread=nothing), certain).attrs["verdict"] == verdict
+
+
+@pytest.mark.slow
+def test_a_step_beyond_the_tolerance_by_less_than_networks_scatter_decides_nothing(drawn):
+    study, predicted, observed = drawn
+    late = predicted["half_strength_step"].to_numpy() * [1.0, 1.18]
+    for spread, verdict in ((0.2, "undecided"), (0.001, "disagree")):
+        seen = observed.assign(
+            half_strength_step=("skill", late),
+            half_strength_step_spread=("skill", spread * late),
+            log_half_strength_step=("skill", np.log(late)),
+        )
+        certain = predicted.assign(half_strength_step_standard_error=0 * predicted["half_strength_step"])
+        tree = study.compare(seen, certain)
+        assert tree.attrs["verdict"] == verdict
+        assert ("scatter" in tree.attrs["verdict_sentence"]) == (verdict == "undecided")
+
+
+@pytest.mark.slow
+def test_a_run_that_ends_before_the_last_skill_is_due_is_refused(drawn):
+    study, predicted, _ = drawn
+    due = float(predicted["half_strength_step"][-1])
+    early = dataclasses.replace(study, steps=int(due))
+    early.__dict__["_single_skill"] = study._single_skill
+    with pytest.raises(InputError) as refusal:
+        early.predict()
+    assert refusal.value.argument == "steps"
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -23,6 +24,7 @@ from dynascope.theory.skills import Calibration, calibrate, half_strength_steps,
 __all__ = ["EmergenceTime"]
 
 _WITHIN = 0.15  # of a half-strength step, either way
+_CHANCE = 2.0  # standard errors, of the calibration and of the mean over networks, that may be chance
 _BEYOND = 1.5  # how far beyond the last forecast step to train
 _REASON = (
     "15 % of a step: the skills that are learned before delay a skill by some percent, of which the calibration on "
@@ -162,6 +164,9 @@ class EmergenceTime(EmergenceStudy):
     def forecast(self) -> xr.Dataset:
         """Calibrate on one skill, and forecast the others."""
         found, frequencies = self._calibration, self._parity.frequencies
+        due = math.ceil((1 + _WITHIN) * self._forecast[-1])
+        problem = f"steps is {self.steps}, and the last skill is due at step {self._forecast[-1]:.0f}"
+        self.require(self._recorded[-1] >= due, "steps", f"train for {due} or more, or zero", problem=problem)
         logarithms, within = np.log(self._forecast), math.log(1 + _WITHIN)
         tolerance = {
             "log_half_strength_step": within * math.sqrt(self.skills) / np.linalg.norm(logarithms),
@@ -184,14 +189,23 @@ class EmergenceTime(EmergenceStudy):
         )
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
-        """Judge the half-strength steps; the curves are shown."""
+        """Judge the half-strength steps, unless they are beyond the tolerance by chance; the curves are shown."""
         tree = super().compare(observed, predicted)
-        seen = (observed[f"half_strength_step{end}"].to_numpy() for end in ("", "_spread"))
+        mean, spread = (observed[f"half_strength_step{end}"].to_numpy() for end in ("", "_spread"))
+        forecast, error = (predicted[f"half_strength_step{end}"].to_numpy() for end in ("", "_standard_error"))
+        if tree.attrs["verdict"] == "disagree":
+            beyond = np.abs(np.log(mean / forecast)) - math.log(1 + _WITHIN)
+            errors = np.hypot(error / forecast, spread / mean / math.sqrt(observed.sizes["seed"]))
+            if np.all(beyond < _CHANCE * errors):
+                agreement = {
+                    name: {**each, "error": None, "agrees": True}
+                    for name, each in json.loads(tree.attrs["agreement"]).items()
+                }
+                tree.attrs |= {"verdict": "undecided", "agreement": json.dumps(agreement, ensure_ascii=False)}
+                tree.attrs["verdict_sentence"] = "Networks scatter too widely to say whether they follow the forecast."
         rows = [
-            f"skill {skill} at {mean:.0f} ± {spread:.0f}, forecast {forecast:.0f} ({mean / forecast - 1:+.1%})"
-            for skill, mean, spread, forecast in zip(
-                observed["skill"].to_numpy(), *seen, predicted["half_strength_step"].to_numpy(), strict=True
-            )
+            f"skill {skill} at {step:.0f} ± {deviation:.0f}, forecast {due:.0f} ({step / due - 1:+.1%})"
+            for skill, step, deviation, due in zip(range(1, self.skills + 1), mean, spread, forecast, strict=True)
         ]
         tree.attrs["verdict_sentence"] += (
             f" Half-strength steps, mean ± standard deviation of {observed.sizes['seed']} networks: {'; '.join(rows)}."
