@@ -30,7 +30,7 @@ def no_networks(monkeypatch):
     def trained(self, size, skill=None):
         counts = size * (self._parity.frequencies if skill is None else np.ones(1))
         strength = np.tile(np.clip(counts / 10 - 1, 0.0, 1.0), (2 * self.runs, 1))
-        return strength, (1 - strength) ** 2
+        return strength, (1 - strength) ** 2, np.zeros(len(strength))
 
     monkeypatch.setattr(EmergenceData, "_trained", trained)
 
@@ -85,6 +85,16 @@ def test_networks_that_need_four_times_as_many_samples_or_a_quarter_refute_the_f
     monkeypatch.setattr(EmergenceData, "_trained", lambda self, size: learn(self, size / more))
     # Of two skills the first is asked for three times as often, so that a factor of √3 is half way.
     assert study.compare(study.observe(), predicted).attrs["verdict"] == "disagree"
+
+
+def test_networks_that_are_not_trained_to_the_end_decide_nothing(no_networks, monkeypatch):
+    study, learn = dataclasses.replace(TINY, samples=[8, 16, 32, 64, 128]), EmergenceData._trained
+    predicted = study.judged(study.predict())
+    for left, verdict in ((0.05, "agree"), (0.3, "undecided")):
+        monkeypatch.setattr(
+            EmergenceData, "_trained", lambda self, size, left=left: (*learn(self, size)[:2], np.full(4, left))
+        )
+        assert study.compare(study.observe(), predicted).attrs["verdict"] == verdict
 
 
 def test_skills_whose_forecast_is_not_within_the_samples_are_left_out(no_networks):

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
+from dynascope.comparison.limits import limit_tolerances
 from dynascope.comparison.power_fit import measured_exponents
 from dynascope.flows.wide_training import WideRun, solved_on_line, trained_on_line, trained_to_half
 from dynascope.networks.wide_networks import WideNetworks, drawn_networks
@@ -48,9 +49,10 @@ class WidthPhases(CurvesStudy):
     by κ^c and change nothing else, so that the eight entries give the phases of all twenty of the table.
 
     On a line, each linear network is compared with its own closed form, and the exponents of the ensemble with the
-    phase diagram; every phase that follows from them must be that of the diagram. On handwritten digits, of which no
-    closed form is known, two-layer ReLU networks are judged by whether their kernel stays, that is whether its relative
-    change falls faster than κ^(−1/2); their exponents are recorded with their errors. Fitted are means over seeds, on
+    phase diagram, from which they may differ as the closed form does at these κ; every phase that follows from them
+    must be that of the diagram. On handwritten digits, of which no closed form is known, two-layer ReLU networks are
+    judged by whether their kernel stays, that is whether its relative change falls faster than κ^(−1/2), unless an
+    exponent is within a quarter of that; exponents are recorded with their errors. Fitted are means over seeds, on
     double logarithmic axes; `_error` is the standard error. Starts on the line are stratified in the overlap of the
     layers, so that few are needed.
     """
@@ -141,7 +143,7 @@ class WidthPhases(CurvesStudy):
 
     def trained(self) -> Mapping[str, Any]:
         """Train linear networks on a line and ReLU networks on digits."""
-        line = self._means(self._trained_on_line)
+        line = self._on_line(trained_on_line)
         exponents = self._exponents(line)
         kernel, speed = (exponents[f"{each}_exponent"][1] for each in ("kernel", "speed"))
         seen = {
@@ -182,19 +184,11 @@ class WidthPhases(CurvesStudy):
         }
 
     def said(self) -> Mapping[str, Any]:
-        """The tolerances of the exponents: by how much they differ from their limits at these κ, known exactly."""
-        said = {}
-        for name, (limits, off) in self._corrections.items():
-            whole, largest = np.linalg.norm(limits), np.abs(limits).max()
-            said[f"{name}_tolerance"] = (np.linalg.norm(off) + _SOLVER) / whole
-            said[f"{name}_maximum_tolerance"] = (np.abs(off).max() + _SOLVER) / largest
-        return said | {f"{name}_tolerance_reason": _LIMIT for each in self._corrections for name in exact(each)}
-
-    def judged(self, predicted: xr.Dataset) -> xr.Dataset:
-        """The prediction with its tolerances; digits are judged if there are any."""
+        """The tolerances of the exponents, and of digits if there are any."""
+        said = limit_tolerances(self._corrections, _SOLVER, _LIMIT)
         for name in exact("digits_keeps_kernel") if self.digits_seeds else ():
-            predicted = predicted.assign_attrs({f"{name}_tolerance": 0.0, f"{name}_tolerance_reason": _KEEPS})
-        return super().judged(predicted)
+            said |= {f"{name}_tolerance": 0.0, f"{name}_tolerance_reason": _KEEPS}
+        return said
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Judge everything; digits are but shown where exponents are half way between the phases and none is wrong."""
@@ -249,7 +243,7 @@ class WidthPhases(CurvesStudy):
 
     @functools.cached_property
     def _solved(self) -> dict[str, np.ndarray]:
-        return self._means(self._solved_on_line)
+        return self._on_line(solved_on_line)
 
     @functools.cached_property
     def _corrections(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -288,15 +282,9 @@ class WidthPhases(CurvesStudy):
         position = np.array([[1.0], [-1.0]])
         return Task(position * [0.6, 0.8], self.target * position, name="a line and digits")
 
-    def _line_start(self, name: str, kappa: float) -> WideNetworks:
-        line = {"activation": "linear", "direction": self._line.inputs[0]}
-        return self._start(name, kappa, self._line, self.seeds, **line)
-
-    def _solved_on_line(self, name: str, kappa: float) -> WideRun:
-        return solved_on_line(self._line_start(name, kappa), self._line)
-
-    def _trained_on_line(self, name: str, kappa: float) -> WideRun:
-        return trained_on_line(self._line_start(name, kappa), self._line)
+    def _on_line(self, run: Callable[[WideNetworks, Task], WideRun]) -> dict[str, np.ndarray]:
+        line, seeds, options = self._line, self.seeds, {"activation": "linear", "direction": self._line.inputs[0]}
+        return self._means(lambda name, kappa: run(self._start(name, kappa, line, seeds, **options), line))
 
     @functools.cached_property
     def _digits(self) -> Task:

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from dynascope.flows.exact.skill_losses import losses_of_models
 from dynascope.plot import Chart
+from dynascope.probes.best_sizes import best_sizes
 from dynascope.studies.fields import count, positive
 from dynascope.studies.scaling.skill_simulation import ALPHA, FITTED, SkillScaling, exponent_chart, law_chart, nam
 from dynascope.studies.study import curve_tolerance
@@ -29,7 +29,6 @@ _PREFACTOR = (2e-3, "as for the exponent, and extrapolated from the budgets to a
 _GROWTH = (5e-3, "what half a neuron matters in the first order, from fifty neurons on")
 _FEWEST = 50  # neurons of the best model, from which on half a neuron hardly matters
 _BUDGET = "compute, neurons × training time"
-_PLACES = 20_001  # between the models, at which the best one is looked for
 
 
 class ScalingCompute(SkillScaling):
@@ -125,7 +124,7 @@ class ScalingCompute(SkillScaling):
         """Train all models by gradient flow, and take the best one for each budget."""
         compute, times = self._amounts, self.learning_rate * (self._amounts[:, None] / self._neurons)
         losses = losses_of_models(self._exponents, self._neurons, times, **self._model)
-        neurons, least = _best(self._neurons, losses)
+        neurons, least = best_sizes(self._neurons, losses)
         # A model of N neurons has the loss of N + ½ in a law that integrates over skills.
         fits = [fit(loss, compute * (1 + 0.5 / best)) for loss, best in zip(least, neurons, strict=True)]
         growth = [fit(1 / best, compute, window=(compute[0], compute[-1])).exponent for best in neurons]
@@ -198,10 +197,3 @@ class ScalingCompute(SkillScaling):
     @functools.cached_property
     def _amounts(self) -> np.ndarray:
         return np.geomspace(self.least_compute, self.most_compute, self.budgets)
-
-
-def _best(neurons: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Neurons of least loss, and that loss, along a spline through ln L over ln N of the models."""
-    places = np.log(np.geomspace(neurons[0], neurons[-1], _PLACES))
-    curves = CubicSpline(np.log(neurons), np.log(losses), axis=-1)(places)
-    return np.exp(places[curves.argmin(axis=-1)]), np.exp(curves.min(axis=-1))

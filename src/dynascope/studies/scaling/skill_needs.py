@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import xarray as xr
@@ -50,7 +51,10 @@ class SkillNeeds(EmergenceStudy):
     and less than half of the other.
 
     `resource` is the field that has the amounts of the resource, and the first of `axes`; `along_axis` the function by
-    which amounts are near or far from each other, and `calibrate` the theory that says what one skill needs.
+    which amounts are near or far from each other, and `calibrate` the theory that says what one skill needs. A study
+    states `_alone`, amounts for networks that learn one skill with their mean strength R/S and loss over ½ S²; `_law`,
+    the strength of every skill at every amount; `_forecast_half`, the amount at which half of each is learned; and
+    `_differences`, what else is claimed of runs of shape (amounts, runs, skills).
     """
 
     resource: ClassVar[str]
@@ -63,22 +67,13 @@ class SkillNeeds(EmergenceStudy):
         """Amounts and skills."""
         return {**super().labels(), self.resource: self._amounts}
 
-    def _alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
-        """Amounts for networks that learn one skill, their mean strength R/S, and their mean loss over ½ S²."""
-        raise NotImplementedError
+    if TYPE_CHECKING:
 
-    def _law(self, needed: float, definition: Definition = "correlation") -> np.ndarray:
-        """The strength of every skill at every amount."""
-        raise NotImplementedError
-
-    def _differences(self, runs: np.ndarray) -> list[Claim]:
-        """What is claimed of the strength where some of it is forecast, of runs of shape (amounts, runs, skills)."""
-        raise NotImplementedError
-
-    @property
-    def _forecast_half(self) -> np.ndarray:
-        """The amount at which half of a skill is learned, of every skill."""
-        raise NotImplementedError
+        def _alone(self) -> tuple[list[int], np.ndarray, np.ndarray]: ...
+        def _law(self, needed: float, definition: Definition) -> np.ndarray: ...
+        def _differences(self, runs: np.ndarray) -> list[Claim]: ...
+        @property
+        def _forecast_half(self) -> np.ndarray: ...
 
     @property
     def _amounts(self) -> list[int]:
@@ -102,9 +97,11 @@ class SkillNeeds(EmergenceStudy):
             "loss": (self.resource, self.target_scale**2 / 2 * losses @ self._parity.frequencies),
         }
 
-    def _reported(self, runs: np.ndarray) -> dict[str, Any]:
-        """What the runs say of the claims."""
-        return report_claims([self._nearest(runs), *self._differences(runs)])
+    def _reported(self, runs: np.ndarray, *, decided: bool = True) -> dict[str, Any]:
+        """What the runs say of the claims, if they say anything."""
+        claims = [self._nearest(runs), *self._differences(runs)]
+        unknown = {} if decided else {"low": np.nan, "high": np.nan}
+        return report_claims([dataclasses.replace(each, **unknown) for each in claims])
 
     def _nearest(self, runs: np.ndarray) -> Claim:
         statement = "Half of every skill is learned nearer to where that is forecast than to where it is of another."
