@@ -195,7 +195,8 @@ class EmergenceTime(EmergenceStudy):
         mean, spread = (observed[f"half_strength_step{end}"].to_numpy() for end in ("", "_spread"))
         forecast, error = (predicted[f"half_strength_step{end}"].to_numpy() for end in ("", "_standard_error"))
         if tree.attrs["verdict"] == "disagree":
-            beyond = np.abs(np.log(mean / forecast)) - math.log(1 + _WITHIN)
+            logarithms = (each["log_half_strength_step"].to_numpy() for each in (observed, predicted))
+            beyond = np.abs(np.subtract(*logarithms)) - math.log(1 + _WITHIN)
             errors = np.hypot(error / forecast, spread / mean / math.sqrt(observed.sizes["seed"]))
             if np.all(beyond < _CHANCE * errors):
                 leave_undecided(tree, "Networks scatter too widely to say whether they follow the forecast.")
