@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 from dynascope.comparison import compare
+from dynascope.errors import DivergenceError
 from dynascope.networks import DiagonalLinear, TwoLayer
 from dynascope.observation import observe
 from dynascope.prediction import predict
@@ -127,9 +128,23 @@ def test_without_the_curve_the_staircase_is_that_of_the_limit():
     np.testing.assert_array_equal(both["jump_time"][fast], alone["jump_time"][fast])
 
 
-def test_a_curve_that_cannot_be_followed_is_told_in_a_warning():
+def test_a_curve_is_followed_as_far_as_it_goes_and_a_warning_says_so():
     draw = np.random.default_rng(1)
     x = draw.normal(size=(40, 3)) * [3000.0, 1.0, 1.0]
     told = predict(Task(x, x @ [[0.001], [1.0], [0.5]]), DiagonalLinear(3), scale=1e-8)
+    assert "followed to t =" in told.attrs["warnings"]
+    assert "max_steps" in told.attrs["warnings"]
+    # What lies beyond is slow, and says so.
+    beyond = told["jump_time"].to_numpy() > float(told["time"][-1])
+    assert beyond.any()
+    assert told["slow"].to_numpy()[beyond].all()
+
+
+def test_where_it_cannot_begin_the_staircase_is_left_with_a_warning(monkeypatch):
+    def refuse(*args, **options):
+        raise DivergenceError("the flow could not be continued at time 0", time=0.0, remedy="check the data")
+
+    monkeypatch.setattr("dynascope.prediction.at_this_scale.loss_curve", refuse)
+    told = predict(sparse(), DiagonalLinear(60), scale=1e-8)
     assert "loss" not in told
     assert "could not be followed" in told.attrs["warnings"]

@@ -55,8 +55,8 @@ def print_staircase(tree: Tree) -> None:
             _print_text(f"jump {jump.number}: {jump.learned}")
         print()
     slow = [jump for jump in rows if jump.reason]
-    if slow and view.residual is not None:
-        console.print("* slow: the time approaches its limit slowly, so it is shown but not judged.", markup=False)
+    if slow:
+        console.print("* slow: known only roughly at this scale, so shown but not judged.", markup=False)
         for jump in slow[:_MOST_REASONS]:
             _print_text(f"jump {jump.number}: {jump.reason}")
         if len(slow) > _MOST_REASONS:

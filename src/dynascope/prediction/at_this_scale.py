@@ -23,7 +23,8 @@ _MARGIN = 1.25  # on how far the limit is off, for what the curve itself gets wr
 _POINT = 2.0  # how far a time may be off, over what it is between two curves
 _READ = 0.01  # of a time, within which a curve is read
 _LEVEL = 0.02  # of the initial loss: a plateau is left before it is quite reached
-_LONGER, _EXTENSIONS = 4.0, 3  # how often a curve that does not get to the last jump is followed for longer
+_SHORTER = 0.9  # of the time at which it could not go on
+_LONGER, _EXTENSIONS = 4.0, 4  # how often a curve that does not get to the last jump is followed for longer
 
 
 def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
@@ -41,22 +42,29 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
     if not staircase.sizes["jump"]:
         return staircase
     scale, normalised = float(staircase.attrs["scale"]), bool(staircase.attrs.get("normalised", 0))
-    duration, curve = training_time(staircase, scale), None
+    duration, curve, failed = training_time(staircase, scale), None, None
     for _ in range(_EXTENSIONS):
         try:
             longer = loss_curve(task, network, scale=scale, duration=duration, normalised=normalised)
         except DivergenceError as error:
-            if curve is None:
-                return _warned(staircase, f"The loss at this scale could not be followed: {error}")
-            break
+            if failed is not None or not error.time > 0:
+                break
+            # As far as it goes.
+            duration, failed = _SHORTER * error.time, error
+            continue
         if longer is None:
             return staircase
         curve = longer
-        if not np.isnan(_seen(staircase, curve).times[-1]):
+        if failed is not None or not np.isnan(_seen(staircase, curve).times[-1]):
             break
         duration *= _LONGER
-    assert curve is not None
-    return with_curve(staircase, curve)
+    if curve is None:
+        return _warned(staircase, f"The loss at this scale could not be followed: {failed}")
+    told = with_curve(staircase, curve)
+    if failed is None:
+        return told
+    end = float(curve["time"][-1])
+    return _warned(told, f"The loss at this scale is followed to t = {end:.4g} only: {failed}")
 
 
 def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
