@@ -1,14 +1,9 @@
-from __future__ import annotations
-
-import json
-
 import numpy as np
 import pytest
 import xarray as xr
 
 from dynascope.comparison import compare
-from dynascope.comparison.chance import leave_undecided, within_chance
-from dynascope.comparison.limits import limit_tolerances
+from dynascope.comparison.chance import within_chance
 from dynascope.record import make_record
 
 
@@ -35,18 +30,3 @@ def test_a_tolerance_that_is_there_stays_where_it_is_larger():
     assert found["loss_tolerance"] == 0.2
     assert found["loss_maximum_tolerance"] == pytest.approx(0.04)
     assert "standard errors" in found["loss_maximum_tolerance_reason"]
-
-
-def record(values, **attributes):
-    return make_record({"loss": (("time",), values)}, {"time": np.arange(3.0)}, attributes=attributes)
-
-
-@pytest.mark.parametrize(("seen", "verdict"), [(1.05, "agree"), (1.3, "disagree")])
-def test_a_verdict_is_taken_back_with_its_errors(seen, verdict):
-    limits = np.ones(3)
-    told = limit_tolerances({"loss": (limits, 0.1 * limits)}, 0.0, "finite size")
-    tree = compare(record(seen * limits), record(limits, **told))
-    assert tree.attrs["verdict"] == verdict
-    leave_undecided(tree, "Too rough.")
-    assert (tree.attrs["verdict"], tree.attrs["verdict_sentence"]) == ("undecided", "Too rough.")
-    assert all(each["error"] is None for each in json.loads(tree.attrs["agreement"]).values())

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-__all__ = ["WORTH", "leave_undecided", "within_chance"]
+__all__ = ["WORTH", "within_chance"]
 
 WORTH = 0.5  # a tolerance that would let half or twice the prediction pass judges nothing
 _DEVIATIONS = 3
@@ -45,14 +44,3 @@ def within_chance(
         reasons = {f"{at}_reason": "three standard errors of the mean, beside the error of the theory" for at in wider}
         predicted = predicted.assign_attrs(wider | reasons)
     return predicted
-
-
-def leave_undecided(tree: xr.DataTree, sentence: str) -> None:
-    """Take back the verdict of a comparison whose quantities are known too roughly, and say so in this sentence."""
-    agreement = json.loads(tree.attrs["agreement"])
-    unknown = {name: {**each, "error": None, "agrees": True} for name, each in agreement.items()}
-    tree.attrs |= {
-        "verdict": "undecided",
-        "verdict_sentence": sentence,
-        "agreement": json.dumps(unknown, ensure_ascii=False),
-    }

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from dynascope.comparison.chance import leave_undecided
+from dynascope.comparison.undecided import leave_undecided
 from dynascope.errors import InputError
 from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
