@@ -93,3 +93,8 @@ def test_a_field_out_of_range_is_refused_by_name(fields, name):
     with pytest.raises(InputError) as refusal:
         AgfDiagonal(**fields).run()
     assert refusal.value.argument == name
+
+
+def test_training_from_a_large_scale_lasts_until_the_last_plateau():
+    tree = AgfDiagonal(data="gaussian", samples=5, inputs=1, scale=0.1, seed=71).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]

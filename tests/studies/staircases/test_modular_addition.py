@@ -79,3 +79,17 @@ def test_an_unknown_clock_is_refused_with_those_there_are():
 def test_the_plain_clock_refuses_a_scale_at_which_it_would_not_end():
     with pytest.raises(InputError, match="normalised clock"):
         ModularAddition(clock="plain", scale=1e-6)
+
+
+def test_a_scale_at_which_times_would_be_known_to_no_better_than_half_is_refused():
+    for fields in ({"scale": 0.2}, {"scale": 0.1, "clock": "plain"}):
+        with pytest.raises(InputError) as refusal:
+            ModularAddition(**ModularAddition.tiny | fields)
+        assert refusal.value.argument == "scale"
+
+
+@pytest.mark.slow
+def test_training_from_a_large_scale_lasts_until_all_is_learned():
+    fields = {"p": 13, "frequencies": [6], "amplitudes": [0.67], "width": 12, "scale": 0.01}
+    tree = ModularAddition(**fields).run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]

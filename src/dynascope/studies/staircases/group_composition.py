@@ -63,7 +63,9 @@ class GroupComposition(StaircaseStudy):
         "`theory.groups.construction_width`), irreps of dimension one counted as of two.",
     )
     scale: float = positive(
-        1e-5, "Norm of the neurons at the start; the slopes are measured between it and 1e-4 of it.", below=1.0
+        1e-5,
+        "Norm of the neurons at the start, at most 0.01; the slopes are measured between it and 1e-4 of it.",
+        most=0.01,  # above it times are known to no better than half or twice
     )
     seed: int = seed("Seed of the encoding and of the neurons.")
 

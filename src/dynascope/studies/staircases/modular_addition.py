@@ -28,6 +28,7 @@ from dynascope.theory.modular.frequency_neurons import frequency_projection, neu
 __all__ = ["ModularAddition"]
 
 _NEURONS = 6  # that learn a frequency completely
+_LARGEST_PLAIN = 0.05  # scale up to which times of the plain flow are known to a quarter
 _SMALLEST_PLAIN = 1e-3  # scale at which the plain flow still ends in minutes
 
 
@@ -54,9 +55,9 @@ class ModularAddition(StaircaseStudy):
     )
     scale: float = positive(
         1e-6,
-        "Norm of the neurons at the start; the slopes are measured between it and 1e-4 of it, or a half of it in the "
-        "plain clock.",
-        below=1.0,
+        "Norm of the neurons at the start, at most 0.1; the slopes are measured between it and 1e-4 of it, or a half "
+        "of it in the plain clock.",
+        most=0.1,  # above it times are known to no better than half or twice
     )
     seed: int = seed("Seed of the phases.")
 
@@ -100,10 +101,14 @@ class ModularAddition(StaircaseStudy):
         remedy = f"choose at least {_SMALLEST_PLAIN}, or the normalised clock"
         problem = f"scale is {self.scale}, and the plain flow takes a time of 1/scale"
         self.require(self._normalised or self.scale >= _SMALLEST_PLAIN, "scale", remedy, problem=problem)
+        small = self._normalised or self.scale <= _LARGEST_PLAIN
+        self.require(small, "scale", f"choose at most {_LARGEST_PLAIN} with the plain clock")
 
     def trained(self, scale: float) -> xr.Dataset:
         """Train on the average over all pairs."""
-        options = {"duration": 1.4 * float(self._staircase(scale).times.max()), "save": 4000}
+        # A drop takes a time of order one, which is a large part of that from a large scale.
+        beyond = max(1.4, 1.25 - 2 / math.log(scale)) if self._normalised else 1.4
+        options = {"duration": beyond * float(self._staircase(scale).times.max()), "save": 4000}
         # The plain flow waits 1/scale for what then happens in a time of order one.
         options |= {"normalised": True} if self._normalised else {"solver": "stabilised", "relative_tolerance": 1e-3}
         statistics = {"frequency_loss": (self._frequency_losses, ("frequency",))}

@@ -57,9 +57,9 @@ class MultiIndexStaircase(StaircaseStudy):
     )
     scale: float = positive(
         1e-8,
-        "Factor on the initial weights, from 1e-12; the slopes are measured between it and 1e-8 of it.",
+        "Factor on the initial weights, from 1e-12 to 1e-3; the slopes are measured between it and 1e-8 of it.",
         least=_SMALLEST,
-        below=1.0,
+        most=1e-3,  # above it times are known to no better than half or twice
     )
     seed: int = seed("Seed of the initial weights and of the directions.")
 
