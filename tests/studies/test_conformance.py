@@ -276,3 +276,17 @@ def test_each_quantity_by_itself_can_refute_it(run):
         assert tree.attrs["verdict"] == ("undecided" if identity else "disagree")
         told = "The measurement is at fault" if identity else " not follow theory"
         assert told in tree.attrs["verdict_sentence"]
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_with_all_that_is_predicted_halved_or_doubled_it_never_agrees(run, factor):
+    compared = {quantity.removesuffix("_maximum") for quantity in agreement(run.tree)}
+    if {"jump_time", "slope"} & compared:
+        compared = {"jump_time", "accelerated_time"}
+    judged = compared & set(run.predicted.data_vars)
+    if not judged:
+        # Claims alone decide, on which nothing is predicted; a test of the study's own perturbs them.
+        assert run.study.judged_claims
+        return
+    wrong = run.predicted.assign({name: factor * run.predicted[name] for name in judged})
+    assert run.study.compare(run.observed, validate_record(wrong)).attrs["verdict"] != "agree"
