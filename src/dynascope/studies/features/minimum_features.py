@@ -227,8 +227,7 @@ class MinimumFeatures(ClaimsStudy):
         data = labelled_images(self.data, self.samples, self.test_samples, self.seed)
         enough = f"choose at least {data.classes}, so that each of the classes can have its feature"
         self.require(self.width >= data.classes, "width", enough)
-        least = 8 * (data.classes + 1)
-        enough = f"choose at least {least}, as an eighth is trained on too; there are {data.classes} classes"
+        enough = f"choose at least {8 * (data.classes + 1)}: an eighth is trained on too, more than there are classes"
         self.require(self.samples // 8 > data.classes, "samples", enough)
         return data
 
