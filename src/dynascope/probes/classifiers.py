@@ -12,7 +12,7 @@ import numpy as np
 import optax
 
 from dynascope.compilation import filter_jit
-from dynascope.probes.features.last_layer import heeding_inputs, layer_metrics
+from dynascope.probes.last_layer import heeding_inputs, layer_metrics
 
 __all__ = ["Measured", "classifier_metrics", "measure"]
 

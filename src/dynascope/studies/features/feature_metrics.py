@@ -19,7 +19,7 @@ from dynascope.networks import MLP, Convolutional
 from dynascope.networks.mlp import with_random_biases
 from dynascope.plot import Chart
 from dynascope.probes.features import eigenfeatures
-from dynascope.probes.features.last_layer import metrics_over_time
+from dynascope.probes.last_layer import metrics_over_time
 from dynascope.studies.claims_study import ClaimsStudy
 from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import choice, count, number, positive, seed

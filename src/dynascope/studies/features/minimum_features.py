@@ -13,7 +13,7 @@ from dynascope.comparison.effect import report_runs
 from dynascope.flows.steps import image_classifiers
 from dynascope.flows.steps.image_classifiers import ClassifierRun, Trained, train_on_labels
 from dynascope.plot import Chart, to_json
-from dynascope.probes.features.last_layer import CURVES, SPAN, network_metrics
+from dynascope.probes.last_layer import CURVES, SPAN, network_metrics
 from dynascope.studies.claims_study import ClaimsStudy
 from dynascope.studies.features import feature_claims
 from dynascope.studies.features.feature_claims import HYPOTHESES, RANDOM

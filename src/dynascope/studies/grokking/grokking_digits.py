@@ -14,7 +14,7 @@ from dynascope.flows import scaled_network
 from dynascope.flows.dialled import dialled_network, train_dialled
 from dynascope.plot import Chart
 from dynascope.probes.features import kappa_cka
-from dynascope.probes.features.last_layer import layer_metrics
+from dynascope.probes.last_layer import layer_metrics
 from dynascope.studies.claims_study import ClaimsStudy
 from dynascope.studies.fields import count, positive, seed, text
 from dynascope.studies.grokking.grokking_remedies import DECIDING, TABLE, TWINS, put_claims, remedies

@@ -19,7 +19,7 @@ from dynascope.networks.renamed import renamed_network
 from dynascope.networks.transformer import Transformer
 from dynascope.plot import Chart
 from dynascope.probes.classifiers import classifier_metrics, measure
-from dynascope.probes.features.last_layer import SPAN
+from dynascope.probes.last_layer import SPAN
 from dynascope.studies.claims_study import ClaimsStudy
 from dynascope.studies.fields import choice, count, fraction, number, positive, seed
 from dynascope.studies.study import Reference, curve_tolerance
