@@ -14,9 +14,9 @@ from dynascope.flows.exact.scalar import final_growth
 from dynascope.flows.lazy_training import Expansion, Trained, expand, measures, train
 from dynascope.networks import MLP
 from dynascope.probes.features import kappa_cka
-from dynascope.probes.features.last_layer import layer_metrics
 from dynascope.probes.kernel import centred_alignment
 from dynascope.probes.kernel.fastest_rate import fastest_rate
+from dynascope.probes.last_layer import layer_metrics
 from dynascope.studies.curves_study import CurvesStudy
 from dynascope.studies.fields import choice, count, numbers, positive, seed, text
 from dynascope.studies.regimes.lazy_claims import DISTANCE, FIGURES, LAST_LAYER, SMALLNESS
