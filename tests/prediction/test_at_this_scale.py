@@ -148,3 +148,11 @@ def test_where_it_cannot_begin_the_staircase_is_left_with_a_warning(monkeypatch)
     told = predict(sparse(), DiagonalLinear(60), scale=1e-8)
     assert "loss" not in told
     assert "could not be followed" in told.attrs["warnings"]
+
+
+@pytest.mark.parametrize(("error", "judged"), [(1e-3, True), (0.03, False)])
+def test_a_curve_that_may_be_off_by_much_is_not_judged(error, judged):
+    known = curve([10.0, 30.0, 60.0], error=error)
+    run = make_record({"loss": (["time"], known["loss"].to_numpy())}, {"time": known["time"].to_numpy()})
+    told = json.loads(compare(run, with_curve(limit([10.0, 30.0, 60.0]), known)).attrs["agreement"])["curve"]
+    assert (told["error"] is not None) == judged

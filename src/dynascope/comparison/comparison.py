@@ -12,7 +12,7 @@ import xarray as xr
 from dynascope.arguments import require
 from dynascope.comparison.claim import Outcome, claim_outcomes
 from dynascope.comparison.curves import compare_curves
-from dynascope.comparison.jumps import ESTIMATED, compare_curve, compare_staircases
+from dynascope.comparison.jumps import ESTIMATED, TELLING, compare_curve, compare_staircases
 from dynascope.comparison.loss_convention import LossName
 from dynascope.comparison.own_curve import own_curve
 from dynascope.comparison.own_jumps import compare_own_staircase
@@ -160,7 +160,8 @@ def compare(
             limit = times.tolerance if common else None
             residual, errors, estimated = compare_staircases(observed, predicted, at_other_scale, tolerance=limit)
             if StaircaseView(predicted).curve is not None:
-                errors[names.CURVE] = compare_curve(observed, predicted)
+                known = _judged(names.CURVE, 0.0, predicted, chosen).tolerance <= TELLING or names.CURVE in chosen
+                errors[names.CURVE] = compare_curve(observed, predicted) if known else np.nan
                 twice = observed.attrs.get("variables") == predicted.attrs.get("curve_variables")
                 if twice and _judged(names.CURVE, errors[names.CURVE], predicted, chosen).agrees:
                     # The same equations followed twice: that they say the same supports nothing.

@@ -11,7 +11,7 @@ from dynascope.record import staircase_names as names
 from dynascope.record.staircase import staircase_residual
 from dynascope.record.steps_seen import crossing_times, resting_levels, seen_steps
 
-__all__ = ["ESTIMATED", "compare_curve", "compare_staircases"]
+__all__ = ["ESTIMATED", "TELLING", "compare_curve", "compare_staircases"]
 
 ESTIMATED = "what the limit of a vanishing scale is off at this one, by the curve at this scale, and a quarter more"
 # Two jumps this many e-folds of growth apart leave a visible pause in the descent between them.
@@ -19,6 +19,7 @@ _SEPARATE_E_FOLDS = 8.0
 # A run that ends within this share of the time of its last jump may be in the middle of it.
 _AFTERMATH = 0.1
 _LATENESS = 0.12  # how late a jump may come, over its time, if neither theory nor user says it
+TELLING = 0.05  # of the initial loss: a curve that may be off by more fits one of half or twice its times as well
 _MOVED, _TIMES = 0.1, 2000  # where a curve is compared: once this share of the loss falls, at so many times
 # An observed plateau belongs to a predicted level within this share of the initial loss, or of the drops beside it.
 _LEVEL_SHARE, _DROP_SHARE = 0.02, 0.25

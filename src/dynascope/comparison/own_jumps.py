@@ -9,7 +9,7 @@ import xarray as xr
 
 from dynascope.arguments import require
 from dynascope.comparison.doubts import FIRST, TOO_ROUGH, doubts_of
-from dynascope.comparison.jumps import ESTIMATED, compare_curve, compare_staircases
+from dynascope.comparison.jumps import ESTIMATED, TELLING, compare_curve, compare_staircases
 from dynascope.comparison.own_warnings import fastest_growth, told_of_curve, told_of_jumps, told_of_times
 from dynascope.comparison.steady_curve import steady_curve
 from dynascope.record import StaircaseView
@@ -19,7 +19,6 @@ from dynascope.record.staircase import with_slow_jumps, with_tolerances
 __all__ = ["UNCLEAR", "compare_own_staircase"]
 
 UNCLEAR = "unclear"
-_TELLING = 0.05  # of the initial loss: a loss that may be off by more passes at half the learning rate as well
 _SETTLED = 0.25  # share of its time for which the last plateau is to be seen
 
 
@@ -75,7 +74,7 @@ def compare_own_staircase(
     if known is not None and staircase.curve is not None:
         blurred = late / 2 + 3 * curve.error(time[0]) / loss[0]
         predicted = _with_curve_tolerance(predicted, blurred)
-        told = predicted.attrs[f"{names.CURVE}_tolerance"] <= _TELLING
+        told = predicted.attrs[f"{names.CURVE}_tolerance"] <= TELLING
         errors[names.CURVE] = compare_curve(steady, predicted) if told else np.nan
     unclear = np.array([bool(each) for each in doubts.reasons], dtype=bool) & ~staircase.slow
     status = np.where(unclear, UNCLEAR, residual[names.STATUS].to_numpy())

@@ -47,10 +47,10 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
         try:
             longer = loss_curve(task, network, scale=scale, duration=duration, normalised=normalised)
         except DivergenceError as error:
-            if failed is not None or not error.time > 0:
+            again, failed = failed is None and error.time > 0, failed or error
+            if not again:
                 break
-            # As far as it goes.
-            duration, failed = _SHORTER * error.time, error
+            duration = _SHORTER * error.time  # as far as it goes
             continue
         if longer is None:
             return staircase

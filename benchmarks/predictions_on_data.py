@@ -1,0 +1,211 @@
+"""Predictions on ordinary data against trainings followed closely: verdicts, how many jumps they judge, and errors.
+
+Each cell is a data set, a network and a scale. Its prediction is what `predict` gives by default (five jumps of ReLU
+networks), its verdict what `--check` says, and its truth a gradient flow at a tenth of the tolerance or less. Printed
+and kept are the verdict and how many of how many jumps were judged, the verdict by the truth, the error of the loss
+curve (mean over log time, over the initial loss) and what the prediction says of it.
+
+Cells that the file holds are not computed again, so a run that was stopped goes on where it was. Run as
+`python benchmarks/predictions_on_data.py [--file FILE] [--only WORD …]`; each word is to be in the name of a cell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn import datasets
+
+from dynascope import compare, flows, observe, predict
+from dynascope.compilation import compile_cache
+from dynascope.errors import DivergenceError
+from dynascope.networks import DiagonalLinear, TwoLayer
+from dynascope.networks.deep_linear import linear_layers
+from dynascope.prediction.loss_curve import distance_between
+from dynascope.record import training_time
+from dynascope.tasks import Task, digits
+
+FILE = Path(__file__).parent.parent / "docs" / "concepts" / "predictions_on_data.csv"
+NETWORKS = ("linear", "diagonal", "relu")
+SCALES = (1e-2, 1e-4, 1e-8)
+WIDTH = 50
+COLUMNS: tuple[str, ...] = (
+    "data",
+    "network",
+    "scale",
+    "verdict",
+    "judged",
+    "of",
+    "verdict_by_truth",
+    "error",
+    "stated_error",
+    "seconds",
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--file", type=Path, default=FILE)
+    parser.add_argument("--only", nargs="*", default=[])
+    asked = parser.parse_args()
+    kept = {(row["data"], row["network"], row["scale"]) for row in rows(asked.file)}
+    with compile_cache():
+        for name, make in DATA.items():
+            for network in NETWORKS:
+                for scale in SCALES:
+                    cell = (name, network, f"{scale:g}")
+                    if cell in kept or not all(word in " ".join(cell) for word in asked.only):
+                        continue
+                    keep(asked.file, found(name, make(), network, scale))
+    told(rows(asked.file))
+
+
+def found(name: str, task: Task, kind: str, scale: float) -> dict[str, Any]:
+    """One cell."""
+    start = time.perf_counter()
+    if kind == "diagonal":
+        task = task.only(task.target_names[0])
+    network = (
+        DiagonalLinear(task.input_dimension)
+        if kind == "diagonal"
+        else TwoLayer(task.input_dimension, WIDTH, task.output_dimension, activation=kind)
+    )
+    row = {"data": name, "network": kind, "scale": f"{scale:g}"}
+    predicted = predict(task, network, scale=scale, jumps=5 if kind == "relu" else None)
+    if "loss" not in predicted:
+        return row | {"verdict": "no curve"}
+    end = min(training_time(predicted, scale), float(predicted["time"][-1]))
+    try:
+        close = truth(task, network, scale, end)
+        observed = observe(task, network, scale=scale, duration=end) if kind == "relu" else close
+    except DivergenceError:
+        return row | {"verdict": "no truth"}
+    tree = compare(observed, predicted)
+    status = tree["residual"]["status"].to_numpy().tolist()
+    return row | {
+        "verdict": tree.attrs["verdict"],
+        "judged": status.count("judged"),
+        "of": len(status),
+        "verdict_by_truth": compare(close, predicted).attrs["verdict"],
+        "error": f"{distance_between(predicted.sel(time=slice(None, end)), close):.1e}",
+        "stated_error": f"{predicted.attrs['curve_error']:.1e}",
+        "seconds": f"{time.perf_counter() - start:.1f}",
+    }
+
+
+def truth(task: Task, network: Any, scale: float, duration: float) -> Any:
+    """Gradient flow as closely as it can be followed in reasonable time."""
+    layers = linear_layers(network)
+    if layers is not None:
+        return flows.linear_flow(task, *layers, scale=scale, duration=duration, max_steps=300_000)
+    if isinstance(network, DiagonalLinear):
+        return flows.diagonal_flow(task, scale=scale, duration=duration, max_steps=300_000)
+    return flows.polar_flow(network, task, scale=scale, duration=duration, tolerance=1e-4)
+
+
+def rows(file: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(file.read_text().splitlines())) if file.exists() else []
+
+
+def keep(file: Path, row: dict[str, Any]) -> None:
+    new = not file.exists()
+    with file.open("a", newline="") as lines:
+        writer = csv.DictWriter(lines, COLUMNS)
+        if new:
+            writer.writeheader()
+        writer.writerow(row)
+    print(" ".join(f"{row.get(name, ''):>12}" for name in COLUMNS), flush=True)
+
+
+def told(kept: list[dict[str, str]]) -> None:
+    judged = [row for row in kept if row["verdict"] in ("agree", "disagree", "undecided")]
+    wrong = [row for row in judged if row["verdict"] != row["verdict_by_truth"] or row["verdict"] == "disagree"]
+    covered = [row for row in judged if float(row["error"]) <= float(row["stated_error"])]
+    print(f"{len(kept)} cells, {len(judged)} with a verdict, {len(wrong)} of them wrong or in disagreement")
+    print(f"the stated error covers that of {len(covered)} of {len(judged)}")
+
+
+def standardised(x: np.ndarray) -> np.ndarray:
+    return (x - x.mean(axis=0)) / x.std(axis=0)
+
+
+def classes(load: Callable[[], Any], *, raw: bool = False) -> Callable[[], Task]:
+    def make() -> Task:
+        bunch = load()
+        labels = np.eye(len(bunch.target_names))[bunch.target]
+        x = bunch.data - bunch.data.mean(axis=0)
+        return Task(x if raw else standardised(x), labels - labels.mean(axis=0))
+
+    return make
+
+
+def diabetes() -> Task:
+    bunch: Any = datasets.load_diabetes()
+    return Task(standardised(bunch.data), standardised(bunch.target[:, None]))
+
+
+def sparse() -> Task:
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(40, 100))
+    return Task(x, x[:, :5] @ [[3.0], [-2.0], [1.5], [1.0], [0.7]])
+
+
+def units() -> Task:
+    """A table of centimetres, kilograms and years, scaled as tables are."""
+    draw = np.random.default_rng(1)
+    height = draw.normal(170, 10, size=300)
+    weight, age = 0.9 * (height - 100) + draw.normal(0, 8, size=300), draw.uniform(20, 70, size=300)
+    pressure = 100 + 0.3 * weight + 0.4 * age + draw.normal(0, 8, size=300)
+    return Task(standardised(np.stack([height, weight, age], axis=1)), standardised(pressure[:, None]))
+
+
+def teacher(activation: str, seed: int, *, outputs: int = 1) -> Callable[[], Task]:
+    def make() -> Task:
+        draw = np.random.default_rng(seed)
+        x = draw.normal(size=(300, 6))
+        y = TwoLayer(6, 4, outputs, activation=activation, scale=2.0, seed=seed)(x)
+        return Task(x, np.asarray(y) - np.asarray(y).mean(axis=0))
+
+    return make
+
+
+def correlated() -> Task:
+    draw = np.random.default_rng(2)
+    x = draw.normal(size=(200, 8)) @ (0.5 * np.eye(8) + 0.5 / 8**0.5 * draw.normal(size=(8, 8)))
+    return Task(standardised(x), standardised(x[:, :2] @ [[1.0], [-1.0]] + draw.normal(size=(200, 1))))
+
+
+def digit_pair() -> Task:
+    """Threes and eights of handwritten digits."""
+    bunch: Any = datasets.load_digits()
+    images, labels = bunch.data, bunch.target
+    chosen = (labels == 3) | (labels == 8)
+    x = images[chosen] / 16
+    y = np.where(labels[chosen] == 3, 1.0, -1.0)[:, None]
+    return Task(x - x.mean(axis=0), y - y.mean())
+
+
+DATA: dict[str, Callable[[], Task]] = {
+    "diabetes": diabetes,
+    "wine": classes(datasets.load_wine),
+    "iris": classes(datasets.load_iris),
+    "breast cancer": classes(datasets.load_breast_cancer),
+    "sparse 40 × 100": sparse,
+    "units": units,
+    "linear teacher": teacher("linear", 3, outputs=3),
+    "ReLU teacher": teacher("relu", 4),
+    "ReLU teacher, 3 outputs": teacher("relu", 5, outputs=3),
+    "correlated": correlated,
+    "digits 3 and 8": digit_pair,
+    "digits": digits,
+    "wine, raw": classes(datasets.load_wine, raw=True),
+}
+
+
+if __name__ == "__main__":
+    main()

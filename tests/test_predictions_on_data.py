@@ -1,0 +1,58 @@
+"""The benchmark of predictions on ordinary data: a few cells, and what it keeps."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    specification = importlib.util.spec_from_file_location("on_data", BENCHMARKS / "predictions_on_data.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("data", "network", "scale"),
+    [("sparse 40 × 100", "diagonal", 1e-8), ("wine", "linear", 1e-4), ("units", "relu", 1e-4)],
+)
+def test_the_verdict_is_that_by_the_truth_and_the_error_as_stated(benchmark, data, network, scale):
+    row = benchmark.found(data, benchmark.DATA[data](), network, scale)
+    assert row["verdict"] == row["verdict_by_truth"] == "agree"
+    assert 0 < row["judged"] <= row["of"]
+    assert float(row["error"]) <= float(row["stated_error"])
+
+
+def test_cells_that_the_file_holds_are_not_computed_again(benchmark, tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def found(name, task, network, scale):
+        asked.append((name, network, scale))
+        cell = {"data": name, "network": network, "scale": f"{scale:g}"}
+        return cell | {"verdict": "agree", "verdict_by_truth": "agree", "error": "1e-5", "stated_error": "1e-4"}
+
+    monkeypatch.setattr(benchmark, "found", found)
+    words = ["predictions_on_data", "--file", str(tmp_path / "cells.csv"), "--only", "units"]
+    for scales in ((1e-2,), (1e-2, 1e-4), (1e-2, 1e-4)):
+        monkeypatch.setattr(benchmark, "SCALES", scales)
+        monkeypatch.setattr("sys.argv", words)
+        benchmark.main()
+    assert len(asked) == len(set(asked)) == 6
+    assert "6 cells, 6 with a verdict, 0 of them wrong" in capsys.readouterr().out
+
+
+def test_the_table_of_the_documentation_has_no_wrong_verdict(benchmark):
+    kept = benchmark.rows(benchmark.FILE)
+    judged = [row for row in kept if row["verdict"] in ("agree", "disagree", "undecided")]
+    assert {row["data"] for row in kept} <= set(benchmark.DATA)
+    assert len(judged) >= 9
+    assert all(row["verdict"] == row["verdict_by_truth"] for row in judged)
