@@ -156,3 +156,15 @@ def test_a_curve_that_may_be_off_by_much_is_not_judged(error, judged):
     run = make_record({"loss": (["time"], known["loss"].to_numpy())}, {"time": known["time"].to_numpy()})
     told = json.loads(compare(run, with_curve(limit([10.0, 30.0, 60.0]), known)).attrs["agreement"])["curve"]
     assert (told["error"] is not None) == judged
+
+
+def test_jumps_that_run_together_at_this_scale_are_not_missed_for_want_of_a_pause():
+    known = curve([10.0, 30.0, 30.1])
+    run = make_record({"loss": (["time"], known["loss"].to_numpy())}, {"time": known["time"].to_numpy()})
+    far_apart = limit([10.0, 30.0, 30.1]).assign(accelerated_time=("jump", [0.5, 1.5, 9.0]))
+    told = with_curve(far_apart, known)
+    missed = [
+        json.loads(compare(run, each).attrs["agreement"])["missing_jumps"]["error"]
+        for each in (told, told.drop_vars(["loss", "time"]))
+    ]
+    assert missed == [0, 1]

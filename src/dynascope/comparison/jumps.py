@@ -172,22 +172,33 @@ def _worst(errors: np.ndarray, allowed: np.ndarray) -> tuple[float, float]:
 def _merged(staircase: StaircaseView, found: np.ndarray, time: np.ndarray, loss: np.ndarray) -> int:
     """Predicted jumps that do not separate from the one before, though a long plateau should lie between."""
     times, growth, slow = staircase.times, staircase.accelerated_times, staircase.slow
-    merged = 0
     log_inverse_scale = -np.log(float(staircase.record.attrs.get("scale", 1.0)))
     rate = np.maximum(-np.gradient(loss, time), 0.0)
     drops = -np.diff(staircase.levels)
+    together = _run_together(time, loss, found)
+    if staircase.curve is not None:
+        # Where jumps run together at this scale already, the limit says nothing of a pause between them.
+        curve = staircase.curve["time"].to_numpy(), staircase.curve.to_numpy()
+        together &= ~_run_together(*curve, seen_steps(*curve, staircase.levels).times)
+    merged = 0
     for j in range(1, len(times)):
         e_folds = log_inverse_scale * (growth[j] - growth[j - 1]) / growth[j]
         if not staircase.exponential:
             # A blow-up has no rate of its own; its duration is that of a drop at the fastest descent seen.
             e_folds = (times[j] - times[j - 1]) * rate.max() / drops[j]
-        if slow[j - 1] or slow[j] or e_folds < _SEPARATE_E_FOLDS or not np.isfinite(found[j - 1 : j + 1]).all():
-            continue
-        between = slice(*np.searchsorted(time, found[j - 1 : j + 1]))
-        pause = rate[between]
-        if pause.size < 3 or 2 * pause.min() > min(pause[0], pause[-1]):
-            merged += 1
+        merged += bool(together[j] and e_folds >= _SEPARATE_E_FOLDS and not (slow[j - 1] or slow[j]))
     return merged
+
+
+def _run_together(time: np.ndarray, loss: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Whether the descent does not slow down to half between each jump and the one before, where both are found."""
+    rate = np.maximum(-np.gradient(loss, time), 0.0)
+    together = np.zeros(len(found), bool)
+    for j in range(1, len(found)):
+        if np.isfinite(found[j - 1 : j + 1]).all():
+            pause = rate[slice(*np.searchsorted(time, found[j - 1 : j + 1]))]
+            together[j] = pause.size < 3 or 2 * pause.min() > min(pause[0], pause[-1])
+    return together
 
 
 def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -> int:

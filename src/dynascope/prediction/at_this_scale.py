@@ -14,13 +14,13 @@ from dynascope.protocols import Learnable, Network
 from dynascope.record import StaircaseView, training_time
 from dynascope.record import staircase_names as names
 from dynascope.record.staircase import with_slow_jumps
-from dynascope.record.steps_seen import crossing_times, seen_steps
+from dynascope.record.steps_seen import SeenSteps, crossing_times, seen_steps
 
 __all__ = ["at_this_scale", "with_curve"]
 
 _ROUGH = 0.25  # a time that is known no better is slow, and a level, of the drops beside it, is not judged
 _MARGIN = 1.25  # on how far the limit is off, for what the curve itself gets wrong
-_POINT = 2.0  # how far a time may be off, over what it is between two curves
+_POINT = 2.0  # how far a time or a level may be off, over what it is between two curves
 _READ = 0.01  # of a time, within which a curve is read
 _LEVEL = 0.02  # of the initial loss: a plateau is left before it is quite reached
 _SHORTER = 0.9  # of the time at which it could not go on
@@ -94,7 +94,7 @@ def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
         {
             names.JUMP_TIME: ("jump", np.maximum.accumulate(times)),
             names.TIME_UNCERTAINTY: ("jump", allowed),
-            names.LEVEL_UNCERTAINTY: ("jump", _level_uncertainty(view.levels, seen.levels, curve.attrs["error"])),
+            names.LEVEL_UNCERTAINTY: ("jump", _level_uncertainty(view.levels, seen, curve)),
             names.CURVE_LOSS: curve["loss"],
         }
     )
@@ -111,7 +111,7 @@ def _tolerance(curve: xr.Dataset) -> dict[str, float | str]:
     }
 
 
-def _seen(staircase: xr.Dataset, curve: xr.Dataset):
+def _seen(staircase: xr.Dataset, curve: xr.Dataset) -> SeenSteps:
     return seen_steps(curve["time"].to_numpy(), curve["loss"].to_numpy(), StaircaseView(staircase).levels)
 
 
@@ -144,12 +144,13 @@ def _reason(limit: float, here: float, off: float, blurred: float, *, end: float
 
 
 def _level_uncertainty(
-    levels: Float[np.ndarray, " level"], seen: Float[np.ndarray, " jump"], error: float
+    levels: Float[np.ndarray, " level"], seen: SeenSteps, curve: xr.Dataset
 ) -> Float[np.ndarray, " jump"]:
     drops = -np.diff(levels) / levels[0]
     beside = np.minimum(drops, np.append(drops[1:], np.inf))
-    off = np.abs(levels[1:] - seen) / levels[0]
-    allowed = _MARGIN * off + 2 * error
+    off = np.abs(levels[1:] - seen.levels) / levels[0]
+    between = np.abs(np.interp(seen.ends, curve["time"], curve["rougher_loss"]) - seen.levels) / levels[0]
+    allowed = _MARGIN * off + _POINT * (between + curve.attrs["error"])
     rough = np.isnan(allowed) | (allowed > _ROUGH * beside)
     return np.where(rough, np.inf, np.maximum(allowed, np.minimum(_LEVEL, _ROUGH * beside)))
 

@@ -141,7 +141,13 @@ def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarra
     # A solver of high order takes few steps, between which lines would be far from the curve.
     fractions = np.linspace(0, 1, max(8, -(-2 * points // len(time))), endpoint=False)
     fine = np.append((time[:-1, None] + np.diff(time)[:, None] * fractions).ravel(), time[-1])
-    smooth = np.minimum.accumulate(np.maximum(CubicHermiteSpline(time, loss, -rate)(fine), 0.0))
+    smooth = CubicHermiteSpline(time, loss, -rate)(fine)
+    # Where a step excites a fast motion, the rate at its end is that of an instant, and not the slope of the loss.
+    slope = -np.diff(loss) / np.diff(time)
+    instant = rate > 2 * np.maximum(np.append(slope, 0.0), np.insert(slope, 0, 0.0))
+    odd = instant[:-1] | instant[1:]
+    smooth[:-1] = np.where(np.repeat(odd, len(fractions)), PchipInterpolator(time, loss)(fine[:-1]), smooth[:-1])
+    smooth = np.minimum.accumulate(np.maximum(smooth, 0.0))
     # Eight decades below the steepest descent nothing is visible any more.
     activity = np.log(np.interp(fine, time, rate) + 1e-8 * rate.max())
     measure = np.zeros(len(fine))
