@@ -56,3 +56,11 @@ def test_the_table_of_the_documentation_has_no_wrong_verdict(benchmark):
     assert {row["data"] for row in kept} <= set(benchmark.DATA)
     assert len(judged) >= 9
     assert all(row["verdict"] == row["verdict_by_truth"] for row in judged)
+    counts = {
+        verdict: sum(row["verdict"] == verdict for row in judged) for verdict in ("agree", "disagree", "undecided")
+    }
+    covered = sum(float(row["error"]) <= float(row["stated_error"]) for row in judged)
+    page = " ".join(benchmark.FILE.with_name("how-far-to-trust.md").read_text().split())
+    assert f"Of {len(kept)} cells {len(judged)} have a verdict" in page
+    assert f"{counts['agree']} agree, {counts['disagree']} disagree, {counts['undecided']} are undecided" in page
+    assert f"covers the true one in {covered} of them" in page
