@@ -1,0 +1,82 @@
+"""The options that name a training curve of the user's own, by which a prediction is judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+# The face of a room loads what is behind it when it is used, so that help is there at once.
+from dynascope import comparison
+from dynascope.arguments import require
+from dynascope.comparison.loss_convention import LossName
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["UserCurve", "of_another_start"]
+
+
+@dataclasses.dataclass(frozen=True)
+class UserCurve:
+    """A run that was trained elsewhere.
+
+    Args:
+        curve: CSV file with the loss of a run of yours (columns step and loss, or loss alone), to overlay and judge by.
+        learning_rate: With the curve, the learning rate of its steps.
+        loss: With the curve, how its loss is defined; mse is torch.nn.MSELoss.
+    """
+
+    curve: Path | None = None
+    learning_rate: float | None = None
+    loss: LossName | None = None
+
+    def own_curve(self, *, scale: float | None, **training: bool) -> xr.Dataset | None:
+        """The record of the user's curve, read before anything is computed.
+
+        Args:
+            scale: From which scale its weights started, as far as was said.
+            **training: Options about training here, which exclude a curve, by name.
+        """
+        besides = {"learning_rate": self.learning_rate, "loss": self.loss}
+        if self.curve is None:
+            for name, value in besides.items():
+                require(
+                    value is None,
+                    f"{name} is {value}, and there is no curve that it is of",
+                    argument=name,
+                    value=value,
+                    remedy="name the file with the losses of your run by --curve",
+                )
+            return None
+        for name, said in training.items():
+            require(
+                not said,
+                f"--{name} is about training here, and --curve about a run of yours",
+                argument=name,
+                value=True,
+                remedy="leave one of them out",
+            )
+        require(
+            scale is not None,
+            "nothing says from how small weights the run of the curve started",
+            argument="scale",
+            remedy="give the factor on its initial weights by --scale",
+        )
+        return comparison.own_curve(self.curve, **besides)
+
+
+def of_another_start(predicted: xr.Dataset, start: str) -> xr.Dataset:
+    """The prediction with a warning of what it cannot know of the user's run.
+
+    Args:
+        predicted: Record of a staircase.
+        start: What its weights were drawn by.
+    """
+    told = [
+        *json.loads(predicted.attrs.get("warnings", "[]")),
+        f"The initial weights of your run are not known here; others of the same size ({start}) stand for them. "
+        "In Python, predict takes those of your run.",
+    ]
+    return predicted.assign_attrs(warnings=json.dumps(told), weights="drawn")
