@@ -2,22 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from staircase_curves import LEVELS, TIMES, staircase
 
 from dynascope.comparison import compare
 from dynascope.comparison.jumps import compare_staircases
 from dynascope.errors import InputError
 from dynascope.record import make_record
-
-TIMES = np.array([10.0, 30.0, 60.0])
-LEVELS = np.array([2.0, 1.2, 0.5, 0.1])
-
-
-def staircase(times=TIMES, levels=LEVELS, rate=4.0, end=90.0, points=4000):
-    """A curve of logistic drops, half of each at its time."""
-    t = np.linspace(0, end, points)
-    drops = -np.diff(levels)
-    steps = drops / (1 + np.exp(np.clip(rate * (t[:, None] - np.asarray(times)), -700, 700)))
-    return t, levels[-1] + steps.sum(axis=1)
 
 
 def observation(scale=1e-20, **changes):

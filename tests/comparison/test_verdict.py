@@ -47,6 +47,13 @@ def staircase(predicted: list[float], seen: list[float], status: list[str] | Non
         ),
         ([1.0], [1 / 1.01], None, "One jump was predicted, and it was seen, within 1 % of its time."),
         ([1.0, 2.0], [1.0, np.nan], None, "Two jumps were predicted and one was seen, within 0 % of its time."),
+        ([8.0], [1.0], None, "One jump was predicted, and it was seen, at 0.12 of its predicted time."),
+        (
+            [1.0, 2.0],
+            [1.0, 16.0],
+            None,
+            "Two jumps were predicted and two were seen, one of them at 8 times its predicted time.",
+        ),
         ([1.0], [np.nan], None, "One jump was predicted, and it was not seen."),
         ([1.0, 2.0], [np.nan, np.nan], None, "Two jumps were predicted and none was seen."),
         (

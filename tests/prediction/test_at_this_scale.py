@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
+from staircase_curves import LEVELS, staircase
 
 from dynascope.comparison import compare
 from dynascope.errors import DivergenceError
@@ -14,8 +15,6 @@ from dynascope.prediction import predict
 from dynascope.prediction.at_this_scale import with_curve
 from dynascope.record import make_record, training_time
 from dynascope.tasks import Task
-
-LEVELS = np.array([2.0, 1.2, 0.5, 0.1])
 
 
 def limit(times):
@@ -32,9 +31,7 @@ def limit(times):
 
 
 def curve(times, error=1e-4, end=120.0, rate=4.0):
-    t = np.linspace(0, end, 6000)
-    falls = -np.diff(LEVELS) / (1 + np.exp(np.clip(rate * (t[:, None] - np.asarray(times)), -500, 500)))
-    loss = LEVELS[-1] + falls.sum(axis=1)
+    t, loss = staircase(times, rate=rate, end=end, points=6000)
     columns = {"loss": ("time", loss), "rougher_loss": ("time", loss)}
     return xr.Dataset(columns, {"time": t}, attrs={"error": error, "variables": "those of the test"})
 

@@ -3,19 +3,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from staircase_curves import LEVELS, TIMES, staircase
 
 from dynascope.record.steps_seen import crossing_times, resting_levels, seen_steps
-
-TIMES = np.array([10.0, 30.0, 60.0])
-LEVELS = np.array([2.0, 1.2, 0.5, 0.1])
-
-
-def staircase(times=TIMES, levels=LEVELS, rate=4.0, end=90.0, points=4000):
-    """A curve of logistic drops, half of each at its time."""
-    t = np.linspace(0, end, points)
-    drops = -np.diff(levels)
-    steps = drops / (1 + np.exp(np.clip(rate * (t[:, None] - np.asarray(times)), -700, 700)))
-    return t, levels[-1] + steps.sum(axis=1)
 
 
 def test_crossing_is_interpolated_between_samples():

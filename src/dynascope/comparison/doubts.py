@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynascope.comparison.jumps import crossing_times
 from dynascope.comparison.steady_curve import WINDOW, SteadyCurve
 from dynascope.record import StaircaseView
 from dynascope.record.numbers import number
+from dynascope.record.steps_seen import crossing_times
 
 __all__ = ["FIRST", "TOO_ROUGH", "Doubts", "doubts_of"]
 

@@ -19,6 +19,7 @@ HEADINGS = {
     "undecided": "Undecided",
 }
 _MAXIMUM = "_maximum"
+_FAR = 0.5  # a time that is off by a larger share is told by its ratio
 _OUTCOMES = {  # of one claim, and of several
     "holds": ("holds", "hold"),
     "does not hold": ("is refuted", "are refuted"),
@@ -158,7 +159,7 @@ def _of_jumps(staircase: StaircaseView) -> str:
     rows = [row for row in staircase.rows if math.isfinite(row.time)]
     kinds = [row.status for row in rows]
     seen = [row.seen for row in rows if row.seen is not None and math.isfinite(row.seen.time)]
-    errors = [abs(each.time_error) for each in seen if each.status == "judged" and math.isfinite(each.time_error)]
+    errors = [each.time_error for each in seen if each.status == "judged" and math.isfinite(each.time_error)]
     judged, left = kinds.count("judged"), len(kinds) - kinds.count("judged")
     if not rows:
         return ""
@@ -172,10 +173,13 @@ def _of_jumps(staircase: StaircaseView) -> str:
         told += "was seen" if len(seen) < 2 else "were seen"
     if not errors:
         return f"{told}."
-    told_of = judged if left else len(seen)
+    told_of, worst = judged if left else len(seen), max(errors, key=abs)
+    if abs(worst) > _FAR:
+        one, off = "" if told_of == 1 else " one of them", 1 / (1 + worst)
+        return f"{told},{one} at {number(off, 2)} {'of' if off < 1 else 'times'} its predicted time."
     whose = "" if told_of == 1 else " each" if len(errors) == told_of else f" {_count(len(errors))} of them"
     their = "their" if "of them" in whose and len(errors) > 1 else "its"
-    return f"{told},{whose} within {_percent(max(errors))} of {their} time."
+    return f"{told},{whose} within {_percent(abs(worst))} of {their} time."
 
 
 def _left_out(kinds: Sequence[str]) -> str:
