@@ -3,12 +3,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from residual_classifier import Block, single
 
 import dynascope
 from dynascope.errors import InputError
 from dynascope.flows import Sampled, Total, descend
 from dynascope.flows.steps import checkpoint, chunks
-from dynascope.networks import ResNet18, TwoLayer
+from dynascope.networks import TwoLayer
 from dynascope.tasks import CropAndFlip, Labelled, Task
 
 draw = np.random.default_rng(0)
@@ -71,9 +72,7 @@ def test_a_run_goes_on_to_the_same_bits(tmp_path):
 def test_running_statistics_and_augmentation_go_on_too(tmp_path):
     path = tmp_path / "run.npz"
     images = draw.normal(size=(12, 4, 4, 1)).astype(np.float32)
-    network = jax.tree.map(
-        lambda leaf: leaf.astype(np.float32) if isinstance(leaf, np.ndarray) else leaf, ResNet18((4, 4, 1), 2, width=1)
-    )
+    network = single(Block())
     task = Labelled(images, np.arange(12) % 2)
     options = {"augmentation": CropAndFlip(1), "loss": "cross_entropy", "step_statistics": None}
     options |= {"batches": "shared", "learning_rate": 0.01}
@@ -81,7 +80,9 @@ def test_running_statistics_and_augmentation_go_on_too(tmp_path):
     stopped(path, 20, network, task, **options)
     resumed, other = descend(network, task, checkpoint=path, **OPTIONS | options)
     np.testing.assert_array_equal(whole.loss, resumed.loss)
-    np.testing.assert_array_equal(end.stem.normalisation.statistics.mean, other.stem.normalisation.statistics.mean)
+    np.testing.assert_array_equal(
+        end.block.first.normalisation.statistics.mean, other.block.first.normalisation.statistics.mean
+    )
 
 
 @pytest.mark.slow

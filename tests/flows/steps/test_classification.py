@@ -5,12 +5,12 @@ import jax
 import numpy as np
 import optax
 import pytest
+from residual_classifier import Block, single
 
 from dynascope.errors import DivergenceError, InputError
 from dynascope.flows import descend
 from dynascope.networks.batch_normalisation import BatchNormalisation
 from dynascope.networks.mlp import MLP
-from dynascope.networks.residual import ResidualBlock
 from dynascope.tasks import CropAndFlip, Labelled
 
 DRAW = np.random.default_rng(0)
@@ -18,10 +18,6 @@ X, Y = DRAW.normal(size=(24, 5)).astype(np.float32), DRAW.integers(3, size=24)
 DATA, ONE_HOT = Labelled(X, Y), np.eye(3)[Y]
 OTHER = Labelled(DRAW.normal(size=(24, 5)).astype(np.float32), DRAW.integers(3, size=24))
 MOMENTUM, DECAY = 0.8, 0.05
-
-
-def single(network):
-    return jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, network)
 
 
 LINEAR = single(MLP((5, 3), seed=1))
@@ -57,24 +53,6 @@ class Normalised(eqx.Module):
     def train_step_outputs(self, x):
         h, layer = self.normalisation.apply(x, training=True)
         return h @ self.classifier, eqx.tree_at(lambda each: each.normalisation, self, layer)
-
-
-class Block(eqx.Module):
-    """A residual block, the mean over pixels, and a linear layer."""
-
-    block: ResidualBlock
-    classifier: jax.Array | np.ndarray
-
-    def __init__(self):
-        draw = np.random.default_rng(3)
-        self.block, self.classifier = ResidualBlock(1, 6, 1, draw), draw.normal(size=(6, 2))
-
-    def __call__(self, x):
-        return self.block.apply(x, training=False)[0].mean(axis=(1, 2)) @ self.classifier
-
-    def train_step_outputs(self, x):
-        h, block = self.block.apply(x, training=True)
-        return h.mean(axis=(1, 2)) @ self.classifier, eqx.tree_at(lambda each: each.block, self, block)
 
 
 class Brightness(eqx.Module):
