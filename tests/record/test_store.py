@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.record import make_record
+from dynascope.record import make_record, store, whole_files
 from dynascope.record.store import export, load, save
 
 WRITERS = [(save, "study.zarr"), (export, "study.zip")]
@@ -136,7 +136,15 @@ def test_a_failed_write_keeps_the_older_record_and_leaves_nothing_behind(tmp_pat
     assert os.listdir(tmp_path) == [name]
 
 
+@pytest.fixture(params=[True, False], ids=["exchange", "rename"])
+def _exchange(request, monkeypatch):
+    """File systems that can exchange two names, and those that cannot."""
+    if not request.param:
+        monkeypatch.setattr(whole_files, "exchanged", lambda *_: False)
+
+
 def test_a_failed_rename_puts_the_older_record_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(whole_files, "exchanged", lambda *_: False)
     path = save(study(), tmp_path / "study.zarr")
     rename = os.rename
 
@@ -161,12 +169,39 @@ def test_a_kill_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["study.zarr"]
 
 
-def test_a_kill_before_the_older_record_is_deleted_is_tidied_up(tmp_path):
+@pytest.mark.parametrize("rest", [[".zgroup", "observed", "predicted"], ["observed", "setup"], []])
+@pytest.mark.usefixtures("_exchange")
+def test_a_kill_while_the_older_record_is_deleted_is_tidied_up(tmp_path, rest):
     path = save(study(), tmp_path / "study.zarr")
-    save(study(level=0.25), tmp_path / ".study.zarr.previous")
+    for name in (".study.zarr.previous", ".study.partial-0123abcd.zarr"):
+        older = save(study(level=0.25), tmp_path / name)
+        for each in {file.name for file in older.iterdir()} - set(rest):
+            whole_files._delete(older / each)
     assert load(path).identical(study())
-    save(study(), path)
+    save(study(level=0.125), path)
+    assert load(path)["predicted/loss_after"].values[0] == 0.125
     assert os.listdir(tmp_path) == ["study.zarr"]
+
+
+def test_what_only_looks_like_a_leftover_stays(tmp_path):
+    names = [".study.partial-0123.zarr", ".study.0123abcd.zarr", ".other.partial-0123abcd.zarr"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    save(study(), tmp_path / "study.zarr")
+    assert sorted(os.listdir(tmp_path)) == sorted([*names, "study.zarr"])
+
+
+def test_a_record_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monkeypatch):
+    path = save(study(), tmp_path / "study.zarr")
+    read = store._read
+
+    def replaced(source):
+        monkeypatch.setattr(store, "_read", read)
+        save(study(level=0.25), path)
+        raise OSError("a chunk is gone")
+
+    monkeypatch.setattr(store, "_read", replaced)
+    assert load(path)["predicted/loss_after"].values[0] == 0.25
 
 
 def test_a_link_stays_a_link(tmp_path):

@@ -7,7 +7,6 @@ read can run code: a record whose arrays need a decoder other than plain decompr
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from os import PathLike
 from pathlib import Path
@@ -20,7 +19,7 @@ from dynascope.arguments import require
 from dynascope.errors import InputError
 from dynascope.record.names import name_all
 from dynascope.record.schema import validate_record
-from dynascope.record.whole_files import place_of_previous, written_beside
+from dynascope.record.whole_files import repaired, written_beside
 
 __all__ = ["export", "load", "save"]
 
@@ -55,7 +54,7 @@ def save(tree: xr.DataTree | xr.Dataset, path: str | PathLike[str]) -> Path:
     """
     tree = _checked(tree)
     target = Path(path)
-    _restore(target)
+    repaired(target)
     require(
         not os.path.lexists(target) or _is_store(target),
         f"{str(target)!r} exists and is not a record",
@@ -120,45 +119,53 @@ def load(path: str | PathLike[str]) -> xr.DataTree:
         InputError: The path is missing, is not a record, or is damaged.
     """
     target = Path(path)
-    source = target if target.exists() else place_of_previous(target)
+    while True:
+        source = repaired(target)
+        seen = _identity(source)
+        try:
+            return _read_from(source, str(target))
+        except Exception as error:  # A damaged store fails in zarr, in numcodecs or in xarray, each in its own way.
+            if _identity(source) != seen:
+                continue  # it was replaced while it was read
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"{str(target)!r} is damaged ({type(error).__name__}: {error})",
+                argument="path",
+                value=str(target),
+                remedy="make the record again",
+            ) from error
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file or folder from another of the same name."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_ctime_ns if path.is_file() else 0
+
+
+def _read_from(source: Path, named: str) -> xr.DataTree:
     require(
         source.exists(),
-        f"{str(target)!r} does not exist",
+        f"{named!r} does not exist",
         argument="path",
-        value=str(target),
+        value=named,
         remedy="give the path of a record that dynascope saved",
     )
     require(
         _is_store(source) or _is_archive(source),
-        f"{str(target)!r} is not a record",
+        f"{named!r} is not a record",
         argument="path",
-        value=str(target),
+        value=named,
         remedy="give a zarr folder or a zip file that dynascope saved",
     )
-    try:
-        if source.is_dir():
-            return _checked(_read(source))
-        with tempfile.TemporaryDirectory() as folder, ZipFile(source) as archive:
-            archive.extractall(folder)
-            return _checked(_read(Path(folder)))
-    except InputError:
-        raise
-    except Exception as error:  # A damaged store fails in zarr, in numcodecs or in xarray, each in its own way.
-        raise InputError(
-            f"{str(target)!r} is damaged ({type(error).__name__}: {error})",
-            argument="path",
-            value=str(target),
-            remedy="make the record again",
-        ) from error
-
-
-def _restore(target: Path) -> None:
-    """Finish a replacement that a kill cut short."""
-    previous = place_of_previous(target)
-    if _is_store(previous) and target.exists():
-        shutil.rmtree(previous)
-    elif _is_store(previous):
-        os.rename(previous, target.resolve())
+    if source.is_dir():
+        return _checked(_read(source))
+    with tempfile.TemporaryDirectory() as folder, ZipFile(source) as archive:
+        archive.extractall(folder)
+        return _checked(_read(Path(folder)))
 
 
 def _is_store(path: Path) -> bool:
