@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
 from dynascope.networks import DiagonalLinear, LinearAttention, TwoLayer
 from dynascope.prediction.loss_curve import distance_between, loss_curve
@@ -37,10 +36,15 @@ def test_other_tasks_and_networks_have_none():
     assert loss_curve(TASK, lambda x: x, scale=1e-3, duration=1.0) is None
 
 
-def test_what_is_scaled_too_badly_is_given_up_soon():
-    units = Task(INPUTS * [3000.0, 1.0, 1.0, 1.0], TASK.targets)
-    with pytest.raises(DivergenceError, match="max_steps"):
-        loss_curve(units, DiagonalLinear(4), scale=1e-8, duration=1e3)
+@pytest.mark.parametrize("network", [TwoLayer(4, 10, 1), DiagonalLinear(4)], ids=["linear", ""])
+def test_inputs_in_very_different_units_are_followed_to_the_end(network):
+    units = Task(INPUTS * [3000.0, 1.0, 1e-2, 1.0], TASK.targets)
+    curve = loss_curve(units, network, scale=1e-8, duration=1e5)
+    assert curve is not None
+    assert curve["time"][-1] == 1e5
+    assert curve.attrs["error"] < 1e-3
+    least = np.linalg.lstsq(TASK.inputs, TASK.targets, rcond=None)[1][0] / (2 * TASK.samples)
+    np.testing.assert_allclose(curve["loss"][-1], least, rtol=1e-3)
 
 
 def test_the_distance_is_a_mean_over_the_logarithm_of_time():

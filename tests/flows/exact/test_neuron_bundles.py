@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.errors import InputError
 from dynascope.flows import linear_flow
-from dynascope.flows.exact.neuron_bundles import orthogonal_bundles
+from dynascope.flows.exact.orthogonal_bundles import orthogonal_bundles
 from dynascope.tasks import Task
 
 seeds = st.integers(0, 10**6)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float
 
 from dynascope.arguments import require, require_array, require_count, require_positive
-from dynascope.compilation import jit
-from dynascope.flows.solvers.stepping import follow, require_correlation, resolving
+from dynascope.flows.exact.linear_bundles import LinearBundles
+from dynascope.flows.exact.orthogonal_bundles import orthogonal_bundles
+from dynascope.flows.solvers.by_stiffness import Solver, follow_by_stiffness
+from dynascope.flows.solvers.stepping import require_correlation, resolving
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
-__all__ = ["linear_flow", "orthogonal_bundles"]
+__all__ = ["linear_flow"]
 
 
 def linear_flow(
@@ -30,6 +29,7 @@ def linear_flow(
     points: int = 4000,
     tolerance: float = 1e-9,
     max_steps: int = 10_000_000,
+    solver: Solver | None = None,
 ) -> xr.Dataset:
     """Train f(x) = x W₁ W₂ by gradient flow from scale·W₁, scale·W₂.
 
@@ -47,6 +47,8 @@ def linear_flow(
         points: How many times to keep.
         tolerance: Relative and absolute tolerance of each solver step.
         max_steps: Number of steps after which the flow is given up.
+        solver: "explicit" or "stiff" (linearly implicit, for inputs of very different spreads); if not given, the
+            second for small tables, and for larger ones where the first takes too many steps.
 
     Returns:
         Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `mode_strength` over `time`, `mode`: u_kᵀ Wᵀ v_k
@@ -87,26 +89,21 @@ def linear_flow(
     norms = np.linalg.norm(neurons, axis=0)
     alive = norms > 0
     with jax.enable_x64(True):
-        arguments = {
-            "cross": cross,
-            "power": power[kept],
-            "target_power": np.asarray(task.target_power),
-            "left": left,
-            "right": rows.T,
-        }
-        start = (neurons[:, alive] / norms[alive], np.log(norms[alive]) + np.log(scale))
-        record = follow(
+        flow = LinearBundles(cross, power[kept], np.asarray(task.target_power), left, rows.T)
+        start = orthogonal_bundles((neurons[:, alive] / norms[alive], np.log(norms[alive]) + np.log(scale)))
+        record = follow_by_stiffness(
+            flow,
+            start,
             _growth,
-            _statistics,
             orthogonal_bundles,
-            orthogonal_bundles(start),
-            arguments,
+            equations=cross.size,
             duration=duration,
             # Eight such steps let the fastest direction gain at most e^8 on another before the next rotation.
             longest_step=1 / float(values[0]),
             restart_every=8,
             tolerance=tolerance,
             max_steps=max_steps,
+            solver=solver,
         )
     record = resolving(record, points)
     return make_record(
@@ -120,95 +117,8 @@ def linear_flow(
     )
 
 
-def _learned_map(bundles, arguments):
-    directions, log_norms = bundles
-    inputs = len(arguments["power"])
-    return (directions[inputs:] * jnp.exp(2 * log_norms)) @ directions[:inputs].T
-
-
-def _pull(bundles, arguments):
-    """F applied to each unit direction."""
+def _growth(_, bundles, flow):
     directions, _ = bundles
-    inputs = len(arguments["power"])
-    residual = arguments["cross"] - _learned_map(bundles, arguments) * arguments["power"]
-    return jnp.concatenate([residual.T @ directions[inputs:], residual @ directions[:inputs]])
-
-
-def _growth(_, bundles, arguments):
-    directions, _ = bundles
-    pull = _pull(bundles, arguments)
+    pull = flow.velocity(directions, bundles)
     rates = jnp.sum(directions * pull, axis=0)
     return pull - directions * rates, rates
-
-
-def _statistics(_, bundles, arguments):
-    learned = _learned_map(bundles, arguments)
-    fitted = jnp.sum(learned * (arguments["cross"] - learned * arguments["power"] / 2))
-    pull = _pull(bundles, arguments)
-    return {
-        "loss": jnp.maximum(arguments["target_power"] / 2 - fitted, 0.0),
-        "descent_rate": jnp.sum(jnp.exp(2 * bundles[1]) * jnp.sum(pull**2, axis=0)),
-        "mode_strength": jnp.sum(arguments["left"] * (learned @ arguments["right"]), axis=0),
-    }
-
-
-@functools.partial(jit, brief=False, static_argnames="sweeps")
-def orthogonal_bundles(
-    bundles: tuple[Float[Array, "parameters bundle"], Float[Array, " bundle"]], sweeps: int = 6
-) -> tuple[Float[Array, "parameters bundle"], Float[Array, " bundle"]]:
-    """Rotate bundles among themselves until their directions are orthogonal, keeping the digits of the smallest.
-
-    One-sided Jacobi rotations, all disjoint pairs at once. For columns a and e^δ b with δ ≤ 0 the tangent of the angle
-    is e^δ τ with τ = 2 a·b / (D + √(D² + 4 e^{2δ} (a·b)²)), D = 1 − e^{2δ}; the small direction changes by τ, so
-    nothing underflows.
-
-    Args:
-        bundles: Unit columns, and their log-norms.
-        sweeps: Passes over all pairs; convergence is quadratic.
-
-    Returns:
-        The rotated bundles; Σ e^{2·log-norm} · direction directionᵀ is unchanged.
-
-    Example:
-        >>> columns, log_norms = orthogonal_bundles((jnp.array([[1.0, 0.6], [0.0, 0.8]]), jnp.array([0.0, -300.0])))
-        >>> columns.round(3).tolist(), log_norms.round(3).tolist()
-        ([[1.0, 0.0], [0.0, 1.0]], [0.0, -300.22...])
-    """
-    directions, log_norms = bundles
-    count = directions.shape[1]
-    if count < 2:
-        return bundles
-    pairs = _disjoint_pairs(count)
-
-    def rotate(round_number, state):
-        directions, log_norms = state
-        left, right = pairs[round_number % len(pairs)].T
-        swap = log_norms[left] < log_norms[right]
-        large, small = jnp.where(swap, right, left), jnp.where(swap, left, right)
-        a, b = directions[:, large], directions[:, small]
-        ratio = jnp.exp(log_norms[small] - log_norms[large])
-        overlap = jnp.sum(a * b, axis=0)
-        gap = 1 - ratio**2
-        length = gap + jnp.sqrt(gap**2 + 4 * ratio**2 * overlap**2)
-        tangent = jnp.where(length > 0, 2 * overlap / jnp.where(length > 0, length, 1.0), 0.0)
-        cosine = 1 / jnp.sqrt(1 + (ratio * tangent) ** 2)
-        a, b = cosine * (a + ratio**2 * tangent * b), cosine * (b - tangent * a)
-        # A copy of another bundle leaves nothing, which must not become 0/0.
-        norms = [jnp.maximum(jnp.linalg.norm(each, axis=0), jnp.finfo(each.dtype).tiny) for each in (a, b)]
-        directions = directions.at[:, large].set(a / norms[0]).at[:, small].set(b / norms[1])
-        log_norms = log_norms.at[large].add(jnp.log(norms[0])).at[small].add(jnp.log(norms[1]))
-        return directions, log_norms
-
-    return jax.lax.fori_loop(0, sweeps * len(pairs), rotate, (directions, log_norms))
-
-
-def _disjoint_pairs(count: int) -> Int[Array, "round pair 2"]:
-    """Rounds of a tournament in which every two columns meet once."""
-    players = list(range(count + count % 2))
-    rounds = []
-    for _ in range(len(players) - 1):
-        half = len(players) // 2
-        meetings = itertools.zip_longest(players[:half], reversed(players[half:]))
-        rounds.append([pair for pair in meetings if max(pair) < count])
-        players = [players[0], players[-1], *players[1:-1]]
-    return jnp.array(rounds)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Array, Float
 
 from dynascope.arguments import require, require_count, require_positive
-from dynascope.flows.solvers.stepping import follow, require_correlation, resolving
+from dynascope.flows.solvers.by_stiffness import Solver, follow_by_stiffness
+from dynascope.flows.solvers.rosenbrock import StiffFlow
+from dynascope.flows.solvers.stepping import require_correlation, resolving
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
@@ -23,6 +28,7 @@ def diagonal_flow(
     points: int = 4000,
     tolerance: float = 1e-9,
     max_steps: int = 10_000_000,
+    solver: Solver | None = None,
 ) -> xr.Dataset:
     """Train f(x) = (u ⊙ v)ᵀ x by gradient flow from u = scale·1, v = 0.
 
@@ -37,6 +43,8 @@ def diagonal_flow(
         points: How many times to keep.
         tolerance: Relative and absolute tolerance of each solver step.
         max_steps: Number of steps after which the flow is given up.
+        solver: "explicit" or "stiff" (linearly implicit, for inputs of very different spreads); if not given, the
+            second for few inputs, and for more where the first takes too many steps.
 
     Returns:
         Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `coefficient` (β) over `time`, `feature`.
@@ -64,24 +72,20 @@ def diagonal_flow(
     require_correlation(task)
     cross = task.cross_moment[0]
     with jax.enable_x64(True):
-        arguments = {
-            "gram": task.input_moment,
-            "cross": cross,
-            "power": np.asarray(task.target_power),
-            "log_scale": np.asarray(np.log(scale)),
-        }
-        record = follow(
-            _phase_velocity,
-            _statistics,
-            _unchanged,
+        flow = _Phases(task.input_moment, cross, np.asarray(task.target_power), np.asarray(np.log(scale)))
+        record = follow_by_stiffness(
+            flow,
             np.zeros(len(cross)),
-            arguments,
+            _velocity,
+            _unchanged,
+            equations=len(cross),
             duration=duration,
             # Within one step the exponent of a growing coefficient may change by two at the start and less later.
             longest_step=1 / float(np.abs(cross).max()),
             restart_every=4096,
             tolerance=tolerance,
             max_steps=max_steps,
+            solver=solver,
         )
     record = resolving(record, points)
     return make_record(
@@ -95,27 +99,60 @@ def diagonal_flow(
     )
 
 
-def _coefficient(phase, log_scale):
-    grown = jnp.exp(2 * (log_scale + jnp.abs(phase)))
-    shrunk = jnp.exp(2 * (log_scale - jnp.abs(phase)))
-    return jnp.sign(phase) * (grown - shrunk) / 4, (grown + shrunk) / 2
+class _Phases(StiffFlow):
+    """The integral of the gradient, G."""
+
+    gram: Float[Array | np.ndarray, "d d"]
+    cross: Float[Array | np.ndarray, " d"]
+    power: Float[Array | np.ndarray, ""]
+    log_scale: Float[Array | np.ndarray, ""]
+
+    def start(self, state: Array) -> Array:
+        return state
+
+    def velocity(self, moving: Array, state: Array) -> Array:
+        return jnp.asarray(self.cross) - self.gram @ self._coefficient(moving)
+
+    def inverse(self, shift: Array, state: Array) -> Callable[[Array], Array]:
+        # J = −Σxx diag(dβ/dG).
+        jacobian = -self.gram * self._slope(state)
+        factors = jax.scipy.linalg.lu_factor(shift * jnp.eye(len(state)) - jacobian)
+        return lambda right: jax.scipy.linalg.lu_solve(factors, right)
+
+    def size(self, change: Array, state: Array) -> Array:
+        """The largest change of a phase, or that of the outputs beside the targets."""
+        learned = self._slope(state) * change
+        return jnp.maximum(jnp.max(jnp.abs(change)), jnp.sqrt(learned @ self.gram @ learned / self.power))
+
+    def moved(self, moving: Array, state: Array) -> Array:
+        return moving
+
+    def statistics(self, state: Array) -> dict[str, Array]:
+        beta, slope = self._coefficient(state), self.velocity(state, state)
+        # L = ½ E y² − ½ βᵀ(Σxy + slope), with ‖∇L‖² = Σ slope² (u² + v²).
+        loss = (self.power - beta @ (self.cross + slope)) / 2
+        return {
+            "loss": jnp.maximum(loss, 0.0),
+            "descent_rate": jnp.sum(slope**2 * self._slope(state)),
+            "coefficient": beta,
+        }
+
+    def _coefficient(self, phase: Array) -> Array:
+        grown, shrunk = self._parts(phase)
+        return jnp.sign(phase) * (grown - shrunk) / 4
+
+    def _slope(self, phase: Array) -> Array:
+        """dβ/dG, which is u² + v² too."""
+        grown, shrunk = self._parts(phase)
+        return (grown + shrunk) / 2
+
+    def _parts(self, phase: Array) -> tuple[Array, Array]:
+        start = jnp.asarray(self.log_scale)
+        return jnp.exp(2 * (start + jnp.abs(phase))), jnp.exp(2 * (start - jnp.abs(phase)))
 
 
-def _phase_velocity(_, phase, arguments):
-    beta, _ = _coefficient(phase, arguments["log_scale"])
-    return arguments["cross"] - arguments["gram"] @ beta
-
-
-def _statistics(time, phase, arguments):
-    beta, squared_norm = _coefficient(phase, arguments["log_scale"])
-    slope = _phase_velocity(time, phase, arguments)
-    # L = ½ E y² − ½ βᵀ(Σxy + slope), with ‖∇L‖² = Σ slope² (u² + v²).
-    loss = (arguments["power"] - beta @ (arguments["cross"] + slope)) / 2
-    return {
-        "loss": jnp.maximum(loss, 0.0),
-        "descent_rate": jnp.sum(slope**2 * squared_norm),
-        "coefficient": beta,
-    }
+def _velocity(_, phase, flow):
+    return flow.velocity(phase, phase)
 
 
 def _unchanged(phase):

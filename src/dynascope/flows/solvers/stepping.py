@@ -30,6 +30,7 @@ def follow(
     restart_every: int,
     tolerance: float,
     max_steps: int = 10_000_000,
+    beyond: Callable[[Any, float], dict[str, np.ndarray]] | None = None,
 ) -> dict[str, np.ndarray]:
     """Integrate state' = vector_field(t, state, arguments) by Tsit5 and record statistics at every accepted step.
 
@@ -44,6 +45,7 @@ def follow(
         restart_every: Steps between two restarts.
         tolerance: Relative and absolute tolerance of a step.
         max_steps: Number of steps after which the flow is given up.
+        beyond: What follows it from there on instead, a function of state and time that returns the like of this one.
 
     Returns:
         `time` and each statistic, with the steps along the first axis.
@@ -81,6 +83,9 @@ def follow(
         # Each piece begins with the state at which the one before it ended.
         pieces.append({name: values[1 if pieces else 0 :] for name, values in piece.items()})
         steps += len(piece["time"]) - 1
+        if steps > max_steps and beyond is not None:
+            pieces.append({name: values[1:] for name, values in beyond(state, last).items()})
+            break
         if steps > max_steps:
             raise DivergenceError(
                 f"max_steps ({max_steps}) was reached at time {last:.6g}",

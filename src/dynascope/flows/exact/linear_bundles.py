@@ -1,0 +1,118 @@
+"""The neurons of a linear network as bundles that move alike, and the steps of a stiff solver for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.flows.exact.orthogonal_bundles import Bundles, orthogonal_bundles
+from dynascope.flows.solvers.rosenbrock import StiffFlow
+
+__all__ = ["LinearBundles"]
+
+
+class LinearBundles(StiffFlow):
+    """Bundles θ_j = e^{l_j} v_j, of which v_j moves by v_j' = F v_j from a unit direction while l_j rests.
+
+    With v = (a, b), a of the inputs in the eigenbasis of Σxx = Λ and b of the outputs, F = [[0, Rᵀ], [R, 0]] depends
+    on the residual R = Σyx − WΛ only, and on W = Σ_j e^{2l_j} b_j a_jᵀ. So with M = (s − F)⁻¹ and
+    S = Σ_j e^{2l_j} v_j v_jᵀ, the columns x_j of (s − J)⁻¹ r are
+
+        x_j = M (r_j − δF v_j),    δF = [[0, ΛYᵀ], [YΛ, 0]],
+
+    where the change Y of the learned map obeys, with Q = Σ_j e^{2l_j} r_j v_jᵀ and indices for parts,
+
+        Y + M_ba ΛYᵀ S_ba + M_bb YΛ S_aa + S_ba ΛYᵀ M_ba + S_bb YΛ M_aa = (MQ + QᵀM)_ba.
+
+    These are as many equations as the map has entries, however many neurons there are.
+
+    Attributes:
+        cross: Σyx on the range of the inputs, in the eigenbasis of Σxx.
+        power: The eigenvalues, Λ.
+        target_power: E‖y‖².
+        left: Left singular vectors of Σyx.
+        right: Right ones.
+    """
+
+    cross: Float[Array | np.ndarray, "c d"]
+    power: Float[Array | np.ndarray, " d"]
+    target_power: Float[Array | np.ndarray, ""]
+    left: Float[Array | np.ndarray, "c mode"]
+    right: Float[Array | np.ndarray, "d mode"]
+
+    def start(self, state: Bundles) -> Array:
+        """Unit directions."""
+        return state[0]
+
+    def velocity(self, moving: Array, state: Bundles) -> Array:
+        """F v_j."""
+        return self._pull(self._map(moving, moving, state), moving)
+
+    def inverse(self, shift: Array, state: Bundles) -> Callable[[Array], Array]:
+        """By way of the change of the learned map."""
+        directions, log_norms = state
+        outputs, inputs = self.cross.shape
+        a, b = slice(None, inputs), slice(inputs, None)
+        weights = jnp.exp(2 * log_norms)
+        residual = self.cross - self._map(directions, directions, state) * self.power
+        pull = jnp.block([[jnp.zeros((inputs, inputs)), residual.T], [residual, jnp.zeros((outputs, outputs))]])
+        m = jnp.linalg.inv(shift * jnp.eye(inputs + outputs) - pull)
+        s = (directions * weights) @ directions.T
+        # Of Y ↦ A YΛ B it is A ⊗ ΛB; of Y ↦ A ΛYᵀ B the entries are A_pj Λ_j B_qi.
+        kept = jnp.kron(m[b, b], s[a, a] * self.power) + jnp.kron(s[b, b], m[a, a] * self.power)
+        turned = jnp.einsum("pj,qi->piqj", m[b, a] * self.power, s[b, a])
+        turned += jnp.einsum("pj,qi->piqj", s[b, a] * self.power, m[b, a])
+        entries = inputs * outputs
+        factors = jax.scipy.linalg.lu_factor(jnp.eye(entries) + kept + turned.reshape(entries, entries))
+
+        def solve(right: Array) -> Array:
+            mixed = m @ (right * weights) @ directions.T
+            known = mixed[b, a] + mixed[a, b].T
+            change = jax.scipy.linalg.lu_solve(factors, known.ravel()).reshape(outputs, inputs) * self.power
+            fed_back = jnp.concatenate([change.T @ directions[b], change @ directions[a]])
+            return m @ (right - fed_back)
+
+        return solve
+
+    def size(self, change: Array, state: Bundles) -> Array:
+        """The largest change of a direction, or that of the outputs beside the targets."""
+        learned = self._map(change, state[0], state) + self._map(state[0], change, state)
+        outputs = jnp.sqrt(jnp.sum(learned**2 * self.power) / self.target_power)
+        return jnp.maximum(jnp.max(jnp.linalg.norm(change, axis=0)), outputs)
+
+    def moved(self, moving: Array, state: Bundles) -> Bundles:
+        """Unit directions again."""
+        norms = jnp.linalg.norm(moving, axis=0)
+        # What is left of a copy of another bundle has no direction.
+        norms = jnp.where(norms > 0, norms, 1.0)
+        return moving / norms, state[1] + jnp.log(norms)
+
+    def statistics(self, state: Bundles) -> dict[str, Array]:
+        """Loss, descent rate and strengths of the modes."""
+        learned = self._map(state[0], state[0], state)
+        pull = self._pull(learned, state[0])
+        fitted = jnp.sum(learned * (self.cross - learned * self.power / 2))
+        return {
+            "loss": jnp.maximum(self.target_power / 2 - fitted, 0.0),
+            "descent_rate": jnp.sum(jnp.exp(2 * state[1]) * jnp.sum(pull**2, axis=0)),
+            "mode_strength": jnp.sum(self.left * (learned @ self.right), axis=0),
+        }
+
+    def renewed(self, state: Bundles) -> Bundles:
+        """Orthogonal bundles."""
+        return orthogonal_bundles(state)
+
+    def _map(self, one: Array, other: Array, state: Bundles) -> Array:
+        """Σ_j e^{2l_j} b_j a_jᵀ."""
+        inputs = len(self.power)
+        return (one[inputs:] * jnp.exp(2 * state[1])) @ other[:inputs].T
+
+    def _pull(self, learned: Array, moving: Array) -> Array:
+        inputs = len(self.power)
+        residual = self.cross - learned * self.power
+        return jnp.concatenate([residual.T @ moving[inputs:], residual @ moving[:inputs]])

@@ -1,0 +1,208 @@
+"""Follow stiff flows by Rosenbrock's method: one factorisation a step, no iterations, and little to compile."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from dynascope.compilation import filter_jit
+from dynascope.errors import DivergenceError
+from dynascope.flows.progress import tell
+
+__all__ = ["StiffFlow", "follow_stiffly", "rosenbrock_step"]
+
+# RODAS of Hairer and Wanner: order four with an embedded one of order three, stiffly accurate and L-stable. In each row
+# what a stage adds of the stages before it to the point at which it takes the velocity, and to that velocity.
+_GAMMA = 0.25
+_FOURTH = (1.221224509226641, 6.019134481288629, 12.53708332932087, -0.6878860361058950)
+_POINTS = (
+    (),
+    (1.544,),
+    (0.9466785280815826, 0.2557011698983284),
+    (3.314825187068521, 2.896124015972201, 0.9986419139977817),
+    _FOURTH,
+    (*_FOURTH, 1.0),
+)
+_VELOCITIES = (
+    (),
+    (-5.6688,),
+    (-2.430093356833875, -0.2063599157091915),
+    (-0.1073529058151375, -9.594562251023355, -20.47028614809616),
+    (7.496443313967647, -10.24680431464352, -33.99990352819905, 11.70890893206160),
+    (8.083246795921522, -7.981132988064893, -31.52159432874371, 16.31930543123136, -6.058818238834054),
+)
+_STAGES = len(_POINTS)
+_FIRST_MOTION = 1e-3  # of the state, in the first step
+_SHORTEST = 1e-15  # of the duration
+_AT_ONCE = 32  # steps in one call of the program
+
+
+class StiffFlow(eqx.Module):
+    """A flow in variables that may be chosen anew before every step: `moving`, an array that starts at `start(state)`.
+
+    Arrays among its fields are arguments of the compiled program, all else is part of it.
+    """
+
+    @abc.abstractmethod
+    def start(self, state: Any) -> Array:
+        """What moves, at a state."""
+
+    @abc.abstractmethod
+    def velocity(self, moving: Array, state: Any) -> Array:
+        """Its velocity, in the variables that belong to the state at which the step began."""
+
+    @abc.abstractmethod
+    def inverse(self, shift: Array, state: Any) -> Callable[[Array], Array]:
+        """The function b ↦ (shift − J)⁻¹ b, with J the Jacobian of the velocity at the state."""
+
+    @abc.abstractmethod
+    def size(self, change: Array, state: Any) -> Array:
+        """How large a change of what moves is; a tenth is one by ten percent."""
+
+    @abc.abstractmethod
+    def moved(self, moving: Array, state: Any) -> Any:
+        """The state after a step."""
+
+    @abc.abstractmethod
+    def statistics(self, state: Any) -> dict[str, Array]:
+        """What is recorded; must hold `loss` and `descent_rate`."""
+
+    def renewed(self, state: Any) -> Any:
+        """An equivalent state, from which to go on after some steps."""
+        return state
+
+
+def rosenbrock_step(
+    velocity: Callable[[Array], Array],
+    inverse: Callable[[Array], Callable[[Array], Array]],
+    start: Array,
+    step: Array | float,
+) -> tuple[Array, Array]:
+    """One step of an autonomous flow y' = f(y), of order four, and an estimate of its error, of order three.
+
+    With γ = 1/4 and J = ∂f/∂y at the start, each of six stages solves
+
+        (1/(γh) − J) k_i = f(y + Σ_{j<i} a_ij k_j) + Σ_{j<i} c_ij k_j / h.
+
+    Args:
+        velocity: f.
+        inverse: Function of the shift 1/(γh), the function b ↦ (shift − J)⁻¹ b.
+        start: y, an array of any shape.
+        step: h.
+
+    Returns:
+        y after the step, and the error of the solution of order three.
+
+    References:
+        Hairer & Wanner, Solving Ordinary Differential Equations II (1996), IV.7 and the program RODAS.
+
+    Example:
+        >>> rate = 1e6
+        >>> end, _ = rosenbrock_step(lambda y: -rate * y, lambda s: lambda b: b / (s + rate), jnp.ones(1), 1.0)
+        >>> bool(abs(end[0]) < 1e-4)
+        True
+    """
+    solve = inverse(jnp.asarray(1 / (_GAMMA * step)))
+    points, velocities = (jnp.asarray(_square(rows), start.dtype) for rows in (_POINTS, _VELOCITIES))
+
+    def stage(index: Any, slopes: Array) -> Array:
+        force = velocity(start + jnp.tensordot(points[index], slopes, 1))
+        return slopes.at[index].set(solve(force + jnp.tensordot(velocities[index], slopes, 1) / step))
+
+    slopes = jax.lax.fori_loop(0, _STAGES, stage, jnp.zeros((_STAGES, *start.shape), start.dtype))
+    # The last point is the solution of order three, and what its stage adds the difference to order four.
+    return start + jnp.tensordot(points[-1].at[-1].set(1.0), slopes, 1), slopes[-1]
+
+
+def follow_stiffly(
+    flow: StiffFlow, state: Any, *, duration: float, tolerance: float, start: float = 0.0, max_steps: int = 100_000
+) -> dict[str, np.ndarray]:
+    """Follow a stiff flow and record its statistics at every accepted step.
+
+    Args:
+        flow: The flow.
+        state: Where it begins.
+        duration: Final time.
+        tolerance: Largest error of a step, in the `size` of the flow.
+        start: Time at which it begins.
+        max_steps: Number of steps after which the flow is given up.
+
+    Returns:
+        `time` and each statistic, with the steps along the first axis.
+
+    Raises:
+        DivergenceError: The steps became too small, or `max_steps` was reached.
+    """
+    numbers = {"duration": np.asarray(float(duration)), "tolerance": np.asarray(float(tolerance))}
+    time, step = np.asarray(float(start)), np.asarray(np.nan)
+    pieces: list[dict[str, np.ndarray]] = []
+    tried = 0
+    while time < duration:
+        before = float(time)
+        time, step, state, record = jax.device_get(_advanced(flow, state, time, step, numbers))
+        taken = np.isfinite(record["time"])
+        # Each piece begins with the state at which the one before it ended.
+        pieces.append({name: values[taken][1 if pieces else 0 :] for name, values in record.items()})
+        tried += _AT_ONCE
+        stuck = float(time) <= before and not step > _SHORTEST * duration
+        if stuck or tried > max_steps:
+            raise DivergenceError(
+                f"{'the step size underflowed' if stuck else f'max_steps ({max_steps}) was reached'} "
+                f"at time {float(time):.6g}",
+                time=float(time),
+                remedy="standardise the inputs, shorten the duration, or raise max_steps",
+            )
+        tell(float(time), duration, "time")
+    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
+@filter_jit
+def _advanced(flow: StiffFlow, state: Any, time: Array, step: Array, numbers: dict[str, Array]) -> Any:
+    """Time, next step and state some steps later, and what was seen from the start on; NaN where a step was refused."""
+    duration, tolerance = numbers["duration"], numbers["tolerance"]
+    state = jax.tree.map(jnp.asarray, flow.renewed(state))
+    speed = flow.size(flow.velocity(flow.start(state), state), state)
+    first = jnp.where(speed > 0, _FIRST_MOTION / jnp.where(speed > 0, speed, 1.0), duration)
+    step = jnp.where(jnp.isnan(step), first, step)
+
+    def tried(carry: Any) -> Any:
+        time, step, state, record, count = carry
+        step = jnp.minimum(step, duration - time)
+        end, wrong = rosenbrock_step(
+            lambda moving: flow.velocity(moving, state),
+            lambda shift: flow.inverse(shift, state),
+            flow.start(state),
+            step,
+        )
+        error = flow.size(wrong, state) / tolerance
+        after = flow.moved(end, state)
+        seen = flow.statistics(after)
+        fine = (error <= 1) & jnp.isfinite(seen["loss"])
+        factor = jnp.clip(0.9 * jnp.maximum(error, 1e-8) ** (-1 / 4), 0.2, 5.0)
+        factor = jnp.where(jnp.isfinite(factor) & (fine | (factor < 1)), factor, 0.2)
+        # Rounding must not leave a last step too small to be taken.
+        reached = jnp.where(duration - time - step <= _SHORTEST * duration, duration, time + step)
+        state = jax.tree.map(lambda new, old: jnp.where(fine, new, old), after, state)
+        seen = {"time": reached, **seen}
+        record = {name: values.at[count].set(jnp.where(fine, seen[name], jnp.nan)) for name, values in record.items()}
+        return jnp.where(fine, reached, time), step * factor, state, record, count + 1
+
+    def unfinished(carry: Any) -> Array:
+        time, step, _, _, count = carry
+        return (count <= _AT_ONCE) & (time < duration) & (step > 0)
+
+    now = {"time": time, **flow.statistics(state)}
+    record = jax.tree.map(lambda leaf: jnp.full((_AT_ONCE + 1, *jnp.shape(leaf)), jnp.nan).at[0].set(leaf), now)
+    time, step, state, record, _ = jax.lax.while_loop(unfinished, tried, (time, step, state, record, 1))
+    return time, step, state, record
+
+
+def _square(rows: tuple[tuple[float, ...], ...]) -> np.ndarray:
+    return np.array([np.pad(row, (0, _STAGES - len(row))) for row in rows])
