@@ -24,6 +24,7 @@ from dynascope.tasks.task import Task
 __all__ = ["Probe", "observe"]
 
 _KINKED = 1e-5  # relative tolerance for activations with a kink
+_EXACT = 1e-7  # of a step in the variables of linear and diagonal networks, far below what a verdict needs
 _POLAR = 3e-4  # the same of directions and log-norms, which keeps the loss within a thousandth of the initial one
 
 Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
@@ -98,10 +99,11 @@ def observe(
     if single and isinstance(task, Task) and not probes and not options:
         layers, factor = linear_layers(network), float(np.asarray(scale))
         if layers is not None:
-            run = flows.linear_flow(task, *layers, scale=factor, duration=duration)
+            run = flows.linear_flow(task, *layers, scale=factor, duration=duration, tolerance=_EXACT)
             return _described(run, task, "gradient flow", scale)
         if isinstance(network, DiagonalLinear) and np.all(np.asarray(network.v) == 0) and np.ptp(network.u) == 0:
-            run = flows.diagonal_flow(task, scale=factor * float(network.u[0]), duration=duration)
+            start = factor * float(network.u[0])
+            run = flows.diagonal_flow(task, scale=start, duration=duration, tolerance=_EXACT)
             return _described(run, task, "gradient flow", scale)
     usual = {"save": 2000, **({"relative_tolerance": _KINKED} if _kinked(network) else {})} if single else {}
     options = {**usual, **options}

@@ -154,6 +154,14 @@ def test_where_it_cannot_begin_the_staircase_is_left_with_a_warning(monkeypatch)
     assert "could not be followed" in told.attrs["warnings"]
 
 
+@pytest.mark.parametrize(("begins", "tolerance"), [(2.0, None), (2.4, 0.26)])
+def test_a_network_that_is_not_small_may_begin_where_the_curve_does(begins, tolerance):
+    known = curve([10.0, 30.0, 60.0])
+    known["loss"][0] = begins
+    told = with_curve(limit([10.0, 30.0, 60.0]), known).attrs.get("initial_loss_tolerance")
+    assert told == (None if tolerance is None else pytest.approx(tolerance))
+
+
 @pytest.mark.parametrize(("error", "judged"), [(1e-3, True), (0.03, False)])
 def test_a_curve_that_may_be_off_by_much_is_not_judged(error, judged):
     known = curve([10.0, 30.0, 60.0], error=error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import numpy as np
 import xarray as xr
@@ -24,7 +25,8 @@ _POINT = 2.0  # how far a time or a level may be off, over what it is between tw
 _READ = 0.01  # of a time, within which a curve is read
 _LEVEL = 0.02  # of the initial loss: a plateau is left before it is quite reached
 _SHORTER = 0.9  # of the time at which it could not go on
-_LONGER, _EXTENSIONS = 4.0, 4  # how often a curve that does not get to the last jump is followed for longer
+_LONGER, _EXTENSIONS = 4.0, 10  # how often a curve that does not get to the last jump is followed for longer,
+_SECONDS = 10.0  # if all before took no longer than this
 
 
 def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
@@ -43,6 +45,7 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
         return staircase
     scale, normalised = float(staircase.attrs["scale"]), bool(staircase.attrs.get("normalised", 0))
     duration, curve, failed = training_time(staircase, scale), None, None
+    begun = time.perf_counter()
     for _ in range(_EXTENSIONS):
         try:
             longer = loss_curve(task, network, scale=scale, duration=duration, normalised=normalised)
@@ -55,7 +58,8 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
         if longer is None:
             return staircase
         curve = longer
-        if failed is not None or not np.isnan(_seen(staircase, curve).times[-1]):
+        arrived = not np.isnan(_seen(staircase, curve).times[-1])
+        if failed is not None or arrived or time.perf_counter() - begun > _SECONDS:
             break
         duration *= _LONGER
     if curve is None:
@@ -99,16 +103,25 @@ def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
         }
     )
     return known.assign_attrs(
-        curve_error=curve.attrs["error"], curve_variables=curve.attrs.get("variables", ""), **_tolerance(curve)
+        curve_error=curve.attrs["error"],
+        curve_variables=curve.attrs.get("variables", ""),
+        **_tolerances(curve, float(view.levels[0])),
     )
 
 
-def _tolerance(curve: xr.Dataset) -> dict[str, float | str]:
-    reason = "a percent, or twice what the curve may be off by its own estimate"
-    return {
+def _tolerances(curve: xr.Dataset, initial: float) -> dict[str, float | str]:
+    told: dict[str, float | str] = {
         f"{names.CURVE}_tolerance": max(0.01, 2 * curve.attrs["error"]),
-        f"{names.CURVE}_tolerance_reason": reason,
+        f"{names.CURVE}_tolerance_reason": "a percent, or twice what the curve may be off by its own estimate",
     }
+    off = abs(float(curve["loss"][0]) / initial - 1)
+    if off > _READ:
+        # On inputs with large numbers a network of small weights is not small.
+        told[f"{names.INITIAL_LOSS}_tolerance"] = _MARGIN * off + _READ
+        told[f"{names.INITIAL_LOSS}_tolerance_reason"] = (
+            "what the network itself adds at this scale, and a quarter more"
+        )
+    return told
 
 
 def _seen(staircase: xr.Dataset, curve: xr.Dataset) -> SeenSteps:
@@ -123,11 +136,11 @@ def _blur(
     By how much it moves with the loss, if that is off as much as in the mean, and by twice what the rougher curve says.
     """
     middles, error = (levels[1:] + levels[:-1]) / 2, curve.attrs["error"] * levels[0]
-    time, loss, rougher = (curve[name].to_numpy() for name in ("time", "loss", "rougher_loss"))
+    moments, loss, rougher = (curve[name].to_numpy() for name in ("time", "loss", "rougher_loss"))
 
     def moved(loss: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.abs(crossing_times(time, loss, middles) / times - 1)
+            return np.abs(crossing_times(moments, loss, middles) / times - 1)
 
     found = [moved(loss + error), moved(loss - error), _POINT * moved(rougher)]
     return np.where(np.isnan(found).any(axis=0), np.inf, np.max(found, axis=0))
