@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -10,8 +12,9 @@ import numpy as np
 import xarray as xr
 
 from dynascope import flows
-from dynascope.arguments import require
+from dynascope.arguments import require_choice
 from dynascope.errors import InputError
+from dynascope.flows.deadline import is_limited, overdue, stopping_after
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import NetworkKind, network_for
@@ -23,9 +26,13 @@ from dynascope.tasks.task import Task
 
 __all__ = ["Probe", "observe"]
 
-_KINKED = 1e-5  # relative tolerance for activations with a kink
+_LOOSE = 1e-5  # relative tolerance, which keeps times within some 1e-4, and gets across the kinks of ReLU
 _EXACT = 1e-7  # of a step in the variables of linear and diagonal networks, far below what a verdict needs
+_TIMES, _EARLIEST = 1000, 1e-7  # at which to record: so many evenly, and as many by factors, from this share on
+_UNCOUNTED = 10**9  # steps, where the clock ends a run
 _POLAR = 3e-4  # the same of directions and log-norms, which keeps the loss within a thousandth of the initial one
+
+_STOPPED = "What was due until then is judged. More time: --minutes, or seconds= in Python."
 
 Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 
@@ -38,6 +45,7 @@ def observe(
     flow: Literal["gradient_flow", "descent"] = "gradient_flow",
     probes: Sequence[Probe] = (),
     duration: float | None = None,
+    seconds: float | None = None,
     seed: int = 0,
     **options: Any,
 ) -> xr.Dataset:
@@ -53,6 +61,8 @@ def observe(
             They are compiled, so they must be written in JAX.
         duration: Gradient-flow time at which to stop. By default a quarter beyond the last jump that theory predicts,
             and more at large scales, where the prediction is rough. Not used by descent, which takes `steps`.
+        seconds: How long it may take; as long as it needs if not said. A run that is stopped then is recorded as far as
+            it got, and its attribute `stopped` says how far that is.
         seed: Seed of the initial weights when the network is given by name, and of the batches of descent.
         **options: Passed on to `flows.gradient_flow` or `flows.descend`.
 
@@ -61,8 +71,9 @@ def observe(
 
     Two-layer linear, ReLU and diagonal networks from a single start are followed in variables in which any scale keeps
     its digits (see `flows.linear_flow`, `flows.polar_flow`, `flows.diagonal_flow`), unless probes or options ask for
-    the weights. The attribute `variables` says which were used. Otherwise a single network is recorded at 2000 times
-    unless `save` is given, and one whose activation has a kink is followed with a relative tolerance of 1e-5.
+    the weights. The attribute `variables` says which were used. Otherwise a single network is recorded at 1000 even
+    times and at 1000 by even factors. With `seconds` it is followed with a relative tolerance of 1e-5 by the solver
+    "automatic"; without, one whose activation has a kink with that tolerance. Options that are given come first.
 
     Raises:
         InputError: An argument is outside its domain, or no duration is given and no theory suggests one.
@@ -76,39 +87,55 @@ def observe(
     """
     if isinstance(network, str):
         network = network_for(network, task, seed=seed)
-    statistics = _statistics(probes, network)
-    if flow == "descent":
-        run = flows.descend(network, task, scale=scale, statistics=statistics, seed=seed, **options)
-        return _described(run, task, "descent", scale)
-    require(
-        flow == "gradient_flow",
-        f"flow is {flow!r}",
-        argument="flow",
-        value=flow,
-        remedy="choose gradient_flow or descent",
-    )
-    single = np.ndim(scale) == 0 and not isinstance(network, list | tuple)
-    if duration is None:
+    require_choice("flow", flow, ("gradient_flow", "descent"))
+    if flow == "gradient_flow" and duration is None:
+        single = np.ndim(scale) == 0 and not isinstance(network, list | tuple)
         duration = _duration(task, network, scale, single, bool(options.get("normalised")))
-    if single and isinstance(task, Task) and not probes and not {*options} - {"normalised"} and _kinked(network):
-        normalised = bool(options.get("normalised"))
-        factor = float(np.asarray(scale))
-        assert isinstance(network, TwoLayer)
-        run = flows.polar_flow(network, task, scale=factor, duration=duration, tolerance=_POLAR, normalised=normalised)
-        return _described(run, task, "gradient flow", scale)
-    if single and isinstance(task, Task) and not probes and not options:
-        layers, factor = linear_layers(network), float(np.asarray(scale))
-        if layers is not None:
-            run = flows.linear_flow(task, *layers, scale=factor, duration=duration, tolerance=_EXACT)
-            return _described(run, task, "gradient flow", scale)
-        if isinstance(network, DiagonalLinear) and np.all(np.asarray(network.v) == 0) and np.ptp(network.u) == 0:
-            start = factor * float(network.u[0])
-            run = flows.diagonal_flow(task, scale=start, duration=duration, tolerance=_EXACT)
-            return _described(run, task, "gradient flow", scale)
-    usual = {"save": 2000, **({"relative_tolerance": _KINKED} if _kinked(network) else {})} if single else {}
-    options = {**usual, **options}
-    run = flows.gradient_flow(network, task, duration=duration, scale=scale, statistics=statistics, **options)
-    return _described(run, task, "gradient flow", scale)
+    with contextlib.nullcontext() if seconds is None else stopping_after(seconds):
+        if flow == "descent":
+            statistics = _statistics(probes, network)
+            run = flows.descend(network, task, scale=scale, statistics=statistics, seed=seed, **options)
+        else:
+            assert duration is not None
+            run = _followed(task, network, scale, duration, probes, options)
+            if overdue() and run["time"][-1] < duration:
+                run = run.assign_attrs(stopped=f"at t = {float(run['time'][-1]):.4g} of {duration:.4g}")
+    if seconds is not None and "stopped" in run.attrs:
+        told = f"The training was stopped {run.attrs['stopped']}, after {seconds:.4g} s. {_STOPPED}"
+        run = run.assign_attrs(warnings=json.dumps([told]))
+    return _described(run, task, flow.replace("_", " "), scale)
+
+
+def _followed(
+    task: Any, network: Any, scale: Any, duration: float, probes: Sequence[Probe], options: dict[str, Any]
+) -> xr.Dataset:
+    """Gradient flow in the variables that suit the network."""
+    single = np.ndim(scale) == 0 and not isinstance(network, list | tuple)
+    normalised = bool(options.get("normalised"))
+    if single and isinstance(task, Task) and not probes and not {*options} - {"normalised"}:
+        factor, layers = float(np.asarray(scale)), linear_layers(network)
+        if _kinked(network):
+            assert isinstance(network, TwoLayer)
+            return flows.polar_flow(
+                network, task, scale=factor, duration=duration, tolerance=_POLAR, normalised=normalised
+            )
+        if layers is not None and not normalised:
+            return flows.linear_flow(task, *layers, scale=factor, duration=duration, tolerance=_EXACT)
+        start = network.u if isinstance(network, DiagonalLinear) and not np.any(network.v) else np.arange(2)
+        if np.ptp(start) == 0 and not normalised:
+            return flows.diagonal_flow(task, scale=factor * float(start[0]), duration=duration, tolerance=_EXACT)
+    usual: dict[str, Any] = {}
+    if single:
+        even, by_factor = np.linspace(0, duration, _TIMES), np.geomspace(_EARLIEST * duration, duration, _TIMES)
+        usual["save"] = np.unique(np.append(even, by_factor[:-1]))
+    if single and (is_limited() or _kinked(network)):
+        usual["relative_tolerance"] = _LOOSE
+    if single and is_limited():
+        usual |= {"solver": "automatic", "max_steps": _UNCOUNTED}
+    statistics = _statistics(probes, network)
+    return flows.gradient_flow(
+        network, task, duration=duration, scale=scale, statistics=statistics, **{**usual, **options}
+    )
 
 
 def _kinked(network: Any) -> bool:

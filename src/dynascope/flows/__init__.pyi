@@ -1,4 +1,5 @@
 from .continuous import gradient_flow as gradient_flow
+from .deadline import stopping_after as stopping_after
 from .exact.deep_diagonal import deep_diagonal_flow as deep_diagonal_flow
 from .exact.neuron_bundles import linear_flow as linear_flow
 from .exact.polar_neurons import polar_flow as polar_flow
@@ -8,6 +9,8 @@ from .progress import listening as listening
 from .progress import tell as tell
 from .steps.descend import descend as descend
 from .steps.runge_kutta import runge_kutta as runge_kutta
+from .steps.stability import largest_curvature as largest_curvature
+from .steps.stability import stable_rate as stable_rate
 from .steps.step import Step as Step
 from .steps.step_statistics import Largest as Largest
 from .steps.step_statistics import Latest as Latest

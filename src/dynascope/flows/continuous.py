@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -17,8 +18,10 @@ from dynascope.arguments import require, require_choice, require_count, require_
 from dynascope.compilation import filter_jit, without_callbacks
 from dynascope.errors import DivergenceError
 from dynascope.flows.blocks import each_member, working_memory
+from dynascope.flows.deadline import is_limited
 from dynascope.flows.ensemble import Ensemble, gather
 from dynascope.flows.objective import Objective, Statistics, check_statistics
+from dynascope.flows.pieces import in_pieces
 from dynascope.flows.recorded import recorded_times
 from dynascope.flows.solvers.path_error import PathErrorController
 from dynascope.flows.solvers.stabilised import RungeKuttaLegendre
@@ -32,6 +35,8 @@ _SOLVERS: dict[str, tuple[Any, Any, float]] = {
     "stabilised": (RungeKuttaLegendre, PathErrorController, 1e-3),
     "stiff": (diffrax.Kvaerno5, diffrax.PIDController, 1e-8),
 }
+_AUTOMATIC = "automatic"
+_MOST_IMPLICIT = 1500  # weights, beyond which a Jacobian is too large
 _REASONS = np.array(["duration", "loss_target", "stationarity"])
 _REMEDIES = {
     "the start is not finite": "choose a smaller scale, or check the network",
@@ -40,6 +45,7 @@ _REMEDIES = {
     "the solver failed": "choose another solver",
 }
 _PROBLEMS = tuple(_REMEDIES)
+_TOO_MANY = _PROBLEMS.index("max_steps was reached")
 
 
 def gradient_flow(
@@ -55,7 +61,7 @@ def gradient_flow(
     stationarity: float | None = None,
     relative_tolerance: float | None = None,
     absolute_tolerance: float | None = None,
-    solver: Literal["explicit", "stabilised", "stiff"] = "explicit",
+    solver: Literal["explicit", "stabilised", "stiff", "automatic"] = "explicit",
     max_steps: int = 1_000_000,
     normalised: bool = False,
     return_networks: bool = False,
@@ -93,7 +99,8 @@ def gradient_flow(
             stabilised solver, zero.
         solver: "explicit" (Tsitouras, order 5); "stabilised" (Runge–Kutta–Legendre, order 2), for smooth activations,
             faster where time scales differ by 30 or more and 1e-3 is accurate enough; "stiff" (Kvaerno, order 5,
-            implicit), faster for up to some hundred weights whose time scales differ by more than 1000.
+            implicit), faster for up to some hundred weights whose time scales differ by more than 1000; "automatic", of
+            a single network, explicit or, up to 1500 weights, stiff, whichever gets farther in a second.
         max_steps: Number of steps after which a member is given up.
         normalised: Whether each neuron has the rate ‖θ_i‖^(2−κ); for networks with `neurons` (see
             `protocols.SumOfNeurons`).
@@ -125,7 +132,7 @@ def gradient_flow(
     chosen = {"loss_target": loss_target, "stationarity": stationarity, "absolute_tolerance": absolute_tolerance}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     require_positive(**chosen)
-    require_choice("solver", solver, _SOLVERS)
+    require_choice("solver", solver, (*_SOLVERS, _AUTOMATIC))
     checked = check_statistics(statistics)
     if normalised:
         _require_neurons(network if isinstance(network, list | tuple) else [network])
@@ -136,7 +143,18 @@ def gradient_flow(
     # As arrays, so that other values do not need another program.
     numbers = {name: np.asarray(value, times.dtype) for name, value in numbers.items()}
     many = bool(ensemble.dimensions)
-    result = ensemble.run(_integrate, times, numbers, checked, solver, int(max_steps), bool(normalised), many)
+    fixed = checked, solver, int(max_steps), bool(normalised), many
+    require(
+        solver != _AUTOMATIC or not many,
+        "the solver of an ensemble is to be chosen on the way",
+        argument="solver",
+        value=solver,
+        remedy=f"choose {', '.join(_SOLVERS)}",
+    )
+    if not many and (solver == _AUTOMATIC or is_limited()):
+        times, result = _piece_by_piece(ensemble, times, numbers, fixed)
+    else:
+        result = ensemble.run(_integrate, times, numbers, *fixed)
     _raise_if_failed(ensemble, result["failure"], result["stop_time"], max_steps)
 
     members = tuple(ensemble.dimensions)
@@ -153,6 +171,26 @@ def gradient_flow(
         },
     )
     return (record, ensemble.network(result["weights"])) if return_networks else record
+
+
+def _piece_by_piece(ensemble: Ensemble, times: Any, numbers: dict[str, Any], fixed: tuple) -> tuple[Any, dict]:
+    """The times that a single run reached before a deadline, and what it found."""
+    checked, solver, max_steps, *rest = fixed
+    start, _ = ravel_pytree(ensemble.weights)
+    solvers = [solver]
+    if solver == _AUTOMATIC:
+        solvers = ["explicit", "stiff"] if start.size <= _MOST_IMPLICIT else ["explicit"]
+    if solvers[0] != "stabilised":
+        # That of the start, also when the weights have grown.
+        usual = numbers["relative_tolerance"] * np.sqrt(np.mean(np.square(start)))
+        numbers = {"absolute_tolerance": np.asarray(usual, times.dtype), **numbers}
+
+    def piece(begin: np.ndarray, weights: Any, solver: str, length: int) -> tuple[dict[str, Any], bool]:
+        own = dataclasses.replace(ensemble, weights=weights)
+        result = own.run(_integrate, times, {**numbers, "begin": begin}, checked, solver, length, *rest)
+        return result, int(result["failure"]) == _TOO_MANY
+
+    return in_pieces(piece, ensemble.weights, times, float(numbers["duration"]), max_steps, solvers)
 
 
 @filter_jit
@@ -203,18 +241,18 @@ def _integrate(
         }
         asked = {name: stop for name, stop in stops.items() if name in numbers}
         conditions = {name: lambda t, y, args, *, stop=stop, **_: stop(y) for name, stop in asked.items()}
-        duration = numbers["duration"]
+        duration, begin = numbers["duration"], numbers.get("begin", jnp.zeros_like(numbers["duration"]))
         solve = functools.partial(
             diffrax.diffeqsolve,
             diffrax.ODETerm(velocity),
             method(),
-            jnp.zeros_like(duration),
+            begin,
             duration,
             None,
             saveat=diffrax.SaveAt(
                 subs={
                     "path": diffrax.SubSaveAt(
-                        ts=times, fn=lambda t, y, args: objective.measure(restore(y), statistics)
+                        ts=jnp.maximum(times, begin), fn=lambda t, y, args: objective.measure(restore(y), statistics)
                     ),
                     "end": diffrax.SubSaveAt(t1=True),
                 }
@@ -299,7 +337,7 @@ def _raise_if_failed(ensemble: Ensemble, failure: np.ndarray, stop_time: np.ndar
 
 
 def _relative_tolerance(solver: str, dtype: Any, chosen: float | None) -> float:
-    *_, usual = _SOLVERS[solver]
+    *_, usual = _SOLVERS["explicit" if solver == _AUTOMATIC else solver]
     relative = max(usual, 1000 * float(np.finfo(dtype).eps)) if chosen is None else chosen
     require_positive(relative_tolerance=relative)
     return relative

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from dynascope.arguments import require, require_count, require_positive
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
+from dynascope.flows.deadline import overdue
 from dynascope.flows.progress import tell
 from dynascope.flows.solvers.stepping import resolving
 from dynascope.protocols import SumOfNeurons
@@ -137,6 +138,8 @@ def polar_flow(
             steps += int(taken.sum())
             _require_progress(before, state, steps, max_steps)
             tell(float(state.time), duration, "time")
+            if overdue():
+                break
     record = resolving({name: np.concatenate([each[name] for each in pieces]) for name in _FOLLOWED}, points)
     return make_record(
         {name: (["time"], record[name]) for name in ("loss", "descent_rate")},

@@ -13,6 +13,8 @@ from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 from dynascope.arguments import require
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
+from dynascope.flows.deadline import overdue
+from dynascope.flows.progress import tell
 from dynascope.tasks.task import Task
 
 __all__ = ["follow", "require_correlation", "resolving"]
@@ -93,6 +95,9 @@ def follow(
                 remedy="standardise the inputs, shorten the duration, or raise max_steps",
             )
         now = last if last < duration * (1 - 1e-12) else duration
+        tell(now, duration, "time")
+        if overdue():
+            break
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
 

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from dynascope.flows.deadline import overdue
 from dynascope.flows.ensemble import Ensemble
 from dynascope.flows.steps.checkpoint import Checkpoint
 from dynascope.flows.steps.problem import Member, Problem, Settings
@@ -53,7 +54,7 @@ def train(
     progress: Callable[[int, int], Any] | None = None,
     probe: Callable[[Any], None] | None = None,
 ) -> tuple[list[Any], int]:
-    """Train all members to the last step, or until all have diverged.
+    """Train all members to the last step, or until all have diverged, or until a deadline.
 
     The pieces are runs of one compiled program from one step to another, so that the numbers do not depend on them.
 
@@ -106,7 +107,7 @@ def train(
                 probe(at[1])
             if progress is not None:
                 progress(stop, run.steps)
-            if all(np.all(np.asarray(states.diverged) >= 0) for states, _ in at[1]):
+            if overdue() or all(np.all(np.asarray(states.diverged) >= 0) for states, _ in at[1]):
                 break
             if checkpoint is not None:
                 checkpoint.write_if_due(*at)

@@ -167,6 +167,9 @@ def observed(
         {**attributes, "loss_over": _loss_over(run)},
         coordinates,
     )
+    if done < run.steps and not np.all(divergence.step >= 0):
+        # A deadline ended it.
+        record = record.sel(step=recorded[recorded <= done]).assign_attrs(stopped=f"at step {done} of {run.steps}")
     if not return_networks:
         return record
     return record, ensemble.network(eqx.combine(states.weights, states.carried))
