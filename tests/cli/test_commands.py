@@ -333,26 +333,39 @@ def test_a_prediction_that_disagrees_says_so_by_exit_code_one(monkeypatch, data,
 
 
 @pytest.mark.parametrize(
-    ("trouble", "message"),
+    ("trouble", "message", "code"),
     [
-        (DivergenceError("the loss is inf", time=float("nan"), remedy="lower the rate"), "the loss is inf"),
-        (KeyboardInterrupt(), "interrupted"),
+        (DivergenceError("the loss is inf", time=float("nan"), remedy="lower the rate"), "the loss is inf", 3),
+        (KeyboardInterrupt(), "interrupted", 130),
     ],
 )
-def test_a_run_that_fails_says_so_by_exit_code_three(monkeypatch, data, tmp_path, trouble, message):
-    def diverge(*_, **__):
+def test_a_check_that_fails_leaves_the_prediction_and_says_so(monkeypatch, data, tmp_path, trouble, message, code):
+    def fail(*_, **__):
+        assert {path.suffix for path in tmp_path.iterdir()} == {".html", ".zarr"}
         raise trouble
 
-    monkeypatch.setattr("dynascope.observe", diverge)
-    said = dynascope("predict", data, "--check", "--out", tmp_path)
-    assert said.code == 3
-    assert said.err.splitlines()[-1].startswith(f"dynascope: {message}")
-    assert said.out == ""
+    monkeypatch.setattr("dynascope.observe", fail)
     said = dynascope("predict", data, "--check", "--json", "--out", tmp_path)
-    assert said.code == 3
+    assert said.code == code
+    assert said.answer.keys() == PREDICTION | {"error"}
     assert said.answer["error"].keys() == {"message", "argument", "value", "remedy"}
     assert message in said.answer["error"]["message"]
-    assert not list(tmp_path.iterdir())
+    assert said.answer["check"] is None
+    assert "predicted" in store.load(said.answer["record"]).children
+    said = dynascope("predict", data, "--check", "--out", tmp_path)
+    assert said.code == code
+    assert said.err.splitlines()[-1].startswith(f"dynascope: the prediction stays, and the check failed: {message}")
+    (page,) = tmp_path.glob("*run-2.html")
+    assert said.out.splitlines()[-1] == f"Page: {page}"
+    assert "</html>" in page.read_text("utf-8")
+
+
+def test_a_check_that_is_out_of_time_is_judged_on_what_was_due(data, tmp_path):
+    said = dynascope("predict", data, "--check", "--minutes", 1e-9, "--json", "--out", tmp_path)
+    assert said.code == 4
+    assert {jump["status"] for jump in said.answer["check"]["jumps"]} == {"not due"}
+    assert any("The training was stopped at t = " in warning for warning in said.answer["warnings"])
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_program_that_is_interrupted_ends_at_once_whatever_still_computes(monkeypatch, capsys):
@@ -364,7 +377,7 @@ def test_a_program_that_is_interrupted_ends_at_once_whatever_still_computes(monk
     monkeypatch.setattr("os._exit", ended.append)
     monkeypatch.setattr("sys.argv", ["dynascope", "list"])
     main()
-    assert ended == [3]
+    assert ended == [130]
     assert capsys.readouterr().err == "dynascope: interrupted.\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 
 import numpy as np
 import own_training
@@ -57,7 +58,7 @@ def test_a_curve_of_ones_own_is_judged_in_its_units(data, run, tmp_path):
     assert "Theory and experiment agree." in out
     assert "initial weights of your run are not known" in " ".join(out.split())
     (page,) = tmp_path.glob("*.html")
-    assert page.name == "dynascope-trees-linear-scale=1e-05-curve=run.csv-learning-rate=0.02-loss=mse-width=20.html"
+    assert page.name == "dynascope-trees-linear-curve=run.csv-learning-rate=0.02-loss=mse-scale=1e-05-width=20.html"
     assert f"--curve</span> <span>{run}</span>" in page.read_text("utf-8")
 
 
@@ -80,7 +81,6 @@ def test_the_exit_code_is_the_verdict_and_the_answer_says_the_units(data, run, t
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--learning-rate", 0.1), "learning_rate is 0.1, and there is no curve"),
         (("--loss", "mse"), "loss is mse, and there is no curve"),
         (("--curve", "RUN"), "nothing says how the loss is defined"),
         (("--curve", "RUN", "--loss", "mse"), "no learning rate"),
@@ -88,6 +88,12 @@ def test_the_exit_code_is_the_verdict_and_the_answer_says_the_units(data, run, t
         (("--curve", "RUN", *RUN, "--check"), "--check is about training here"),
         (("--curve", "RUN", *RUN, "--slope"), "--slope is about training here"),
         (("--curve", "RUN", *RUN, "--normalised"), "--normalised is about training here"),
+        (("--batch-size", 3), "batch_size is 3, and there is no learning rate"),
+        (("--check", "--flow", "descent"), "flow is descent, and there is no learning rate"),
+        (("--flow", "descent", "--learning-rate", 0.1), "add --check"),
+        (("--check", "--slope", "--flow", "descent", "--learning-rate", 0.1), "--slope is about gradient flow"),
+        (("--learning-rate", 0.1, "--batch-size", 500), "batch_size is 500"),
+        (("--minutes", 0), "minutes is 0"),
         (("--curve", "RUN", "--learning-rate", 0.1, "--loss", "rmse"), "rmse"),
     ],
 )
@@ -104,3 +110,55 @@ def test_a_curve_has_a_scale(data, run, tmp_path):
     code, _, err = predict(data, "--curve", run, *RUN, "--out", tmp_path)
     assert code == 2
     assert "--scale" in err
+
+
+def test_a_learning_rate_tells_steps_and_epochs_in_the_table_the_page_and_the_answer(data, tmp_path):
+    given = (*GIVEN, "--learning-rate", 0.02, "--loss", "mse", "--batch-size", 10, "--out", tmp_path)
+    _, out, _ = predict(data, *given, "--json")
+    answer = json.loads(out)
+    samples, targets = own_training.data()[1].shape
+    for jump in answer["jumps"]:
+        # The mean over outputs, without ½: a step of the rate moves our time by 2/c of it.
+        assert jump["step"] == pytest.approx(jump["time"] * targets / (2 * 0.02))
+        assert jump["epoch"] == pytest.approx(jump["step"] * 10 / samples)
+    _, out, _ = predict(data, *given)
+    step = f"{answer['jumps'][0]['step']:.0f}"
+    assert step in out.splitlines()[4].split()
+    assert "Steps of learning rate 0.02 on loss = mean of" in " ".join(out.split())
+    page = next(tmp_path.glob("*run-2.html")).read_text("utf-8")
+    assert "Predicted<br>step" in page
+    assert "Predicted<br>epoch" in page
+
+
+def test_a_check_by_descent_is_told_in_its_steps_and_in_its_loss(data, tmp_path):
+    given = (*GIVEN, *RUN, "--check", "--flow", "descent", "--json", "--out", tmp_path)
+    code, out, _ = predict(data, *given)
+    answer = json.loads(out)
+    assert (code, answer["check"]["verdict"]) == (0, "agree")
+    assert answer["convention"].endswith("time = steps of learning rate 0.02")
+    assert answer["jumps"][0]["time"] == pytest.approx(answer["jumps"][0]["step"])
+    assert answer["jumps"][0]["time"] == pytest.approx(answer["check"]["jumps"][0]["time"], rel=0.05)
+    (page,) = tmp_path.glob("*.html")
+    assert "the loss of the network that was trained" in page.read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_a_rate_that_diverges_is_refused_with_one_that_does_not(data, tmp_path):
+    given = ("--network", "linear", "--scale", 1e-3, "--check", "--flow", "descent", "--out", tmp_path)
+    code, _, err = predict(data, *given, "--learning-rate", 1.0)
+    assert code == 3
+    (largest,) = re.findall(r"choose one below ([\d.]+),", err)
+    assert predict(data, *given, "--learning-rate", 0.8 * float(largest))[0] in (0, 4)
+
+
+def test_small_jumps_are_gathered_in_a_line_of_the_table_and_the_page_and_listed_in_the_answer(data, tmp_path):
+    given = (*GIVEN, "--smallest-jump", 0.4, "--out", tmp_path)
+    jumps = json.loads(predict(data, *given, "--json")[1])["jumps"]
+    drops = [(jump["loss_before"] - jump["loss_after"]) / jumps[0]["loss_before"] for jump in jumps]
+    small = [drop for drop in drops if drop < 0.4]
+    assert 1 < len(small) < len(jumps)
+    told = f"{len(small)} further jumps explain {100 * sum(small):.2g} % of the loss together."
+    assert told in predict(data, *given)[1]
+    page = next(tmp_path.glob("*run-2.html")).read_text("utf-8")
+    assert told in page
+    assert page.count('<th scope="row" class="place">') == len(jumps) - len(small)

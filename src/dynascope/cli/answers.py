@@ -68,10 +68,12 @@ def study_answer(study: Study, tree: Tree, *, seconds: float, record: Path | Non
 
 
 def _jump(jump: Jump, record: xr.Dataset) -> dict[str, Any]:
+    steps = {"step": jump.step, "epoch": jump.epoch}
     return {
         "jump": jump.number,
         names.ACCELERATED_TIME: jump.accelerated_time,
         "time": jump.time,
+        **{name: value for name, value in steps.items() if not math.isnan(value)},
         names.LOSS_BEFORE: jump.loss_before,
         names.LOSS_AFTER: jump.loss_after,
         names.LEARNED: _learned(jump, record),
@@ -125,7 +127,7 @@ def _seen(number: int, seen: SeenJump, unit: float) -> dict[str, Any]:
 
 def _warnings(view: TreeView) -> list[str]:
     """What the theory warns of, the jumps that are not judged, and the quantities whose error is not a number."""
-    warnings = [] if view.predicted is None else json.loads(view.predicted.attrs.get("warnings", "[]"))
+    warnings = view.warnings
     if view.staircase is not None:
         warnings += [
             f"Jump {jump.number} approaches its predicted time slowly and is not judged: {jump.reason}."

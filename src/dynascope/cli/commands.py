@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import math
 import os
 import sys
 from collections.abc import Callable
@@ -16,13 +15,13 @@ import tyro
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import __version__, record, report
 from dynascope.arguments import require, require_choice
-from dynascope.cli.exit_codes import AGREED, BAD_INPUT, FAILED
+from dynascope.cli.exit_codes import AGREED, FAILED, INTERRUPTED
+from dynascope.cli.failure import FORESEEN, Failure
 from dynascope.cli.listing import List
 from dynascope.cli.parsing import parsed, unknown_command
 from dynascope.cli.predict import Predict
 from dynascope.cli.results import open_page, print_json
 from dynascope.cli.run import Run, runner, with_every_study
-from dynascope.errors import DivergenceError, InputError
 from dynascope.studies import find_studies, find_study
 
 __all__ = ["main"]
@@ -56,7 +55,7 @@ _SHELLS = ("bash", "zsh", "fish")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0 agreed or done, 1 disagree, 2 bad input, 3 the run failed."""
+    """Run the command line and return its exit code, as `exit_codes` has them."""
     is_program = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
     as_json = "--json" in arguments
@@ -69,26 +68,22 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         code = _command(arguments)()
         sys.stdout.flush()
-        return code
-    except InputError as error:
-        return _failed(str(error), BAD_INPUT, as_json, error.argument, error.value, error.remedy)
-    except DivergenceError as error:
-        return _failed(str(error), FAILED, as_json, "flow", error.time, error.remedy)
     except BrokenPipeError:
         # Who read the results has left; without this, closing the pipe would complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except OSError as error:
-        place = error.filename or "the output"
-        remedy = "choose another folder with --out"
-        return _failed(f"{place}: {error.strerror}: {remedy}.", BAD_INPUT, as_json, "out", str(place), remedy)
-    except KeyboardInterrupt:
-        code = _failed("interrupted.", FAILED, as_json, None, None, "run it again")
-        if is_program:
-            # Threads still compute, and to end the interpreter under them may crash, with another exit code.
-            sys.stdout.flush()
-            os._exit(code)
-        return code
+    except FORESEEN as error:
+        failure = Failure.of(error)
+        if as_json:
+            print_json({"error": failure.answer})
+        else:
+            failure.print()
+        code = failure.code
+    if is_program and code == INTERRUPTED:
+        # Threads still compute, and to end the interpreter under them may crash, with another exit code.
+        sys.stdout.flush()
+        os._exit(code)
+    return code
 
 
 def _command(arguments: list[str]) -> Callable[[], int]:
@@ -137,17 +132,6 @@ def _all(commands: dict[str, Any]) -> Callable[..., Any]:
         version: Print the version.
     """
     return dynascope
-
-
-def _failed(message: str, code: int, as_json: bool, argument: Any, value: Any, remedy: str) -> int:
-    if as_json:
-        plain = value if isinstance(value, str | int | float | list | type(None)) else str(value)
-        if isinstance(plain, float) and not math.isfinite(plain):
-            plain = None
-        print_json({"error": {"message": message, "argument": argument, "value": plain, "remedy": remedy}})
-    else:
-        print(f"dynascope: {message}", file=sys.stderr)
-    return code
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def print_staircase(tree: Tree) -> None:
     """The predicted jumps, beside the observed ones where the network was trained, and the verdict."""
     view = record.TreeView.of(tree)
     assert view.staircase is not None
-    rows, attributes = view.staircase.rows, view.staircase.record.attrs
+    rows, attributes = view.staircase.shown, view.staircase.record.attrs
     seen = [jump.seen for jump in rows if jump.seen is not None]
     console = _console()
     console.print(f"Theory: {attributes['theory']}; initial loss {attributes['initial_loss']:.6g}", markup=False)
@@ -47,6 +47,12 @@ def print_staircase(tree: Tree) -> None:
         header[2:] = [f"predicted {clock}", f"observed {clock}", "error", "predicted level", "observed level"]
         header += ["predicted slope", "observed slope"] if any(each.slope is not None for each in seen) else []
     cells = [_staircase_row(jump) for jump in rows]
+    asked = {f"predicted {name}": [getattr(jump, name) for jump in rows] for name in ("step", "epoch") if name != clock}
+    for place, (name, numbers) in enumerate(asked.items()):
+        if any(map(math.isfinite, numbers)):
+            header.insert(3 + place, name)
+            for row, number in zip(cells, numbers, strict=True):
+                row.insert(3 + place, _count(number) if name.endswith("step") else _number(number, 3))
     if max((len(jump.learned) for jump in rows), default=0) <= page_width() - _NUMBER * (len(header) - 1):
         _print_table(header, cells)
     else:
@@ -54,6 +60,10 @@ def print_staircase(tree: Tree) -> None:
         for jump in rows:
             _print_text(f"jump {jump.number}: {jump.learned}")
         print()
+    if view.staircase.gathered:
+        _print_text(view.staircase.gathered, indent="")
+    if "steps" in attributes and clock == "time":
+        _print_text(f"Steps {attributes['steps']}.", indent="")
     slow = [jump for jump in rows if jump.reason]
     if slow:
         console.print("* slow: known only roughly at this scale, so shown but not judged.", markup=False)
@@ -61,7 +71,7 @@ def print_staircase(tree: Tree) -> None:
             _print_text(f"jump {jump.number}: {jump.reason}")
         if len(slow) > _MOST_REASONS:
             console.print(f"  and {len(slow) - _MOST_REASONS} more, on the page")
-    for warning in _warnings(view):
+    for warning in view.warnings:
         console.print(f"Warning: {warning}", markup=False)
     if "verdict_sentence" in view.attributes:
         _print_verdict(console, view.attributes)
@@ -87,7 +97,7 @@ def print_agreement(reference: Reference, tree: Tree) -> None:
         _print_text(claim, indent="")
     if claims:
         print()
-    for warning in _warnings(view):
+    for warning in view.warnings:
         console.print(f"Warning: {warning}", markup=False)
     _print_verdict(console, view.attributes)
 
@@ -138,10 +148,6 @@ def _staircase_row(jump: Jump) -> list[str]:
     return cells if seen.slope is None else [*cells, _number(jump.accelerated_time), _number(seen.slope)]
 
 
-def _warnings(view: TreeView) -> list[str]:
-    return [] if view.predicted is None else json.loads(view.predicted.attrs.get("warnings", "[]"))
-
-
 def _print_verdict(console: Console, attributes: Mapping[Any, Any]) -> None:
     colour = {"agree": "green", "disagree": "red"}.get(attributes["verdict"], "yellow")
     console.print(f"[bold {colour}]{verdict.HEADINGS[attributes['verdict']]}.")
@@ -174,6 +180,10 @@ class _Console(Console):
 
 def _console() -> Console:
     return _Console(width=page_width(), highlight=False)
+
+
+def _count(value: float) -> str:
+    return f"{value:.0f}" if abs(value) < 1e7 else _number(value, 3)
 
 
 def _number(value: Any, digits: int = 4) -> str:

@@ -5,22 +5,32 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
-import dynascope
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import comparison, networks, prediction, record
 from dynascope.cli.answers import prediction_answer
 from dynascope.cli.exit_codes import code_of
+from dynascope.cli.failure import FORESEEN, Failure
 from dynascope.cli.progress import step
-from dynascope.cli.results import check_before, open_page, print_json, print_places, result_name, write_results
+from dynascope.cli.results import (
+    check_before,
+    open_page,
+    page_of,
+    print_json,
+    print_places,
+    replace_results,
+    result_name,
+    write_results,
+)
 from dynascope.cli.user_curve import UserCurve, of_another_start
 from dynascope.cli.user_data import UserData
+from dynascope.cli.user_training import UserTraining
 from dynascope.compilation import compile_cache
-from dynascope.record.clock import is_exponential, other_scale
+from dynascope.record.clock import is_exponential
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,19 +39,18 @@ __all__ = ["Predict"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Predict(UserCurve, UserData):
+class Predict(UserTraining, UserCurve, UserData):
     """Predict the loss staircase of a network trained on your data from small initialisation.
 
     Args:
         network: Kind of network: two-layer relu, quadratic or linear, diagonal linear, or linear attention, which
             learns in-context regression on inputs like those of the data.
         scale: Initialisation scale, below one; if not said 1e-8, or 1e-3 where times grow as a power of it.
-        check: Also train the network, overlay both and judge.
-        slope: With the check, also train from 1e-4 of the scale and compare slopes dt/dlog(1/scale).
         seed: Seed of the initial weights.
         width: Number of hidden neurons, or of attention heads.
         normalised: Predict, and train by, the homogeneity-normalised flow.
         jumps: Number of jumps after which to stop; all if not said, but 5 for relu, quadratic and attention.
+        smallest_jump: Jumps that explain less of the initial loss are told in one line.
         context: Number of examples in a prompt, for attention.
         out: Folder for the page and the record.
         open: Open the page in the browser.
@@ -50,12 +59,11 @@ class Predict(UserCurve, UserData):
 
     network: Literal["relu", "quadratic", "linear", "diagonal", "attention"] = "linear"
     scale: float | None = None
-    check: bool = False
-    slope: bool = False
     seed: int = 0
     width: int = 50
     normalised: bool = False
     jumps: int | None = None
+    smallest_jump: float = 1e-3
     context: float = 20.0
     out: Path = Path()
     open: bool = False
@@ -66,36 +74,66 @@ class Predict(UserCurve, UserData):
         """Predict, check if asked, write the results and say them; returns the exit code."""
         start = time.perf_counter()
         check_before(self.out, self.seed)
-        own = self.own_curve(scale=self.scale, check=self.check, slope=self.slope, normalised=self.normalised)
+        self.require_training(learning_rate=self.learning_rate, normalised=self.normalised)
+        own = self.own_curve(
+            scale=self.scale,
+            check=self.check,
+            slope=self.slope,
+            normalised=self.normalised,
+            flow=self.flow == "descent",
+        )
         with step(f"Reading {self.data}"):
             task = self.task(self.network, self.context)
         network = networks.network_for(self.network, task, width=self.width, seed=self.seed)
-        clock = {"degree": network.degree, "normalised": self.normalised}
-        scale = (1e-8 if is_exponential(**clock) else 1e-3) if self.scale is None else self.scale
-        usual = None if self.network in ("linear", "diagonal") else 5
-        with step(f"Predicting a {self.network} network from scale {scale:g}"):
-            jumps = usual if self.jumps is None else self.jumps
-            predicted = prediction.predict(task, network, scale=scale, normalised=self.normalised, jumps=jumps)
-        if own is not None:
+        predicted = self._predicted(task, network)
+        if own is None:
+            tree = comparison.unjudged(predicted, attributes=self._said())
+        else:
             if self.network != "diagonal":
                 predicted = of_another_start(predicted, f"seed {self.seed}, width {self.width}")
             tree = comparison.compare(own, predicted, attributes=self._said())
-        elif self.check or self.slope:
-            tree = self._checked(task, network, predicted, other_scale(scale, **clock))
-        else:
-            tree = comparison.unjudged(predicted, attributes=self._said())
         written = write_results(tree, self.out, result_name(f"{task.name}-{self.network}", self._changed()))
+        failure = None
+        if self.trains:
+            print(f"The prediction is in {page_of(written)}", file=sys.stderr)
+            try:
+                tree = self._checked(task, network, predicted)
+                replace_results(tree, written)
+            except FORESEEN as error:
+                failure = Failure.of(error)
         view, seconds = record.TreeView.of(tree), time.perf_counter() - start
         if self.json:
-            print_json(prediction_answer(view, seconds=seconds, record=written))
+            answer = prediction_answer(view, seconds=seconds, record=written)
+            print_json(answer if failure is None else {**answer, "error": failure.answer})
         else:
             from dynascope.cli.console import print_staircase  # it loads rich, which JSON does without
 
             print_staircase(view)
             print_places(written)
+            if failure is not None:
+                failure.print("the prediction stays, and the check failed: ")
         if self.open:
             open_page(written)
-        return code_of(tree.attrs.get("verdict"))
+        return code_of(tree.attrs.get("verdict")) if failure is None else failure.code
+
+    def _predicted(self, task: Any, network: Any) -> xr.Dataset:
+        exponential = is_exponential(degree=network.degree, normalised=self.normalised)
+        scale = (1e-8 if exponential else 1e-3) if self.scale is None else self.scale
+        usual = None if self.network in ("linear", "diagonal") else 5
+        with step(f"Predicting a {self.network} network from scale {scale:g}"):
+            jumps = usual if self.jumps is None else self.jumps
+            predicted = prediction.predict(task, network, scale=scale, normalised=self.normalised, jumps=jumps)
+        predicted = predicted.assign_attrs(smallest_jump=self.smallest_jump)
+        if self.learning_rate is None:
+            return predicted
+        return comparison.in_steps(
+            predicted, learning_rate=self.learning_rate, loss=self.loss or "squared", batch_size=self.batch_size
+        )
+
+    def _checked(self, task: Any, network: Any, predicted: xr.Dataset) -> xr.DataTree:
+        given = {"learning_rate": self.learning_rate, "loss": self.loss, "seed": self.seed}
+        observed, other = self.trained(task, network, predicted, **given)
+        return comparison.compare(observed, predicted, at_other_scale=other, attributes=self._said())
 
     def _changed(self) -> dict[str, Any]:
         """The options that make the results different, and are not what they usually are."""
@@ -111,16 +149,3 @@ class Predict(UserCurve, UserData):
             words += [f"--{'no-' if value is False else ''}{name.replace('_', '-')}", *map(str, given)]
         drawn = {} if self.network == "diagonal" else {"seed": self.seed, "width": self.width}
         return {"command": shlex.join(words), "parameters": json.dumps(drawn)}
-
-    def _checked(self, task: Any, network: Any, predicted: xr.Dataset, second_scale: float) -> xr.DataTree:
-        options: dict[str, Any] = {"normalised": True} if self.normalised else {}
-
-        def trained(scale: float) -> xr.Dataset:
-            with step(f"Training it from scale {scale:g}"):
-                return dynascope.observe(
-                    task, network, scale=scale, duration=record.training_time(predicted, scale), **options
-                )
-
-        observed = trained(float(predicted.attrs["scale"]))
-        other = trained(second_scale) if self.slope else None
-        return comparison.compare(observed, predicted, at_other_scale=other, attributes=self._said())

@@ -21,7 +21,16 @@ from dynascope.cli.progress import step
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["check_before", "open_page", "print_json", "print_places", "result_name", "write_results"]
+__all__ = [
+    "check_before",
+    "open_page",
+    "page_of",
+    "print_json",
+    "print_places",
+    "replace_results",
+    "result_name",
+    "write_results",
+]
 
 _LONGEST = 160  # bytes of a name: file systems allow 255, and what is written beside has a longer one
 
@@ -64,19 +73,26 @@ def write_results(tree: xr.DataTree, folder: Path, name: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with step("Writing the page and the record"), _free(folder, name) as path:
         written = record.save(tree, path)
-        report.write_page(tree, path.with_name(f"{path.name.removesuffix('.zarr')}.html"))
+        report.write_page(tree, page_of(path))
     return written
+
+
+def replace_results(tree: xr.DataTree, written: Path) -> None:
+    """Write a page and a record in place of those that were written there; each is whole at any time."""
+    with step("Writing the page and the record"):
+        record.save(tree, written)
+        report.write_page(tree, page_of(written))
 
 
 def print_places(written: Path) -> None:
     """Say where the results are, the page last."""
     print(f"Record: {written}")
-    print(f"Page: {_page(written)}")
+    print(f"Page: {page_of(written)}")
 
 
 def open_page(page: Path) -> None:
     """Show a page, or the page of a record, in the browser."""
-    page = _page(page)
+    page = page_of(page)
     if not webbrowser.open(page.resolve().as_uri()):
         print(f"dynascope: no browser was found to open {page}.", file=sys.stderr)
 
@@ -86,7 +102,8 @@ def print_json(answer: Any) -> None:
     print(json.dumps(answer, allow_nan=False))
 
 
-def _page(path: Path) -> Path:
+def page_of(path: Path) -> Path:
+    """The page of a record, by its place; a page is its own."""
     return path.with_name(f"{path.name.removesuffix('.zarr')}.html") if path.name.endswith(".zarr") else path
 
 
@@ -106,10 +123,10 @@ def _free(folder: Path, name: str) -> Iterator[Path]:
         path = folder / (f"{name}.zarr" if number == 1 else f"{name}-run-{number}.zarr")
         if not os.path.lexists(path):
             with contextlib.suppress(FileExistsError):
-                _page(path).touch(exist_ok=False)
+                page_of(path).touch(exist_ok=False)
                 break
     try:
         yield path
     except BaseException:
-        _page(path).unlink(missing_ok=True)
+        page_of(path).unlink(missing_ok=True)
         raise

@@ -24,33 +24,31 @@ class UserCurve:
 
     Args:
         curve: CSV file with the loss of a run of yours (columns step and loss, or loss alone), to overlay and judge by.
-        learning_rate: With the curve, the learning rate of its steps.
-        loss: With the curve, how its loss is defined; mse is torch.nn.MSELoss.
+        learning_rate: Of plain gradient descent: tells times in its steps too. With the curve, that of its steps.
+        loss: With a learning rate, how the loss is defined, as in the curve; mse is torch.nn.MSELoss.
     """
 
     curve: Path | None = None
     learning_rate: float | None = None
     loss: LossName | None = None
 
-    def own_curve(self, *, scale: float | None, **training: bool) -> xr.Dataset | None:
+    def own_curve(self, *, scale: float | None, **others: bool) -> xr.Dataset | None:
         """The record of the user's curve, read before anything is computed.
 
         Args:
             scale: From which scale its weights started, as far as was said.
-            **training: Options about training here, which exclude a curve, by name.
+            **others: Options about training here, which exclude a curve, by name.
         """
-        besides = {"learning_rate": self.learning_rate, "loss": self.loss}
         if self.curve is None:
-            for name, value in besides.items():
-                require(
-                    value is None,
-                    f"{name} is {value}, and there is no curve that it is of",
-                    argument=name,
-                    value=value,
-                    remedy="name the file with the losses of your run by --curve",
-                )
+            require(
+                self.loss is None or self.learning_rate is not None,
+                f"loss is {self.loss}, and there is no curve that it is of, nor a learning rate",
+                argument="loss",
+                value=self.loss,
+                remedy="name the file with the losses of your run by --curve, or give a --learning-rate",
+            )
             return None
-        for name, said in training.items():
+        for name, said in others.items():
             require(
                 not said,
                 f"--{name} is about training here, and --curve about a run of yours",
@@ -64,7 +62,7 @@ class UserCurve:
             argument="scale",
             remedy="give the factor on its initial weights by --scale",
         )
-        return comparison.own_curve(self.curve, **besides)
+        return comparison.own_curve(self.curve, learning_rate=self.learning_rate, loss=self.loss)
 
 
 def of_another_start(predicted: xr.Dataset, start: str) -> xr.Dataset:

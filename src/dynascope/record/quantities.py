@@ -5,7 +5,7 @@ Losses, accuracies, shares, strengths and exponents are pure numbers. "clock" st
 
 from __future__ import annotations
 
-from dynascope.record.staircase_names import JUMP_TIMES
+from dynascope.record.staircase_names import JUMP_STEP, JUMP_TIMES
 from dynascope.record.staircase_names import WORDS as STAIRCASE
 
 __all__ = ["QUANTITIES", "UNITS"]
@@ -266,7 +266,7 @@ _TIMES = (
     *("reversal_time", "half_saturation_time", "time_scale", "optimal_time", "lag"),
 )
 _STEPS = (
-    *("step", "sampled_step", "diverged_step", "train_step", "test_step", "overfitted_step"),
+    *("step", JUMP_STEP, "sampled_step", "diverged_step", "train_step", "test_step", "overfitted_step"),
     *("half_strength_step", "half_strength_step_of_seed"),
 )
 _COUNTS = ("neurons", "samples", "half_neurons", "half_samples", "neurons_learning", "optimal_neurons")

@@ -8,6 +8,8 @@ __all__ = [
     "CURVE_LOSS",
     "EXTRA_JUMPS",
     "INITIAL_LOSS",
+    "JUMP_EPOCH",
+    "JUMP_STEP",
     "JUMP_TIME",
     "JUMP_TIMES",
     "LEARNED",
@@ -34,6 +36,7 @@ __all__ = [
 
 # Of the prediction, over `jump`.
 JUMP_TIME = "jump_time"
+JUMP_STEP, JUMP_EPOCH = "jump_step", "jump_epoch"  # where a learning rate was said
 ACCELERATED_TIME = "accelerated_time"
 LOSS_BEFORE = "loss_before"
 LOSS_AFTER = "loss_after"
@@ -68,6 +71,8 @@ EXTRA_JUMPS = "extra_jumps"
 # In words, and which of them are gradient-flow times.
 WORDS = {
     JUMP_TIME: "time of the jump",
+    JUMP_STEP: "step of the jump",
+    JUMP_EPOCH: "epoch of the jump",
     TIME_ERROR: "relative error of the time of the jump",
     ACCELERATED_TIME: "accelerated time of the jump",
     LOSS_BEFORE: "loss before the jump",

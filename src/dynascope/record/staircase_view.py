@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,8 +14,12 @@ from jaxtyping import Bool, Float
 from dynascope.record import staircase_names as names
 from dynascope.record.clock import is_exponential, time_unit
 from dynascope.record.names import STEPS
+from dynascope.record.numbers import number
 
 __all__ = ["Jump", "SeenJump", "StaircaseView", "is_staircase"]
+
+
+_SMALLEST = 1e-3  # share of the initial loss
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +58,8 @@ class Jump:
         slow: Whether its time approaches the limit only slowly, so that it is not judged.
         reason: Why it is slow.
         seen: What was observed of it, if the record is compared with an observation.
+        step: The step of an optimiser at which it comes, where a learning rate was said.
+        epoch: The epoch, where a batch size was said.
     """
 
     number: int
@@ -64,6 +71,8 @@ class Jump:
     slow: bool
     reason: str
     seen: SeenJump | None
+    step: float = math.nan
+    epoch: float = math.nan
 
     @property
     def status(self) -> str:
@@ -171,9 +180,31 @@ class StaircaseView:
             predicted(names.SLOW, False),
             predicted(names.REASON, ""),
             self._seen(),
+            predicted(names.JUMP_STEP),
+            predicted(names.JUMP_EPOCH),
             strict=True,
         )
         return [Jump(*row) for row in columns]
+
+    @property
+    def shown(self) -> list[Jump]:
+        """The jumps that a table has rows for: those that explain enough of the initial loss, and a single other one.
+
+        Enough is a thousandth, or what the attribute `smallest_jump` says.
+        """
+        least = float(self.record.attrs.get("smallest_jump", _SMALLEST)) * self.levels[0]
+        large = [row for row in self.rows if not row.loss_before - row.loss_after < least]
+        return large if len(self.rows) - len(large) > 1 else self.rows
+
+    @property
+    def gathered(self) -> str:
+        """A sentence on the jumps that are not shown; empty if there are none."""
+        shown = {row.number for row in self.shown}
+        rest = [row for row in self.rows if row.number not in shown]
+        if not rest:
+            return ""
+        share = sum(row.loss_before - row.loss_after for row in rest) / self.levels[0]
+        return f"{len(rest)} further jumps explain {number(100 * share, 2)} % of the loss together."
 
     def members(self) -> Iterator[StaircaseView]:
         """The staircases of an ensemble, one by one."""

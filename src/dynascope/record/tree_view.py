@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -74,6 +75,12 @@ class TreeView:
         if self.predicted is None or not is_staircase(self.predicted):
             return None
         return StaircaseView(self.predicted, self.residual)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Every warning of the tree and of its sides, once."""
+        told = [each for node in self.tree.subtree for each in json.loads(node.attrs.get("warnings", "[]"))]
+        return list(dict.fromkeys(told))
 
     def _side(self, name: str) -> xr.Dataset | None:
         """One side, or None. A record alone is the side that its contents tell."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import math
 import re
 from collections.abc import Mapping
 from importlib.resources import files
@@ -99,7 +100,8 @@ def render_page(tree: Tree) -> str:
     )
     facts = facts_of(view)
     compared, checks = (_Quantities.of(facts, name, view) for name in ("agreement", "checks"))
-    jumps = [] if view.staircase is None else view.staircase.rows
+    jumps = [] if view.staircase is None else view.staircase.shown
+    clock = "time" if view.staircase is None else view.staircase.clock
     scripts = {"plotly": _text("plotly/plotly-basic.min.js"), "page": _text("page.js")}
     features = features_picture(view)
     pictures = 0 if features is None else len(features.source)
@@ -123,7 +125,11 @@ def render_page(tree: Tree) -> str:
         hypotheses=hypotheses_of(view),
         confidence=confidence_of(view),
         jumps=jumps,
-        clock="time" if view.staircase is None else view.staircase.clock,
+        gathered="" if view.staircase is None else view.staircase.gathered,
+        clock=clock,
+        in_steps=clock == "time" and any(math.isfinite(jump.step) for jump in jumps),
+        in_epochs=any(math.isfinite(jump.epoch) for jump in jumps),
+        steps="" if view.staircase is None else view.staircase.record.attrs.get("steps", ""),
         compared=any(jump.seen is not None for jump in jumps),
         description=read_json(facts, "description", []),
         done=how_it_was_done(view, facts),

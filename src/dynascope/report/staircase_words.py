@@ -33,6 +33,6 @@ def meaning_of_a_staircase(view: TreeView, facts: Mapping[Any, Any]) -> str:
         told += " The dotted curve follows all neurons from these weights at once, however small they are."
     if view.observed is None:
         return told
-    if "loss_convention" in view.observed.attrs:
+    if view.observed.attrs.get("flow") == "a training of your own":
         return f"{told} The solid curve is the loss that you logged, and all is in its units."
     return f"{told} The solid curve is the loss of the network that was trained."

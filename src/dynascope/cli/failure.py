@@ -1,0 +1,62 @@
+"""What went wrong, as a person and a machine are told it, and the exit code that says so."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from typing import Any
+
+from dynascope.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
+from dynascope.errors import DivergenceError, InputError
+
+__all__ = ["FORESEEN", "Failure"]
+
+FORESEEN = (InputError, DivergenceError, OSError, KeyboardInterrupt)
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """An error that was foreseen.
+
+    Attributes:
+        code: For the shell.
+        message: One sentence.
+        argument: What it is about.
+        value: What that is.
+        remedy: What to do.
+
+    Example:
+        >>> Failure.of(KeyboardInterrupt()).code
+        130
+    """
+
+    code: int
+    message: str
+    argument: str | None
+    value: Any
+    remedy: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """What an error of one of the `FORESEEN` types says."""
+        if isinstance(error, InputError):
+            return cls(BAD_INPUT, str(error), error.argument, error.value, error.remedy)
+        if isinstance(error, DivergenceError):
+            return cls(FAILED, str(error), "flow", error.time, error.remedy)
+        if isinstance(error, OSError):
+            place, remedy = str(error.filename or "the output"), "choose another folder with --out"
+            return cls(BAD_INPUT, f"{place}: {error.strerror}: {remedy}.", "out", place, remedy)
+        return cls(INTERRUPTED, "interrupted.", None, None, "run it again")
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        """For a machine, which takes no number that is not finite."""
+        value = self.value if isinstance(self.value, str | int | float | list | type(None)) else str(self.value)
+        if isinstance(value, float) and not math.isfinite(value):
+            value = None
+        return {"message": self.message, "argument": self.argument, "value": value, "remedy": self.remedy}
+
+    def print(self, before: str = "") -> None:
+        """Say it on standard error, after other words."""
+        print(f"dynascope: {before}{self.message}", file=sys.stderr)

@@ -1,0 +1,75 @@
+"""A prediction told in the steps and epochs of a training, besides its own time."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from dynascope.arguments import require, require_choice, require_count, require_positive
+from dynascope.comparison.loss_convention import LOSSES, LossName, factor_of
+from dynascope.record import name_all
+from dynascope.record import staircase_names as names
+
+__all__ = ["in_steps", "step_duration"]
+
+
+def step_duration(predicted: xr.Dataset, *, learning_rate: float, loss: LossName = "squared") -> float:
+    """The gradient-flow time of a step: a η for a loss that is a times ours.
+
+    Args:
+        predicted: A prediction.
+        learning_rate: η.
+        loss: How the loss is defined, as of `own_curve`.
+
+    Raises:
+        InputError: The rate is not positive, the loss has no such name, or the prediction does not say the number of
+            outputs, or of samples, on which it depends.
+    """
+    require_positive(learning_rate=learning_rate)
+    require_choice("loss", loss, LOSSES)
+    return learning_rate * factor_of(loss, predicted.attrs)
+
+
+def in_steps(
+    predicted: xr.Dataset, *, learning_rate: float, loss: LossName = "squared", batch_size: int | None = None
+) -> xr.Dataset:
+    """The prediction with the step at which each jump comes, and the epoch.
+
+    Args:
+        predicted: The record of a staircase.
+        learning_rate: η of plain gradient descent.
+        loss: How the loss that it descends is defined, as of `own_curve`.
+        batch_size: Samples in a step; without it there are no epochs.
+
+    Returns:
+        The record with `jump_step` and, with a batch size, `jump_epoch`; its attribute `steps` says of which steps.
+
+    Raises:
+        InputError: As of `step_duration`, or the batch is not between one and all samples.
+
+    Example:
+        >>> from dynascope.record import make_record
+        >>> theory = make_record(
+        ...     {"jump_time": (["jump"], [3.0]), "loss_before": (["jump"], [1.0]), "loss_after": (["jump"], [0.2])},
+        ...     {"jump": [1]},
+        ...     attributes={"samples": 60},
+        ... )
+        >>> told = in_steps(theory, learning_rate=0.05, batch_size=20)
+        >>> told["jump_step"].item(), told["jump_epoch"].item()
+        (60.0, 20.0)
+    """
+    steps = predicted[names.JUMP_TIME] / step_duration(predicted, learning_rate=learning_rate, loss=loss)
+    told = f"of learning rate {learning_rate:g} on loss = {LOSSES[loss].formula}"
+    columns = {names.JUMP_STEP: (steps.dims, steps.to_numpy())}
+    if batch_size is not None:
+        require(
+            "samples" in predicted.attrs,
+            "what is learned is no set of samples, so that there are no epochs",
+            argument="batch_size",
+            value=batch_size,
+            remedy="leave it out",
+        )
+        samples = int(predicted.attrs["samples"])
+        require_count(most=samples, batch_size=batch_size)
+        columns[names.JUMP_EPOCH] = (steps.dims, steps.to_numpy() * batch_size / samples)
+        told += f", each with {batch_size} of {samples} samples"
+    return name_all(predicted.drop_vars([*columns], errors="ignore").assign(columns)).assign_attrs(steps=told)
