@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -55,8 +56,10 @@ class CompositionDepth(CurvesStudy):
     the target loss (0 where none does), and `trained_loss` the loss there. From k = 2 to the longest sequences it must
     at least double with each further element in one layer, and grow to no more than twice itself, which is as fine as
     it is looked for, in recurrent networks and in trees. As the width that is needed lies between the one that was
-    found and its half, its growth is known to an interval. It may be smaller than that of the networks that are written
-    down, as the inputs are finitely many: on a commutative group a width polynomial in k suffices.
+    found and its half, its growth is known to an interval. Where none reaches the loss although a width was tried that
+    suffices by construction, it is training that falls short, and nothing is known. It may be smaller than that of the
+    networks that are written down, as the inputs are finitely many: on a commutative group a width polynomial in k
+    suffices.
     """
 
     group: str = text("D3", 'Name of the group, such as "D3"; its elements are encoded one-hot, less the mean.')
@@ -194,18 +197,25 @@ class CompositionDepth(CurvesStudy):
 
     def _growths(self, widths: np.ndarray) -> list[Claim]:
         """What is claimed of the widths that training needs, shape (lengths, architectures), from k = 2 to the last."""
-        claims = []
-        for name, (statement, bound), (first, *_, last) in zip(_ARCHITECTURES, _CLAIMS, widths.T, strict=True):
-            (low, found, high), (least, value, most) = self._needed(first), self._needed(last)
+        claims, suffice = [], self.exact()["width"]
+        for place, (name, (statement, bound)) in enumerate(zip(_ARCHITECTURES, _CLAIMS, strict=True)):
+            ends = (self._needed(widths[end, place], suffice[end][place]) for end in (0, -1))
+            (low, found, high), (least, value, most) = ends
             claims.append(Claim(name, statement, value / found, least / high, most / low, **bound(self.longest - 2)))
         return claims
 
-    def _needed(self, found: float) -> tuple[float, float, float]:
+    def _needed(self, found: float, suffices: int) -> tuple[float, float, float]:
         """The least width that training may need, that which was found, and the most, where widths were doubled."""
         if found == 0:
-            return self.largest_width / 2, np.inf, np.inf
+            # Where a width that suffices was tried, it is the training that does not.
+            return (1.0 if suffices <= self._widest else self._widest), np.inf, np.inf
         # Of less than the smallest nothing is known.
         return (found / 2 if found > self.smallest_width else 1.0), found, found
+
+    @property
+    def _widest(self) -> float:
+        """The largest width that is tried, as they are doubled."""
+        return self.smallest_width * 2.0 ** math.floor(math.log2(self.largest_width / self.smallest_width))
 
     def _train(self, name: str, k: int, task: Task) -> dict[str, Any]:
         """The smallest width that reaches the target loss, 0 if none does, and the loss over that of zero there."""
