@@ -89,3 +89,17 @@ def test_one_skill_that_is_not_learned_is_an_error_of_the_range(study_and_law, m
         fresh._forecast()
     assert refusal.value.argument == study.resource
     assert refusal.value.value == study._amounts
+
+
+def test_the_claim_is_open_where_another_forecast_within_the_error_of_the_calibration_fits(study_and_law):
+    study, law = study_and_law
+    runs = np.repeat(law(study, 18.0, 2, "correlation")[:, None], 3, axis=1)
+    outcomes = []
+    for error in (0.1, 6.0):
+        needs = {name: need._replace(error=error) for name, need in dataclasses.replace(study)._needs.items()}
+        other = dataclasses.replace(study)
+        other.__dict__["_needs"] = needs
+        outcomes.append(other._nearest(runs))
+    certain, open_ = outcomes
+    assert open_.value == certain.value
+    assert open_.low < certain.low <= certain.high < open_.high

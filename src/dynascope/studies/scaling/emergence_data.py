@@ -50,11 +50,12 @@ class EmergenceData(SkillNeeds):
     skill alone, and forecasts the strength of every skill, in correlation (`strength`) and in loss (`loss_equivalent`,
     below zero where a network is worse than none), and the number of samples at which the strength is half
     (`half_samples`; over the forecast, `half_samples_ratio`). Besides the claim that is judged, three say how far the
-    strength is from a quarter, a half and three quarters where that much is forecast. Intervals are over training sets
-    and leave out the error of the calibration. Samples of other skills disturb: networks of the default fields need 1.2
-    to 1.3 times as many samples as are forecast. As the forecasts for the second and the third skill are only a factor
-    of 1.9 apart, and four training sets of each size scatter, the claim is then undecided. It also is where networks
-    have a tenth of the loss on their samples left (`training_loss`, over ½ S²): they are not trained to the end.
+    strength is from a quarter, a half and three quarters where that much is forecast. Intervals are over training sets;
+    that of the judged claim also covers the standard error of the calibration. Samples of other skills disturb:
+    networks of the default fields need 1.2 to 1.3 times as many samples as are forecast. As the forecasts for the
+    second and the third skill are only a factor of 1.9 apart, and four training sets of each size scatter, the claim is
+    then undecided. It also is where networks have a tenth of the loss on their samples left (`training_loss`, over
+    ½ S²): they are not trained to the end.
 
     Checked is the model of the theory, in which a skill g_k = Σ_l e_l/√D_c is spread over D_c generic features. Its
     interpolants of least norm are computed for many training sets, and compared with the mean strength

@@ -22,6 +22,8 @@ __all__ = ["CLAIM_CHART", "QUARTER", "SkillNeeds", "strength_chart"]
 
 _DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equivalent": "loss_equivalent"}
 
+_MOST_OFF = 0.9  # of a forecast, so that it stays above zero
+_FORECASTS = 9  # at which what the calibration leaves open is looked at, an odd number
 QUARTER = 0.25  # a strength that is off by less is nearer to one half than to none or all of a skill
 
 CLAIM_CHART = Chart(
@@ -104,9 +106,17 @@ class SkillNeeds(EmergenceStudy):
         return report_claims([dataclasses.replace(each, **unknown) for each in claims])
 
     def _nearest(self, runs: np.ndarray) -> Claim:
+        """With an interval that covers what the networks say of all forecasts within the error of the calibration."""
         statement = "Half of every skill is learned nearer to where that is forecast than to where it is of another."
-        places, forecast = (self.along_axis(np.array(each)) for each in (self._amounts, self._forecast_half))
-        return nearest_claim("forecast", statement, runs, places, forecast)
+        places, need = self.along_axis(np.array(self._amounts)), self._needs["correlation"]
+        off = min(need.error / need.needed, _MOST_OFF) * np.linspace(-1, 1, _FORECASTS)
+        forecasts = [self.along_axis(self._forecast_half * (1 + each)) for each in off]
+        claims = [nearest_claim("forecast", statement, runs, places, each) for each in forecasts]
+        low, high = np.array([claim.low for claim in claims]), np.array([claim.high for claim in claims])
+        middle = claims[_FORECASTS // 2]
+        if np.isnan(middle.value):
+            return middle
+        return dataclasses.replace(middle, low=float(np.nanmin(low)), high=float(np.nanmax(high)))
 
     def _strength_at(self, runs: np.ndarray, skill: int, amount: float) -> np.ndarray:
         """The strength of a skill, counted from zero, in each run at some amount."""
