@@ -142,6 +142,22 @@ def test_too_short_a_calibration_is_refused_by_name():
     assert refusal.value.argument == "calibration_steps"
 
 
+@pytest.mark.parametrize(("rise", "refused"), [(0.2, False), (0.3, True)])
+def test_steps_at_which_the_loss_of_networks_with_one_skill_leaps_up_are_refused(monkeypatch, rise, refused):
+    study = EmergenceTime(**TINY)
+    strength = 1 / (1 + np.exp(4 - 0.1 * study._calibrated))
+    loss = np.where(strength > 0.5, 0.0, 1.0)
+    loss[3] += rise
+    of_each = [np.tile(strength[:, None], (study.calibration_seeds, 1, 1)), np.tile(loss, (study.calibration_seeds, 1))]
+    monkeypatch.setattr(EmergenceTime, "_trained", lambda *_: of_each)
+    if not refused:
+        assert study.predict()["half_strength_step"][0] > 0
+        return
+    with pytest.raises(InputError, match="30% of its start") as refusal:
+        study.predict()
+    assert refusal.value.argument == "learning_rate"
+
+
 @pytest.mark.parametrize(
     ("argument", "change"),
     [
