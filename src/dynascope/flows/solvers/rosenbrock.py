@@ -14,6 +14,7 @@ from jax import Array
 
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
+from dynascope.flows.deadline import overdue
 from dynascope.flows.progress import tell
 
 __all__ = ["StiffFlow", "follow_stiffly", "rosenbrock_step"]
@@ -160,6 +161,8 @@ def follow_stiffly(
                 remedy="standardise the inputs, shorten the duration, or raise max_steps",
             )
         tell(float(time), duration, "time")
+        if overdue():
+            break
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
