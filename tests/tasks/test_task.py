@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,6 +115,39 @@ def test_names_default_to_numbers_and_for_images_to_rows_and_columns():
     image = Task(x, y, image_shape=(2, 3))
     assert image.feature_names[3] == "pixel 2,1"
     assert Task(x, y, image_shape=(2, 3), feature_names=list("abcdef")).feature_names == tuple("abcdef")
+
+
+def test_a_task_is_told_in_one_line():
+    assert repr(Task(np.eye(6), np.ones((6, 2)), name="wine")) == "Task('wine', 6 × 6 → 2)"
+
+
+def test_what_frames_and_series_call_their_columns_is_kept_unless_names_are_given():
+    x = pd.DataFrame({"age": [31, 35, 33], "tall": [True, False, True]})
+    task = Task(x, pd.Series([1.5, 2.0, 3.0], name="price"))
+    assert (task.feature_names, task.target_names, task.description) == (("age", "tall"), ("price",), ())
+    np.testing.assert_array_equal(task.inputs, [[31, 1], [35, 0], [33, 1]])
+    assert Task(x, x[["age"]] + 0.5, feature_names=("a", "b")).feature_names == ("a", "b")
+
+
+def test_class_labels_are_one_hot_encoded_and_it_is_said():
+    task = Task(np.eye(4), [3, 5, 5, 3], description=["Four."])
+    assert task.target_names == ("y 3", "y 5")
+    assert task.targets.tolist() == [[1, 0], [0, 1], [0, 1], [1, 0]]
+    assert task.description == ("Four.", "The class label 'y' is one-hot encoded: y 3 (2 samples), y 5 (2 samples).")
+    assert Task(np.eye(4), [3, 5, 5, 3], classification=False).targets.tolist() == [[3], [5], [5], [3]]
+    assert Task(np.eye(4), np.array([[3], [5], [5], [3]])).output_dimension == 1
+    assert Task(np.eye(4), [[3.0], [5.0], [5.0], [3.0]], classification=True).output_dimension == 2
+
+
+def test_a_copy_of_a_task_is_the_same():
+    task = Task(np.eye(4), list("abab"), name="letters").standardised()
+    copy = dataclasses.replace(task)
+    np.testing.assert_array_equal(copy.targets, task.targets)
+    assert (copy.description, copy.target_names, copy.transform) == (
+        task.description,
+        task.target_names,
+        task.transform,
+    )
 
 
 def test_a_task_cannot_be_changed_and_is_equal_only_to_itself():

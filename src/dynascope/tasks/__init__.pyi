@@ -1,13 +1,16 @@
+from .affine import AffineMap as AffineMap
 from .algebra.group_composition import group_composition as group_composition
 from .algebra.group_expectation import GroupComposition as GroupComposition
 from .algebra.modular_addition import ModularAddition as ModularAddition
 from .algebra.modular_addition import modular_addition as modular_addition
 from .algebra.modular_arithmetic import ModularArithmetic as ModularArithmetic
+from .as_task import as_task as as_task
 from .augmentation import CropAndFlip as CropAndFlip
 from .data.files import from_file as from_file
 from .data.handwritten import digits as digits
 from .data.images import Images as Images
 from .data.images import read_images as read_images
+from .data.tables import from_table as from_table
 from .expectation import Expectation as Expectation
 from .gaussian import regression as regression
 from .in_context import InContextRegression as InContextRegression
@@ -21,3 +24,4 @@ from .parity.sparse_parity import ParityPopulation as ParityPopulation
 from .parity.sparse_parity import SparseParity as SparseParity
 from .stream import Stream as Stream
 from .task import Task as Task
+from .transform import Transform as Transform

@@ -87,6 +87,7 @@ class InContextRegression(eqx.Module):
         name: Short name, used in file names and titles.
         feature_names: Names of the d inputs.
         image_shape: (height, width) when the inputs are an image, else None.
+        origin: Where the covariance comes from, one sentence each.
 
     Args:
         covariance: Σ of shape (d, d), or the d variances of independent inputs.
@@ -94,6 +95,7 @@ class InContextRegression(eqx.Module):
         name: Short name.
         feature_names: Names of the inputs; empty for "x1", "x2", ….
         image_shape: (height, width) of inputs that are an image.
+        origin: Where the covariance comes from, one sentence each.
 
     Raises:
         InputError: N is below one, or the covariance is not symmetric, positive semi-definite and non-zero.
@@ -113,6 +115,7 @@ class InContextRegression(eqx.Module):
     name: str = eqx.field(static=True)
     feature_names: tuple[str, ...] = eqx.field(static=True)
     image_shape: tuple[int, int] | None = eqx.field(static=True)
+    origin: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -122,9 +125,10 @@ class InContextRegression(eqx.Module):
         name: str = "in-context regression",
         feature_names: tuple[str, ...] = (),
         image_shape: tuple[int, int] | None = None,
+        origin: tuple[str, ...] = (),
     ):
         self.covariance, self.root = _with_root(covariance)
-        self.name, self.image_shape = name, image_shape
+        self.name, self.image_shape, self.origin = name, image_shape, tuple(origin)
         self.feature_names = feature_names or tuple(f"x{i + 1}" for i in range(len(self.covariance)))
         self.context_length = require_context(context_length)
 
@@ -143,6 +147,7 @@ class InContextRegression(eqx.Module):
             name=f"in-context regression on {task.name}",
             feature_names=task.feature_names,
             image_shape=task.image_shape,
+            origin=task.description,
         )
 
     @property
@@ -150,6 +155,7 @@ class InContextRegression(eqx.Module):
         """What the expectation is over, one sentence each."""
         examples = "infinitely many" if math.isinf(self.context_length) else f"{self.context_length:g}"
         return (
+            *self.origin,
             f"Prompts of {examples} labelled Gaussian examples and a query, each with its own regression vector.",
             "The loss is the exact expectation over prompts.",
         )

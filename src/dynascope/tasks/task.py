@@ -10,18 +10,20 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import require
 from dynascope.protocols import Network
+from dynascope.tasks.affine import AffineMap, varying
+from dynascope.tasks.data.given import given_inputs, given_targets, require_same_rows
 from dynascope.tasks.digest import data_digest
+from dynascope.tasks.samples import check_samples, column_names
 from dynascope.tasks.split import split_rows
+from dynascope.tasks.standardised import standardising
+from dynascope.tasks.transform import Transform
 
 __all__ = ["Task"]
 
 _CENTRED = "Inputs and targets are centred."
-_CONSTANT = 1e-12  # a column whose spread is below this fraction of its size is constant up to rounding
-_LARGEST = 1e150  # the squares of larger values would overflow in the second moments
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
@@ -29,6 +31,11 @@ class Task:
     """Inputs and targets, with the second moments on which linear theories depend.
 
     The loss of a function f on the task is L = ½ E‖f(x) − y‖²: mean over samples, sum over outputs.
+
+    Numbers stay as they are given. They may be arrays of NumPy, JAX or PyTorch, lists, or data frames and series, whose
+    names are kept. Images (n, height, width) are flattened. Targets of shape (n,), or one named column, are class
+    labels if they are text, truth values or categories, or integers with 2 to 20 distinct values and at least twice as
+    many samples as distinct values, unless `classification` says otherwise. Class labels are one-hot encoded.
 
     Attributes:
         inputs: Array (n, d), one sample a row.
@@ -39,14 +46,32 @@ class Task:
         feature_names: One name for each of the d inputs; empty for "x1", "x2", …, or for an image "pixel ROW,COLUMN",
             both counted from 1.
         target_names: One name for each of the c outputs; empty for "y1", "y2", ….
+        transform: How the numbers came from those that were given first, by `centred`, `standardised` and `whitened`:
+            it maps results back, and brings other data along. None if nothing was done.
+
+    Args:
+        inputs: Numbers, (n, d) or (n, height, width).
+        targets: Numbers (n, c) or (n,), or class labels.
+        name: As above.
+        description: As above.
+        image_shape: As above.
+        feature_names: As above; those of a data frame if empty.
+        target_names: As above; those of a data frame or series, or of the classes, if empty.
+        transform: As above.
+        classification: Whether the targets are class labels; None decides by the rule above.
 
     Raises:
-        InputError: Values that are not finite or beyond 1e150, mismatched lengths, or fewer than two samples.
+        InputError: Values that are not numbers, not finite or beyond 1e150, mismatched lengths, or fewer than two
+            samples.
 
     Example:
         >>> task = Task(inputs=[[1.0, 0.0], [0.0, 1.0]], targets=[[2.0], [0.0]], name="two points")
+        >>> task
+        Task('two points', 2 × 2 → 1)
         >>> task.cross_moment
         array([[1., 0.]])
+        >>> Task([[1.0], [2.0], [3.0]], ["oak", "elm", "oak"]).target_names
+        ('elm', 'oak')
     """
 
     inputs: Float[np.ndarray, "n d"]
@@ -56,21 +81,26 @@ class Task:
     image_shape: tuple[int, int] | None
     feature_names: tuple[str, ...]
     target_names: tuple[str, ...]
+    transform: Transform | None
 
     def __init__(
         self,
-        inputs: ArrayLike,
-        targets: ArrayLike,
+        inputs: Any,
+        targets: Any,
         name: str = "task",
         description: Sequence[str] = (),
         image_shape: tuple[int, int] | None = None,
         feature_names: Sequence[str] = (),
         target_names: Sequence[str] = (),
+        transform: Transform | None = None,
+        *,
+        classification: bool | None = None,
     ):
-        x = require_array("x", inputs, (None, None))
-        y = require_array("y", targets, (None, None))
-        _check_samples(x, y)
-        shape = None if image_shape is None else tuple(image_shape)
+        require_same_rows(inputs, targets)
+        x, columns, shape = given_inputs(inputs)
+        y, outputs, encoding = given_targets(targets, classification)
+        check_samples(x, y)
+        shape = shape if image_shape is None else tuple(image_shape)
         require(
             shape is None or (len(shape) == 2 and min(shape) > 0 and math.prod(shape) == x.shape[1]),
             f"image_shape is {shape} and x has {x.shape[1]} columns",
@@ -78,19 +108,23 @@ class Task:
             value=shape,
             remedy="give a height and a width whose product is the number of columns",
         )
-        if shape and not feature_names:
-            feature_names = [f"pixel {i + 1},{j + 1}" for i, j in np.ndindex(*shape)]
+        if shape and not columns:
+            columns = tuple(f"pixel {i + 1},{j + 1}" for i, j in np.ndindex(*shape))
         values = {
             "inputs": x,
             "targets": y,
             "name": name,
-            "description": tuple(description),
+            "description": (*description, *encoding),
             "image_shape": shape,
-            "feature_names": _column_names("feature_names", feature_names, "x", x.shape[1]),
-            "target_names": _column_names("target_names", target_names, "y", y.shape[1]),
+            "feature_names": column_names("feature_names", tuple(feature_names) or columns, "x", x.shape[1]),
+            "target_names": column_names("target_names", tuple(target_names) or outputs, "y", y.shape[1]),
+            "transform": transform,
         }
         for field, value in values.items():
             object.__setattr__(self, field, value)
+
+    def __repr__(self) -> str:
+        return f"Task({self.name!r}, {self.samples} × {self.input_dimension} → {self.output_dimension})"
 
     @property
     def samples(self) -> int:
@@ -165,6 +199,8 @@ class Task:
             targets=self.targets[:, [column]],
             target_names=(target_name,),
             description=(*self.description, f"Only the target {target_name!r} is kept."),
+            transform=self.transform
+            and dataclasses.replace(self.transform, targets=self.transform.targets.only([column])),
         )
 
     def centred(self) -> Task:
@@ -173,19 +209,61 @@ class Task:
         Raises:
             InputError: All inputs or all targets are constant, so that nothing is left to learn.
         """
-        described = self.description if _CENTRED in self.description else (*self.description, _CENTRED)
+        _require_varying(self)
+        return self.mapped(AffineMap.centring(self.inputs), AffineMap.centring(self.targets), _CENTRED)
+
+    def standardised(self, *, classes: bool | None = None) -> Task:
+        """The task with every input, and every target that is a quantity, at mean 0 and spread 1.
+
+        Targets that are class labels, each 0 or 1, are centred alone, so that losses keep their meaning. Columns that
+        are constant become zero. The description says how losses read afterwards.
+
+        Args:
+            classes: Whether the targets are class labels; None takes them as such if they are one-hot, or one of two
+                values that differ by one.
+
+        Raises:
+            InputError: All inputs or all targets are constant, so that nothing is left to learn.
+
+        Example:
+            >>> task = Task([[1.0], [3.0]], [[10.0], [30.0]]).standardised()
+            >>> task.inputs.ravel(), task.transform.targets.invert(task.targets).ravel()
+            (array([-1.,  1.]), array([10., 30.]))
+        """
+        _require_varying(self)
+        return self.mapped(*standardising(self.inputs, self.targets, self.target_names, classes=classes))
+
+    def mapped(self, inputs: AffineMap, targets: AffineMap, sentence: str) -> Task:
+        """The task with maps of its inputs and targets, which `transform` keeps.
+
+        Args:
+            inputs: Map of the inputs; one that mixes them leaves them without names.
+            targets: Map of the targets, each of which has a factor of its own.
+            sentence: What the description says of it, once.
+        """
+        described = self.description if sentence in self.description else (*self.description, sentence)
+        named = {} if inputs.matrix.ndim == 1 else {"image_shape": None, "feature_names": ()}
         return dataclasses.replace(
             self,
-            inputs=_without_mean("x", "input", self.inputs),
-            targets=_without_mean("y", "target", self.targets),
+            inputs=inputs.apply(self.inputs),
+            targets=targets.apply(self.targets),
             description=described,
+            transform=self._transform.then(inputs, targets),
+            **named,
         )
+
+    @property
+    def _transform(self) -> Transform:
+        """That so far."""
+        inputs, targets = AffineMap.identity(self.input_dimension), AffineMap.identity(self.output_dimension)
+        return self.transform or Transform(inputs, targets, self.feature_names)
 
     def whitened(self, *, relative_cutoff: float = 1e-12) -> Task:
         """The task in coordinates where E[x xᵀ] is the identity on the range of the inputs.
 
         Directions in which the second moment is below `relative_cutoff` times its largest value carry no data and are
-        dropped, so the input dimension becomes the rank.
+        dropped, so the input dimension becomes the rank. `transform` maps weights of these coordinates back, and other
+        data to them.
 
         Example:
             >>> rng = np.random.default_rng(0)
@@ -193,15 +271,17 @@ class Task:
             >>> bool(np.allclose(task.input_moment, np.eye(3)))
             True
         """
-        left, singular, _ = np.linalg.svd(self.inputs, full_matrices=False)
+        left, singular, axes = np.linalg.svd(self.inputs, full_matrices=False)
         kept = singular**2 > relative_cutoff * singular[0] ** 2
-        return dataclasses.replace(
-            self,
-            inputs=left[:, kept] * np.sqrt(self.samples),
-            description=(*self.description, f"Inputs are whitened on their range, which has dimension {kept.sum()}."),
-            image_shape=None,
-            feature_names=(),
+        root = np.sqrt(self.samples)
+        whitening = AffineMap(np.zeros(self.input_dimension), axes[kept].T * (root / singular[kept]))
+        task = self.mapped(
+            whitening,
+            AffineMap.identity(self.output_dimension),
+            f"Inputs are whitened on their range, which has dimension {kept.sum()}.",
         )
+        # The map would multiply rounding by the inverse of the least singular value.
+        return dataclasses.replace(task, inputs=left[:, kept] * root)
 
     def split(self, *, test_fraction: float = 0.2, seed: int = 0) -> tuple[Task, Task]:
         """A random split into a training and a test task.
@@ -221,59 +301,12 @@ class Task:
         )
 
 
-def _check_samples(x: np.ndarray, y: np.ndarray) -> None:
-    require(
-        len(x) == len(y),
-        f"x has {len(x)} samples and y has {len(y)}",
-        argument="y",
-        value=len(y),
-        remedy="give one target for each sample",
-    )
-    require(
-        len(x) >= 2,
-        f"x has {len(x)} sample{'s' if len(x) != 1 else ''}",
-        argument="x",
-        value=len(x),
-        remedy="give at least two",
-    )
-    require(
-        x.shape[1] > 0 and y.shape[1] > 0,
-        f"x has {x.shape[1]} columns and y has {y.shape[1]}",
-        argument="x",
-        value=x.shape,
-        remedy="give at least one input and one target",
-    )
-    for name, values in (("x", x), ("y", y)):
-        largest = float(np.abs(values).max())
+def _require_varying(task: Task) -> None:
+    for argument, role, values in (("x", "input", task.inputs), ("y", "target", task.targets)):
         require(
-            largest < _LARGEST,
-            f"{name} has values as large as {largest:.1e}",
-            argument=name,
-            value=largest,
-            remedy="choose units in which its squares do not overflow",
+            bool(varying(values).any()),
+            f"the {role} {argument} is constant",
+            argument=argument,
+            value=float(values.flat[0]),
+            remedy=f"give {role}s that vary",
         )
-
-
-def _column_names(field: str, names: Sequence[str], letter: str, width: int) -> tuple[str, ...]:
-    names = tuple(names) or tuple(f"{letter}{i + 1}" for i in range(width))
-    require(
-        len(names) == width,
-        f"{field} has {len(names)} names for {width} columns",
-        argument=field,
-        value=len(names),
-        remedy="give one name for each column",
-    )
-    return names
-
-
-def _without_mean(argument: str, role: str, values: np.ndarray) -> np.ndarray:
-    constant = np.ptp(values, axis=0) <= _CONSTANT * np.abs(values).max(axis=0)
-    require(
-        not constant.all(),
-        f"the {role} {argument} is constant",
-        argument=argument,
-        value=float(values.flat[0]),
-        remedy=f"give {role}s that vary",
-    )
-    # Without the exact zero, rounding in the mean would leave a direction of noise for whitening to blow up.
-    return np.where(constant, 0.0, values - values.mean(axis=0))

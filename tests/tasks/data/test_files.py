@@ -78,9 +78,35 @@ def test_centring_is_done_unless_declined(npz):
     path = npz(x=FIVE, y=FIVE[:, 0])
     np.testing.assert_allclose(from_file(path).inputs, FIVE - FIVE.mean(axis=0), atol=1e-14)
     assert from_file(path).description[-1] == "Inputs and targets are centred."
+    np.testing.assert_allclose(from_file(path, standardise=True).inputs.std(axis=0), 1, rtol=1e-14)
     raw = from_file(path, centre=False)
     np.testing.assert_array_equal(raw.inputs, FIVE)
     assert "centred" not in " ".join(raw.description)
+
+
+@pytest.mark.parametrize("standardise", [None, True, False])
+def test_tables_have_mean_0_and_spread_1_unless_it_is_declined(csv, standardise):
+    task = from_file(csv("height,girth,age\n9,100,60\n7,300,90\n8,260,84\n"), target="age", standardise=standardise)
+    raw = standardise is False
+    np.testing.assert_allclose(task.inputs.mean(axis=0), 0, atol=1e-13)
+    np.testing.assert_allclose(task.inputs.std(axis=0), np.std([[9, 100], [7, 300], [8, 260]], axis=0) ** raw)
+    np.testing.assert_allclose(task.targets.std(axis=0), np.std([60, 90, 84]) ** raw)
+    assert ("a loss times 168 is in units of 'age' squared" in task.description[-1]) is not raw
+
+
+def test_what_is_standardised_is_centred(csv):
+    with pytest.raises(InputError, match="standardise is asked for without centre: leave centre out"):
+        from_file(csv("a,y\n1,2\n3,4\n"), target="y", standardise=True, centre=False)
+
+
+def test_class_labels_of_a_table_keep_their_units(csv):
+    task = from_file(csv("height,kind\n9,oak\n7,elm\n8,oak\n"), target="kind")
+    np.testing.assert_allclose(task.targets[:, 0], np.array([0, 1, 0]) - 1 / 3)
+
+
+def test_a_quantity_of_two_values_is_no_class_label(csv):
+    task = from_file(csv("height,age\n9,60\n7,61\n"), target="age")
+    np.testing.assert_allclose(task.targets[:, 0], [-1, 1])
 
 
 def test_images_are_flattened_and_keep_their_shape(npz):
@@ -222,7 +248,7 @@ def test_files_that_are_not_there_or_not_readable_are_refused(tmp_path):
     assert "is a directory: name a file in it" in refused(tmp_path)
     for name in ("oaks.txt", "oaks"):
         (tmp_path / name).write_text("1")
-        assert "unknown extension: give a .npz, .npy, .csv or .parquet file" in refused(tmp_path / name)
+        assert "unknown extension: give a .npz, .npy, .csv, .tsv or .parquet file" in refused(tmp_path / name)
     for suffix in ("csv", "npz", "parquet"):
         (tmp_path / f"oaks.{suffix}").touch()
         assert f"oaks.{suffix} is empty" in refused(tmp_path / f"oaks.{suffix}", target="y")
@@ -298,8 +324,15 @@ def test_arrays_that_make_no_task_are_refused(npz, saved, problem):
     assert problem in refused(npz(**saved))
 
 
-def test_arrays_have_no_target_to_choose(npz):
+def test_arrays_have_no_target_to_choose_and_nothing_to_drop(npz):
     assert "target is 'y' and trees.npz has no columns" in refused(npz(x=FIVE, y=FIVE), target="y")
+    assert "drop is ['x1'] and trees.npz has no columns" in refused(npz(x=FIVE, y=FIVE), drop=["x1"])
+
+
+def test_arrays_with_gaps_are_filled_or_cut_like_tables(npz):
+    path = npz(x=np.where(FIVE > 7, np.nan, FIVE), y=FIVE[:, 0])
+    assert from_file(path, missing="drop").samples == 3
+    np.testing.assert_allclose(from_file(path, missing="mean", centre=False).inputs[3:, 0], [7, 4])
 
 
 def test_an_array_without_its_partner_is_refused(tmp_path):
@@ -317,7 +350,7 @@ def test_an_array_without_its_partner_is_refused(tmp_path):
         ("a,yield\n1,2\n3,4\n", "yeild", "has no column 'yeild': choose 'yield' or another of 'a', 'yield'."),
         ("a,y\n1,2\n3,4\n", "girth", "trees.csv has no column 'girth': choose from 'a', 'y'."),
         ("a,y\n1,2\n3,4\n", ["y", "a"], "every column of trees.csv is a target: leave at least one"),
-        ("a;y\n1;2\n3;4\n", "a;y", "every column of trees.csv is a target: .* with a comma between columns"),
+        ("a y\n1 2\n3 4\n", "a y", "every column of trees.csv is a target: .* with a comma, semicolon or tab between"),
         ("a,y\n", "y", "trees.csv has 0 samples: give at least two"),
         ("a,y\n1,2\n", "y", "trees.csv has 1 sample: give at least two"),
         ("a,b,y\n1,?,2\n2,3,3\n", "y", r"trees.csv has text such as '\?' in the input 'b': encode it as numbers"),
@@ -348,7 +381,10 @@ def test_tables_that_make_no_task_are_refused(csv, text, target, problem):
     [
         ({"a": pd.to_datetime(["2020", "2021"])}, "trees.parquet has dates or times such as '2020-01-01' in the input"),
         ({"a": pd.to_timedelta([1, 2])}, "trees.parquet has dates or times such as"),
-        ({"a": pd.Categorical(["oak", "elm"])}, "trees.parquet has categories such as 'oak' in the input 'a'"),
+        (
+            {"a": pd.Categorical(["oak", "elm"])},
+            "every input of trees.parquet is text that has another value in nearly",
+        ),
         ({"a": [[1.0], [2.0]]}, "trees.parquet has values that are not numbers, such as '[1.]' in the input 'a'"),
         ({"a": [b"1", b"2"]}, "trees.parquet has values that are not numbers, such as"),
         ({"a": [None, None]}, "trees.parquet has 2 rows with missing or infinite values in 'a'"),

@@ -6,11 +6,12 @@ import numpy as np
 
 from dynascope.arguments import require
 
-__all__ = ["look_like_labels", "one_hot"]
+__all__ = ["are_classes", "look_like_labels", "one_hot"]
 
 _MOST_INTEGER_CLASSES = 20
 _MOST_CLASSES = 1000
 _CLASSES_LISTED = 20
+_ROUNDING = 1e-9  # of a mean that was subtracted from zeros and ones
 
 
 def look_like_labels(values: np.ndarray) -> bool:
@@ -25,6 +26,20 @@ def look_like_labels(values: np.ndarray) -> bool:
     """
     distinct = len(np.unique(values))
     return 2 <= distinct <= _MOST_INTEGER_CLASSES and 2 * distinct <= len(values)
+
+
+def are_classes(targets: np.ndarray) -> bool:
+    """Whether targets (n, c) are class labels, one-hot or one of two, whatever was subtracted from them.
+
+    Example:
+        >>> are_classes(np.array([[1.0, 0.0], [0.0, 1.0]]) - 0.5), are_classes(np.array([[1.0, 1.0], [0.0, 1.0]]))
+        (True, False)
+    """
+    raised = targets - targets.min(axis=0)
+    zero, one = np.isclose(raised, 0.0, atol=_ROUNDING), np.isclose(raised, 1.0, atol=_ROUNDING)
+    if not (zero | one).all():
+        return False
+    return targets.shape[1] == 1 or bool((one.sum(axis=1) == 1).all())
 
 
 def one_hot(labels: np.ndarray, name: str) -> tuple[np.ndarray, tuple[str, ...], str]:

@@ -1,37 +1,40 @@
-"""Files of tables: named columns, some of them targets."""
+"""Files of tables: named columns."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+import csv
+import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.tasks.data.columns import listed
 
-__all__ = ["listed", "read_table", "split_columns"]
+__all__ = ["TABLES", "read_table"]
 
-_NAMES_LISTED = 12
+TABLES = (".csv", ".tsv", ".parquet")
+_SEPARATORS = (",", ";", "\t")
+_DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
+_WHOLE = re.compile(r"[-+]?\d+")
 
 
-def read_table(path: Path) -> dict[str, pd.Series]:
-    """Read the columns of a `.csv` or `.parquet` table by name.
+def read_table(path: Path) -> tuple[dict[str, pd.Series], list[str]]:
+    """Read the columns of a table by name.
+
+    A `.csv` file is separated by commas, semicolons or tabs, whichever makes most columns of its first row, and a
+    `.tsv` file by tabs. Where commas do not separate, they may stand for the decimal point.
+
+    Returns:
+        The columns by name, and a sentence if decimal commas were read.
 
     Raises:
         InputError: A file that is not a table whose columns all have a name of their own.
     """
     try:
-        if path.suffix.lower() == ".parquet":
-            table = pd.read_parquet(path)
-            header = [str(name) for name in table.columns]
-        else:
-            # The header is read apart because pandas renames the second of two equal names; with one row of values,
-            # because it would take those beyond the header's last name to number the rows.
-            names = pd.read_csv(path, header=None, nrows=2, dtype=str, keep_default_na=False, skipinitialspace=True)
-            table = pd.read_csv(path, low_memory=False, skipinitialspace=True)
-            header = names.iloc[0].tolist()
+        columns, notes = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path)
     except Exception as error:  # damaged files raise a dozen types, most of them undocumented
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise InputError(
@@ -42,72 +45,55 @@ def read_table(path: Path) -> dict[str, pd.Series]:
             if path.suffix.lower() == ".parquet"
             else "write it in UTF-8 with commas between columns and one row of column names",
         ) from None
+    header = [name for name, _ in columns]
     repeated = sorted({name for name in header if header.count(name) > 1})
     problem, remedy = "", ""
     if "" in header:
         problem = f"column {header.index('') + 1} of {path.name} has no name"
-        remedy = "name it, or leave it out if it numbers the rows"
+        remedy = "name it, or leave it out if it numbers the rows (to_csv(…, index=False) in pandas)"
     elif repeated:
         problem, remedy = f"{path.name} has several columns named {listed(repeated)}", "give each its own name"
     require(not problem, problem, argument="path", value=str(path), remedy=remedy)
-    return dict(zip(header, (column for _, column in table.items()), strict=True))
+    return dict(columns), notes
 
 
-def split_columns(
-    columns: dict[str, pd.Series], target: str | Sequence[str] | None, *, source: str
-) -> tuple[dict[str, pd.Series], dict[str, pd.Series]]:
-    """Split the columns of a table into inputs and targets.
+def _read_parquet(path: Path) -> tuple[list[tuple[str, pd.Series]], list[str]]:
+    return [(str(name), column) for name, column in pd.read_parquet(path).items()], []
 
-    Args:
-        columns: The columns by name.
-        target: The name of the target column, or several.
-        source: What the table is called in messages.
 
-    Raises:
-        InputError: No target, one that is not a column, or no column left for the inputs.
-
-    Example:
-        >>> columns = {name: pd.Series([0.0]) for name in "abc"}
-        >>> [list(part) for part in split_columns(columns, "b", source="table")]
-        [['a', 'c'], ['b']]
-    """
-    wanted = [target] if isinstance(target, str) else list(dict.fromkeys(target or ()))
-    require(
-        bool(wanted),
-        f"no target column of {source} is named",
-        argument="target",
-        value=target,
-        remedy=f"choose from {listed(columns)}",
+def _read_text(path: Path) -> tuple[list[tuple[str, pd.Series]], list[str]]:
+    separator = "\t" if path.suffix.lower() == ".tsv" else _separator(path)
+    # The header is read apart because pandas renames the second of two equal names; with one row of values, because
+    # it would take those beyond the header's last name to number the rows.
+    names = pd.read_csv(
+        path, header=None, nrows=2, dtype=str, keep_default_na=False, skipinitialspace=True, sep=separator
     )
-    for name in wanted:
-        close = difflib.get_close_matches(name, columns, 1)
-        require(
-            name in columns,
-            f"{source} has no column {name!r}",
-            argument="target",
-            value=name,
-            remedy=f"choose {close[0]!r} or another of {listed(columns)}"
-            if close
-            else f"choose from {listed(columns)}",
-        )
-    inputs = {name: column for name, column in columns.items() if name not in wanted}
-    require(
-        bool(inputs),
-        f"every column of {source} is a target",
-        argument="target",
-        value=wanted,
-        remedy="leave at least one column as an input, with a comma between columns",
-    )
-    return inputs, {name: columns[name] for name in wanted}
+    table = pd.read_csv(path, low_memory=False, skipinitialspace=True, sep=separator)
+    header = [str(name).strip() for name in names.iloc[0]]
+    columns = list(zip(header, (column for _, column in table.items()), strict=True))
+    # A separator at the end of each row makes a blank column without a name.
+    columns = [(name, column) for name, column in columns if name or column.notna().any()]
+    commas = [] if separator == "," else [name for name, column in columns if _has_decimal_commas(column)]
+    if not commas:
+        return columns, []
+    columns = [(name, _with_points(column) if name in commas else column) for name, column in columns]
+    return columns, [f"Decimal commas were read in {listed(commas)}."]
 
 
-def listed(names: Iterable[str]) -> str:
-    """The names in quotes, the first dozen of them.
+def _separator(path: Path) -> str:
+    """The one that makes most columns of the first row; a comma where none does."""
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        first = next((line for line in stream if line.strip()), "")
+    return max(_SEPARATORS, key=lambda each: len(next(csv.reader([first], delimiter=each, skipinitialspace=True))))
 
-    Example:
-        >>> listed(["a", "b"])
-        "'a', 'b'"
-    """
-    names = list(names)
-    more = f" and {len(names) - _NAMES_LISTED} more" if len(names) > _NAMES_LISTED else ""
-    return ", ".join(map(repr, names[:_NAMES_LISTED])) + more
+
+def _has_decimal_commas(column: pd.Series) -> bool:
+    if pd.api.types.infer_dtype(column, skipna=True) != "string":
+        return False
+    present = column.dropna().str.strip()
+    with_comma = present.map(lambda text: _DECIMAL_COMMA.fullmatch(text) is not None)
+    return bool(with_comma.any()) and all(_WHOLE.fullmatch(text) for text in present[~with_comma])
+
+
+def _with_points(column: pd.Series) -> pd.Series:
+    return column.str.strip().str.replace(",", ".").astype(np.float64)

@@ -1,0 +1,142 @@
+"""Affine maps of columns: what was done to data, kept so that it can be done to other data and undone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import require_array
+
+__all__ = ["AffineMap", "varying"]
+
+_CONSTANT = 1e-12  # a column whose spread is below this fraction of its size is constant up to rounding
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AffineMap:
+    """Rows x become z = (x − shift) M.
+
+    Attributes:
+        shift: Array (d,), what is subtracted from each row.
+        matrix: M, array (d, k); or (d,) where each column is multiplied by a number of its own.
+
+    Example:
+        >>> to_celsius = AffineMap(np.array([32.0]), np.array([5 / 9]))
+        >>> to_celsius.apply([[212.0]]).item(), to_celsius.invert([[37.0]]).round(1).item()
+        (100.0, 98.6)
+    """
+
+    shift: Float[np.ndarray, " d"]
+    matrix: Float[np.ndarray, "d k"] | Float[np.ndarray, " d"]
+
+    @classmethod
+    def identity(cls, dimension: int) -> AffineMap:
+        """The map that changes nothing."""
+        return cls(np.zeros(dimension), np.ones(dimension))
+
+    @classmethod
+    def centring(cls, values: Float[np.ndarray, "n d"]) -> AffineMap:
+        """Each column less its mean; one that is constant becomes exactly zero, for other rows too.
+
+        Without the exact zero, rounding in the mean would leave a direction of noise for whitening to blow up.
+        """
+        return cls(values.mean(axis=0), np.where(varying(values), 1.0, 0.0))
+
+    @classmethod
+    def standardising(cls, values: Float[np.ndarray, "n d"]) -> AffineMap:
+        """Each column to mean 0 and E[z²] = 1; one that is constant becomes exactly zero, for other rows too."""
+        kept = varying(values)
+        # Over the largest value, whose square would vanish or overflow in extreme units.
+        size = np.where(kept, np.abs(values).max(axis=0), 1.0)
+        spread = size * np.where(kept, (values / size).std(axis=0), 1.0)
+        return cls(values.mean(axis=0), np.where(kept, 1.0 / spread, 0.0))
+
+    @property
+    def input_dimension(self) -> int:
+        """Number of columns d before the map."""
+        return len(self.shift)
+
+    @property
+    def output_dimension(self) -> int:
+        """Number of columns k after it."""
+        return self.matrix.shape[-1]
+
+    @cached_property
+    def inverse(self) -> Float[np.ndarray, "k d"] | Float[np.ndarray, " d"]:
+        """M⁻¹, the least one where M loses directions."""
+        if self.matrix.ndim == 2:
+            return np.linalg.pinv(self.matrix)
+        return np.divide(1.0, self.matrix, out=np.zeros_like(self.matrix), where=self.matrix != 0)
+
+    def apply(self, x: ArrayLike) -> Float[np.ndarray, "n k"]:
+        """The rows (x − shift) M.
+
+        Raises:
+            InputError: x is not (n, d) finite numbers.
+        """
+        return _times(require_array("x", x, (None, self.input_dimension)) - self.shift, self.matrix)
+
+    def invert(self, z: ArrayLike) -> Float[np.ndarray, "n d"]:
+        """The rows z M⁻¹ + shift; directions that M lost are at the shift.
+
+        Raises:
+            InputError: z is not (n, k) finite numbers.
+        """
+        return _times(require_array("z", z, (None, self.output_dimension)), self.inverse) + self.shift
+
+    def weights(self, weights: ArrayLike) -> tuple[Float[np.ndarray, "d m"], Float[np.ndarray, " m"]]:
+        """The linear map z ↦ z W as one of the original rows, x ↦ x W′ + b: W′ = M W and b = −shift W′.
+
+        Args:
+            weights: W, array (k, m).
+
+        Returns:
+            W′, array (d, m), and b, array (m,).
+
+        Raises:
+            InputError: W is not (k, m) finite numbers.
+
+        Example:
+            >>> weights, bias = AffineMap(np.array([32.0]), np.array([0.5])).weights([[3.0]])
+            >>> weights.item(), bias.item()
+            (1.5, -48.0)
+        """
+        given = require_array("weights", weights, (self.output_dimension, None))
+        original = self.matrix @ given if self.matrix.ndim == 2 else self.matrix[:, None] * given
+        return original, -self.shift @ original
+
+    def then(self, following: AffineMap) -> AffineMap:
+        """This map and another one after it, as one."""
+        return AffineMap(
+            self.shift + _times(following.shift[None], self.inverse)[0], _product(self.matrix, following.matrix)
+        )
+
+    def only(self, columns: Sequence[int]) -> AffineMap:
+        """What becomes of some columns alone, where each column is multiplied by a number of its own."""
+        assert self.matrix.ndim == 1
+        return AffineMap(self.shift[list(columns)], self.matrix[list(columns)])
+
+
+def varying(values: Float[np.ndarray, "n d"]) -> np.ndarray:
+    """Which columns are not constant, up to rounding.
+
+    Example:
+        >>> varying(np.array([[0.1, 1.0], [0.1, 2.0]]))
+        array([False,  True])
+    """
+    return np.ptp(values, axis=0) > _CONSTANT * np.abs(values).max(axis=0)
+
+
+def _times(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    return rows @ matrix if matrix.ndim == 2 else rows * matrix
+
+
+def _product(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    if first.ndim == 1 and second.ndim == 2:
+        return first[:, None] * second
+    return first @ second if second.ndim == 2 else first * second

@@ -1,0 +1,87 @@
+"""What scikit-learn's data sets hold: columns of inputs, columns of targets, and their names."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dynascope.arguments import require
+from dynascope.tasks.data.plain_arrays import columns_of
+
+__all__ = ["BunchParts", "is_bunch"]
+
+
+def is_bunch(value: Any) -> bool:
+    """Whether it is a data set of scikit-learn, by the name of its type."""
+    return type(value).__name__ == "Bunch" and isinstance(value, dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class BunchParts:
+    """The parts of a data set of scikit-learn.
+
+    Attributes:
+        inputs: Columns of the inputs by name.
+        targets: Columns of the targets by name; one of categories where the classes have names.
+        name: The name of the data set, as far as it tells one.
+        image_shape: (height, width) when the inputs are images, else None.
+    """
+
+    inputs: dict[str, pd.Series]
+    targets: dict[str, pd.Series]
+    name: str
+    image_shape: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, bunch: Any) -> BunchParts:
+        """The parts of a bunch.
+
+        Raises:
+            InputError: It has no inputs or no targets.
+
+        Example:
+            >>> from sklearn.datasets import load_wine
+            >>> parts = BunchParts.of(load_wine())
+            >>> parts.name, len(parts.inputs), list(parts.targets)
+            ('wine', 13, ['target'])
+        """
+        for name in ("data", "target"):
+            require(
+                bunch.get(name) is not None,
+                f"the bunch has no {name}",
+                argument="task",
+                value=list(bunch),
+                remedy="give one with data and target, or a pair (inputs, targets)",
+            )
+        inputs = columns_of(bunch["data"], "x", argument="data", names=_strings(bunch.get("feature_names")))
+        images = np.shape(bunch.get("images")) if bunch.get("images") is not None else ()
+        shape = images[1:] if len(images) == 3 and images[1] * images[2] == len(inputs) else None
+        return cls(inputs, _targets(bunch), _name(bunch), shape)
+
+
+def _targets(bunch: Any) -> dict[str, pd.Series]:
+    names = _strings(bunch.get("target_names"))
+    columns = columns_of(bunch["target"], "target", argument="target")
+    if len(columns) > 1:
+        return dict(zip(names, columns.values(), strict=True)) if len(names) == len(columns) else columns
+    ((name, column),) = columns.items()
+    codes = column.to_numpy()
+    if codes.dtype.kind in "iu" and len(names) > 1 and codes.min() >= 0 and codes.max() < len(names):
+        return {name: pd.Series(pd.Categorical.from_codes(codes, list(names)))}
+    return {names[0] if len(names) == 1 else name: column}
+
+
+def _strings(names: Any) -> tuple[str, ...]:
+    """The names, if they are words: those of the digits are numbers, which tell no more than the targets."""
+    given = [] if names is None else list(names)
+    return tuple(map(str, given)) if all(isinstance(each, str) for each in given) else ()
+
+
+def _name(bunch: Any) -> str:
+    """That by which its description begins, as those of scikit-learn do."""
+    found = re.match(r"\s*\.\. _(\w+?)_dataset:", str(bunch.get("DESCR", "")))
+    return found[1].replace("_", " ") if found else "data"

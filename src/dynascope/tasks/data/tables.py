@@ -1,0 +1,108 @@
+"""Tasks from tables in memory: data frames, dictionaries of columns, and data sets of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dynascope.arguments import require
+from dynascope.errors import InputError
+from dynascope.tasks.data.assembled import assembled
+from dynascope.tasks.data.bunches import BunchParts, is_bunch
+from dynascope.tasks.data.columns import said_to_drop, split_columns
+from dynascope.tasks.data.gaps import Missing
+from dynascope.tasks.data.plain_arrays import frame_columns, plain
+from dynascope.tasks.task import Task
+
+__all__ = ["from_table"]
+
+
+def from_table(
+    table: Any,
+    *,
+    target: str | Sequence[str] | None = None,
+    name: str | None = None,
+    drop: str | Sequence[str] = (),
+    missing: Missing | None = None,
+    standardise: bool | None = None,
+    centre: bool = True,
+    classification: bool | None = None,
+) -> Task:
+    """Make a task of a data frame, as `from_file` does of a table in a file.
+
+    The columns in `target` are the targets and all others the inputs. Inputs, and targets that are quantities, are
+    standardised (mean 0, spread 1); inputs of text are one-hot encoded or left out; targets may be class labels. All of
+    this is as in `from_file`, and the description of the task says what was done.
+
+    Args:
+        table: A data frame of pandas, or of a library that knows the way there (polars, Arrow); a dictionary of columns
+            by name; or a data set of scikit-learn, which knows its targets.
+        target: The name of the target column, or several.
+        name: Name of the task; that of a data set of scikit-learn if not given, else "table".
+        drop: The name of a column to leave out, or several.
+        missing: What is done about missing or infinite values: None refuses them, "drop" leaves out the rows, "mean"
+            fills inputs by the mean of their column and leaves out rows without a target.
+        standardise: Whether to bring inputs, and targets that are quantities, to mean 0 and spread 1; None does so
+            unless `centre` is off or they are images.
+        centre: Remove the mean of every input and target.
+        classification: Whether the target is a class label; None decides as `from_file` does.
+
+    Raises:
+        InputError: It is no table, or does not hold at least two complete samples of what can be encoded.
+
+    Example:
+        >>> trees = pd.DataFrame({"height": [9.0, 7.0, 8.0], "girth": [1.0, 3.0, 2.5], "age": [60.0, 90.0, 84.0]})
+        >>> task = from_table(trees, target="age", name="trees")
+        >>> task
+        Task('trees', 3 × 2 → 1)
+        >>> task.description[-1]
+        "Inputs and target are standardised (mean 0, spread 1): a loss times 168 is in units of 'age' squared."
+    """
+    image_shape = None
+    if is_bunch(table):
+        parts = BunchParts.of(table)
+        columns, target = {**parts.inputs, **parts.targets}, target or list(parts.targets)
+        image_shape, usual = None if drop else parts.image_shape, parts.name
+    else:
+        columns, usual = _columns(table), "table"
+    called = usual if name is None else name
+    inputs, targets = split_columns(columns, target, drop, source=called)
+    return assembled(
+        inputs,
+        targets,
+        name=called,
+        source=called,
+        came="were given as a table",
+        told=said_to_drop(drop),
+        text=True,
+        image_shape=image_shape,
+        missing=missing,
+        classification=classification,
+        centre=centre,
+        standardise=centre and image_shape is None if standardise is None else standardise,
+    )
+
+
+def _columns(table: Any) -> dict[str, pd.Series]:
+    if isinstance(table, Mapping):
+        try:
+            return frame_columns(pd.DataFrame(dict(table)), "table")
+        except ValueError as error:
+            raise InputError(
+                f"table is no dictionary of columns ({error})",
+                argument="table",
+                value=list(table),
+                remedy="give columns of equal length by name",
+            ) from None
+    frame = plain(table, "table") if not isinstance(table, str) else None
+    require(
+        isinstance(frame, pd.DataFrame),
+        f"table is of the type {type(table).__name__}",
+        argument="table",
+        value=type(table).__name__,
+        remedy="give a data frame; a file by from_file(path, target=…), arrays by Task(x, y)",
+    )
+    assert isinstance(frame, pd.DataFrame)
+    return frame_columns(frame, "table")

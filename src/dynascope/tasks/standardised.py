@@ -1,0 +1,50 @@
+"""Mean 0 and spread 1: the units in which inputs compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.tasks.affine import AffineMap
+from dynascope.tasks.data.labels import are_classes
+
+__all__ = ["standardising"]
+
+_WORD = "standardised (mean 0, spread 1)"
+
+
+def standardising(
+    inputs: Float[np.ndarray, "n d"],
+    targets: Float[np.ndarray, "n c"],
+    target_names: Sequence[str],
+    *,
+    classes: bool | None = None,
+) -> tuple[AffineMap, AffineMap, str]:
+    """The maps that standardise inputs and targets, and a sentence that says so and how losses read afterwards.
+
+    Targets that are quantities are standardised too: else the one of several with the largest numbers would be learned
+    first, and a start of small scale would be small beside some units and not beside others. Classes have the same
+    units already, and are centred alone.
+
+    Args:
+        inputs: Array (n, d).
+        targets: Array (n, c).
+        target_names: One name for each target.
+        classes: Whether the targets are class labels; None decides by their values.
+
+    Example:
+        >>> _, _, sentence = standardising(np.array([[1.0], [3.0]]), np.array([[10.0], [30.0]]), ["price"])
+        >>> sentence
+        "Inputs and target are standardised (mean 0, spread 1): a loss times 100 is in units of 'price' squared."
+    """
+    scaled = AffineMap.standardising(inputs)
+    if are_classes(targets) if classes is None else classes:
+        return scaled, AffineMap.centring(targets), f"Inputs are {_WORD}, and class targets (0 or 1) centred."
+    mapped = AffineMap.standardising(targets)
+    if len(target_names) > 1:
+        return scaled, mapped, f"Inputs and targets are {_WORD}: each target adds 0.5 to the loss at the start."
+    variance = float(mapped.inverse[0]) ** 2
+    sentence = f"Inputs and target are {_WORD}: a loss times {variance:.4g} is in units of {target_names[0]!r} squared."
+    return scaled, mapped, sentence

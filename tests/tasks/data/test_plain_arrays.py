@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pyarrow
+import pytest
+import scipy.sparse
+
+from dynascope.errors import InputError
+from dynascope.tasks.data.plain_arrays import columns_of, plain
+
+NUMBERS = np.array([[1.0, 2.5], [3.0, -4.0]])
+
+
+@pytest.mark.parametrize("value", [NUMBERS.tolist(), tuple(map(tuple, NUMBERS)), jnp.asarray(NUMBERS), NUMBERS])
+def test_arrays_and_lists_are_arrays_of_numpy(value):
+    np.testing.assert_array_equal(plain(value, "x"), NUMBERS)
+
+
+def test_numbers_of_half_precision_are_numbers():
+    found = np.asarray(plain(jnp.asarray(NUMBERS, dtype=jnp.bfloat16), "x"), dtype=np.float64)
+    np.testing.assert_array_equal(found, NUMBERS)
+
+
+@pytest.mark.slow
+def test_tensors_are_detached():
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor(NUMBERS, requires_grad=True)
+    for value in (tensor, tensor * 1, tensor.bfloat16(), list(tensor), [list(row) for row in tensor]):
+        np.testing.assert_array_equal(plain(value, "x"), NUMBERS)
+    assert plain(torch.tensor([3, 5]), "y").dtype.kind == "i"
+    assert plain(torch.tensor([True, False]), "y").dtype.kind == "b"
+    assert tensor.requires_grad
+
+
+class Polars:
+    """As frames of other libraries are called, and what they offer."""
+
+    def to_pandas(self):
+        return pd.DataFrame(NUMBERS, columns=["a", "b"])
+
+
+Polars.__name__ = "DataFrame"
+
+
+@pytest.mark.parametrize("value", [Polars(), pyarrow.table({"a": [1.0, 3.0], "b": [2.5, -4.0]})])
+def test_frames_of_other_libraries_know_the_way_to_pandas(value):
+    columns = columns_of(value, "x", argument="x")
+    assert {name: column.tolist() for name, column in columns.items()} == {"a": [1.0, 3.0], "b": [2.5, -4.0]}
+
+
+def test_columns_have_names():
+    assert list(columns_of(NUMBERS, "x", argument="x")) == ["x1", "x2"]
+    assert list(columns_of(NUMBERS, "x", argument="x", names=["a", "b"])) == ["a", "b"]
+    assert list(columns_of([1.0, 2.0], "y", argument="y")) == ["y"]
+    assert list(columns_of(pd.Series([1.0]), "y", argument="y")) == ["y"]
+    assert list(columns_of(pd.Series([1.0], name="price"), "y", argument="y")) == ["price"]
+    assert list(columns_of(pd.DataFrame({1: [1.0], ("a", "b"): [2.0]}), "x", argument="x")) == ["1", "('a', 'b')"]
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (None, "x is None: pass an array"),
+        ("wine.csv", "x is of the type str"),
+        ({"a": 1}, "x is of the type dict"),
+        (len, "x is of the type builtin_function_or_method"),
+        (3.0, "x is not an array of real numbers"),
+        ([[1.0], [2.0, 3.0]], "x is not an array of real numbers"),
+        (scipy.sparse.csr_matrix(NUMBERS), r"x is a sparse matrix: pass x\.toarray\(\)"),
+        (np.ma.masked_less(NUMBERS, 0), "x has masked values: drop or fill them"),
+    ],
+)
+def test_what_is_no_table_is_refused(value, problem):
+    with pytest.raises(InputError, match=problem):
+        plain(value, "x")
+
+
+def test_values_that_jax_traces_are_refused():
+    with pytest.raises(InputError, match="x is traced by JAX"):
+        jax.jit(lambda x: plain(x, "x"))(NUMBERS)
+
+
+def test_two_columns_of_one_name_are_refused():
+    with pytest.raises(InputError, match="x has several columns named 'a'"):
+        columns_of(pd.DataFrame(NUMBERS, columns=["a", "a"]), "x", argument="x")
