@@ -22,6 +22,7 @@ from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction import predict
 from dynascope.protocols import Learnable, Network
 from dynascope.record import training_time
+from dynascope.tasks.as_task import as_task
 from dynascope.tasks.task import Task
 
 __all__ = ["Probe", "observe"]
@@ -38,7 +39,7 @@ Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 
 
 def observe(
-    task: Learnable,
+    task: Learnable | Sequence[Any] | Mapping[str, Any],
     network: Network | Sequence[Network] | NetworkKind,
     *,
     scale: float | Sequence[float] | np.ndarray = 1.0,
@@ -52,7 +53,8 @@ def observe(
     """Train a network on a task and record what it does.
 
     Args:
-        task: The data, or an expectation in closed form.
+        task: The data, or an expectation in closed form; a pair (inputs, targets), or a data set of
+            scikit-learn, is what `Task` makes of it.
         network: A module with its weights at unit scale, a sequence of such modules (an ensemble over seeds), or the
             name of a kind ("linear", "diagonal", "relu", "quadratic", "attention").
         scale: Factor on the weights at the start; a sequence makes an ensemble.
@@ -85,6 +87,7 @@ def observe(
         >>> float(run["loss"][0].round(6)), float(run["loss"][-1].round(6))
         (8.5, 0.0)
     """
+    task = as_task(task)
     if isinstance(network, str):
         network = network_for(network, task, seed=seed)
     require_choice("flow", flow, ("gradient_flow", "descent"))

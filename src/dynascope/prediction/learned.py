@@ -11,10 +11,10 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.networks.two_layer import TwoLayer
+from dynascope.prediction.units import spreads_of
 from dynascope.protocols import Learnable, Network
 from dynascope.record import name_all
 from dynascope.record import staircase_names as names
-from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task
 
 __all__ = ["Side", "direction_words", "output_words", "with_words"]
@@ -55,7 +55,7 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
         # The sign of a linear pair is free: along its direction the output rises that moves the most.
         signs = np.sign(np.take_along_axis(outputs, np.abs(outputs).argmax(axis=1)[:, None], axis=1))
         maps, outputs = signs * maps, signs * outputs
-    parts = maps * _spreads(task)
+    parts = maps * spreads_of(task)
     sizes = np.linalg.norm(parts, axis=1, keepdims=True)
     directions = np.divide(parts, sizes, out=np.zeros_like(parts), where=sizes > 0)
     record = name_all(record.assign(learned_direction=(("jump", "feature"), directions)))
@@ -208,13 +208,6 @@ def _unit(vector: np.ndarray) -> np.ndarray:
 def _signed(direction: np.ndarray) -> np.ndarray:
     """The direction or its opposite, whichever has a positive largest part."""
     return direction * np.copysign(1.0, direction[np.argmax(np.abs(direction).round(9))])
-
-
-def _spreads(task: Learnable) -> np.ndarray | float:
-    """Of each input; one where only an expectation is known."""
-    if isinstance(task, InContextRegression):
-        return np.sqrt(np.diag(np.asarray(task.covariance)))
-    return task.inputs.std(axis=0) if isinstance(task, Task) else 1.0
 
 
 def _class_means(task: Learnable, network: Network, maps: np.ndarray) -> Float[np.ndarray, "jump c"] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,10 @@ from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction.alternating_flow import predict_by_alternation
 from dynascope.prediction.at_this_scale import at_this_scale
 from dynascope.prediction.learned import with_words
+from dynascope.prediction.units import with_units
 from dynascope.protocols import Learnable, Network, SumOfNeurons
 from dynascope.record import Staircase, staircase_record
+from dynascope.tasks.as_task import as_task
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task
 from dynascope.theory.attention.linear_attention import linear_attention_staircase
@@ -31,7 +33,7 @@ __all__ = ["predict"]
 
 
 def predict(
-    task: Learnable,
+    task: Learnable | Sequence[Any] | Mapping[str, Any],
     network: Network | NetworkKind,
     *,
     scale: float,
@@ -47,7 +49,8 @@ def predict(
     data.
 
     Args:
-        task: The data, or an expectation in closed form.
+        task: The data, or an expectation in closed form; a pair (inputs, targets), or a data set of
+            scikit-learn, is what `Task` makes of it.
         network: A module with its weights at unit scale, or the name of a kind ("linear", "diagonal", "relu",
             "quadratic", "attention").
         scale: Factor on the weights at the start, below one.
@@ -79,12 +82,14 @@ def predict(
     require_positive(scale=scale)
     require_count(**given(jumps=jumps))
     require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
+    task = as_task(task)
     drawn = isinstance(network, str)
     if drawn:
         network = network_for(network, task, seed=seed)
     staircase = _staircase(task, network, scale, normalised, jumps)
     if drawn and not isinstance(network, DiagonalLinear):
         staircase = staircase.assign_attrs(weights="drawn")
+    staircase = with_units(staircase, task)
     return with_words(at_this_scale(staircase, task, network) if curve else staircase, task, network)
 
 
