@@ -429,7 +429,7 @@ def bad(folder, data, table):
     np.savez(folder / "half.npz", x=x)
     square = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     np.savez(folder / "parity.npz", x=square, y=square.prod(axis=1))
-    (folder / "text.csv").write_text("a,b,y\n1,oak,2\n2,elm,4\n3,oak,5\n")
+    (folder / "dates.csv").write_text("a,b,y\n1,2020-01-02,2\n2,2020-01-03,4\n3,2020-01-02,5\n")
     (folder / "broken.npz").write_bytes(b"PK not really")
     (folder / "notes.txt").write_text("x")
     return {path.name: path for path in folder.iterdir()}
@@ -446,7 +446,7 @@ def bad(folder, data, table):
         (["predict", "orchard.csv", "--target", "yeild"], "choose 'yield'"),
         (["predict", "orchard.csv"], "no target column"),
         (["predict", "trees.npz", "--target", "y1"], "no columns"),
-        (["predict", "text.csv", "--target", "y"], "such as 'oak'"),
+        (["predict", "dates.csv", "--target", "y"], "in text such as '2020-01-02' in the input 'b'"),
         (["predict", "gap.npz"], "1 row with missing or infinite values in 'x2'"),
         (["predict", "single.npz"], "1 sample"),
         (["predict", "constant.npz"], "the target y is constant"),
@@ -464,6 +464,9 @@ def bad(folder, data, table):
         (["predict", "trees.npz", "--only", "y3"], "no target is called 'y3'"),
         (["predict", "trees.npz", "--network", "diagonal"], "keep one target"),
         (["predict", "digits", "--target", "yield"], "digits has no columns"),
+        (["predict", "digits", "--drop", "yield"], "leave --drop out"),
+        (["predict", "orchard.csv", "--target", "yield", "--drop", "hight"], "choose 'height'"),
+        (["predict", "trees.npz", "--raw", "--standardise"], "leave out --raw or --standardise"),
         (["predict", "digits", "--classification", False], "leave --classification out"),
         (["run", "linear-staircase", "--scale", 2], "scale is 2.0"),
         (["run", "linear-staircase", "--data", "gaussian", "--condition", 0], "condition is 0.0"),
@@ -520,7 +523,7 @@ def test_a_slip_of_the_pen_is_told_without_a_traceback(tmp_path, monkeypatch, ar
 
 @pytest.mark.parametrize("place", ["file", "file/below"])
 def test_a_folder_that_cannot_be_made_is_refused_before_any_work(monkeypatch, data, tmp_path, place):
-    monkeypatch.setattr("dynascope.cli.commands.Predict._task", lambda _: pytest.fail("it began to work"))
+    monkeypatch.setattr("dynascope.cli.commands.Predict.task", lambda *_: pytest.fail("it began to work"))
     (tmp_path / "file").write_text("mine")
     said = dynascope("predict", data, "--json", "--out", tmp_path / place)
     assert said.code == 2
@@ -653,18 +656,18 @@ def test_the_page_loads_nothing_from_elsewhere(checked):
 
 @pytest.mark.slow
 def test_a_table_with_several_targets_names_features_and_targets(table, tmp_path):
-    said = dynascope("predict", table, "--target", "yield", "loss <b>", "--json", "--out", tmp_path)
+    said = dynascope("predict", table, "--target", "yield", "loss <b>", "--raw", "--json", "--out", tmp_path)
     assert said.code == 0
     assert [jump["accelerated_time"] for jump in said.answer["jumps"]] == pytest.approx([0.5, 2.0], rel=1e-10)
     record = store.load(said.answer["record"])["predicted"]
     assert record["feature"].to_numpy().tolist() == ["height", "girth", "age"]
     assert record["target"].to_numpy().tolist() == ["yield", "loss <b>"]
-    page = (tmp_path / "dynascope-orchard-linear-target=yield,loss--b-.html").read_text("utf-8")
+    page = (tmp_path / "dynascope-orchard-linear-target=yield,loss--b--raw.html").read_text("utf-8")
     assert "<b>" not in page.split("<script>")[0]
 
 
 def test_a_single_target_can_be_kept(table, tmp_path):
-    flags = ["--target", "yield", "loss <b>", "--only", "yield", "--network", "diagonal"]
+    flags = ["--raw", "--target", "yield", "loss <b>", "--only", "yield", "--network", "diagonal"]
     said = dynascope("predict", table, *flags, "--json", "--out", tmp_path)
     assert said.code == 0
     (jump,) = said.answer["jumps"]

@@ -20,15 +20,22 @@ from dynascope.comparison import verdict
 
 if TYPE_CHECKING:
     from dynascope.comparison.verdict import Row
+    from dynascope.protocols import Learnable
     from dynascope.record import TreeView
     from dynascope.record.staircase_view import Jump
     from dynascope.record.tree_view import Tree
     from dynascope.studies import Reference
 
-__all__ = ["print_agreement", "print_staircase"]
+__all__ = ["print_agreement", "print_data", "print_staircase"]
 
 _MOST_REASONS = 10
 _NUMBER = 10  # columns of a number and of the blanks around it
+
+
+def print_data(task: Learnable) -> None:
+    """What was done to the data on the way in, one sentence a line."""
+    for sentence in task.attributes().get("description", ()):
+        print(textwrap.fill(sentence, page_width(), subsequent_indent="  ", break_long_words=False))
 
 
 def print_staircase(tree: Tree) -> None:

@@ -106,8 +106,10 @@ class Predict(UserTraining, UserCurve, UserData):
             answer = prediction_answer(view, seconds=seconds, record=written)
             print_json(answer if failure is None else {**answer, "error": failure.answer})
         else:
-            from dynascope.cli.console import print_staircase  # it loads rich, which JSON does without
+            from dynascope.cli.console import print_data, print_staircase  # it loads rich, which JSON does without
 
+            if self.prepares:
+                print_data(task)
             print_staircase(view)
             print_places(written)
             if failure is not None:

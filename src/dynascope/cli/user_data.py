@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -18,14 +19,22 @@ class UserData:
     """What is learned.
 
     Args:
-        data: "digits", or a file: .npz with arrays x and y, x.npy beside y.npy, .csv or .parquet.
+        data: "digits", or a file: .npz with arrays x and y, x.npy beside y.npy, or a table (.csv, .tsv, .parquet).
         target: Target columns of a table.
+        drop: Columns of a table to leave out.
+        missing: Leave out rows with missing values, or fill inputs by the mean of their column; refused if not said.
+        raw: Leave the units of a table as they are, only centred; else inputs and quantities have mean 0 and spread 1.
+        standardise: Bring arrays too to mean 0 and spread 1, as tables are.
         only: Keep a single target, by its name.
         classification: Whether the target is a class label; decided by its type if not said.
     """
 
     data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
     target: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    missing: Literal["mean", "drop"] | None = None
+    raw: bool = False
+    standardise: bool = False
     only: str | None = None
     classification: bool | None = None
 
@@ -47,16 +56,37 @@ class UserData:
             return task.only(task.target_names[1])
         return task
 
+    @property
+    def prepares(self) -> bool:
+        """Whether more is done to the data on the way in than their mean taken off, which is then said."""
+        table = Path(self.data).suffix.lower() in (".csv", ".tsv", ".parquet")
+        return table or self.standardise or self.missing is not None
+
     def _read(self) -> tasks.Task:
-        if self.data != "digits":
-            return tasks.from_file(self.data, target=self.target or None, classification=self.classification)
         require(
-            not self.target,
-            "digits has no columns to choose targets from",
-            argument="target",
-            value=list(self.target),
-            remedy="leave --target out, or name a single digit by --only 'digit 3'",
+            not (self.raw and self.standardise),
+            "data cannot be both raw and standardised",
+            argument="standardise",
+            value=True,
+            remedy="leave out --raw or --standardise",
         )
+        if self.data != "digits":
+            return tasks.from_file(
+                self.data,
+                target=self.target or None,
+                drop=self.drop,
+                missing=self.missing,
+                standardise=True if self.standardise else False if self.raw else None,
+                classification=self.classification,
+            )
+        for argument, names in (("target", self.target), ("drop", self.drop)):
+            require(
+                not names,
+                f"digits has no columns to choose {'targets ' if argument == 'target' else ''}from",
+                argument=argument,
+                value=list(names),
+                remedy=f"leave --{argument} out, or name a single digit by --only 'digit 3'",
+            )
         require(
             self.classification is not False,
             "the targets of digits are class labels",
@@ -64,4 +94,4 @@ class UserData:
             value=self.classification,
             remedy="leave --classification out",
         )
-        return tasks.digits()
+        return tasks.digits().standardised() if self.standardise else tasks.digits()
