@@ -100,7 +100,7 @@ def draw_features(found: LearnedFeatures, axes: Axes) -> Axes:
     axes.set(xlabel=axis_label("feature"), ylabel="jump")
     axes.set_yticks(*_ticks(labels, most=30))
     places, names = _ticks([str(label) for label in values["feature"].to_numpy()], most=30)
-    crowded = len(names) * max(map(len, names), default=0) > 90
+    crowded = len(names) * max(map(len, names), default=0) > 70
     axes.set_xticks(places, names, rotation=45 if crowded else 0, ha="right" if crowded else "center")
     return axes
 

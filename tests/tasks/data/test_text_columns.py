@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.tasks.data.text_columns import encode_text, without_identifiers
+from dynascope.tasks.data.text_columns import encode_text
 
 KIND = pd.Series(["oak", "elm", "oak", None, "yew", "elm"])
 AGE = pd.Series([31, 35, 33, 30, 28, 41])
@@ -21,39 +21,14 @@ def test_each_value_of_a_text_is_a_column_and_gaps_stay_gaps(column):
     assert told == ["Text is one-hot encoded: 'kind' (3 values)."]
 
 
+def test_blanks_around_words_do_not_count():
+    assert encode_text({"kind": pd.Series(["oak ", "oak", " oak"])}, source="trees.csv")[1] == ("kind=oak",)
+
+
 def test_categories_may_be_numbers():
     values, names, _ = encode_text({"size": pd.Series(pd.Categorical([2, 10, 2]))}, source="trees.csv")
     assert set(names) == {"size=2", "size=10"}
     np.testing.assert_array_equal(values.sum(axis=1), 1)
-
-
-@pytest.mark.parametrize(
-    ("labels", "kept"),
-    [
-        ("abcdefgh", False),
-        ("aabbccdd", True),
-        ("abcdeeee", True),  # half of the rows have a value of their own
-        ("abcdefff", False),
-        ("aaaaaaaa", True),
-    ],
-)
-def test_text_that_tells_rows_apart_is_left_out(labels, kept):
-    column, number = pd.Series(list(labels)), pd.Series(range(8))
-    inputs, told = without_identifiers({"name": column, "rank": number}, source="trees.csv")
-    assert list(inputs) == (["name", "rank"] if kept else ["rank"])
-    assert told == ([] if kept else ["Left out, since nearly every row has another value: 'name'."])
-
-
-@pytest.mark.parametrize(
-    ("inputs", "problem"),
-    [
-        ({"name": pd.Series(list("abc"))}, "every input of trees.csv is text that has another value in nearly every"),
-        ({"a": pd.Series(["1", "2", "?"]), "b": AGE[:3]}, r"text such as '\?' in the input 'a'"),
-    ],
-)
-def test_inputs_that_say_nothing_or_hide_numbers_are_refused(inputs, problem):
-    with pytest.raises(InputError, match=problem):
-        without_identifiers(inputs, source="trees.csv")
 
 
 @pytest.mark.parametrize(

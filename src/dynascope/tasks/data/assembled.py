@@ -12,8 +12,9 @@ from dynascope.tasks.affine import varying
 from dynascope.tasks.data.column_kinds import to_numbers
 from dynascope.tasks.data.columns import listed
 from dynascope.tasks.data.gaps import Missing, filled, without_gaps
+from dynascope.tasks.data.identifiers import without_identifiers
 from dynascope.tasks.data.targets import encode_targets
-from dynascope.tasks.data.text_columns import encode_text, without_identifiers
+from dynascope.tasks.data.text_columns import encode_text
 from dynascope.tasks.task import Task
 
 __all__ = ["assembled"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -37,7 +38,7 @@ def split_columns(
         >>> [list(part) for part in split_columns(columns, "b", "d", source="table")]
         [['a', 'c'], ['b']]
     """
-    wanted, dropped = _names(target), _names(drop)
+    wanted, dropped = _names("target", target), _names("drop", drop)
     require(
         bool(wanted),
         f"no target column of {source} is named",
@@ -74,7 +75,8 @@ def said_to_drop(drop: str | Sequence[str]) -> list[str]:
         >>> said_to_drop(["a", "b"])
         ["Left out as was asked: 'a', 'b'."]
     """
-    return [f"Left out as was asked: {listed(_names(drop))}."] if drop else []
+    names = _names("drop", drop)
+    return [f"Left out as was asked: {listed(names)}."] if names else []
 
 
 def listed(names: Iterable[str]) -> str:
@@ -89,8 +91,17 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names[:_NAMES_LISTED])) + more
 
 
-def _names(given: str | Sequence[str] | None) -> list[str]:
-    return [given] if isinstance(given, str) else list(dict.fromkeys(given or ()))
+def _names(argument: str, given: Any) -> list[str]:
+    if given is None or isinstance(given, str | int):
+        return [] if given is None else [str(given)]
+    require(
+        isinstance(given, list | tuple) and all(isinstance(each, str | int) for each in given),
+        f"{argument} is of the type {type(given).__name__}",
+        argument=argument,
+        value=type(given).__name__,
+        remedy="name columns of the table, one or several in a list",
+    )
+    return list(dict.fromkeys(map(str, given)))
 
 
 def _require_column(name: str, columns: Mapping[str, pd.Series], argument: str, source: str) -> None:

@@ -63,8 +63,8 @@ def from_table(
     image_shape = None
     if is_bunch(table):
         parts = BunchParts.of(table)
-        columns, target = {**parts.inputs, **parts.targets}, target or list(parts.targets)
-        image_shape, usual = None if drop else parts.image_shape, parts.name
+        columns, target = {**parts.inputs, **parts.targets}, list(parts.targets) if target is None else target
+        image_shape, usual = parts.image_shape if not said_to_drop(drop) else None, parts.name
     else:
         columns, usual = _columns(table), "table"
     called = usual if name is None else name

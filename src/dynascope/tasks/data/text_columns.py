@@ -1,4 +1,4 @@
-"""Inputs of text: one 0-or-1 column for each value, or left out where they only tell rows apart."""
+"""Inputs of text: one 0-or-1 column for each value."""
 
 from __future__ import annotations
 
@@ -9,44 +9,13 @@ import pandas as pd
 from jaxtyping import Float
 
 from dynascope.arguments import require
-from dynascope.tasks.data.column_kinds import is_written_number, kind_of, refused, to_numbers
+from dynascope.tasks.data.column_kinds import kind_of, to_numbers
 from dynascope.tasks.data.columns import listed
 
-__all__ = ["encode_text", "without_identifiers"]
+__all__ = ["encode_text"]
 
 _LABELS = ("text", "category")
 _MOST_VALUES = 1000
-
-
-def without_identifiers(inputs: Mapping[str, pd.Series], *, source: str) -> tuple[dict[str, pd.Series], list[str]]:
-    """The inputs without columns of text that identify rows, and a sentence that names them.
-
-    A column identifies rows if more than half of them have a value that no other row has. From such a name or number
-    of a person nothing can be learned that holds of others.
-
-    Raises:
-        InputError: No input is left, or some hold what cannot be encoded, such as dates.
-
-    Example:
-        >>> inputs = {"name": pd.Series(["Ann", "Bo", "Cy"]), "age": pd.Series([31, 35, 33])}
-        >>> kept, notes = without_identifiers(inputs, source="table")
-        >>> list(kept), notes
-        (['age'], ["Left out, since nearly every row has another value: 'name'."])
-    """
-    other = {name: each for name, each in inputs.items() if kind_of(each) in ("date", "other")}
-    written = {name: each for name, each in inputs.items() if kind_of(each) == "text" and is_written_number(each)}
-    if other or written:
-        raise refused(other or written, "input", source)
-    names = [name for name, each in inputs.items() if kind_of(each) in _LABELS and _identifies(each)]
-    kept = {name: each for name, each in inputs.items() if name not in names}
-    require(
-        bool(kept),
-        f"every input of {source} is text that has another value in nearly every row",
-        argument="path",
-        value=names,
-        remedy="give inputs that are numbers or repeat",
-    )
-    return kept, [f"Left out, since nearly every row has another value: {listed(names)}."] if names else []
 
 
 def encode_text(
@@ -72,7 +41,7 @@ def encode_text(
         if kind_of(column) not in _LABELS:
             encoded[name] = column
             continue
-        labels = column.astype(object).map(str, na_action="ignore")
+        labels = column.astype(object).map(lambda value: str(value).strip(), na_action="ignore")
         values = sorted(labels.dropna().unique())
         require(
             len(values) <= _MOST_VALUES,
@@ -96,8 +65,3 @@ def encode_text(
     told = ", ".join(f"{name!r} ({count} value{'s' if count != 1 else ''})" for name, count in counts.items())
     notes = [f"Text is one-hot encoded: {told}."] if counts else []
     return to_numbers(encoded, "input", source), tuple(encoded), notes
-
-
-def _identifies(column: pd.Series) -> bool:
-    counts = column.value_counts()
-    return 2 * int((counts == 1).sum()) > len(column.dropna())
