@@ -241,22 +241,21 @@ class Task:
             targets: Map of the targets, each of which has a factor of its own.
             sentence: What the description says of it, once.
         """
-        described = self.description if sentence in self.description else (*self.description, sentence)
+        return self._moved(inputs.apply(self.inputs), targets.apply(self.targets), inputs, targets, sentence)
+
+    def _moved(self, x: np.ndarray, y: np.ndarray, inputs: AffineMap, targets: AffineMap, sentence: str) -> Task:
+        before = self.transform or Transform(
+            AffineMap.identity(self.input_dimension), AffineMap.identity(self.output_dimension), self.feature_names
+        )
         named = {} if inputs.matrix.ndim == 1 else {"image_shape": None, "feature_names": ()}
         return dataclasses.replace(
             self,
-            inputs=inputs.apply(self.inputs),
-            targets=targets.apply(self.targets),
-            description=described,
-            transform=self._transform.then(inputs, targets),
+            inputs=x,
+            targets=y,
+            description=self.description if sentence in self.description else (*self.description, sentence),
+            transform=before.then(inputs, targets),
             **named,
         )
-
-    @property
-    def _transform(self) -> Transform:
-        """That so far."""
-        inputs, targets = AffineMap.identity(self.input_dimension), AffineMap.identity(self.output_dimension)
-        return self.transform or Transform(inputs, targets, self.feature_names)
 
     def whitened(self, *, relative_cutoff: float = 1e-12) -> Task:
         """The task in coordinates where E[x xᵀ] is the identity on the range of the inputs.
@@ -275,13 +274,11 @@ class Task:
         kept = singular**2 > relative_cutoff * singular[0] ** 2
         root = np.sqrt(self.samples)
         whitening = AffineMap(np.zeros(self.input_dimension), axes[kept].T * (root / singular[kept]))
-        task = self.mapped(
-            whitening,
-            AffineMap.identity(self.output_dimension),
-            f"Inputs are whitened on their range, which has dimension {kept.sum()}.",
-        )
+        sentence = f"Inputs are whitened on their range, which has dimension {kept.sum()}."
         # The map would multiply rounding by the inverse of the least singular value.
-        return dataclasses.replace(task, inputs=left[:, kept] * root)
+        return self._moved(
+            left[:, kept] * root, self.targets, whitening, AffineMap.identity(self.output_dimension), sentence
+        )
 
     def split(self, *, test_fraction: float = 0.2, seed: int = 0) -> tuple[Task, Task]:
         """A random split into a training and a test task.
