@@ -35,50 +35,33 @@ def test_the_units_of_loss_and_resource_do_not_matter():
 def test_refitting_starts_near_and_ends_where_a_search_over_all_starts_ends():
     law = RaisedPowerLaw(1.0, 0.5, 0.1)
     curves = law.logarithm(X) + 0.02 * np.random.default_rng(1).normal(size=(5, len(X)))
-    for curve, found in zip(curves, refit_above_floor(X, curves, law), strict=True):
+    for curve, found in zip(curves, refit_above_floor(X, curves, np.tile(law, (5, 1)))[0], strict=True):
         # The same minimum, as flat as above.
         assert found == pytest.approx(np.array(fit_above_floor(X, curve)), rel=1e-5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("runs", [1, 20])
-def test_intervals_hold_exponent_and_floor_as_often_as_they_say(runs):
-    resource, hits, exponents, widths = np.exp(X), np.zeros(2), [], []
-    law = 2 * resource**-0.5 + 0.05
-    for seed in range(60):
-        noise = np.exp(0.02 * np.random.default_rng(seed).normal(size=(runs, len(X))))
-        found = fit(law * noise, resource, floor=None, resamples=100, seed=seed)
-        for number, (interval, truth) in enumerate(((found.exponent_interval, 0.5), (found.floor_interval, 0.05))):
-            hits[number] += interval[0] < truth < interval[1]
-        exponents.append(found.exponent)
-        widths.append(found.exponent_interval[1] - found.exponent_interval[0])
-    # Of sixty intervals of 95 % about 57; fewer than 50 would be rarer than one time in a thousand.
-    assert np.all(hits >= 50)
-    # An interval of 95 % is four standard deviations wide, which sixty estimates tell to a tenth.
-    assert np.median(widths) == pytest.approx(4 * np.std(exponents), rel=0.4)
-
-
 def test_a_law_without_floor_has_none_and_a_known_floor_has_no_interval():
     resource = np.exp(X)
-    found = fit(3 * resource**-0.3, resource, floor=None, resamples=20)
+    found = fit(3 * resource**-0.3, resource)
     # Without noise the minimum is sharp, up to rounding.
     assert found.floor == pytest.approx(0.0, abs=1e-8)
     assert found.exponent == pytest.approx(0.3, rel=1e-6)
-    given_floor = fit(3 * resource**-0.3 + 0.5, resource, floor=0.5, resamples=20)
+    given_floor = fit(3 * resource**-0.3 + 0.5, resource, floor=0.5)
     assert (given_floor.floor, given_floor.floor_interval) == (0.5, (0.5, 0.5))
 
 
 def test_a_missing_loss_is_part_of_the_law():
     resource = np.exp(X)
-    found = fit(2 * resource**-0.4 + 0.3 - 0.01, resource, floor=None, missing=0.01, resamples=20)
+    found = fit(2 * resource**-0.4 + 0.3 - 0.01, resource, missing=0.01)
     assert (found.exponent, found.floor) == pytest.approx((0.4, 0.3), rel=1e-6)
 
 
 def test_a_window_leaves_out_what_is_not_in_the_law():
     resource = np.exp(X)
     losses = np.where(resource < 100, 0.3, 2 * resource**-0.4) + 0.1
-    assert abs(fit(losses, resource, floor=None, resamples=20).exponent - 0.4) > 0.01
-    assert fit(losses, resource, floor=None, window=(100, 1e5), resamples=20).exponent == pytest.approx(0.4, rel=1e-6)
+    with pytest.warns(UserWarning, match="drift|do not tell"):
+        assert abs(fit(losses, resource).exponent - 0.4) > 0.01
+    assert fit(losses, resource, window=(100, 1e5)).exponent == pytest.approx(0.4, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -95,5 +78,5 @@ def test_a_window_leaves_out_what_is_not_in_the_law():
 )
 def test_losses_that_tell_no_floor_are_refused(losses, points):
     with pytest.raises(InputError, match=points) as refusal:
-        fit(losses, np.geomspace(1, 1e4, len(losses)), floor=None)
+        fit(losses, np.geomspace(1, 1e4, len(losses)))
     assert refusal.value.argument == "losses"

@@ -126,8 +126,8 @@ class ScalingCompute(SkillScaling):
         losses = losses_of_models(self._exponents, self._neurons, times, **self._model)
         neurons, least = best_sizes(self._neurons, losses)
         # A model of N neurons has the loss of N + ½ in a law that integrates over skills.
-        fits = [fit(loss, compute * (1 + 0.5 / best)) for loss, best in zip(least, neurons, strict=True)]
-        growth = [fit(1 / best, compute, window=(compute[0], compute[-1])).exponent for best in neurons]
+        fits = [fit(loss, compute * (1 + 0.5 / best), floor=0.0) for loss, best in zip(least, neurons, strict=True)]
+        growth = [fit(1 / best, compute, window=(compute[0], compute[-1]), floor=0.0).exponent for best in neurons]
         return {**self._fitted(least, compute, fits), **self._optimum(losses, neurons, growth)}
 
     def exact(self) -> Mapping[str, Any]:

@@ -92,7 +92,7 @@ class ScalingData(SkillScaling):
         """Draw training sets, train on each of them by gradient flow, and fit power laws to the mean losses."""
         samples, sets = self._amounts, self.training_sets
         losses = losses_of_training_sets(self._exponents, samples, sets, self.seed, **self._model)
-        fits = [fit(each, samples, window=(self.fewest_samples, self.most_samples), seed=self.seed) for each in losses]
+        fits = [fit(each, samples, window=(self.fewest_samples, self.most_samples), floor=0.0) for each in losses]
         error = losses.std(axis=1, ddof=1) / math.sqrt(sets)
         fitted = self._fitted(losses.mean(axis=1), samples, fits)
         amplitudes = np.exp(np.log(fitted["loss_over_law"]).mean(axis=1)) * [law.prefactor for law in self._laws]

@@ -87,7 +87,9 @@ class ScalingParameters(SkillScaling):
         losses, at = losses_of_sizes(self._exponents, self.skills, self._amounts, **self._model), self._amounts + 0.5
         window, scale = (self.fewest_neurons, self.most_neurons + 1), self.target_scale
         missing = [missing_loss(alpha, self.skills + 0.5, target_scale=scale) for alpha in self._exponents]
-        fits = [fit(each, at, window=window, missing=known) for each, known in zip(losses, missing, strict=True)]
+        fits = [
+            fit(each, at, window=window, floor=0.0, missing=known) for each, known in zip(losses, missing, strict=True)
+        ]
         return self._fitted(losses, at, fits)
 
     def exact(self) -> Mapping[str, Any]:

@@ -93,8 +93,8 @@ class ScalingTime(SkillScaling):
         never = self.target_scale - self.initial_strength
         missing = [missing_loss(alpha, self.skills, target_scale=never) for alpha in self._exponents]
         cases = list(zip(losses, self._windows, missing, strict=True))
-        fits = [fit(loss, self._steps, window=window, missing=known) for loss, window, known in cases]
-        raw = [fit(loss, self._steps, window=window).exponent for loss, window, _ in cases]
+        fits = [fit(loss, self._steps, window=window, floor=0.0, missing=known) for loss, window, known in cases]
+        raw = [fit(loss, self._steps, window=window, floor=0.0).exponent for loss, window, _ in cases]
         values = {**self._fitted(losses, self._steps, fits), "uncorrected_exponent": ("exponent", raw)}
         return self.record(values, windows=[list(each.window) for each in fits])
 

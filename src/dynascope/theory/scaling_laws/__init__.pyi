@@ -13,3 +13,5 @@ from .power_law import PowerLaw as PowerLaw
 from .resources import data_law as data_law
 from .resources import parameter_law as parameter_law
 from .resources import time_law as time_law
+from .spread import ExpectedLoss as ExpectedLoss
+from .spread import Spread as Spread

@@ -11,13 +11,17 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_between, require_positive, require_seed
-from dynascope.theory.scaling_laws.unknown_floor import STEEPEST, fit_above_floor, refit_above_floor
+from dynascope.arguments import count_axes, require, require_array, require_between, require_numbers
+from dynascope.theory.scaling_laws.profile_intervals import EXPONENT, FLOOR, LEVEL, profile_interval
+from dynascope.theory.scaling_laws.spread import ExpectedLoss, Spread, spread_of
+from dynascope.theory.scaling_laws.unknown_floor import STEEPEST, RaisedPowerLaw, fit_above_floor
 
 __all__ = ["PowerLawFit", "fit"]
 
 _PER_DECADE = 20
 _BENDING = 0.03  # of the exponent, by which local ones may differ in an automatic window
+_EXACT = 1e-3  # scatter about a law, as a share of the loss, that no drift is worth a word of
+_UNLIKELY = 3.3  # standard deviations
 
 
 class PowerLawFit(NamedTuple):
@@ -26,17 +30,18 @@ class PowerLawFit(NamedTuple):
     Attributes:
         prefactor: Loss at one unit of the resource.
         exponent: Positive if the loss falls.
-        prefactor_interval: Its bootstrap interval, which may end at infinity if the exponent is large.
-        exponent_interval: Its bootstrap interval.
+        prefactor_interval: Its confidence interval, which may end at infinity if the exponent is large.
+        exponent_interval: Its confidence interval, up to infinity where no steepness is contradicted.
         slope_spread: Least and greatest local exponent, between neighbouring thirds of the window, or decades of a wide
             one. Where they differ by more than the interval the loss bends. With a fitted floor, only of the points
             before the loss first reaches it.
         window: First and last resource that was fitted.
         points: Number of points that were fitted, at most 20 in a decade.
-        runs: Number of runs. Of several the bootstrap draws runs; of one, the residuals of the fit, which do not know
-            how much another run would differ.
+        runs: Number of runs.
         floor: The loss that stays, as given or as fitted.
-        floor_interval: Its bootstrap interval, without width if it was given.
+        floor_interval: Its confidence interval, without width if it was given.
+        missing: Loss that the task lacks, as given.
+        spread: `Spread` of the logarithm of a further run's loss above what was given, for `loss`.
     """
 
     prefactor: float
@@ -49,6 +54,32 @@ class PowerLawFit(NamedTuple):
     runs: int
     floor: float
     floor_interval: tuple[float, float]
+    missing: float
+    spread: Spread
+
+    def loss(self, resource: ArrayLike, *, confidence: float = 0.95) -> ExpectedLoss:
+        """The loss at some amounts of the resource, and where that of a further run is to be expected there.
+
+        Args:
+            resource: x > 0, of any shape.
+            confidence: Of the interval.
+
+        Raises:
+            InputError: A resource that is not positive, or a confidence that is not between 0 and 1.
+
+        Example:
+            >>> x = np.geomspace(10, 1e4, 31)
+            >>> told = fit(2 * x**-0.4 + 0.1, x).loss(1e6)
+            >>> print(f"{told.loss:.5f}")
+            0.10796
+        """
+        x = np.asarray(np.log(require_numbers("resource", resource, above=0)))
+        require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
+        falling = np.asarray(self.prefactor * np.exp(-self.exponent * x))
+        above = np.asarray(falling + self.floor - self.spread.known)
+        given = self.spread.known - self.missing
+        width = self.spread.width(x, falling, above, confidence)
+        return ExpectedLoss(above + given, above * np.exp(-width) + given, above * np.exp(width) + given)
 
 
 def fit(
@@ -56,35 +87,35 @@ def fit(
     resource: ArrayLike,
     *,
     window: tuple[float, float] | None = None,
-    floor: float | None = 0.0,
+    floor: float | None = None,
     missing: float = 0.0,
     confidence: float = 0.95,
-    resamples: int = 500,
-    seed: int = 0,
 ) -> PowerLawFit:
-    """Fit a power law to losses against time, samples, parameters or compute.
+    """Fit a power law above a floor to losses against time, samples, parameters or compute.
 
-    A straight line of ln(L − floor + missing) over ln x by least squares, on at most 20 points in a decade. Losses of
-    several runs are averaged before their logarithm is taken, as the mean of a logarithm is not that of the law.
+    Least squares of ln(L + missing), on at most 20 points in a decade. Losses of several runs are averaged before their
+    logarithm is taken, as the mean of a logarithm is not that of the law. The floor is fitted with the rest, in the
+    window that was given or on all points: a loss that bends for other reasons than its floor, as at the start of
+    training, has to be left out. The further the loss is from its floor, the less it tells of it, which the intervals
+    say.
 
-    The automatic window is the widest one, in ln x, in which the local exponents, between thirds or decades of it,
-    differ by less than 3 %, or by less than twice what the scatter of neighbouring points explains. Of equally wide
-    ones it is the straightest. It ends before the loss first reaches the floor.
+    With a floor that is known it is a straight line of ln(L − floor + missing) over ln x, and the window is found if it
+    is not given: the widest one, in ln x, in which the local exponents, between thirds or decades of it, differ by less
+    than 3 %, or by less than twice what the scatter of neighbouring points explains. Of equally wide ones it is the
+    straightest. It ends before the loss first reaches the floor.
 
-    A floor that is not known is fitted with the rest, by least squares of ln(L + missing), in the window that was given
-    or on all points: a loss that bends for other reasons than its floor, as at the start of training, has to be left
-    out. The further the loss is from its floor, the less it tells of it, which the intervals say.
+    An interval holds the values that the losses do not contradict when everything else is fitted again
+    (`profile_intervals.profile_interval`). It has the coverage it states if points of one run scatter independently, by
+    a share of the loss above a floor that is known; with several runs if these are independent, whatever their points.
 
     Args:
         losses: L, shape (points,) or (runs, points).
         resource: x > 0, increasing, shape (points,).
         window: Least and greatest resource to fit; found automatically if not given.
-        floor: Loss that stays however much there is of the resource, such as that of absent neurons or label noise;
-            None to fit it.
+        floor: Loss that stays however much there is of the resource, such as that of absent neurons or label noise, if
+            it is known; zero for none. Left out, it is fitted.
         missing: Loss of the rare part of an infinite task that the finite one lacks, `missing_loss`.
         confidence: Of the intervals.
-        resamples: Number of bootstrap samples.
-        seed: Of the bootstrap.
 
     Returns:
         `PowerLawFit`, which `plan` takes.
@@ -95,18 +126,18 @@ def fit(
             to be fitted; or numbers out of range.
 
     Warns:
-        UserWarning: A window of less than a decade.
+        UserWarning: A window of less than a decade; a floor of which the losses tell so little that half of the last
+            loss may be it or none; losses of one run that drift about the law, so that their points are not
+            independent or the law is another.
 
     References:
         Nam, DPhil thesis (2024), section C.1, for the missing loss.
 
     Example:
         >>> x = np.geomspace(10, 1e4, 31)
-        >>> found = fit(2 * x**-0.4 + 0.1, x, floor=0.1)
-        >>> print(f"{found.prefactor:.6f} {found.exponent:.6f} {found.points}")
-        2.000000 0.400000 31
-        >>> print(f"{fit(2 * x**-0.4 + 0.1, x, floor=None).floor:.6f}")
-        0.100000
+        >>> found = fit(2 * x**-0.4 + 0.1, x)
+        >>> print(f"{found.prefactor:.6f} {found.exponent:.6f} {found.floor:.6f} {found.points}")
+        2.000000 0.400000 0.100000 31
     """
     resource = require_array("resource", resource, (None,))
     require(
@@ -121,8 +152,6 @@ def fit(
     require(len(runs) > 0, "there are no runs", argument="losses", value=0, remedy="give at least one")
     known = 0.0 if floor is None else floor
     require_between(0, math.inf, floor=known, missing=missing)
-    require_positive(resamples=resamples)
-    require_seed(seed)
     require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
     runs = runs - known + missing
     low, high = _checked_window(window, resource)
@@ -161,53 +190,49 @@ def fit(
     decades = (x[-1] - x[0]) / math.log(10)
     if decades < 1:
         warnings.warn(f"the window spans {decades:.2f} decades, too little to tell a power law", stacklevel=2)
-    fitted = (_straight if floor is not None else _raised)(x, y, int(resamples), int(seed))
-    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-    rest = y.mean(axis=0) - fitted.floor
+    law = _straight(x, y) if floor is not None else _raised(x, y)
+    fixed = (FLOOR,) if floor is not None else ()
+    rest = y.mean(axis=0) - law.floor
     rest = rest[np.logical_and.accumulate(rest > 0)]
     require(
         len(rest) >= 3,
-        f"the loss is at its floor of {fitted.floor:.6g} from point {len(rest) + 1} of the window on",
+        f"the loss is at its floor of {law.floor:.6g} from point {len(rest) + 1} of the window on",
         argument="losses",
         value=len(rest),
         remedy="record earlier, or give a floor",
     )
-    spread = _local_slopes(x[: len(rest)], np.log(rest))
+    slopes = _local_slopes(x[: len(rest)], np.log(rest))
+    levels, exponents, floors = (
+        (law[which], law[which]) if which in fixed else profile_interval(x, y, law, which, confidence, fixed=fixed)
+        for which in (LEVEL, EXPONENT, FLOOR)
+    )
+    if floor is None:
+        _warn_of_little(x, y, law, floors)
     with np.errstate(over="ignore"):
-        prefactor, *prefactors = np.exp([fitted.level, *np.quantile(fitted.levels, tails)])
+        prefactor, *prefactors = np.exp([law.level, *levels])
     return PowerLawFit(
         prefactor=float(prefactor),
-        exponent=fitted.exponent,
+        exponent=law.exponent,
         prefactor_interval=_pair(prefactors),
-        exponent_interval=_pair(np.quantile(fitted.exponents, tails)),
-        slope_spread=(float(spread.min()), float(spread.max())),
+        exponent_interval=exponents,
+        slope_spread=(float(slopes.min()), float(slopes.max())),
         window=_pair(resource[chosen[[0, -1]]]),
         points=len(chosen),
         runs=len(runs),
-        floor=known + fitted.floor,
-        floor_interval=_pair(known + np.quantile(fitted.floors, tails)),
+        floor=known + law.floor,
+        floor_interval=_pair(known + np.array(floors)),
+        missing=float(missing),
+        spread=spread_of(x, y, law, fixed=fixed, known=known),
     )
 
 
-class _Fitted(NamedTuple):
-    """Logarithm of the prefactor, exponent and floor, of the mean loss and of each bootstrap sample."""
-
-    level: float
-    exponent: float
-    floor: float
-    levels: np.ndarray
-    exponents: np.ndarray
-    floors: np.ndarray
-
-
-def _straight(x: np.ndarray, runs: np.ndarray, resamples: int, seed: int) -> _Fitted:
+def _straight(x: np.ndarray, runs: np.ndarray) -> RaisedPowerLaw:
     """A line, through losses less a floor that is known."""
     level, exponent = _line(x, np.log(runs.mean(axis=0)))
-    levels, exponents = _line(x, _resampled(runs, level - exponent * x, 2, resamples, seed))
-    return _Fitted(float(level), float(exponent), 0.0, levels, exponents, np.zeros_like(levels))
+    return RaisedPowerLaw(float(level), float(exponent), 0.0)
 
 
-def _raised(x: np.ndarray, runs: np.ndarray, resamples: int, seed: int) -> _Fitted:
+def _raised(x: np.ndarray, runs: np.ndarray) -> RaisedPowerLaw:
     """A line and a floor."""
     law = fit_above_floor(x, np.log(runs.mean(axis=0)))
     # At either end the loss tells nothing of the floor.
@@ -218,8 +243,30 @@ def _raised(x: np.ndarray, runs: np.ndarray, resamples: int, seed: int) -> _Fitt
         value=law.exponent,
         remedy=f"give losses that fall with an exponent up to {STEEPEST:g}, or a floor",
     )
-    drawn = refit_above_floor(x, _resampled(runs, law.logarithm(x), 3, resamples, seed), law)
-    return _Fitted(*law, *drawn.T)
+    return law
+
+
+def _warn_of_little(x: np.ndarray, runs: np.ndarray, law: RaisedPowerLaw, floors: tuple[float, float]) -> None:
+    """Say so where the losses do not support what is fitted."""
+    last = float(np.exp(law.logarithm(x[-1:]))[0])
+    if floors[0] <= 0 and floors[1] > last / 2:
+        warnings.warn(
+            f"the losses do not tell the floor: it may be anything from zero to {floors[1]:.3g}, and the last loss is "
+            f"{last:.3g}; record further, or give the floor",
+            stacklevel=3,
+        )
+    residual = np.log(runs.mean(axis=0)) - law.logarithm(x)
+    size, points = residual @ residual, len(x)
+    if len(runs) > 1 or math.sqrt(size / points) < _EXACT:
+        return
+    # Von Neumann's ratio of independent numbers is two, with this standard deviation.
+    ratio, deviation = np.sum(np.diff(residual) ** 2) / size, 2 * math.sqrt((points - 2) / (points**2 - 1))
+    if ratio < 2 - _UNLIKELY * deviation:
+        warnings.warn(
+            "the losses drift about the power law that was fitted: the law is another, or neighbouring points are not "
+            "independent and intervals are too narrow; choose a window, or give several runs",
+            stacklevel=3,
+        )
 
 
 def _line(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
@@ -227,21 +274,6 @@ def _line(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
     centred = x - x.mean()
     exponent = -(y @ centred) / (centred @ centred)
     return y.mean(axis=-1) + exponent * x.mean(), exponent
-
-
-def _resampled(
-    runs: np.ndarray, fitted: np.ndarray, parameters: int, resamples: int, seed: int
-) -> Float[np.ndarray, "resamples points"]:
-    """Logarithms of the mean loss of other runs like these, of which `fitted` is the logarithm of the law."""
-    generator = np.random.default_rng(seed)
-    if len(runs) > 1:
-        drawn = generator.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), resamples) / len(runs)
-        means = drawn @ runs
-        # A draw of runs that are all at the floor says nothing of a power law.
-        return np.log(means[np.all(means > 0, axis=1)])
-    # Parameters that are fitted to n points take up as many of their degrees of freedom.
-    residuals = (np.log(runs[0]) - fitted) * math.sqrt(len(fitted) / (len(fitted) - parameters))
-    return fitted + generator.choice(residuals, (resamples, len(fitted)))
 
 
 def _local_slopes(x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, " pairs"]:
