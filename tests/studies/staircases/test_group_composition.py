@@ -143,7 +143,7 @@ def test_where_all_irreps_push_each_other_two_are_taken_and_the_second_marked():
             for bad in ([1.0], [1.0, -1.0], [1.0, 0.0], [1.0, np.nan], [np.inf, 1.0])
         ),
         *(({"sequence_length": bad}, "sequence_length") for bad in (0, 1, 21)),
-        *(({"width": bad}, "width") for bad in (-1, 0, 1)),
+        *(({"width": bad}, "width") for bad in (-1, 0, 1, 31)),
         *(({"scale": bad}, "scale") for bad in (0.0, -1.0, 1.0, np.nan)),
         ({"seed": -1}, "seed"),
     ],

@@ -60,7 +60,8 @@ class GroupComposition(StaircaseStudy):
     width: int | None = count(
         None,
         "Number of neurons; none for twice as many as the explicit construction needs (see "
-        "`theory.groups.construction_width`), irreps of dimension one counted as of two.",
+        "`theory.groups.construction_width`), irreps of dimension one counted as of two. Each irrep takes a share, of "
+        "no fewer than it has there.",
     )
     scale: float = positive(
         1e-5,
@@ -107,8 +108,9 @@ class GroupComposition(StaircaseStudy):
         self.require(different, "irreps", f"choose different ones from {', '.join(names)}")
         each = not self.amplitudes or len(self.amplitudes) == len(self._irreps)
         self.require(each, "amplitudes", "give a positive number for each irrep, or none at all")
-        enough = "choose enough for a neuron in each irrep, or none for as many as it takes"
-        self.require(self.width is None or min(self._shares) >= 1, "width", enough)
+        enough = np.all(self._shares >= self._suffice())
+        remedy = f"choose at least {self._suffice(least=2).sum()}, with which networks are known, or none"
+        self.require(self.width is None or enough, "width", remedy)
 
     def trained(self, scale: float) -> xr.Dataset:
         """Train on the average over all sequences."""
@@ -160,11 +162,15 @@ class GroupComposition(StaircaseStudy):
     @functools.cached_property
     def _shares(self) -> np.ndarray:
         """Number of neurons of each irrep, in the order of the group."""
-        ordered, k = sorted(self._irreps, key=lambda irrep: irrep.index), self.sequence_length
         # An irrep of dimension one needs as many: half of the random neurons have the wrong sign for it.
-        needs = np.array([2 ** (k - 1) * max(irrep.real_dimension, 2) ** (k + 1) for irrep in ordered])
+        needs = self._suffice(least=2)
         width = _SURPLUS * int(needs.sum()) if self.width is None else self.width
         return np.diff(np.round(width * np.cumsum([0, *needs]) / needs.sum()).astype(int))
+
+    def _suffice(self, *, least: int = 1) -> np.ndarray:
+        """Neurons of each irrep in the explicit construction, which counts it as of this dimension or more."""
+        ordered, k = sorted(self._irreps, key=lambda irrep: irrep.index), self.sequence_length
+        return np.array([2 ** (k - 1) * max(irrep.real_dimension, least) ** (k + 1) for irrep in ordered])
 
     @functools.cached_property
     def _network(self) -> TwoLayer:
