@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -39,6 +41,13 @@ def test_a_study_is_a_frozen_dataclass_whose_docstring_names_its_fields():
     with pytest.raises(AttributeError):
         study.samples = 3
     assert "    Attributes:\n        samples: Number of samples.\n" in Sample.__doc__
+
+
+def test_a_field_tells_what_there_is_to_choose_from():
+    offered = {each.name: each.metadata["options"] for each in dataclasses.fields(Sample)}
+    assert offered["kind"] == offered["runs"] == ("one", "two")
+    assert offered["loud"] == (True, False)
+    assert offered["samples"] == offered["data"] == ()
 
 
 def test_a_list_may_be_empty_or_repeat_where_its_field_says_so():

@@ -103,7 +103,9 @@ def numbers(
 
 def choice(default: str | int, description: str, options: Sequence[str | int]) -> Any:
     """One of the options."""
-    return _field(default, description, lambda name, value, study: require_choice(name, value, tuple(options)))
+    return _field(
+        default, description, lambda name, value, study: require_choice(name, value, tuple(options)), options=options
+    )
 
 
 def choices(default: Sequence[str], description: str, options: Sequence[str], *, fewest: int = 1) -> Any:
@@ -115,12 +117,12 @@ def choices(default: Sequence[str], description: str, options: Sequence[str], *,
         right = right and set(value) <= set(options)
         require(right, f"{name} is {value}", argument=name, value=value, remedy=remedy)
 
-    return _field(list(default), description, check)
+    return _field(list(default), description, check, options=options)
 
 
 def flag(default: bool, description: str) -> Any:
     """Yes or no."""
-    return _field(default, description, lambda name, value, study: require_choice(name, value, (True, False)))
+    return choice(default, description, (True, False))
 
 
 def text(default: str | None, description: str) -> Any:
@@ -156,9 +158,9 @@ def described(study: type) -> str:
     return "\n".join([(study.__doc__ or "").rstrip(), *(["\n    Attributes:", *lines] if lines else [])])
 
 
-def _field(default: Any, description: str, check: _Check) -> Any:
+def _field(default: Any, description: str, check: _Check, *, options: Sequence[Any] = ()) -> Any:
     start: dict[str, Any] = {"default_factory": default.copy} if isinstance(default, list) else {"default": default}
-    return dataclasses.field(**start, metadata={"description": description, "check": check})
+    return dataclasses.field(**start, metadata={"description": description, "check": check, "options": tuple(options)})
 
 
 def _bound(bound: Bound, study: Any, without: float) -> float:
