@@ -50,6 +50,14 @@ def test_the_closed_form_and_the_flow_agree_at_random_fields(seed):
     assert_learned_in_the_predicted_order(tree)
 
 
+@pytest.mark.parametrize(("strengths", "flat"), [([1.0, 0.3], True), ([0.58, 0.38], False)])
+def test_a_plateau_whose_ends_may_meet_says_nothing_of_its_level(strengths, flat):
+    predicted = MultiIndexStaircase(**TINY | {"strengths": strengths, "scale": 5e-7}).predict()
+    between = np.diff(predicted["jump_time"])
+    assert bool(between[0] > predicted["settling_time"][0]) is flat
+    assert predicted["settling_time"][-1] == 0
+
+
 @pytest.mark.slow
 def test_the_general_prediction_agrees_with_the_flow_and_with_the_closed_form():
     tree = MultiIndexStaircase(**GENERAL | {"strengths": [1.0, 0.4]}).run()

@@ -16,7 +16,7 @@ from dynascope.alternating.learned_directions import with_overlaps
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
-from dynascope.record import Staircase, StaircaseView, staircase_record
+from dynascope.record import Staircase, StaircaseView, staircase_names, staircase_record
 from dynascope.record.clock import other_scale
 from dynascope.record.staircase import slopes_between, with_tolerances
 from dynascope.studies.fields import choice, count, numbers, positive, seed
@@ -130,7 +130,8 @@ class MultiIndexStaircase(StaircaseStudy):
         """Ask the theory at both scales; where there is a closed form, it stands beside the general prediction."""
         first, second = self._staircases.values()
         times = _OFFSET / -math.log(self.scale), f"times are known up to growth by {_OFFSET:g} e-folds"
-        first = with_tolerances(first.assign_attrs(network=f"two-layer power-{self.degree}"), jump_time=times)
+        first = self._with_overlaps_in_time(first.assign_attrs(network=f"two-layer power-{self.degree}"))
+        first = with_tolerances(first, jump_time=times)
         if self.theory == "closed-form":
             return first
         if self.sloped():
@@ -138,6 +139,12 @@ class MultiIndexStaircase(StaircaseStudy):
         reason = "growth before a jump is known to half an e-fold, of eighteen between the scales"
         first = with_tolerances(first, slope=(0.05, reason))
         return self._beside_closed_form(with_overlaps(first, np.asarray(self._task.directions), self.strengths))
+
+    def _with_overlaps_in_time(self, predicted: xr.Dataset) -> xr.Dataset:
+        """With how long each plateau lasts at least where the growth that is left out of its two ends does not meet."""
+        growth = -StaircaseView(predicted).times / math.log(self.scale)  # the time of an e-fold before each jump
+        settling = np.append(2 * _OFFSET * growth[1:], 0.0)
+        return predicted.assign({staircase_names.SETTLING_TIME: (("jump",), settling)})
 
     def _beside_closed_form(self, predicted: xr.Dataset) -> xr.Dataset:
         if self.degree != 2 or min(self.strengths) < 0:
