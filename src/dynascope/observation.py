@@ -18,6 +18,7 @@ from dynascope.flows.deadline import is_limited, overdue, stopping_after
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import NetworkKind, network_for
+from dynascope.networks.own_module import at_unit_scale, own_network
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction import predict
 from dynascope.protocols import Learnable, Network
@@ -55,8 +56,9 @@ def observe(
     Args:
         task: The data, or an expectation in closed form; a pair (inputs, targets), or a data set of
             scikit-learn, is what `Task` makes of it.
-        network: A module with its weights at unit scale, a sequence of such modules (an ensemble over seeds), or the
-            name of a kind ("linear", "diagonal", "relu", "quadratic", "attention").
+        network: A module with its weights at unit scale, a sequence of such modules (an ensemble over seeds), the name
+            of a kind ("linear", "diagonal", "relu", "quadratic", "attention"), or one of your own, of PyTorch or
+            equinox, as `predict` takes it.
         scale: Factor on the weights at the start; a sequence makes an ensemble.
         flow: "gradient_flow" (continuous time) or "descent" (an optimiser's steps).
         probes: Functions of the network that return further quantities to record, by name: dimension names and values.
@@ -90,6 +92,10 @@ def observe(
     task = as_task(task)
     if isinstance(network, str):
         network = network_for(network, task, seed=seed)
+    own = own_network(network)
+    if own is not None:
+        network, size = at_unit_scale(own)
+        scale = np.multiply(scale, size)
     require_choice("flow", flow, ("gradient_flow", "descent"))
     if flow == "gradient_flow" and duration is None:
         single = np.ndim(scale) == 0 and not isinstance(network, list | tuple)

@@ -317,6 +317,7 @@ def test_the_automatic_solver_takes_the_same_way():
     given = {"duration": 40.0, "scale": 0.1, "save": [1.0, 5.0, 40.0], "relative_tolerance": 1e-6}
     network, task = TwoLayer(2, 3, 2), Task(np.eye(2), np.diag([2.0, 1.0]))
     one, other = (gradient_flow(network, task, solver=solver, **given) for solver in ("automatic", "explicit"))
-    np.testing.assert_allclose(one["loss"], other["loss"], rtol=1e-9)
+    # The same steps, to rounding, which the last decades of convergence enlarge.
+    np.testing.assert_allclose(one["loss"], other["loss"], rtol=1e-9, atol=1e-12)
     with pytest.raises(InputError, match="ensemble"):
         gradient_flow([network, network], task, solver="automatic", **given)

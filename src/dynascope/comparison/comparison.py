@@ -152,7 +152,7 @@ def compare(
     if is_staircase(predicted):
         times = _judged(names.JUMP_TIME, 0.0, predicted, chosen)
         if own:
-            predicted, residual, errors = compare_own_staircase(
+            predicted, residual, errors, estimated = compare_own_staircase(
                 observed, predicted, tolerance=(times.tolerance, times.reason), chosen=names.JUMP_TIME in chosen
             )
         else:

@@ -24,7 +24,7 @@ _SETTLED = 0.25  # share of its time for which the last plateau is to be seen
 
 def compare_own_staircase(
     observed: xr.Dataset, predicted: xr.Dataset, *, tolerance: tuple[float, str], chosen: bool = False
-) -> tuple[xr.Dataset, xr.Dataset, dict[str, float]]:
+) -> tuple[xr.Dataset, xr.Dataset, dict[str, float], dict[str, float]]:
     """The residual of a staircase against a curve of one's own, and the errors of its quantities.
 
     A jump is left unjudged (`unclear`) where the curve was logged too rarely to time it, where noise hides it, where
@@ -39,8 +39,8 @@ def compare_own_staircase(
         chosen: Whether the user chose it, so that it stays.
 
     Returns:
-        The prediction with that tolerance and with warnings of what the curve does not tell; the residual and the
-        errors, as of `jumps.compare_staircases`.
+        The prediction with that tolerance and with warnings of what the curve does not tell; the residual, the errors
+        and the tolerance of levels where that is known, as of `jumps.compare_staircases`.
 
     Raises:
         InputError: The prediction is an ensemble.
@@ -65,7 +65,7 @@ def compare_own_staircase(
         tolerance = float(known[~staircase.slow].max()) + late, ESTIMATED
     doubts = doubts_of(staircase, curve, tolerance[0], late=late, chosen=chosen, units=_units(observed))
     steady = observed.assign(loss=("time", curve.loss))
-    residual, errors, _ = compare_staircases(
+    residual, errors, estimated = compare_staircases(
         steady,
         _with_levels_to_judge(with_slow_jumps(predicted, doubts.reasons), doubts.found, time[-1]),
         at_other_scale=None,
@@ -96,7 +96,7 @@ def compare_own_staircase(
     ]
     predicted = predicted.assign_attrs(warnings=json.dumps(said, ensure_ascii=False))
     why = tolerance[1] + doubts.added
-    return with_tolerances(predicted, jump_time=(doubts.allowed, why)), residual, errors
+    return with_tolerances(predicted, jump_time=(doubts.allowed, why)), residual, errors, estimated
 
 
 def _with_curve_tolerance(predicted: xr.Dataset, blurred: float) -> xr.Dataset:

@@ -15,6 +15,7 @@ from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
+from dynascope.networks.own_module import at_unit_scale, own_network
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction.alternating_flow import predict_by_alternation
 from dynascope.prediction.at_this_scale import at_this_scale
@@ -36,7 +37,7 @@ def predict(
     task: Learnable | Sequence[Any] | Mapping[str, Any],
     network: Network | NetworkKind,
     *,
-    scale: float,
+    scale: float | None = None,
     seed: int = 0,
     normalised: bool = False,
     jumps: int | None = None,
@@ -52,8 +53,11 @@ def predict(
         task: The data, or an expectation in closed form; a pair (inputs, targets), or a data set of
             scikit-learn, is what `Task` makes of it.
         network: A module with its weights at unit scale, or the name of a kind ("linear", "diagonal", "relu",
-            "quadratic", "attention").
-        scale: Factor on the weights at the start, below one.
+            "quadratic", "attention"). Or one of your own with the weights from which it will be trained: a
+            `torch.nn.Sequential`, `equinox.nn.Sequential` or `equinox.nn.MLP` of two linear layers without bias and a
+            homogeneous function between them.
+        scale: Factor on the weights at the start, below one. If not given, the weights are those of the start, and
+            their scale is measured: their norm over that of weights at unit scale.
         seed: Seed of the initial weights when the network is given by name; the record then says `weights="drawn"`.
         normalised: Whether to predict the homogeneity-normalised flow instead, in which neurons of every degree grow
             exponentially.
@@ -79,18 +83,40 @@ def predict(
         >>> staircase["accelerated_time"].to_numpy(), staircase["loss_after"].to_numpy()
         (array([0.25, 1.  ]), array([0.5, 0. ]))
     """
-    require_positive(scale=scale)
     require_count(**given(jumps=jumps))
-    require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
     task = as_task(task)
-    drawn = isinstance(network, str)
-    if drawn:
-        network = network_for(network, task, seed=seed)
-    staircase = _staircase(task, network, scale, normalised, jumps)
-    if drawn and not isinstance(network, DiagonalLinear):
+    if isinstance(network, str):
+        require(scale is not None, "scale is not given", argument="scale", remedy="choose a number below one")
+        start = network_for(network, task, seed=seed)
+    else:
+        start = network
+    start, factor = _started(task, start, scale)
+    staircase = _staircase(task, start, factor, normalised, jumps)
+    if isinstance(network, str) and not isinstance(start, DiagonalLinear):
         staircase = staircase.assign_attrs(weights="drawn")
     staircase = with_units(staircase, task)
-    return with_words(at_this_scale(staircase, task, network) if curve else staircase, task, network)
+    return with_words(at_this_scale(staircase, task, start) if curve else staircase, task, start)
+
+
+def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
+    """A network that theory knows, with its weights at unit scale, and the scale that it starts from."""
+    own = own_network(network)
+    if own is not None:
+        network = own
+        if isinstance(task, Task):
+            _require_dimensions(task, own.first.shape[0], own.second.shape[1])
+    if scale is None:
+        network, scale = at_unit_scale(network)
+        require(
+            scale < 1,
+            f"the weights are those of scale {scale:.3g}",
+            argument="network",
+            value=scale,
+            remedy="predict before training, from small weights: multiply them all by one factor, such as 0.01",
+        )
+    require_positive(scale=scale)
+    require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
+    return network, scale
 
 
 def _staircase(task: Any, network: Any, scale: float, normalised: bool, jumps: int | None) -> xr.Dataset:

@@ -1,0 +1,269 @@
+"""Networks of one's own, of PyTorch or equinox, as the ones that theory knows; or what is in the way."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.arguments import require
+from dynascope.errors import InputError
+from dynascope.networks.diagonal_linear import DiagonalLinear
+from dynascope.networks.two_layer import HomogeneousActivation, TwoLayer
+
+__all__ = ["at_unit_scale", "own_network"]
+
+_WANTED = (
+    "two linear layers without bias, and between them ReLU, LeakyReLU, the identity or another homogeneous function"
+)
+_WRAPPED = ("_orig_mod", "module")  # by torch.compile, and by parallel training
+_SKIPPED = ("Identity", "Flatten")
+_RANDOM = ("Dropout", "Dropout1d", "Dropout2d", "AlphaDropout", "RReLU")
+_DEGREES = (1, 2, 3, 4)
+_POINTS = np.array([0.1, 1.0, 2.0, 30.0])
+_CLOSE = 1e-4  # single precision, in which most of them are
+
+
+@dataclasses.dataclass(frozen=True)
+class _Layer:
+    """A part of a network.
+
+    Attributes:
+        name: Of its type.
+        weight: W, shape (out, in), of a linear layer; None of a function.
+        bias: Of a linear layer.
+        frozen: Whether its weights do not train.
+        stateful: Whether a part that is no linear layer has numbers of its own.
+        apply: The function of a row of numbers.
+    """
+
+    name: str
+    weight: Float[np.ndarray, "out in"] | None = None
+    bias: Any = None
+    frozen: bool = False
+    stateful: bool = False
+    apply: Callable[[np.ndarray], np.ndarray] | None = None
+
+
+def own_network(module: Any) -> TwoLayer | None:
+    """A network of PyTorch or equinox with its weights as they are; None for any other.
+
+    Known are a `torch.nn.Sequential`, an `equinox.nn.Sequential` and an `equinox.nn.MLP` of two linear layers without
+    bias and a homogeneous function between them, which is found out by its values. PyTorch is recognised by the names
+    of types, and its weights are copied.
+
+    Args:
+        module: Any network.
+
+    Raises:
+        InputError: It is a module of PyTorch, or one of these of equinox, that theory does not cover; the message says
+            what is in the way.
+
+    Example:
+        >>> import jax
+        >>> perceptron = eqx.nn.MLP(3, 2, 8, 1, use_bias=False, use_final_bias=False, key=jax.random.key(0))
+        >>> network = own_network(perceptron)
+        >>> network.first.shape, network.second.shape, network.activation.name
+        ((3, 8), (8, 2), 'relu')
+    """
+    if isinstance(module, eqx.nn.MLP | eqx.nn.Sequential):
+        layers = list(_of_equinox(module))
+    elif _is_torch(module):
+        layers = list(_of_torch(module))
+    else:
+        return None
+    layers = [layer for layer in layers if layer.name not in _SKIPPED]
+    places = [place for place, layer in enumerate(layers) if layer.weight is not None]
+    for layer in layers:
+        _require_plain(layer)
+    require(
+        len(places) == 2,
+        f"the network has {len(places)} linear layer{'' if len(places) == 1 else 's'}",
+        argument="network",
+        value=len(places),
+        remedy=f"give one of {_WANTED}",
+    )
+    outside = [layer.name for layer in (*layers[: places[0]], *layers[places[1] + 1 :]) if not _is_identity(layer)]
+    require(
+        not outside,
+        f"the network has a {', '.join(outside)} before its first or after its last linear layer",
+        argument="network",
+        value=outside,
+        remedy="leave it out, and train by a squared loss",
+    )
+    first, second = (layers[place].weight for place in places)
+    assert first is not None
+    assert second is not None
+    activation = _activation(layers[places[0] + 1 : places[1]])
+    if activation.linear:
+        second, activation = activation.positive * second, HomogeneousActivation(1, 1.0, -1.0, "linear")
+    network = TwoLayer(first.shape[1], len(first), len(second))
+    return eqx.tree_at(
+        lambda net: (net.first, net.second, net.activation), network, (first.T.copy(), second.T.copy(), activation)
+    )
+
+
+def at_unit_scale(network: Any) -> tuple[TwoLayer | DiagonalLinear, float]:
+    """The network with weights as large as those of a drawn one, and the factor on them that gives its own.
+
+    That is their norm over the root mean square norm of weights that are drawn: √(d + c) for `TwoLayer`.
+
+    Args:
+        network: A `TwoLayer` or a `DiagonalLinear`.
+
+    Raises:
+        InputError: It is another network, or its weights are zero.
+
+    Example:
+        >>> network, scale = at_unit_scale(TwoLayer(3, 1000, 2, scale=1e-3))
+        >>> round(scale, 4), round(float(np.sum(network.first**2) + np.sum(network.second**2)), 6)
+        (0.001, 5.0)
+    """
+    if not isinstance(network, TwoLayer | DiagonalLinear):
+        raise InputError(
+            "nothing says how small the weights are",
+            argument="scale",
+            remedy="give the factor on the weights of the network",
+        )
+    if isinstance(network, TwoLayer):
+        weights, size = (network.first, network.second), network.first.shape[0] + network.second.shape[1]
+    else:
+        weights, size = (network.u, network.v), len(network.u)
+    weights = [np.asarray(each, np.float64) for each in weights]
+    scale = float(np.sqrt(sum(np.sum(each**2) for each in weights) / size))
+    require(
+        0 < scale < np.inf,
+        f"the norm of the weights is {scale:g}",
+        argument="network",
+        value=scale,
+        remedy="give weights that are finite and not all zero",
+    )
+    unit = [each / scale for each in weights]
+    if isinstance(network, TwoLayer):
+        return eqx.tree_at(lambda net: (net.first, net.second), network, unit), scale
+    return eqx.tree_at(lambda net: (net.u, net.v), network, unit), scale
+
+
+def _is_torch(module: Any) -> bool:
+    return any(base.__name__ == "Module" and base.__module__.startswith("torch.nn.") for base in type(module).__mro__)
+
+
+def _of_torch(module: Any, weight: Any = None) -> Iterator[_Layer]:
+    """Its layers; functions are applied to tensors made like some weight, as nothing here imports PyTorch."""
+    name, parts = type(module).__name__, module._modules
+    weight = next(module.parameters(), None) if weight is None else weight
+    if len(parts) == 1 and next(iter(parts)) in _WRAPPED:
+        yield from _of_torch(*parts.values(), weight)
+    elif name == "Sequential":
+        for part in module:
+            yield from _of_torch(part, weight)
+    elif name == "Linear":
+        own = module.weight
+        yield _Layer(name, own.detach().cpu().double().numpy(), module.bias, frozen=not own.requires_grad)
+    elif type(module).__module__.startswith("torch.nn."):
+        yield _Layer(
+            name,
+            stateful=bool([*module.parameters(), *module.buffers()]),
+            apply=lambda values: module(weight.new_tensor(values)).detach().cpu().double().numpy(),
+        )
+    else:
+        known = [f"its part {part!r}" for part, each in parts.items() if type(each).__name__ == "Sequential"]
+        raise InputError(
+            f"what a {name} computes is in code of its own, which is not looked into",
+            argument="network",
+            value=name,
+            remedy=f"give {' or '.join(known) or 'a torch.nn.Sequential'}, of {_WANTED}",
+        )
+
+
+def _of_equinox(module: Any) -> Iterator[_Layer]:
+    if isinstance(module, eqx.nn.MLP):
+        last = len(module.layers) - 1
+        for place, layer in enumerate(module.layers):
+            yield from _of_equinox(layer)
+            yield from _of_equinox(module.final_activation if place == last else module.activation)
+    elif isinstance(module, eqx.nn.Sequential):
+        for layer in module.layers:
+            yield from _of_equinox(layer)
+    elif isinstance(module, eqx.nn.Linear):
+        yield _Layer("Linear", np.asarray(module.weight, np.float64), module.bias)
+    elif isinstance(module, eqx.nn.Lambda):
+        yield from _of_equinox(module.fn)
+    else:
+        name = type(module).__name__ if isinstance(module, eqx.Module) else getattr(module, "__name__", "function")
+        yield _Layer(
+            name,
+            stateful=bool(jax.tree.leaves(eqx.filter(module, eqx.is_array))),
+            apply=lambda values: np.asarray(module(jnp.asarray(values)), np.float64),
+        )
+
+
+def _require_plain(layer: _Layer) -> None:
+    require(
+        layer.bias is None,
+        f"a {layer.name} layer has a bias",
+        argument="network",
+        value=layer.name,
+        remedy="make it without (bias=False, or use_bias=False), and centre the data in its place",
+    )
+    require(
+        not layer.frozen,
+        f"the weights of a {layer.name} layer do not train",
+        argument="network",
+        value=layer.name,
+        remedy="theory is of networks all of whose weights do",
+    )
+    require(
+        not layer.stateful and layer.name not in _RANDOM,
+        f"{layer.name} is in the way",
+        argument="network",
+        value=layer.name,
+        remedy=f"give {_WANTED}",
+    )
+
+
+def _is_identity(layer: _Layer) -> bool:
+    both = np.append(_POINTS, -_POINTS)
+    return layer.apply is not None and bool(np.allclose(layer.apply(both), both, rtol=_CLOSE))
+
+
+def _activation(layers: list[_Layer]) -> HomogeneousActivation:
+    """What functions one after the other make of numbers, if that is homogeneous."""
+
+    def value(numbers: np.ndarray) -> np.ndarray:
+        for layer in layers:
+            assert layer.apply is not None
+            numbers = layer.apply(numbers)
+        return numbers
+
+    high, low = value(_POINTS), value(-_POINTS)
+    one = list(_POINTS).index(1.0)
+    for degree in _DEGREES:
+        positive, negative = (round(float(values[one]), 6) for values in (high, low))
+        powers = _POINTS**degree
+        fits = [np.allclose(*pair, rtol=_CLOSE) for pair in ((high, positive * powers), (low, negative * powers))]
+        if all(fits) and (positive or negative):
+            return HomogeneousActivation(degree, positive, negative, _named(degree, positive, negative))
+    name = " and ".join(layer.name for layer in layers)
+    raise InputError(
+        f"the activation {name} is not homogeneous: at 2 it is {high[2]:.4g}, at 1 {high[one]:.4g}",
+        argument="network",
+        value=name,
+        remedy="train with ReLU, LeakyReLU, the identity or a power in its place",
+    )
+
+
+def _named(degree: int, positive: float, negative: float) -> str:
+    if positive == 1 and negative == 0:
+        return "relu" if degree == 1 else f"relu-power-{degree}"
+    if positive == 1 and negative == (-1) ** degree:
+        return {1: "linear", 2: "quadratic"}.get(degree, f"power-{degree}")
+    if degree == 1 and positive == 1:
+        return f"leaky-relu-{-negative:g}"
+    return f"homogeneous-{degree}"

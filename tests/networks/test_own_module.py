@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dynascope import predict
+from dynascope.errors import InputError
+from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer, at_unit_scale, own_network
+from dynascope.tasks import Task
+
+KEY = jax.random.key(0)
+POINTS = np.random.default_rng(0).normal(size=(7, 3))
+
+
+def mlp(activation=jax.nn.relu, depth=1, **options):
+    return eqx.nn.MLP(3, 2, 6, depth, activation, **{"use_bias": False, "use_final_bias": False, **options}, key=KEY)
+
+
+def equinox(*layers):
+    return eqx.nn.Sequential(
+        [eqx.nn.Lambda(layer) if callable(layer) and not isinstance(layer, eqx.Module) else layer for layer in layers]
+    )
+
+
+def linear(inputs, outputs):
+    return eqx.nn.Linear(inputs, outputs, use_bias=False, key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (mlp(), "relu"),
+        (mlp(lambda z: z), "linear"),
+        (mlp(lambda z: 3 * z), "linear"),
+        (mlp(jax.nn.leaky_relu), "leaky-relu-0.01"),
+        (mlp(lambda z: z**2), "quadratic"),
+        (mlp(jnp.abs), "leaky-relu--1"),
+        (equinox(linear(3, 6), jax.nn.relu, jnp.square, linear(6, 2)), "relu-power-2"),
+        (equinox(linear(3, 6), linear(6, 2)), "linear"),
+    ],
+)
+def test_a_network_of_equinox_computes_the_same(module, name):
+    network = own_network(module)
+    assert network.activation.name == name
+    assert network.first.dtype == np.float64
+    np.testing.assert_allclose(network(POINTS), jax.vmap(module)(jnp.asarray(POINTS)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        (mlp(use_bias=True), "a Linear layer has a bias"),
+        (mlp(use_final_bias=True), "a Linear layer has a bias"),
+        (mlp(depth=2), "the network has 3 linear layers"),
+        (mlp(depth=0), "the network has 1 linear layer:"),
+        (mlp(jnp.tanh), "tanh is not homogeneous"),
+        (mlp(jax.nn.relu6), "relu6 is not homogeneous"),
+        (mlp(lambda z: 0 * z), "is not homogeneous"),
+        (mlp(final_activation=jax.nn.relu), "before its first or after its last"),
+        (equinox(linear(3, 6), eqx.nn.Dropout(), linear(6, 2)), "Dropout is in the way"),
+        (equinox(linear(3, 6), eqx.nn.PReLU(), linear(6, 2)), "PReLU is in the way"),
+    ],
+)
+def test_what_is_in_the_way_is_named(module, said):
+    with pytest.raises(InputError, match=said) as caught:
+        own_network(module)
+    assert caught.value.argument == "network"
+
+
+def test_others_are_not_ours_to_read():
+    assert own_network(TwoLayer(3, 4, 2)) is None
+    assert own_network(lambda x: x) is None
+    with pytest.raises(InputError, match="how small the weights are"):
+        at_unit_scale(DeepLinear((3, 4, 2)))
+
+
+def test_the_scale_is_the_factor_on_weights_as_they_are_drawn():
+    for network in (TwoLayer(30, 500, 20, activation="relu", scale=1e-3), DiagonalLinear(5, scale=1e-3)):
+        unit, scale = at_unit_scale(network)
+        assert scale == pytest.approx(1e-3, rel=0.05)  # 25 000 Gaussian weights
+        assert type(unit) is type(network)
+        points = np.eye(30 if isinstance(network, TwoLayer) else 5)
+        np.testing.assert_allclose(unit(points) * scale**2, network(points), rtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def torch():
+    return pytest.importorskip("torch", reason="PyTorch is an optional extra")
+
+
+def sequential(torch, *functions, bias=False):
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(3, 6, bias=bias), *functions, torch.nn.Linear(6, 2, bias=False))
+
+
+@pytest.mark.slow
+def test_a_sequential_computes_the_same_and_keeps_its_weights(torch):
+    for function, name in (
+        (torch.nn.ReLU(inplace=True), "relu"),
+        (torch.nn.Identity(), "linear"),
+        (torch.nn.LeakyReLU(0.2), "leaky-relu-0.2"),
+    ):
+        module = sequential(torch, function)
+        network = own_network(torch.nn.Sequential(torch.nn.Flatten(), module))
+        assert network.activation.name == name
+        expected = module(torch.tensor(POINTS, dtype=torch.float32)).detach().numpy()
+        np.testing.assert_allclose(network(POINTS), expected, rtol=1e-4, atol=1e-6)
+        network.first[:] = 0
+        assert float(module[0].weight.detach().abs().sum()) > 0
+
+
+@pytest.mark.slow
+def test_what_is_in_the_way_in_pytorch_is_named(torch):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = torch.nn.Sequential(torch.nn.Linear(3, 2))
+
+    frozen = sequential(torch, torch.nn.ReLU())
+    frozen[0].weight.requires_grad_(False)
+    for module, said in (
+        (sequential(torch, torch.nn.ReLU(), bias=True), "has a bias"),
+        (sequential(torch, torch.nn.BatchNorm1d(6)), "BatchNorm1d is in the way"),
+        (sequential(torch, torch.nn.Dropout()), "Dropout is in the way"),
+        (sequential(torch, torch.nn.GELU()), "GELU is not homogeneous"),
+        (sequential(torch, torch.nn.ReLU(), torch.nn.Linear(6, 6, bias=False)), "3 linear layers"),
+        (frozen, "do not train"),
+        (Net(), "code of its own, which is not looked into: give its part 'body'"),
+        (torch.nn.LSTM(3, 2), "LSTM is in the way"),
+    ):
+        with pytest.raises(InputError, match=said):
+            own_network(module)
+
+
+@pytest.mark.slow
+def test_a_network_that_is_wrapped_is_found(torch):
+    module = sequential(torch, torch.nn.ReLU())
+    found = own_network(torch.nn.DataParallel(module))
+    np.testing.assert_array_equal(found.first, own_network(module).first)
+
+
+def test_the_prediction_of_a_module_is_that_of_its_weights():
+    draw = np.random.default_rng(1)
+    task = Task(draw.normal(size=(20, 3)), draw.normal(size=(20, 2)))
+    module = jax.tree.map(lambda leaf: 1e-4 * leaf if eqx.is_array(leaf) else leaf, mlp(lambda z: z))
+    network, scale = at_unit_scale(own_network(module))
+    found = predict(task, module, curve=False)
+    assert found.attrs["scale"] == scale
+    np.testing.assert_array_equal(found["jump_time"], predict(task, network, scale=scale, curve=False)["jump_time"])
+    large = jax.tree.map(lambda leaf: 1e5 * leaf if eqx.is_array(leaf) else leaf, module)
+    with pytest.raises(InputError, match=r"the weights are those of scale .* predict before training"):
+        predict(task, large)
+    with pytest.raises(InputError, match="the network maps 3 inputs to 2 outputs"):
+        predict(Task(draw.normal(size=(20, 4)), draw.normal(size=(20, 2))), module)
