@@ -162,3 +162,18 @@ def test_small_jumps_are_gathered_in_a_line_of_the_table_and_the_page_and_listed
     page = next(tmp_path.glob("*run-2.html")).read_text("utf-8")
     assert told in page
     assert page.count('<th scope="row" class="place">') == len(jumps) - len(small)
+
+
+def test_draws_of_the_weights_are_told_in_the_table_the_page_and_the_answer(data, tmp_path):
+    given = (*GIVEN, "--seeds", 2, "--out", tmp_path)
+    told = json.loads(predict(data, *given, "--json")[1])["seeds"]
+    assert told["count"] == 2
+    first = told["jumps"][0]
+    assert first["seen"] == 2
+    assert first["time"]["earliest"] <= first["time"]["median"] <= first["time"]["latest"]
+    assert sum(first["learned"].values()) == 2
+    assert len(told["curve"]["low"]) == len(told["curve"]["high"])
+    assert "Over 2 draws of the initial weights:" in predict(data, *given)[1]
+    page = next(tmp_path.glob("*run-2.html")).read_text("utf-8")
+    assert "The loss over 2 draws of the initial weights" in page
+    assert "Seen<br>in" in page

@@ -47,6 +47,8 @@ def prediction_answer(tree: Tree, *, seconds: float, record: Path | None) -> dic
         "record": None if record is None else str(record),
         "version": attributes["version"],
     }
+    if staircase.over_seeds:
+        answer["seeds"] = _over_seeds(staircase)
     return _finite(answer)
 
 
@@ -111,6 +113,22 @@ def _curve(staircase: StaircaseView) -> dict[str, Any] | None:
         return None
     times, error = curve["time"].to_numpy().tolist(), float(staircase.record.attrs["curve_error"])
     return {"time": times, names.CURVE_LOSS: curve.to_numpy().tolist(), "error": error}
+
+
+def _over_seeds(staircase: StaircaseView) -> dict[str, Any]:
+    """What many draws of the weights have in common, and how far they spread."""
+    jumps = [
+        {
+            "jump": jump.number,
+            "seen": jump.seen,
+            "time": {"median": jump.median, "earliest": jump.earliest, "latest": jump.latest},
+            names.LEARNED: jump.learned,
+        }
+        for jump in staircase.over_seeds
+    ]
+    ends = {end: staircase.record.get(f"{names.CURVE_LOSS}_{end}") for end in ("low", "median", "high")}
+    curve = {end: values.to_numpy().tolist() for end, values in ends.items() if values is not None}
+    return {"count": staircase.seeds, "jumps": jumps, "curve": curve or None}
 
 
 def _seen(number: int, seen: SeenJump, unit: float) -> dict[str, Any]:

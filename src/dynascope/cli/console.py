@@ -17,11 +17,12 @@ from rich.table import Table
 from dynascope import record
 from dynascope.cli.width import page_width
 from dynascope.comparison import verdict
+from dynascope.record.staircase_view import counted_words
 
 if TYPE_CHECKING:
     from dynascope.comparison.verdict import Row
     from dynascope.protocols import Learnable
-    from dynascope.record import TreeView
+    from dynascope.record import StaircaseView, TreeView
     from dynascope.record.staircase_view import Jump
     from dynascope.record.tree_view import Tree
     from dynascope.studies import Reference
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["print_agreement", "print_data", "print_staircase"]
 
 _MOST_REASONS = 10
+_MOST_WORDS = 4  # of what draws learn at a jump
 _NUMBER = 10  # columns of a number and of the blanks around it
 
 
@@ -71,6 +73,7 @@ def print_staircase(tree: Tree) -> None:
         _print_text(view.staircase.gathered, indent="")
     if "steps" in attributes and clock == "time":
         _print_text(f"Steps {attributes['steps']}.", indent="")
+    _print_seeds(view.staircase)
     slow = [jump for jump in rows if jump.reason]
     if slow:
         console.print("* slow: known only roughly at this scale, so shown but not judged.", markup=False)
@@ -140,6 +143,29 @@ def _print_quantities(rows: Sequence[Row], letters: Mapping[str, str], mark: str
             for row in rows
         ],
     )
+
+
+def _print_seeds(staircase: StaircaseView) -> None:
+    """What many draws of the weights say, in a table of its own."""
+    shown = {jump.number for jump in staircase.shown}
+    jumps = [jump for jump in staircase.over_seeds if jump.number in shown]
+    if not jumps:
+        return
+    print(f"Over {staircase.seeds} draws of the initial weights:")
+    clock = staircase.clock
+    _print_table(
+        ["jump", "seen in", f"median {clock}", f"earliest {clock}", f"latest {clock}", "learned"],
+        [
+            [
+                str(jump.number),
+                str(jump.seen),
+                *(_number(each) for each in (jump.median, jump.earliest, jump.latest)),
+                counted_words(jump, most=_MOST_WORDS),
+            ]
+            for jump in jumps
+        ],
+    )
+    print()
 
 
 def _staircase_row(jump: Jump) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
-from dynascope import comparison, networks, prediction, record
+from dynascope import comparison, networks, plot, prediction, record
 from dynascope.cli.answers import prediction_answer
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.failure import FORESEEN, Failure
@@ -47,6 +47,7 @@ class Predict(UserTraining, UserCurve, UserData):
             learns in-context regression on inputs like those of the data.
         scale: Initialisation scale, below one; if not said 1e-8, or 1e-3 where times grow as a power of it.
         seed: Seed of the initial weights.
+        seeds: Predict from so many draws of the initial weights, and tell how far they spread.
         width: Number of hidden neurons, or of attention heads.
         normalised: Predict, and train by, the homogeneity-normalised flow.
         jumps: Number of jumps after which to stop; all if not said, but 5 for relu, quadratic and attention.
@@ -60,6 +61,7 @@ class Predict(UserTraining, UserCurve, UserData):
     network: Literal["relu", "quadratic", "linear", "diagonal", "attention"] = "linear"
     scale: float | None = None
     seed: int = 0
+    seeds: int = 1
     width: int = 50
     normalised: bool = False
     jumps: int | None = None
@@ -87,11 +89,11 @@ class Predict(UserTraining, UserCurve, UserData):
         network = networks.network_for(self.network, task, width=self.width, seed=self.seed)
         predicted = self._predicted(task, network)
         if own is None:
-            tree = comparison.unjudged(predicted, attributes=self._said())
+            tree = comparison.unjudged(predicted, attributes=self._said(predicted))
         else:
             if self.network != "diagonal":
                 predicted = of_another_start(predicted, f"seed {self.seed}, width {self.width}")
-            tree = comparison.compare(own, predicted, attributes=self._said())
+            tree = comparison.compare(own, predicted, attributes=self._said(predicted))
         written = write_results(tree, self.out, result_name(f"{task.name}-{self.network}", self._changed()))
         failure = None
         if self.trains:
@@ -124,7 +126,12 @@ class Predict(UserTraining, UserCurve, UserData):
         usual = None if self.network in ("linear", "diagonal") else 5
         with step(f"Predicting a {self.network} network from scale {scale:g}"):
             jumps = usual if self.jumps is None else self.jumps
-            predicted = prediction.predict(task, network, scale=scale, normalised=self.normalised, jumps=jumps)
+            given: dict[str, Any] = {"scale": scale, "normalised": self.normalised, "jumps": jumps}
+            if self.seeds == 1:
+                predicted = prediction.predict(task, network, **given)
+            else:
+                seeds = {"seeds": self.seeds, "first": self.seed, "width": self.width}
+                predicted = prediction.predict_seeds(task, self.network, **seeds, **given)
         predicted = predicted.assign_attrs(smallest_jump=self.smallest_jump)
         if self.learning_rate is None:
             return predicted
@@ -135,7 +142,7 @@ class Predict(UserTraining, UserCurve, UserData):
     def _checked(self, task: Any, network: Any, predicted: xr.Dataset) -> xr.DataTree:
         given = {"learning_rate": self.learning_rate, "loss": self.loss, "seed": self.seed}
         observed, other = self.trained(task, network, predicted, **given)
-        return comparison.compare(observed, predicted, at_other_scale=other, attributes=self._said())
+        return comparison.compare(observed, predicted, at_other_scale=other, attributes=self._said(predicted))
 
     def _changed(self) -> dict[str, Any]:
         """The options that make the results different, and are not what they usually are."""
@@ -143,11 +150,24 @@ class Predict(UserTraining, UserCurve, UserData):
         values = {field.name: (getattr(self, field.name), field.default) for field in dataclasses.fields(self)}
         return {name: value for name, (value, usual) in values.items() if name not in said and value != usual}
 
-    def _said(self) -> dict[str, str]:
+    def _said(self, predicted: xr.Dataset) -> dict[str, str]:
         """What the results say of the command that made them."""
         words = ["dynascope", "predict", self.data, "--network", self.network]
         for name, value in self._changed().items():
             given = value if isinstance(value, tuple) else () if isinstance(value, bool) else (value,)
             words += [f"--{'no-' if value is False else ''}{name.replace('_', '-')}", *map(str, given)]
         drawn = {} if self.network == "diagonal" else {"seed": self.seed, "width": self.width}
-        return {"command": shlex.join(words), "parameters": json.dumps(drawn)}
+        said = {"command": shlex.join(words), "parameters": json.dumps(drawn)}
+        return said if "loss_median" not in predicted else {**said, "figures": _figures(self.seeds)}
+
+
+def _figures(seeds: int) -> str:
+    """The staircase, and the spread of the losses of many draws."""
+    spread = plot.Chart(
+        "loss_median",
+        title=f"The loss over {seeds} draws of the initial weights",
+        caption="Median of the predicted losses at this scale, in the band from the least to the largest.",
+        interval=("loss_low", "loss_high"),
+        y_label="loss",
+    )
+    return plot.to_json([plot.Chart("loss", staircase=True, title="Loss"), spread])

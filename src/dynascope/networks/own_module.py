@@ -196,11 +196,12 @@ def _of_equinox(module: Any) -> Iterator[_Layer]:
     elif isinstance(module, eqx.nn.Lambda):
         yield from _of_equinox(module.fn)
     else:
+        function: Any = module
         name = type(module).__name__ if isinstance(module, eqx.Module) else getattr(module, "__name__", "function")
         yield _Layer(
             name,
             stateful=bool(jax.tree.leaves(eqx.filter(module, eqx.is_array))),
-            apply=lambda values: np.asarray(module(jnp.asarray(values)), np.float64),
+            apply=lambda values: np.asarray(function(jnp.asarray(values)), np.float64),
         )
 
 

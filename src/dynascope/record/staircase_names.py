@@ -24,6 +24,8 @@ __all__ = [
     "OBSERVED_LOSS_BEFORE",
     "PREDICTED_JUMP_TIME",
     "REASON",
+    "SEED_JUMP_TIME",
+    "SEED_LEARNED",
     "SETTLING_TIME",
     "SLOPE",
     "SLOPE_ERROR",
@@ -46,6 +48,10 @@ REASON = "reason"
 TIME_UNCERTAINTY = f"{JUMP_TIME}_uncertainty"  # how far the time may be off at this scale, over the time
 LEVEL_UNCERTAINTY = "level_uncertainty"  # the same for the loss after the jump, over the initial loss
 SETTLING_TIME = "settling_time"  # how long after its jump a plateau is flat, where a theory knows
+
+# Of a prediction of many draws of the weights, over `seed` and `jump`.
+SEED_JUMP_TIME = f"seed_{JUMP_TIME}"
+SEED_LEARNED = f"seed_{LEARNED}"
 
 # Of the prediction, over `time`: the loss at this scale, as it is called in every record.
 CURVE_LOSS = "loss"
@@ -74,6 +80,8 @@ WORDS = {
     JUMP_STEP: "step of the jump",
     JUMP_EPOCH: "epoch of the jump",
     TIME_ERROR: "relative error of the time of the jump",
+    SEED_JUMP_TIME: "time of the jump",
+    SEED_LEARNED: "what is learned most of all",
     ACCELERATED_TIME: "accelerated time of the jump",
     LOSS_BEFORE: "loss before the jump",
     LOSS_AFTER: "loss after the jump",
@@ -90,4 +98,4 @@ WORDS = {
     CURVE: "loss at this scale",
     STATUS: "whether the jump is judged",
 }
-JUMP_TIMES = (JUMP_TIME, SETTLING_TIME)
+JUMP_TIMES = (JUMP_TIME, SEED_JUMP_TIME, SETTLING_TIME)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -16,10 +18,11 @@ from dynascope.record.clock import is_exponential, time_unit
 from dynascope.record.names import STEPS
 from dynascope.record.numbers import number
 
-__all__ = ["Jump", "SeenJump", "StaircaseView", "is_staircase"]
+__all__ = ["Jump", "SeedJump", "SeenJump", "StaircaseView", "counted_words", "is_staircase"]
 
 
 _SMALLEST = 1e-3  # share of the initial loss
+_SHORT = 30  # letters of what is said again
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +83,26 @@ class Jump:
         if self.seen is not None:
             return self.seen.status
         return "slow" if self.slow else "judged"
+
+
+class SeedJump(NamedTuple):
+    """A jump over many draws of the weights.
+
+    Attributes:
+        number: From one.
+        seen: How many draws have it.
+        median: Of its times.
+        earliest: Of them.
+        latest: Of them.
+        learned: How many draws learn what.
+    """
+
+    number: int
+    seen: int
+    median: float
+    earliest: float
+    latest: float
+    learned: dict[str, int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,6 +229,25 @@ class StaircaseView:
         share = sum(row.loss_before - row.loss_after for row in rest) / self.levels[0]
         return f"{len(rest)} further jumps explain {number(100 * share, 2)} % of the loss together."
 
+    @functools.cached_property
+    def over_seeds(self) -> list[SeedJump]:
+        """What many draws of the weights say of each jump; empty where there is one only."""
+        if names.SEED_JUMP_TIME not in self.record:
+            return []
+        times, learned = (self.record[name].to_numpy().T for name in (names.SEED_JUMP_TIME, names.SEED_LEARNED))
+        rows = []
+        for jump, own, words in zip(self.record["jump"].to_numpy().tolist(), times, learned, strict=True):
+            seen = np.isfinite(own)
+            median, earliest, latest = map(float, np.nanquantile(own, (0.5, 0.0, 1.0)))
+            counts = dict(Counter(words[seen].tolist()).most_common())
+            rows.append(SeedJump(jump, int(seen.sum()), median, earliest, latest, counts))
+        return rows
+
+    @property
+    def seeds(self) -> int:
+        """How many draws of the weights were predicted."""
+        return self.record.sizes.get("seed", 1)
+
     def members(self) -> Iterator[StaircaseView]:
         """The staircases of an ensemble, one by one."""
         others = [name for name in self.record[names.JUMP_TIME].dims if name != "jump"]
@@ -234,6 +276,22 @@ class StaircaseView:
             strict=True,
         )
         return [SeenJump(*row) for row in columns]
+
+
+def counted_words(jump: SeedJump, *, most: int) -> str:
+    """What draws learn at a jump, the most common first, with how many they are.
+
+    Example:
+        >>> counted_words(SeedJump(1, 5, 2.0, 1.0, 3.0, {"age": 3, "height": 2}), most=4)
+        'age 3, height 2'
+        >>> counted_words(SeedJump(1, 5, 2.0, 1.0, 3.0, {"age": 5}), most=4)
+        'age'
+    """
+    if len(jump.learned) == 1:
+        (words,) = jump.learned
+        return words if len(words) <= _SHORT else "the same in all"
+    told = [f"{words} {count}" for words, count in jump.learned.items()]
+    return ", ".join([*told[:most], *(["…"] if len(told) > most else [])])
 
 
 def is_staircase(record: xr.Dataset) -> bool:

@@ -25,6 +25,7 @@ from dynascope.comparison.verdict import HEADINGS, Row, quantity_rows, reasons_o
 from dynascope.plot import fill_caption
 from dynascope.record import TreeView
 from dynascope.record.numbers import number, percent
+from dynascope.record.staircase_view import counted_words
 from dynascope.record.tree_view import Tree
 from dynascope.record.whole_files import written_beside
 from dynascope.report.bibliography import bibtex
@@ -101,6 +102,8 @@ def render_page(tree: Tree) -> str:
     facts = facts_of(view)
     compared, checks = (_Quantities.of(facts, name, view) for name in ("agreement", "checks"))
     jumps = [] if view.staircase is None else view.staircase.shown
+    shown = {jump.number for jump in jumps}
+    seeds = [] if view.staircase is None else [each for each in view.staircase.over_seeds if each.number in shown]
     clock = "time" if view.staircase is None else view.staircase.clock
     scripts = {"plotly": _text("plotly/plotly-basic.min.js"), "page": _text("page.js")}
     features = features_picture(view)
@@ -120,6 +123,8 @@ def render_page(tree: Tree) -> str:
         figures=first,
         others=others,
         features=features,
+        seeds=seeds,
+        count_of_seeds=1 if view.staircase is None else view.staircase.seeds,
         compared_quantities=compared,
         checks=checks,
         hypotheses=hypotheses_of(view),
@@ -190,7 +195,7 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(number=number, percent=percent, words=words)
+    environment.filters.update(number=number, percent=percent, words=words, counted_words=counted_words)
     return environment.from_string(_text("template.html.j2"))
 
 

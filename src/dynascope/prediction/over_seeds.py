@@ -1,0 +1,112 @@
+"""Predictions from many draws of the initial weights: what all of them share, and how far they spread."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dynascope.arguments import require, require_integer
+from dynascope.flows.progress import counted
+from dynascope.networks.kinds import NetworkKind, network_for
+from dynascope.prediction.prediction import predict
+from dynascope.protocols import Learnable
+from dynascope.record import name_all
+from dynascope.record import staircase_names as names
+
+__all__ = ["predict_seeds"]
+
+
+def predict_seeds(
+    task: Learnable, kind: NetworkKind, *, seeds: int, scale: float, first: int = 0, width: int = 50, **options: Any
+) -> xr.Dataset:
+    """Predict a network of a kind from several draws of its initial weights.
+
+    Args:
+        task: The data.
+        kind: "linear", "relu", "quadratic" or "attention".
+        seeds: Number of draws.
+        scale: Factor on the weights at the start, below one.
+        first: The first seed; the others follow it.
+        width: Number of hidden neurons.
+        **options: Passed on to `predict`.
+
+    Returns:
+        The prediction of the first seed, with the others beside it. Over (`seed`, `jump`) the times `seed_jump_time`,
+        and `seed_learned`: the words of the jump where all seeds have the same, or inputs no names; else the input with
+        the largest part. Jumps that a seed lacks are NaN and empty. Where there is a curve, over its `time` the least,
+        median and largest loss, `loss_low`, `loss_median` and `loss_high`.
+
+    Raises:
+        InputError: As `predict`; or the weights of the kind are not drawn.
+
+    Example:
+        >>> from dynascope.tasks import Task
+        >>> task = Task(np.eye(2) * 2**0.5, np.diag([4.0, 1.0]) * 2**0.5, name="two modes")
+        >>> predicted = predict_seeds(task, "linear", seeds=3, scale=1e-8)
+        >>> predicted["seed_learned"].to_numpy()[:, 0].tolist()
+        ['direction x1, for y1', 'direction x1, for y1', 'direction x1, for y1']
+    """
+    require_integer(seeds=seeds)
+    require(
+        kind != "diagonal",
+        "the weights of a diagonal network are not drawn",
+        argument="seeds",
+        value=seeds,
+        remedy="leave it out",
+    )
+    found = [
+        predict(task, network_for(kind, task, width=width, seed=seed), scale=scale, **options)
+        for seed in counted(range(first, first + seeds), "seeds")
+    ]
+    named = getattr(task, "image_shape", None) is None
+    jumps = max(each.sizes["jump"] for each in found)
+    times = np.full((seeds, found[0].sizes["jump"]), np.nan)
+    learned = np.full(times.shape, "", dtype=object)
+    for row, (each, labels) in enumerate(zip(found, _labels(found, jumps, named=named), strict=True)):
+        shown = min(each.sizes["jump"], times.shape[1])
+        times[row, :shown] = each[names.JUMP_TIME].to_numpy()[:shown]
+        learned[row, :shown] = labels[:shown]
+    together = (
+        found[0]
+        .assign_coords(seed=np.arange(first, first + seeds))
+        .assign(
+            {
+                names.SEED_JUMP_TIME: (("seed", "jump"), times),
+                names.SEED_LEARNED: (("seed", "jump"), learned.astype(str)),
+            }
+        )
+    )
+    return name_all(together.assign(_curves(found)))
+
+
+def _labels(found: list[xr.Dataset], jumps: int, *, named: bool) -> list[list[str]]:
+    """What each seed learns at each jump, in a few words that can be counted."""
+    words = [[str(each) for each in record[names.LEARNED].to_numpy()] for record in found]
+    labels = [list(each) for each in words]
+    for jump in range(jumps):
+        said = {each[jump] for each in words if jump < len(each)}
+        if len(said) == 1:
+            continue
+        for record, own in zip(found, labels, strict=True):
+            if named and jump < len(own) and "learned_direction" in record:
+                direction = np.abs(record["learned_direction"].to_numpy()[jump])
+                own[jump] = str(record["feature"].to_numpy()[int(direction.argmax())])
+    return labels
+
+
+def _curves(found: list[xr.Dataset]) -> dict[str, tuple[str, np.ndarray]]:
+    """The spread of the losses at the times of the first, as far as each is known."""
+    if any(names.CURVE_LOSS not in each for each in found):
+        return {}
+    time = found[0]["time"].to_numpy()
+    losses = [np.interp(time, each["time"], each[names.CURVE_LOSS], right=np.nan) for each in found]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # where none is known
+        spread = np.nanmin(losses, axis=0), np.nanmedian(losses, axis=0), np.nanmax(losses, axis=0)
+    return {
+        f"{names.CURVE_LOSS}_{end}": ("time", curve)
+        for end, curve in zip(("low", "median", "high"), spread, strict=True)
+    }
