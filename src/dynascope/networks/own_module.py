@@ -159,7 +159,7 @@ def _of_torch(module: Any, weight: Any = None) -> Iterator[_Layer]:
     name, parts = type(module).__name__, module._modules
     weight = next(module.parameters(), None) if weight is None else weight
     if len(parts) == 1 and next(iter(parts)) in _WRAPPED:
-        yield from _of_torch(*parts.values(), weight)
+        yield from _of_torch(next(iter(parts.values())), weight)
     elif name == "Sequential":
         for part in module:
             yield from _of_torch(part, weight)

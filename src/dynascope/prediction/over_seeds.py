@@ -15,6 +15,7 @@ from dynascope.prediction.prediction import predict
 from dynascope.protocols import Learnable
 from dynascope.record import name_all
 from dynascope.record import staircase_names as names
+from dynascope.tasks.as_task import as_task
 
 __all__ = ["predict_seeds"]
 
@@ -57,6 +58,7 @@ def predict_seeds(
         value=seeds,
         remedy="leave it out",
     )
+    task = as_task(task)
     found = [
         predict(task, network_for(kind, task, width=width, seed=seed), scale=scale, **options)
         for seed in counted(range(first, first + seeds), "seeds")
