@@ -152,6 +152,17 @@ def test_regimes_along_paths_are_told_by_how_far_the_kernel_went_and_how_long_th
     assert found.tolist() == ["lazy", "delayed rich", "rich", "rich"]
 
 
+@pytest.mark.slow
+def test_rounding_does_not_decide_the_regime_of_a_start_on_the_threshold():
+    maps = 0.1 * np.array([[np.sin(angle), np.cos(angle)] for angle in np.linspace(0.05, 0.3, 12)])
+    told = regime(*weights_of(maps, np.full(12, -4.0)), EAST)
+    assert np.ptp(told.relative_imbalance) > 0
+    times, change = np.linspace(0.0, 10.0, 11), np.full((12, 11), 3.0)
+    late = np.broadcast_to((times >= 5.0)[:, None] * EAST, (12, 11, 2))
+    along = regime_along(times, late, change, np.full(12, -4.0), EAST)
+    assert set(told.regime) == set(along) == {"delayed rich"}
+
+
 def test_weights_have_the_map_and_the_imbalances_that_are_asked_for():
     beta, imbalances = np.array([0.3, -0.2]), np.array([2.0, 0.0, -5.0])
     a, w = weights_of(beta, imbalances, output_rate=0.5, weight_rate=3.0)

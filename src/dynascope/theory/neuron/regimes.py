@@ -24,6 +24,7 @@ __all__ = ["Regime", "escape_time", "regime", "regime_along"]
 _NETWORK = "single linear neuron f(x) = a wᵀx, rates by layer"
 _DATA = "whitened inputs, any targets but zero"
 _REFERENCE = "arXiv:2406.06158"
+_ROUNDED = 1 - 1e-9  # a start on the threshold itself is beyond it, whichever way its weights were rounded
 
 
 class Regime(NamedTuple):
@@ -120,7 +121,7 @@ def regime(
     """Tell from the start whether the neuron learns lazily, richly or richly after a delay.
 
     "lazy" if its tangent kernel changes by less than `change_threshold` in all, ρ(∞) < 0.1. Otherwise "delayed rich"
-    if λ < −4 ‖β*‖ and the norm fits in less than `delay_threshold` of the escape time, 1/|δ| < 0.1 t. Otherwise
+    if λ ≤ −4 ‖β*‖ and the norm fits in less than `delay_threshold` of the escape time, 1/|δ| < 0.1 t. Otherwise
     "rich". Expect lazy far upstream, and far downstream if w₀ is aligned with β*; delayed rich far downstream if it is
     nearly orthogonal; rich near balance from a small start.
 
@@ -172,7 +173,7 @@ def regime(
     delta = start.rate * start.imbalance
     fit = np.where(delta == 0, np.inf, 1 / np.abs(np.where(delta == 0, 1, delta)))
     relative = np.asarray(start.imbalance / start.strength)
-    delayed = (relative < -imbalance_threshold) & (fit < delay_threshold * escape)
+    delayed = (relative <= -imbalance_threshold * _ROUNDED) & (fit < delay_threshold * escape)
     name = np.select([change < change_threshold, delayed], ["lazy", "delayed rich"], "rich")
     return Regime(name, change, relative, fit, escape, limit.status)
 
@@ -199,8 +200,8 @@ def regime_along(
         rate: κ = √(η_a η_w).
     """
     half_learned = times[np.argmax(coefficients @ target >= 0.5, axis=1)]
-    # δ below −4 κ times the target's length, and a plateau ten times as long as the norm takes to fit.
-    delayed = (imbalances < -4 * rate) & (half_learned * np.abs(imbalances) > 10)
+    # δ at most −4 κ times the target's length, and a plateau ten times as long as the norm takes to fit.
+    delayed = (imbalances <= -4 * rate * _ROUNDED) & (half_learned * np.abs(imbalances) > 10)
     return np.select([kernel_change[:, -1] < 0.1, delayed], ["lazy", "delayed rich"], "rich")
 
 
