@@ -56,6 +56,7 @@ function look(page, folded) {{
     legends: drawn.map((each) => [...each.querySelectorAll(".legendtext")].map((text) => text.textContent)),
     clipped: [...page.querySelectorAll(".scroll")].filter((each) =>
       box(each.firstElementChild).width > each.scrollWidth + 1).length,
+    sideways: [...page.querySelectorAll(".scroll")].filter((each) => each.scrollWidth > each.clientWidth + 1).length,
     focusable: [...page.querySelectorAll(".scroll")].every((each) => each.tabIndex === 0),
     paper: page.defaultView.getComputedStyle(page.body).backgroundColor,
     ink: drawn.length && page.defaultView.getComputedStyle(drawn[0].querySelector(".xtick text")).fill,
@@ -124,8 +125,9 @@ def test_a_page_is_legible(page, width, dark):
     assert said == []
     assert found["folded"] == 1  # it is drawn when it is unfolded
     assert found["drawn"] == found["canvases"] == 4
-    assert {name: found[name] for name in ("overflow", "covered", "outside", "clipped")} == {
+    assert {name: found[name] for name in ("overflow", "sideways", "covered", "outside", "clipped")} == {
         "overflow": 0,
+        "sideways": 0,
         "covered": 0,
         "outside": 0,
         "clipped": 0,

@@ -54,7 +54,31 @@ def test_what_the_tree_says_itself_comes_first():
 
 
 def test_parameters_that_stand_for_something_are_said_in_words():
-    assert parameters_of(facts_of(view())) == {"seed": "2", "batch size": "all samples in every step"}
+    seen = view()
+    assert parameters_of(seen, facts_of(seen)) == [
+        ("seed", "2", ""),
+        ("batch size", "all samples in every step", ""),
+    ]
+
+
+def test_parameters_say_what_they_are_in_the_words_of_the_page():
+    seen = view(descriptions='{"seed": "A seed.", "batch_size": "Fewer than n_samples; more than batch_size."}')
+    about = [each.about for each in parameters_of(seen, facts_of(seen))]
+    assert about == ["A seed.", "Fewer than n_samples; more than batch size."]
+
+
+def test_only_a_staircase_begins_at_a_scale_that_is_worth_a_word():
+    curve = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]}, attributes={"scale": 1.0})
+    jumps = make_record(
+        {"jump_time": (["jump"], [1.0]), "loss_before": (["jump"], [1.0]), "loss_after": (["jump"], [0.0])},
+        {"jump": [1]},
+        attributes={"scale": 1e-3, "initial_loss": 1.0, "degree": 2},
+    )
+    names = []
+    for record in (curve, jumps):
+        seen = TreeView.of(record)
+        names.append([each.name for each in parameters_of(seen, facts_of(seen)) if each.about])
+    assert names == [[], ["scale", "initial loss", "degree"]]
 
 
 def test_a_warning_of_both_sides_is_told_once():

@@ -6,7 +6,7 @@ from dynascope.report.frame import frame
 
 
 def of(**changes) -> go.Layout:
-    options = {"log": (True, True), "spans": (6.0, 1.0), "residual": False, "ticks": {}, "letters": 0}
+    options = {"log": (True, True), "spans": ((-3.0, 3.0), (-9.0, -8.0)), "residual": False, "ticks": {}, "letters": 0}
     return go.Layout(frame(("<time>", "loss"), **{**options, **changes}))
 
 
@@ -21,7 +21,18 @@ def test_digits_between_powers_of_ten_are_written_only_where_there_are_few_power
     layout = of()
     assert (layout.xaxis.minorloglabels, layout.yaxis.minorloglabels) == ("none", "complete")
     # A single number stands in the midst of two powers, whose digits would lie over each other.
-    assert of(spans=(6.0, 0.0)).yaxis.minorloglabels == "small digits"
+    assert of(spans=((-3.0, 3.0), (1.0, 1.0))).yaxis.minorloglabels == "small digits"
+
+
+def test_numbers_between_powers_are_those_that_have_room():
+    steps = [of(spans=((0.0, 1.0), (0.0, decades))).yaxis.dtick for decades in (0.5, 1.0, 2.0, 3.0)]
+    assert steps == [None, "D2", "D2", None]
+    assert of(log=(False, False)).yaxis.dtick is None
+
+
+def test_numbers_that_are_neither_small_nor_large_are_written_out():
+    ways = [of(spans=((0.0, 1.0), span)).yaxis.exponentformat for span in ((-3.0, -1.0), (-9.0, -8.0), (0.0, 3.0))]
+    assert ways == ["none", "power", "power"]
 
 
 def test_names_at_the_ends_of_lines_have_room():

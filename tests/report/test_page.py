@@ -342,11 +342,13 @@ def test_plotly_is_on_the_page_once_however_many_figures():
     assert sum("plotly.js (basic" in program for program in programs) == 1
 
 
-def test_pictures_of_features_are_on_the_page():
-    outline = Outline(page_of())
-    (image,) = [attributes for tag, attributes in outline.elements if tag == "img"]
-    assert base64.b64decode((image["src"] or "").split(",")[1]).startswith(b"\x89PNG")
-    assert image["alt"]
+def test_what_is_learned_are_pictures_where_inputs_are_images_and_else_a_table():
+    tree = study()
+    images = [attributes for tag, attributes in Outline(page_of()).elements if tag == "img"]
+    assert [image["alt"] for image in images] == ["What jump 1 learns", "What jump 2 learns"]
+    assert all(base64.b64decode((image["src"] or "").split(",")[1]).startswith(b"\x89PNG") for image in images)
+    del tree["setup"].attrs["image_shape"]
+    assert ["plain 0", "1", "0"] in rows(render_page(tree))
 
 
 def test_equal_trees_give_equal_pages():
@@ -457,7 +459,6 @@ def test_tables_are_reached_by_the_keyboard_and_have_names():
     regions = [each for tag, each in Outline(page_of()).elements if each.get("class") == "scroll" and "role" in each]
     assert [each["aria-label"] for each in regions] == [
         "The staircase, jump by jump",
-        "What is learned",
         "Agreement",
     ]
     assert all(each["tabindex"] == "0" for each in regions)

@@ -7,7 +7,7 @@ import xarray as xr
 from dynascope.errors import InputError
 from dynascope.plot import Chart, to_json
 from dynascope.record import TreeView, make_record
-from dynascope.report.page_figures import features_picture, page_figures
+from dynascope.report.page_figures import page_figures
 
 TIME = np.linspace(0.1, 1.0, 50)
 ROOM = 100_000
@@ -79,7 +79,3 @@ def test_figures_keep_to_their_room():
 def test_a_figure_of_what_is_missing_is_bad_input():
     with pytest.raises(InputError, match="a figure names 'accuracy'"):
         page_figures(view(Chart("accuracy")), ROOM)
-
-
-def test_a_tree_without_features_has_no_picture():
-    assert features_picture(view()) is None

@@ -36,9 +36,10 @@ def percent(value: float | None) -> str:
     """A signed share of one; a dash for what is unknown.
 
     Example:
-        >>> percent(0.0312), percent(-0.5), percent(None)
-        ('+3.1 %', '−50.0 %', '–')
+        >>> percent(0.0312), percent(-0.5), percent(1e-5), percent(None)
+        ('+3.1 %', '−50.0 %', '0.0 %', '–')
     """
     if value is None or not math.isfinite(value):
         return "–"
-    return f"{100 * value:+.1f} %".replace("-", "−")
+    told = f"{100 * value:+.1f} %".replace("-", "−")
+    return told[1:] if told[1:] == "0.0 %" else told

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
-from typing import Any
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import xarray as xr
 
@@ -14,7 +15,24 @@ from dynascope.record import CONVENTION, TreeView, describe
 from dynascope.record.numbers import number
 from dynascope.report.wording import command, parameter, words
 
-__all__ = ["confidence_of", "facts_of", "how_it_was_done", "hypotheses_of", "parameters_of", "read_json", "warnings_of"]
+__all__ = [
+    "Parameter",
+    "confidence_of",
+    "facts_of",
+    "how_it_was_done",
+    "hypotheses_of",
+    "parameters_of",
+    "read_json",
+    "warnings_of",
+]
+
+# What the options of a prediction are; a study says what its own are.
+_ABOUT = {"seed": "Seed of the initial weights.", "width": "Number of hidden neurons."}
+_OF_A_START = {
+    "scale": "Factor on the usual initial weights.",
+    "initial_loss": "Loss of an output of zero, with which a small network begins.",
+    "degree": "A neuron with weights twice as large answers with two to this power.",
+}
 
 
 def facts_of(view: TreeView) -> dict[Any, Any]:
@@ -42,12 +60,33 @@ def how_it_was_done(view: TreeView, facts: Mapping[Any, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in told.items() if value not in ("", None)}
 
 
-def parameters_of(facts: Mapping[Any, Any]) -> dict[str, str]:
-    """The parameters of the study, then what else is known of the setup."""
+class Parameter(NamedTuple):
+    """One parameter, in words.
+
+    Attributes:
+        name: What it is called.
+        value: Its value.
+        about: What it is; nothing where nobody says.
+    """
+
+    name: str
+    value: str
+    about: str
+
+
+def parameters_of(view: TreeView, facts: Mapping[Any, Any]) -> list[Parameter]:
+    """The parameters, then what else is known of the start of a staircase; each with what it is."""
     parameters = read_json(facts, "parameters", {})
-    shown = ("scale", "initial_loss", "degree")
-    rest = {name: facts[name] for name in shown if name in facts and name not in parameters}
-    return {words(name): parameter(name, value) for name, value in {**parameters, **rest}.items()}
+    if view.staircase is not None:
+        parameters |= {name: facts[name] for name in _OF_A_START if name in facts and name not in parameters}
+    about = {**_OF_A_START, **({} if "study" in facts else _ABOUT), **read_json(facts, "descriptions", {})}
+    told = [(name, parameter(name, value), str(about.get(name, ""))) for name, value in parameters.items()]
+    return [Parameter(words(name), value, _in_words(text, parameters)) for name, value, text in told]
+
+
+def _in_words(text: str, names: Iterable[str]) -> str:
+    """The text with these names as they are called on the page."""
+    return re.sub(r"\b\w+_\w+\b", lambda found: words(found[0]) if found[0] in names else found[0], text)
 
 
 def hypotheses_of(view: TreeView) -> list[dict[str, str]]:
@@ -72,7 +111,8 @@ def confidence_of(view: TreeView) -> str:
 def _hypothesis(row: Mapping[str, Any], observed: xr.Dataset, judged: Collection[str]) -> dict[str, str]:
     # No line ends within a number.
     change, low, high = (number(row[name], 2).replace(" ", "\N{NO-BREAK SPACE}") for name in ("change", "low", "high"))
-    known = math.isfinite(row["low"]) and math.isfinite(row["high"])
+    # What was counted has no interval.
+    known = math.isfinite(row["low"]) and math.isfinite(row["high"]) and row["low"] < row["high"]
     measured = f"{change} ({low} to {high})" if known else change
     about, expected = str(row["hypothesis"]), ""
     if "direction" in row:

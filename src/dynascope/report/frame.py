@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
-__all__ = ["frame"]
+__all__ = ["Span", "frame"]
+
+Span: TypeAlias = tuple[float, float]
 
 _DECADES = 2.5  # from which on two powers of ten are on an axis
+_FEW_DIGITS = 0.7  # decades, up to which every digit has room
+_PLAIN = (-4.0, 6.0)  # powers of ten between which numbers are written out
 _IN_A_ROW = 40  # letters of names that have room side by side
 _LETTER = 6.5  # pixels that a letter of a name takes
 
@@ -16,7 +20,7 @@ _LETTER = 6.5  # pixels that a letter of a name takes
 def frame(
     words: tuple[str, str],
     log: tuple[bool, bool],
-    spans: tuple[float, float],
+    spans: tuple[Span, Span],
     residual: bool,
     ticks: Mapping[float, str],
     letters: int,
@@ -26,7 +30,7 @@ def frame(
     Args:
         words: What is written along the horizontal and the vertical axis.
         log: Which of them is logarithmic.
-        spans: How many decades the numbers along each span.
+        spans: The logarithms of the least and the largest positive number along each.
         residual: Whether a panel of residuals stands below.
         ticks: The label at each place of a horizontal axis that has a few labels.
         letters: Of the longest name at the end of a line.
@@ -59,15 +63,19 @@ def frame(
     return layout
 
 
-def _axis(words: str, log: bool, span: float = 0.0) -> dict[str, Any]:
+def _axis(words: str, log: bool, span: Span = (0.0, 0.0)) -> dict[str, Any]:
+    decades = span[1] - span[0]
+    plain = log and _PLAIN[0] <= span[0] and span[1] <= _PLAIN[1]
+    # Between few powers of ten the numbers 2 and 5 are written too, and every one where there is hardly a power.
+    steps = {"dtick": "D2"} if log and _FEW_DIGITS < decades <= _DECADES else {}
     # With automargin the title keeps clear of the numbers, however long they are.
     return {
         "title": {"text": html.escape(words), "standoff": 10},
         "type": "log" if log else "linear",
         "zeroline": False,
-        "exponentformat": "power",
+        "exponentformat": "none" if plain and decades <= _DECADES else "power",
         "automargin": True,
-        # Numbers between the powers of ten are needed only where there are few of these, and lie over each other where
-        # there is more than one, so that digits stand for them. Around a single number plotly draws two of these.
-        "minorloglabels": "none" if span > _DECADES else "complete" if 0 < span <= 1 else "small digits",
+        # Around a single number plotly draws two powers, whose numbers would lie over each other.
+        "minorloglabels": "complete" if 0 < decades <= _DECADES else "small digits" if decades == 0 else "none",
+        **steps,
     }

@@ -18,7 +18,7 @@ from dynascope.plot import traces
 from dynascope.plot.axes import axis_label, count_ticks, is_crowded, is_logarithmic
 from dynascope.plot.layout import MOST_IN_A_LEGEND, Layout, Series, direct_labels
 from dynascope.record.staircase_view import Jump
-from dynascope.report.frame import frame
+from dynascope.report.frame import Span, frame
 
 __all__ = ["chart_plot", "kept_points", "lines_figure", "staircase_figure"]
 
@@ -173,14 +173,14 @@ def _from_first_jump(line: traces.Trace, lines: Sequence[traces.Trace]) -> trace
     return line._replace(x=line.x[kept], y=line.y[kept])
 
 
-def _spans(lines: Sequence[traces.Trace]) -> tuple[float, float]:
-    """Decades between the least and the largest positive number, across and upwards."""
+def _spans(lines: Sequence[traces.Trace]) -> tuple[Span, Span]:
+    """The decimal logarithms of the least and the largest positive number, across and upwards."""
     spans = []
     for parts in ([line.x for line in lines], [line.y for line in lines]):
         values = np.concatenate(parts)
         positive = values[np.isfinite(values) & (values > 0)]
-        # The ratio itself may be beyond all numbers.
-        spans.append(float(np.log10(positive.max()) - np.log10(positive.min())) if len(positive) else 0.0)
+        least, largest = (positive.min(), positive.max()) if len(positive) else (1.0, 1.0)
+        spans.append((float(np.log10(least)), float(np.log10(largest))))
     return spans[0], spans[1]
 
 

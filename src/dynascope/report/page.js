@@ -28,6 +28,8 @@ function draw(figure) {
       Plotly.relayout(canvas, {
         [box.name + ".type"]: box.checked ? "log" : "linear",
         [box.name + ".autorange"]: true,
+        // Its steps were chosen for the logarithmic axis.
+        [box.name + ".dtick"]: null,
       }),
     );
   }

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -38,12 +38,14 @@ from dynascope.report.facts import (
     read_json,
     warnings_of,
 )
-from dynascope.report.page_figures import features_picture, page_figures
+from dynascope.report.page_figures import page_figures
+from dynascope.report.patterns import patterns
 from dynascope.report.staircase_words import asked_of_a_staircase, meaning_of_a_staircase
-from dynascope.report.wording import words
+from dynascope.report.wording import printed
 
 __all__ = ["render_page", "write_page"]
 
+_FEW = 3  # claims that are told beside the verdict
 _MOST_BYTES = 1_500_000
 _TEXT = 60_000  # bytes of them for words, tables and styles
 _VERDICTS = {
@@ -100,15 +102,16 @@ def render_page(tree: Tree) -> str:
         remedy="pass what predict, observe or compare return",
     )
     facts = facts_of(view)
+    hypotheses = hypotheses_of(view)
     compared, checks = (_Quantities.of(facts, name, view) for name in ("agreement", "checks"))
     jumps = [] if view.staircase is None else view.staircase.shown
     shown = {jump.number for jump in jumps}
     seeds = [] if view.staircase is None else [each for each in view.staircase.over_seeds if each.number in shown]
     clock = "time" if view.staircase is None else view.staircase.clock
     scripts = {"plotly": _text("plotly/plotly-basic.min.js"), "page": _text("page.js")}
-    features = features_picture(view)
-    pictures = 0 if features is None else len(features.source)
-    first, others = page_figures(view, max(_TEXT, _MOST_BYTES - _TEXT - len(scripts["plotly"]) - pictures))
+    features = patterns(view)
+    taken = len(scripts["plotly"]) + (0 if features is None else features.size)
+    first, others = page_figures(view, max(_TEXT, _MOST_BYTES - _TEXT - taken))
     return _template().render(
         title=facts.get("title") or _title(facts),
         question=fill_caption(str(facts["question"]), view)
@@ -116,6 +119,7 @@ def render_page(tree: Tree) -> str:
         else asked_of_a_staircase(view, facts),
         claim=facts.get("claim", ""),
         verdict=_verdict(view),
+        decisive=_decisive(hypotheses),
         meaning=fill_caption(str(facts["meaning"]), view)
         if "meaning" in facts
         else meaning_of_a_staircase(view, facts),
@@ -127,7 +131,7 @@ def render_page(tree: Tree) -> str:
         count_of_seeds=1 if view.staircase is None else view.staircase.seeds,
         compared_quantities=compared,
         checks=checks,
-        hypotheses=hypotheses_of(view),
+        hypotheses=hypotheses,
         confidence=confidence_of(view),
         jumps=jumps,
         gathered="" if view.staircase is None else view.staircase.gathered,
@@ -138,7 +142,7 @@ def render_page(tree: Tree) -> str:
         compared=any(jump.seen is not None for jump in jumps),
         description=read_json(facts, "description", []),
         done=how_it_was_done(view, facts),
-        parameters=parameters_of(facts),
+        parameters=parameters_of(view, facts),
         reference=facts.get("reference", ""),
         bibtex=facts.get("bibtex") or bibtex(str(facts.get("reference", ""))),
         convention=facts["convention"],
@@ -167,10 +171,6 @@ def write_page(tree: Tree, path: str | PathLike[str]) -> Path:
     return Path(path)
 
 
-def _said(facts: Mapping[Any, Any], name: str, view: TreeView) -> str:
-    return fill_caption(str(facts.get(name, "")), view)
-
-
 def _title(facts: Mapping[Any, Any]) -> str:
     parts = [str(facts[name]) for name in ("network", "task") if facts.get(name)]
     return " on ".join(parts) or "Learning dynamics"
@@ -190,12 +190,20 @@ def _verdict(view: TreeView) -> dict[str, str]:
     return {"kind": kind, "heading": _VERDICTS[kind], "sentence": sentence}
 
 
+def _decisive(hypotheses: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """The claims behind the verdict that are read beside it: all if they are few, else what went wrong."""
+    judged = [row for row in hypotheses if row["judged"]]
+    return judged if len(judged) <= _FEW else [row for row in judged if row["outcome"] != "holds"][:_FEW]
+
+
 @functools.cache
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(number=number, percent=percent, words=words, counted_words=counted_words)
+    environment.filters.update(
+        number=number, percent=percent, words=words, counted_words=counted_words, printed=printed
+    )
     return environment.from_string(_text("template.html.j2"))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,19 +12,13 @@ from dynascope import plot
 from dynascope.plot import Chart, traces
 from dynascope.plot.axes import is_power_law
 from dynascope.plot.layout import lay_out
-from dynascope.plot.learned_features import MOST_PICTURES, find_features
 from dynascope.record import TreeView, describe
 from dynascope.report.interactive import chart_plot, lines_figure, staircase_figure
 
-__all__ = ["PageFigure", "Picture", "features_picture", "page_figures"]
+__all__ = ["PageFigure", "page_figures"]
 
 _MOST_FIGURES = 24
 _LEAST = 2000  # bytes, below which a figure does not shrink any more
-_FEATURES = {
-    "input_feature": "The input pattern that each jump learns",
-    "learned_direction": "How much each input takes part in what each jump learns, in spreads of the inputs",
-    "coefficient": "The linear map after each jump",
-}
 
 
 class PageFigure(NamedTuple):
@@ -47,18 +39,6 @@ class PageFigure(NamedTuple):
     log_y: bool
     tall: bool
     content: Markup
-
-
-class Picture(NamedTuple):
-    """A picture that is part of the page.
-
-    Attributes:
-        caption: What it shows.
-        source: The picture itself.
-    """
-
-    caption: str
-    source: str
 
 
 def page_figures(view: TreeView, room: int) -> tuple[list[PageFigure], list[PageFigure]]:
@@ -104,23 +84,6 @@ def _drawn(
     rest += [_plane(view, x, y, share) for x, y in planes]
     rest += [_curve(view, name, share) for name in names[: max(0, _MOST_FIGURES - len(declared) - len(rest))]]
     return declared, rest
-
-
-def features_picture(view: TreeView) -> Picture | None:
-    """What is learned at each jump, if the prediction names it."""
-    found = find_features(view)
-    if found is None:
-        return None
-    values, image_shape = found
-    caption = f"{_FEATURES[str(values.name)]}. Red is positive, blue negative, white zero. "
-    caption += "One scale for all." if image_shape is None else "Each picture has a scale of its own."
-    if image_shape is not None and values.sizes["jump"] > MOST_PICTURES:
-        caption += f" The first {MOST_PICTURES} of {values.sizes['jump']} are shown."
-    drawing = plot.features(view).get_figure(root=True)
-    assert drawing is not None
-    picture = io.BytesIO()
-    drawing.savefig(picture, format="png", dpi=160, metadata={"Software": None})
-    return Picture(caption, "data:image/png;base64," + base64.b64encode(picture.getvalue()).decode())
 
 
 def _names(chart: Chart) -> set[str]:

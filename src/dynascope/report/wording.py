@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from dynascope.record.numbers import number
 
-__all__ = ["command", "parameter", "plain", "words"]
+__all__ = ["command", "parameter", "plain", "printed", "words"]
 
-
+_PROGRAM_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?[eE][+-]?\d+(?!\w)")
 # What a number stands for that is no number of anything.
 _STANDS_FOR = {
     ("batch_size", 0): "all samples in every step",
@@ -68,6 +69,16 @@ def plain(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(plain, value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def printed(text: str) -> str:
+    """The text with the numbers of programs in the notation of print.
+
+    Example:
+        >>> printed("each step keeps 1e-9, and 2.5e+07 are made by 1e-4 of layer1e4")
+        'each step keeps 10⁻⁹, and 2.5 × 10⁷ are made by 0.0001 of layer1e4'
+    """
+    return _PROGRAM_NUMBER.sub(lambda found: number(float(found[0])), text)
 
 
 def words(name: object) -> str:

@@ -17,6 +17,7 @@ __all__ = [
     "choices",
     "count",
     "described",
+    "descriptions",
     "flag",
     "fraction",
     "number",
@@ -151,10 +152,15 @@ def check_fields(study: Any) -> None:
             check(field.name, getattr(study, field.name), study)
 
 
+def descriptions(study: Any) -> dict[str, str]:
+    """What the fields of a study say of themselves, by name; nothing of those that say nothing."""
+    said = {each.name: each.metadata.get("description") for each in dataclasses.fields(study)}
+    return {name: description for name, description in said.items() if description is not None}
+
+
 def described(study: type) -> str:
     """The docstring of a study with what its fields say of themselves."""
-    said = {each.name: each.metadata.get("description") for each in dataclasses.fields(study)}
-    lines = [f"        {name}: {description}" for name, description in said.items() if description is not None]
+    lines = [f"        {name}: {description}" for name, description in descriptions(study).items()]
     return "\n".join([(study.__doc__ or "").rstrip(), *(["\n    Attributes:", *lines] if lines else [])])
 
 

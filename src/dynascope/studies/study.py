@@ -16,6 +16,7 @@ from dynascope.comparison import compare
 from dynascope.compilation import compile_cache
 from dynascope.errors import DivergenceError, DivergenceWarning
 from dynascope.plot import Chart, to_json
+from dynascope.studies.fields import descriptions
 
 __all__ = ["Reference", "Study", "curve_tolerance", "with_limits"]
 
@@ -119,6 +120,7 @@ class Study:
             "claim": self.reference.claim,
             "reference": f"{self.reference.paper} (arXiv {self.reference.arxiv})",
             "parameters": json.dumps(dataclasses.asdict(self)),
+            "descriptions": json.dumps(descriptions(self), ensure_ascii=False),
             "planes": json.dumps(self.planes),
             "command": self._command,
         }
