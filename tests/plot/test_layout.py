@@ -65,6 +65,12 @@ def test_several_variables_are_told_apart_by_their_words(tree):
     ]
 
 
+def test_what_theory_took_from_training_is_drawn_as_observed(tree):
+    theory = xr.DataTree.from_dict({"predicted": tree["predicted"].to_dataset()})
+    chart = Chart(("accuracy", "test_accuracy"), trained=("accuracy",))
+    assert [line.side for line in lay_out(theory, chart).traces] == ["observed", "predicted"]
+
+
 def test_only_the_members_that_are_named_are_drawn(tree):
     layout = lay_out(tree, Chart("strength", members={"mode": (2, 1)}))
     assert layout.labels == ["mode 2", "mode 1"]

@@ -40,6 +40,7 @@ class Chart:
         residual: Draw observed less predicted in a panel below, where both curves coincide.
         decades: How many powers of ten below the largest value are drawn; what is smaller is left out.
         staircase: Draw the predicted jumps as a numbered staircase under the observed loss.
+        trained: Those of the variables that theory took from training, as by a calibration: drawn as observed.
         words: What each variable is called beside its line, in place of its long name.
         x_label: What is written along the horizontal axis, in place of the long name and units.
         y_label: What is written along the vertical axis.
@@ -66,6 +67,7 @@ class Chart:
     residual: bool = False
     decades: float | None = None
     staircase: bool = False
+    trained: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     x_label: str = ""
     y_label: str = ""

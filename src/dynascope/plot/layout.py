@@ -114,7 +114,7 @@ def _series(view: TreeView, chart: Chart) -> list[Series]:
             word = ""
             if len(chart.variables) > 1:
                 word = chart.words[number] if chart.words else record[name].attrs.get("long_name", describe(name)[0])
-            drawn += _of_record(side, record, name, word, chart)
+            drawn += _of_record("observed" if name in chart.trained else side, record, name, word, chart)
     labels = list(dict.fromkeys(each.trace.label for each in drawn))
     colours = dict(zip(labels, traces.ramp(len(labels)), strict=True))
     least = _least([each.trace for each in drawn], chart)

@@ -135,6 +135,7 @@ def _drawn(
     most = int(np.clip((room - _BYTES_A_TRACE * len(shown)) / _BYTES_A_POINT / len(shown), 24, _MOST_POINTS))
     for each in shown:
         _add_interval(figure, each, scale, points=points)
+    first = {each.trace.label: each.trace.side for each in reversed(shown)}
     for (side, label), members in _by_label(shown).items():
         entry = html.escape(label) if len(labels) > 1 else side
         lines = [each.trace for each in members]
@@ -150,7 +151,7 @@ def _drawn(
             name=entry,
             legendgroup=entry,
             meta=len(lines),
-            showlegend=len(labels) == 1 or (len(labels) <= MOST_IN_A_LEGEND and side == shown[0].trace.side),
+            showlegend=len(labels) == 1 or (len(labels) <= MOST_IN_A_LEGEND and side == first[label]),
             line=_stroke(lines[0]),
             marker={"color": lines[0].colour, **(_BAR if as_bar else {"size": 7 if alone or by_name else 4})},
             opacity=0.8 if not alone else 0.55 if side == "observed" and pale and not as_points else 1.0,

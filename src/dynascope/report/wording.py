@@ -8,11 +8,14 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from markupsafe import Markup, escape
+
 from dynascope.record.numbers import number
 
 __all__ = ["command", "parameter", "plain", "printed", "words"]
 
 _PROGRAM_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?[eE][+-]?\d+(?!\w)")
+_POWER = re.compile(r"(?<=\w)\^([-−]?\([^()<&]*\)|[-−]?[\w.]*\w)")
 # What a number stands for that is no number of anything.
 _STANDS_FOR = {
     ("batch_size", 0): "all samples in every step",
@@ -71,14 +74,20 @@ def plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def printed(text: str) -> str:
-    """The text with the numbers of programs in the notation of print.
+def printed(text: str) -> Markup:
+    """The text with numbers and powers that are written as in a program as in print.
 
     Example:
-        >>> printed("each step keeps 1e-9, and 2.5e+07 are made by 1e-4 of layer1e4")
-        'each step keeps 10⁻⁹, and 2.5 × 10⁷ are made by 0.0001 of layer1e4'
+        >>> str(printed("within 1e-9, and 2.5e+07 < k^-1.6, k^(−2α) or k^−(α+1)"))
+        'within 10⁻⁹, and 2.5 × 10⁷ &lt; k<sup>−1.6</sup>, k<sup>−2α</sup> or k<sup>−(α+1)</sup>'
     """
-    return _PROGRAM_NUMBER.sub(lambda found: number(float(found[0])), text)
+    numbers = _PROGRAM_NUMBER.sub(lambda found: number(float(found[0])), text)
+    return Markup(_POWER.sub(_raised, str(escape(numbers))))
+
+
+def _raised(power: re.Match[str]) -> str:
+    inside = power[1][1:-1] if power[1].startswith("(") else power[1]
+    return f"<sup>{inside.replace('-', '−')}</sup>"
 
 
 def words(name: object) -> str:

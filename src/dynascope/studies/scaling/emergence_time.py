@@ -15,6 +15,7 @@ from dynascope.errors import InputError
 from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
 from dynascope.probes.half_strength import first_half, spread_of_halves
+from dynascope.record.numbers import percent
 from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.studies.scaling.emergence_study import SKILLS, STRENGTH, EmergenceStudy
 from dynascope.studies.scaling.skill_simulation import nam
@@ -122,6 +123,7 @@ class EmergenceTime(EmergenceStudy):
             "time",
             "From what the forecast is made: networks that learn one skill alone, and the logistic curve through "
             "what they have between 0.05 and 0.6. What is beyond is not used, and the curve does not claim it.",
+            trained=("calibration_strength",),
             words=("networks", "the curve of theory"),
             title="One skill alone",
             y_label=STRENGTH,
@@ -204,11 +206,12 @@ class EmergenceTime(EmergenceStudy):
             if np.all(beyond < _CHANCE * errors):
                 leave_undecided(tree, "Networks scatter too widely to say whether they follow the forecast.")
         rows = [
-            f"skill {skill} at {step:.0f} ± {deviation:.0f}, forecast {due:.0f} ({step / due - 1:+.1%})"
+            f"skill {skill} at {step:.0f} ± {deviation:.0f}, forecast {due:.0f} ({percent(step / due - 1)})"
             for skill, step, deviation, due in zip(range(1, self.skills + 1), mean, spread, forecast, strict=True)
         ]
-        tree.attrs["verdict_sentence"] += (
-            f" Half-strength steps, mean ± standard deviation of {observed.sizes['seed']} networks: {'; '.join(rows)}."
+        tree.attrs["verdict_sentence"] = (
+            f"Half learned at step (mean ± standard deviation of {self.seeds} networks): {'; '.join(rows)}. "
+            f"{tree.attrs['verdict_sentence']}"
         )
         return tree
 
