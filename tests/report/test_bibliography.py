@@ -25,6 +25,12 @@ def test_a_reference_is_an_entry(reference, key, authors, title):
     assert (f"author = {{{authors}}}" in entry) if authors else ("author" not in entry)
 
 
+def test_what_follows_an_identifier_is_another_work_even_without_authors():
+    first, second = bibtex("Z. Li, Greed (arXiv 2012.09839); Alternating Flows (arXiv 2506.06489)").split("\n\n")
+    assert ("2012.09839" in first, "2506.06489" in first) == (True, False)
+    assert "{Alternating Flows}" in second
+
+
 def test_two_works_are_two_entries():
     text = (
         "Y. Nam, Layerwise dynamics (DPhil thesis, chapter 6); L. Chizat, F. Bach, On Lazy Training (arXiv 1812.07956)"

@@ -20,6 +20,7 @@ from dynascope.flows.blocks import working_memory
 from dynascope.flows.objective import Objective
 from dynascope.protocols import Average, Learnable, SumOfNeurons
 from dynascope.record import Staircase, make_record, staircase_record
+from dynascope.theory.papers import ALTERNATING
 
 __all__ = ["alternating_flow"]
 
@@ -176,7 +177,7 @@ def _record(run: Alternation, stopped: str) -> xr.Dataset:
             "returned": (("jump", "neuron"), marked("returned")),
         },
         theory="alternating gradient flow",
-        reference="arXiv:2506.06489",
+        reference=ALTERNATING,
         warnings=tuple(run.warnings),
         degree=run.network.degree,
         normalised=run.normalised,

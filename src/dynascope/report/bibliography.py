@@ -27,7 +27,7 @@ def bibtex(reference: str) -> str:
           archivePrefix = {arXiv}
         }
     """
-    works = [work.strip() for work in re.split(r";\s+(?=\w\.\s)", reference) if work.strip()]
+    works = [work.strip() for work in re.split(r"(?<=\d\));\s+|;\s+(?=\w\.\s)", reference) if work.strip()]
     found = _ARXIV.search(works[-1]) if len(works) > 1 and "thesis" in works[-1] else None
     if found:  # no thesis is on arXiv: the identifier is that of the work before
         works[-2:] = [works[-2] + found[0], works[-1][: found.start()]]

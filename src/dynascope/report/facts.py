@@ -174,7 +174,7 @@ def _training(attributes: Mapping[Any, Any]) -> str:
     if attributes.get("solver"):
         parts.append(f"{attributes['solver']} solver")
     if attributes.get("variables") not in (None, "", "weights"):
-        parts.append(f"in {attributes['variables']}")
+        parts.append(f"followed in {attributes['variables']} in place of weights")
     return ", ".join(parts)
 
 

@@ -1,12 +1,11 @@
 """Papers that several studies of staircases put to the test, each with its arXiv identifier."""
 
+from dynascope.theory import papers
+
 __all__ = ["ALTERNATING", "COMPOSITION", "GREEDY"]
 
-ALTERNATING = (
-    "D. Kunin, G. L. Marchetti, F. Chen, D. Karkada, J. B. Simon, M. R. DeWeese, S. Ganguli, N. Miolane, "
-    "Alternating Gradient Flows: A Theory of Feature Learning in Two-layer Neural Networks",
-    "2506.06489",
-)
+_PAPER, _, _NUMBER = papers.ALTERNATING.rstrip(")").partition(" (arXiv ")
+ALTERNATING = (_PAPER, _NUMBER)
 COMPOSITION = (
     "G. L. Marchetti, D. Kunin, A. Myers, F. Acosta, N. Miolane, Sequential Group Composition: A Window into "
     "the Mechanics of Deep Learning",

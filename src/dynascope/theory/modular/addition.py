@@ -22,6 +22,7 @@ from dynascope.theory.modular.jumps import (
     jumps_in_the_plain_flow,
     too_few,
 )
+from dynascope.theory.papers import ALTERNATING
 
 __all__ = [
     "maximal_utilities",
@@ -34,7 +35,6 @@ __all__ = [
 _NEARLY_EQUAL = 0.05  # relative difference of accelerated times below which jumps overlap at usual scales
 _SMALL_START = 0.1  # neurons above this norm shape the function before any plateau
 _SAME_PHASE = 0.99  # length of the mean of unit vectors that all but agree
-_REFERENCE = "Alternating Gradient Flows: A Theory of Feature Learning in Two-layer Neural Networks (arXiv 2506.06489)"
 
 
 def utility(neurons: ArrayLike, encoding: ArrayLike) -> Float[np.ndarray, " neurons"]:
@@ -234,7 +234,7 @@ def modular_addition_staircase(
         slow=tuple(jump.slow for jump in jumps),
         features=features,
         theory="alternating gradient flow, modular addition",
-        reference=_REFERENCE,
+        reference=ALTERNATING,
         warnings=tuple(_warnings(spectrum, jumps, starts, scale)),
         degree=3,
         normalised=normalised,

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from dynascope.arguments import require, require_array, require_positive
 from dynascope.record.staircase import Staircase
 from dynascope.theory.domain import covers
+from dynascope.theory.papers import ALTERNATING
 from dynascope.theory.staircase.bundles import Bundles
 from dynascope.theory.staircase.settling import main_maps, settling_times
 
@@ -20,7 +21,7 @@ _GENERAL = "greedy low-rank learning"
 _COMMUTING = "greedy low-rank learning, independent modes"
 _REFERENCE = (
     "Z. Li, Y. Luo, K. Lyu, Towards resolving the implicit bias of gradient descent for matrix factorization: greedy "
-    "low-rank learning (arXiv 2012.09839); Alternating Gradient Flows (arXiv 2506.06489)"
+    f"low-rank learning (arXiv 2012.09839); {ALTERNATING}"
 )
 # Below this relative size a singular value or a failure to commute is round-off of the moments.
 _ROUND_OFF = 1e-8

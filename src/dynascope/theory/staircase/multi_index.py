@@ -14,6 +14,7 @@ from dynascope.arguments import require, require_array, require_between
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
 from dynascope.theory.domain import covers
+from dynascope.theory.papers import ALTERNATING
 
 __all__ = ["information_exponent", "overlap_time", "quadratic_index_staircase", "utility_polynomial"]
 
@@ -200,7 +201,7 @@ def quadratic_index_staircase(strengths: ArrayLike, *, scale: float) -> Staircas
             "growth_rate": (("jump",), np.array(rates)),
         },
         theory="alternating gradient flow of a quadratic network on a multi-index model",
-        reference="Alternating Gradient Flows (arXiv 2506.06489)",
+        reference=ALTERNATING,
         degree=3,
         normalised=True,
     )
