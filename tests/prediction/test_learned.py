@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import dataclasses
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
 from dynascope import predict
-from dynascope.networks import TwoLayer
+from dynascope.networks import NeuronSum, TwoLayer
 from dynascope.prediction.learned import Side, direction_words, output_words, with_words
 from dynascope.record import make_record
 from dynascope.tasks import InContextRegression, Task, digits
@@ -159,3 +160,20 @@ def test_neurons_are_counted_and_their_numbers_are_left_to_the_record():
     ]
     assert said["learned_direction"].attrs["long_name"] == "what is learned, in spreads of the inputs"
     assert said["learned"].attrs == record["learned"].attrs
+
+
+def test_neurons_of_a_form_of_ones_own_are_told_by_the_inputs_on_which_they_depend():
+    x = np.random.default_rng(0).normal(size=(30, 3))
+    task = Task(x, x[:, :2], feature_names=INPUTS, target_names=("price", "risk"))
+    network = NeuronSum(np.ones((4, 2)), lambda w, x: w[0] * jnp.sin(w[1] * x[:, 1:]), degree=2)
+    record = make_record(
+        {
+            "learned": (["jump"], ["neuron 3", "active neurons move on"]),
+            "direction": (["jump", "weight"], np.array([[0.8, 0.6], [0.0, 0.0]])),
+            "activated": (["jump", "neuron"], np.array([[0, 0, 1, 1], [0, 0, 0, 0]])),
+            "returned": (["jump", "neuron"], np.zeros((2, 4), dtype=int)),
+        },
+        {"jump": [1, 2], "weight": [0, 1], "neuron": np.arange(4)},
+    )
+    words = with_words(record, task, network)["learned"].to_numpy().tolist()
+    assert words == ["moves price and risk by size and rent; and 1 more neuron", "active neurons move on"]

@@ -10,14 +10,16 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from dynascope.networks.neuron_sum import NeuronSum
 from dynascope.networks.two_layer import TwoLayer
+from dynascope.prediction.sensitivity import sensitivity
 from dynascope.prediction.units import spreads_of
 from dynascope.protocols import Learnable, Network
 from dynascope.record import name_all
 from dynascope.record import staircase_names as names
 from dynascope.tasks.task import Task
 
-__all__ = ["Side", "direction_words", "output_words", "with_words"]
+__all__ = ["Side", "dependence_words", "direction_words", "output_words", "with_words"]
 
 _NAMED = 3  # inputs, or classes of a side, that are named at most
 _WHOLE = 0.9  # of the square of a direction, beyond which what is left out is not worth a word
@@ -37,7 +39,8 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
     """The record with what is learned at each jump in words, where the theory knows its inputs and outputs.
 
     Args:
-        record: A staircase with `input_feature`, and `output_feature` if there is more than one output.
+        record: A staircase with `input_feature`, and `output_feature` if there is more than one output; or with the
+            `direction` of neurons of a form of the user's own, of which is said on which inputs they depend.
         task: What is learned, whose inputs and outputs have names.
         network: What learns it.
 
@@ -48,7 +51,7 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
         rises which moves the most, where the network has no side of its own.
     """
     if "input_feature" not in record:
-        return record
+        return _of_any_neurons(record, task, network)
     maps, side = record["main_map" if "main_map" in record else "input_feature"].to_numpy(), _side(network)
     outputs = record["output_feature"].to_numpy() if "output_feature" in record else None
     if outputs is not None and side is Side.BOTH:
@@ -70,6 +73,42 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
             words = output_words(output, labels, row, features, means=None if means is None else means[k], side=side)
             told[k] = _of_neurons(words, record.isel(jump=k), told[k]) if "activated" in record else words
     return record.assign({names.LEARNED: ("jump", np.array(told, dtype=str), record[names.LEARNED].attrs)})
+
+
+def _of_any_neurons(record: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
+    """With words for neurons of which only their answer is known."""
+    if "direction" not in record or not isinstance(network, NeuronSum) or not isinstance(task, Task):
+        return record
+    told = [str(each) for each in record[names.LEARNED].to_numpy()]
+    for k, weights in enumerate(record["direction"].to_numpy()):
+        parts, moved = sensitivity(network, weights, np.asarray(task.inputs))
+        words = dependence_words(parts, () if task.image_shape else task.feature_names, moved, task.target_names)
+        told[k] = _of_neurons(words, record.isel(jump=k), told[k]) if words else told[k]
+    return record.assign({names.LEARNED: ("jump", np.array(told, dtype=str), record[names.LEARNED].attrs)})
+
+
+def dependence_words(
+    parts: Float[np.ndarray, " d"],
+    features: Sequence[str],
+    moved: Float[np.ndarray, " c"],
+    labels: Sequence[str],
+) -> str:
+    """What an answer depends on and what it moves; nothing if it moves nothing.
+
+    Args:
+        parts: How much each input takes part, at unit length.
+        features: Names of the inputs; empty for images.
+        moved: How much each output is moved, at unit length.
+        labels: Names of the outputs.
+
+    Example:
+        >>> dependence_words(np.array([0.1, 0.8, 0.59]), ("age", "size", "rent"), np.eye(2)[1], ("oak", "elm"))
+        'moves elm by size and rent'
+    """
+    if not parts.any() or not moved.any():
+        return ""
+    by = f"by {_listed_inputs(parts, features)}" if features else "by a pattern"
+    return f"moves {_listed_inputs(moved, labels) if len(labels) > 1 else 'the output'} {by}"
 
 
 def direction_words(direction: Float[np.ndarray, " d"], features: Sequence[str]) -> str:

@@ -201,9 +201,7 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(
-        number=number, percent=percent, words=words, counted_words=counted_words, printed=printed
-    )
+    environment.filters.update(number=number, percent=percent, counted_words=counted_words, printed=printed)
     return environment.from_string(_text("template.html.j2"))
 
 

@@ -1,0 +1,49 @@
+"""What a neuron of any form learns, told by the inputs on which its answer depends and by the outputs that it moves."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.networks.neuron_sum import NeuronSum
+
+__all__ = ["sensitivity"]
+
+_MOST_SAMPLES = 256
+
+
+def sensitivity(
+    network: NeuronSum, weights: Float[np.ndarray, " w"], inputs: Float[np.ndarray, "n d"]
+) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " c"]]:
+    """How much each input takes part in the answer of a neuron, and how much the answer moves each output.
+
+    The part of input i is σ_i √(E ‖∂φ/∂x_i‖²), with its spread σ_i over the data, so that metres and feet are the same;
+    an output is moved by the spread of the answer.
+
+    Args:
+        network: Of which the neuron is one.
+        weights: Of the neuron.
+        inputs: The data; of many samples some are taken, evenly.
+
+    Returns:
+        Both at unit length; zeros where the answer is the same for all samples, or is not finite.
+
+    Example:
+        >>> network = NeuronSum(np.ones((1, 2)), lambda w, x: w[0] * jnp.sin(w[1] * x[:, :1]), degree=2)
+        >>> parts, moved = sensitivity(network, np.ones(2), np.random.default_rng(0).normal(size=(50, 3)))
+        >>> parts.tolist(), moved.tolist()
+        ([1.0, 0.0, 0.0], [1.0])
+    """
+    taken = inputs[:: -(-len(inputs) // _MOST_SAMPLES)]
+    alone = network.with_neurons(jnp.asarray(weights)[None]).weighted(None)
+    slopes = np.asarray(jax.vmap(jax.jacfwd(lambda x: alone(x[None])[0]))(jnp.asarray(taken)))
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is told by zeros
+        parts = inputs.std(axis=0) * np.sqrt(np.mean(np.sum(slopes**2, axis=1), axis=0))
+        return _unit(parts), _unit(np.asarray(alone(jnp.asarray(taken))).std(axis=0))
+
+
+def _unit(vector: np.ndarray) -> np.ndarray:
+    size = np.linalg.norm(vector)
+    return vector / size if np.isfinite(size) and size > 0 else np.zeros_like(vector)
