@@ -5,7 +5,7 @@ import numpy as np
 from dynascope.comparison import compare, unjudged
 from dynascope.record import TreeView, make_record
 from dynascope.report import render_page
-from dynascope.report.staircase_words import asked_of_a_staircase, meaning_of_a_staircase
+from dynascope.report.staircase_words import asked_of_a_staircase, meaning_of_a_staircase, seen_in_a_staircase
 
 TIME = np.linspace(0.0, 9.0, 50)
 PREDICTED = make_record(
@@ -34,6 +34,12 @@ def test_a_prediction_is_asked_for_and_explained():
     assert question == "What does a linear network learn from a {table}, in what order, and when?"
     assert "(10⁻⁸ here)" in meaning
     assert "trained" not in meaning
+
+
+def test_its_figure_says_between_which_losses_it_goes():
+    assert seen_in_a_staircase(TreeView.of(unjudged(PREDICTED))).endswith("from 1 to 0, at each number.")
+    assert "levels from 1 to 0" in seen_in_a_staircase(TreeView.of(compare(OBSERVED, PREDICTED)))
+    assert seen_in_a_staircase(TreeView.of(OBSERVED)) == "No jump was predicted."
 
 
 def test_a_run_beside_it_is_said_to_be_one():

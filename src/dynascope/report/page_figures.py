@@ -14,6 +14,7 @@ from dynascope.plot.axes import is_power_law
 from dynascope.plot.layout import lay_out
 from dynascope.record import TreeView, describe
 from dynascope.report.interactive import chart_plot, lines_figure, staircase_figure
+from dynascope.report.staircase_words import seen_in_a_staircase
 
 __all__ = ["PageFigure", "page_figures"]
 
@@ -100,7 +101,8 @@ def _declared(view: TreeView, chart: Chart, room: int) -> PageFigure:
 def _staircase(view: TreeView, room: int) -> PageFigure:
     lines = traces.staircase(view)
     jumps = [] if view.staircase is None else view.staircase.rows
-    return _entry("Loss", "", staircase_figure(lines, jumps, room=room), lines)
+    figure = staircase_figure(lines, jumps, room=room)
+    return _entry("The loss, from plateau to plateau", seen_in_a_staircase(view), figure, lines)
 
 
 def _plane(view: TreeView, x: str, y: str, room: int) -> PageFigure:

@@ -8,7 +8,7 @@ from typing import Any
 from dynascope.record import TreeView
 from dynascope.record.numbers import number
 
-__all__ = ["asked_of_a_staircase", "meaning_of_a_staircase"]
+__all__ = ["asked_of_a_staircase", "meaning_of_a_staircase", "seen_in_a_staircase"]
 
 
 def asked_of_a_staircase(view: TreeView, facts: Mapping[Any, Any]) -> str:
@@ -16,6 +16,17 @@ def asked_of_a_staircase(view: TreeView, facts: Mapping[Any, Any]) -> str:
     if view.staircase is None or not facts.get("task") or not facts.get("network"):
         return ""
     return f"What does a {facts['network']} network learn from {facts['task']}, in what order, and when?"
+
+
+def seen_in_a_staircase(view: TreeView) -> str:
+    """What the figure of a predicted staircase shows, with its numbers."""
+    if view.staircase is None or not len(view.staircase.rows):
+        return "No jump was predicted."
+    first, last = view.staircase.rows[0], view.staircase.rows[-1]
+    told = f"from {number(first.loss_before, 3)} to {number(last.loss_after, 3)}"
+    if view.observed is None:
+        return f"Theory expects the loss to rest on plateaus and to fall from one to the next, {told}, at each number."
+    return f"The loss falls from plateau to plateau. Theory puts a jump at each number, and levels {told}."
 
 
 def meaning_of_a_staircase(view: TreeView, facts: Mapping[Any, Any]) -> str:
