@@ -182,7 +182,7 @@ def test_a_quantity_that_could_not_be_compared_is_not_said_to_agree():
     tree = study()
     nothing = {"slope": {"error": None, "tolerance": 0.1, "agrees": True, "reason": "none"}}
     tree.attrs["agreement"] = json.dumps(nothing)
-    assert ["growth of the time per unit of accelerated time", "not judged", "–", "0.1"] in rows(render_page(tree))
+    assert ["growth of the time of the jump as the scale falls", "not judged", "–", "0.1"] in rows(render_page(tree))
 
 
 def test_the_banner_says_the_verdict_once_and_then_the_sentence_of_the_tree():

@@ -65,11 +65,11 @@ def test_a_draw_depends_on_the_seed_alone():
 def test_the_description_says_what_was_drawn():
     exact = regression(samples=4, input_covariance=[1.0, 1.0], target_map=[1.0, 1.0], noise=0.5, exact_moments=True)
     assert exact.description == (
-        "4 Gaussian samples whose second moment is exactly the given covariance.",
+        "4 Gaussian samples whose second moment is exactly that of their distribution.",
         "Targets are a linear map of the inputs with noise of standard deviation 0.5.",
     )
     plain = regression(samples=4, input_covariance=[1.0, 1.0], target_map=[1.0, 1.0])
-    assert "in expectation the given covariance" in plain.description[0]
+    assert "in expectation that of" in plain.description[0]
     assert "without noise" in plain.description[1]
 
 

@@ -92,7 +92,7 @@ WORDS = {
     TIME_UNCERTAINTY: "relative uncertainty of the time of the jump",
     LEVEL_UNCERTAINTY: "uncertainty of the plateau over the initial loss",
     LEVEL_ERROR: "relative error of the plateau",
-    SLOPE: "growth of the time per unit of accelerated time",
+    SLOPE: "growth of the time of the jump as the scale falls",
     SLOPE_ERROR: "relative error of that growth",
     LEVEL: "plateau",
     CURVE: "loss at this scale",

@@ -71,13 +71,13 @@ def regression(
         draw = np.sqrt(samples) * left @ right
     inputs, noises = draw[:, :dimension] @ root, draw[:, dimension:]
     targets = inputs @ linear_map + (noise * noises if noise else 0.0)
-    exactly = "exactly the" if exact_moments else "in expectation the"
+    exactly = "exactly" if exact_moments else "in expectation"
     return Task(
         inputs,
         targets,
         name="regression",
         description=(
-            f"{samples} Gaussian samples whose second moment is {exactly} given covariance.",
+            f"{samples} Gaussian samples whose second moment is {exactly} that of their distribution.",
             "Targets are a linear map of the inputs"
             + (f" with noise of standard deviation {noise:g}." if noise else " without noise."),
         ),

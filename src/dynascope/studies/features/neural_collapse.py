@@ -128,8 +128,8 @@ class NeuralCollapse(CurvesStudy):
     meaning: ClassVar[str] = (
         "Before its last layer a network turns each example into a list of numbers, its features. Here the features of "
         "every training sample were set free and trained themselves, together with the last layer. From small random "
-        "values, those of a class ended at one point: from the worst start "
-        "{observed.end_between_class_share:least:percent} of what told them apart was the class. The path and its end "
+        "values, those of a class moved to one point: in the end, differences between classes were "
+        "{observed.end_between_class_share:least:percent} of all differences or more. The path and its end "
         "are known in closed form; from an aligned start the loss differs from it by {agreement.loss}, relative to its "
         "size. So collapse needs no architecture and no meaning in the labels, only features that may move freely and "
         "start small. In a network features are bound to the inputs, and the theory says nothing exact; where networks "
@@ -244,7 +244,9 @@ class NeuralCollapse(CurvesStudy):
             "task": "one-hot labels of free features, and digits",
             "description": [
                 f"{sum(self.class_sizes)} samples in classes of sizes {self.class_sizes}, with one-hot targets.",
-                f"{self.samples} digits of 8 × 8 pixels for training, and as many held out.",
+                f"Networks: {self.samples} digits of 8 × 8 pixels for training, and as many held out."
+                if self.networks
+                else "No networks were trained: what is claimed of them is not put to the test here.",
             ],
             "network": "unconstrained features",
             "scale": 1.0,

@@ -111,10 +111,10 @@ class GrokkingModular(ClaimsStudy):
         "was never so). From the time between to the end, the distance of its features to the fewest that could do, "
         "κ, changed by {observed.change[hypothesis=H2]}, by {observed.low[hypothesis=H2]} to "
         "{observed.high[hypothesis=H2]} with 95 % confidence; in few and small runs such as these the interval says "
-        "more than the number. Judged is whether the rest comes after the samples, beyond the chance of a start. "
-        "Checked is what must hold of any such run: numbers are only names, so that training under other names gives "
-        "the same loss (ratio {observed.renamed_loss:mean}), and laws of the weights and features. None of them says "
-        "when the rule is found."
+        "more than the number. Judged is whether the rest comes after the samples, by more steps than the chance of a "
+        "start makes. Checked is what must hold of any such run: numbers are only names, so that training under other "
+        "names gives the same loss (ratio {observed.renamed_loss:mean}), and laws of the weights and features. None of "
+        "them says when the rule is found."
     )
     figures: ClassVar = (
         _CHART_OF_STEPS(
@@ -122,8 +122,10 @@ class GrokkingModular(ClaimsStudy):
             log="x",
             words=("training", "test"),
             y_label="accuracy",
-            caption="The training samples are right by step {observed.train_step:mean}, the others by step "
-            "{observed.test_step:mean}, on average over {parameters.seeds} runs (thin lines).",
+            title="What is known of the samples, and of the rest of the table",
+            caption="The training samples are right by step {observed.train_step:mean}, the others (test) by step "
+            "{observed.test_step:mean}, on average over {parameters.seeds} runs (thin lines); where they never were, "
+            "the last step counts.",
         ),
         _CHART_OF_STEPS(
             ("loss", "test_loss"),

@@ -121,14 +121,16 @@ class WidthPhases(CurvesStudy):
         ),
     )
     meaning: ClassVar[str] = (
-        "Two-layer networks of growing width learn, at starts and outputs that are scaled with the width in "
-        "{parameters.seeds} networks for each of the usual ways; linear ones a line, and where it is asked for ReLU "
-        "networks handwritten digits ({parameters.digits_seeds} of each). The change of their kernel goes with powers "
-        "of the width between {observed.kernel_exponent:least} and {observed.kernel_exponent:most}, where theory says "
-        "{predicted.kernel_exponent:least} to {predicted.kernel_exponent:most}; over all ways, the fitted powers are "
-        "off by up to {agreement.kernel_exponent_maximum} of the largest. Whether a wide network learns features is "
-        "so decided by how it is scaled, and a factor on its output is enough to change it. The powers are exact for "
-        "linear networks on a line; on digits it is only judged whether the kernel stays."
+        "There are several usual ways to choose initial weights and the size of the output as a network gets wider "
+        "(NTK, mean field, Xavier, Kaiming, lazy). For each, two-layer linear networks of growing width κ learned a "
+        "line, {parameters.seeds} at every width. The names with a second word are ways that a factor on the output "
+        "turns round: into one that learns features (learning), or into one that keeps its kernel (kernel). The "
+        "change of the kernel goes with powers of the width between {observed.kernel_exponent:least} and "
+        "{observed.kernel_exponent:most}, where theory says {predicted.kernel_exponent:least} to "
+        "{predicted.kernel_exponent:most}; the fitted powers are off by up to {agreement.kernel_exponent_maximum} of "
+        "the largest. So whether a wide network learns features is decided by how it is scaled, and a factor on its "
+        "output is enough to change it. The powers are exact for linear networks on a line. ReLU networks on "
+        "handwritten digits (of each kind here: {parameters.digits_seeds}) are judged only by whether the kernel stays."
     )
     minutes: ClassVar[float] = 1.5
     theory: ClassVar[str] = "phase diagram"

@@ -53,13 +53,13 @@ class LinearStaircase(StaircaseStudy):
         ),
     )
     meaning: ClassVar[str] = (
-        "A linear network with {parameters.width} hidden neurons was trained on data ({parameters.data}) from weights "
-        "{parameters.scale} times as large as usual. By theory each jump of its loss adds one rank to the map that it "
-        "has learned; levels and times are computed before training, from the correlations in the data and the "
-        "initial weights. The first jump was expected at time {predicted.jump_time:first} and came at "
-        "{residual.observed_jump_time:first}, the last at {predicted.jump_time:last} and came at "
-        "{residual.observed_jump_time:last}. Jumps that follow each other closely overlap, so that their plateaus are "
-        "hardly reached; smaller initial weights draw them apart."
+        "A linear network with {parameters.width} hidden neurons was trained from weights {parameters.scale} times as "
+        "large as usual (data: {parameters.data}). By theory each jump of its loss adds one rank to the map that it "
+        "has learned, which is one pattern in the inputs with one answer to it; levels and times are computed before "
+        "training, from the correlations in the data and the initial weights. The first jump was expected at time "
+        "{predicted.jump_time:first} and came at {residual.observed_jump_time:first}, the last at "
+        "{predicted.jump_time:last} and came at {residual.observed_jump_time:last}. Jumps that follow each other "
+        "closely overlap, so that their plateaus are hardly reached; smaller initial weights draw them apart."
     )
     minutes: ClassVar[float] = 0.3
     tiny: ClassVar = {"data": "gaussian", "samples": 60, "inputs": 4, "outputs": 2, "width": 6, "scale": 1e-20}

@@ -79,13 +79,14 @@ class ModularAddition(StaircaseStudy):
     )
     meaning: ClassVar[str] = (
         "Numbers from 0 to p − 1, p = {parameters.p}, were written as sums of a few waves, and a network with "
-        "{parameters.width} quadratic neurons was trained from weights of size {parameters.scale} to give the sum of "
-        "two numbers. By theory the loss on a plateau is the power of the waves that are still missing, and the time "
-        "of a jump follows from how fast a neuron tuned to that wave can grow, which is as the cube of the wave's "
-        "size: the first was expected at {predicted.jump_time:first} and came at {residual.observed_jump_time:first}, "
-        "the last at {predicted.jump_time:last} and {residual.observed_jump_time:last}. The neurons started near one "
-        "frequency each, since among fully random ones the strongest wave takes almost all; the clock is "
-        "{parameters.clock}."
+        "{parameters.width} neurons that square their input was trained from weights of size {parameters.scale} to "
+        "give the sum of two numbers, beginning again from 0 at p. By theory the loss on a plateau is the power of the "
+        "waves that are still missing, and the time of a jump follows from how fast a neuron tuned to that wave can "
+        "grow, which is as the cube of the wave's size: the first was expected at {predicted.jump_time:first} and came "
+        "at {residual.observed_jump_time:first}, the last at {predicted.jump_time:last} and "
+        "{residual.observed_jump_time:last}. The neurons started near one frequency each, since among fully random "
+        "ones the strongest wave takes almost all. The clock is {parameters.clock}: in the normalised one the rate of "
+        "a neuron falls as its weights grow, so that small neurons grow exponentially; the plain one is gradient flow."
     )
     minutes: ClassVar[float] = 0.2
     tiny: ClassVar = {"p": 7, "frequencies": [1, 2], "amplitudes": [1.0, 0.6], "width": 24}
