@@ -30,7 +30,7 @@ class LinearInductiveBias(CurvesStudy):
 
     samples: int = count(4, "Number n of points, fewer than modes.", least=2)
     modes: int = count(10, "Number p of modes.")
-    exponent: float = positive(4.0, "α > 0, at most 6.", most=6.0)
+    exponent: float = positive(4.0, "α > 0 of the intensities k^(−2α) and k^(2α), at most 6.", most=6.0)
     draws: int = count(2000, "Number of draws of random points for the mean learnability.")
     times: int = count(120, "Number of times at which both are recorded.", least=2)
     positions: int = count(400, "Number of places x, labels of `sample`, at which the fits are recorded.")

@@ -57,7 +57,7 @@ class GrokkingDigits(ClaimsStudy):
     test_samples: int = count(1000, "Largest number of test images.", least=2)
     width: int = count(128, "Neurons in each of the three hidden layers.")
     weight_scale: float = positive(5.0, "Factor on initial weights of variance 1/(input width).")
-    target_scale: float = positive(3.0, "T.")
+    target_scale: float = positive(3.0, "T, the factor on the targets.")
     small_weights: float = positive(1.0, "Factor on the initial weights in the remedy by weights.")
     large_targets: float = positive(30.0, "T in the remedy by targets.")
     small_inputs: float = positive(0.01, "a in the remedy by inputs.")
@@ -69,7 +69,7 @@ class GrokkingDigits(ClaimsStudy):
         "here.",
     )
     batch_size: int = count(128, "Images in a step.", most="samples")
-    steps: int = count(8000, "Number of steps.", least=2 * _FIRST_RECORD)
+    steps: int = count(8000, "Number of steps of training.", least=2 * _FIRST_RECORD)
     records: int = count(60, "Number of steps at which all is measured, in nearly equal ratios.", least=3)
     train_threshold: float = positive(0.99, "Training accuracy from which the training images count as learned.")
     test_threshold: float = positive(0.9, "The same of the test images.")

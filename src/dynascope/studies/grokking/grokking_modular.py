@@ -68,7 +68,7 @@ class GrokkingModular(ClaimsStudy):
     """
 
     operation: Literal["addition", "subtraction", "multiplication", "division"] = choice(
-        "division", "What is learned.", ("addition", "subtraction", "multiplication", "division")
+        "division", "What the table shows of two numbers.", ("addition", "subtraction", "multiplication", "division")
     )
     p: int = count(31, "The modulus, prime for multiplication and division.", least=3)
     train_fraction: float = fraction(0.7, "Fraction of the table that is trained on.", open_below=True, open_above=True)
@@ -79,11 +79,11 @@ class GrokkingModular(ClaimsStudy):
     )
     width: int = count(256, "Hidden neurons of two layers; the stream of the transformer is a quarter as wide.")
     loss: Literal["cross_entropy", "squared"] = choice(
-        "cross_entropy", "What is descended.", ("cross_entropy", "squared")
+        "cross_entropy", "The loss that training lowers.", ("cross_entropy", "squared")
     )
     learning_rate: float = positive(1e-3, "η of AdamW with β = (0.9, 0.98), on all training samples at each step.")
-    weight_decay: float = number(2.0, "λ, decoupled.", least=0.0)
-    steps: int = count(3000, "Number of steps.")
+    weight_decay: float = number(2.0, "λ of AdamW: each step takes off η λ of the weights.", least=0.0)
+    steps: int = count(3000, "Number of steps of training.")
     times: int = count(60, "Number of steps at which all is measured, denser at first.", least=2)
     train_threshold: float = fraction(0.99, "Training accuracy that counts as fitted.", open_below=True)
     test_threshold: float = fraction(0.9, "Test accuracy that counts as generalising.", open_below=True)

@@ -55,12 +55,12 @@ class LineAlignment(CurvesStudy):
     """
 
     width: int = count(50, "Number of hidden neurons h, at least two.", least=2)
-    input_dimension: int = count(3, "d.")
+    input_dimension: int = count(3, "Number of inputs d.")
     target: float = number(1.0, "Slope S of the targets along the line, of any sign but not zero.", nonzero=True)
     noise: float = fraction(0.1, "Standard deviation of the noise on the targets, relative to S.")
     disturbance: float = fraction(0.3, "Angle between layers that are nearly parallel, or nearly opposite, in radians.")
-    first_rate: float = positive(1.0, "Learning rate of W.")
-    second_rate: float = positive(0.5, "Learning rate of u.")
+    first_rate: float = positive(1.0, "Learning rate of the first layer W.")
+    second_rate: float = positive(0.5, "Learning rate of the second layer u.")
     samples: int = count(100, "Number of samples.", least=2)
     descent: bool = flag(True, "Whether SGD and Adam are trained too.")
     batch_size: int = count(10, "Samples in a step of SGD or Adam.", most="samples")

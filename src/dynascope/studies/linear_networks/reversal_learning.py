@@ -40,7 +40,7 @@ class ReversalLearning(TwoTasksStudy):
     weakest: float = positive(
         1.0, "Smallest singular value; the others are equally spaced between them.", most="strongest"
     )
-    largest_balance: float = positive(1.0, "Largest |λ|.")
+    largest_balance: float = positive(1.0, "Largest |λ|, by which the layers differ: W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.")
     smallest_balance: float = positive(1e-3, "Smallest |λ|.", below="largest_balance")
     balances: int = count(4, "Number of |λ|, equally spaced in their logarithms.", least=2)
     sign: int = choice(1, "Sign of λ, 1 or -1, which makes no difference to what is predicted.", (1, -1))

@@ -80,7 +80,7 @@ class EmergenceData(SkillNeeds):
     batch_size: int = count(128, "Samples in a step, at most those of the largest training set.")
     runs: int = count(4, "Training sets of each size; two networks learn from each.", least=2)
     features: int = count(64, "D_c of the model of the theory.", least=6)
-    draws: int = count(5000, "Its training sets.", least=4000)
+    draws: int = count(5000, "Number of training sets that are drawn for that model.", least=4000)
     seed: int = seed("Seed of everything that is drawn.")
 
     name: ClassVar[str] = "emergence-data"

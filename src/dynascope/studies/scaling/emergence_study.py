@@ -35,7 +35,7 @@ class EmergenceStudy(StatedStudy):
     bits: int = count(9, "Number of bits n_b.")
     relevant_bits: int = count(3, "m, the bits on which each skill depends.", most="bits")
     exponent: float = positive(0.6, "α; frequencies of skills fall as k^−(α+1).")
-    target_scale: float = positive(5.0, "S.")
+    target_scale: float = positive(5.0, "S, the size of the targets.")
     paper: bool = flag(False, "Whether to train the networks of the source instead, on a GPU.")
 
     published: ClassVar[Mapping[str, Any]]

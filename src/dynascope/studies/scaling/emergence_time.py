@@ -59,11 +59,11 @@ class EmergenceTime(EmergenceStudy):
         "Whether to train the networks of the source instead (37 → 1000 → 1 on fresh samples, 30 000 steps, ten "
         "networks), on a GPU.",
     )
-    width: int = count(400, "Hidden neurons.")
+    width: int = count(400, "Number of hidden neurons.")
     deviation: float = positive(
         0.01, "Standard deviation of the weights and hidden biases at the start; the bias of the output is zero."
     )
-    learning_rate: float = positive(0.05, "η.")
+    learning_rate: float = positive(0.05, "η of gradient descent.")
     batch_size: int = count(
         0, "Fresh samples in a step; zero for the exact gradient over all inputs, of at most 16 bits.", least=0
     )

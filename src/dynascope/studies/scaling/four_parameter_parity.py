@@ -42,7 +42,7 @@ class FourParameterParity(CurvesStudy):
     """
 
     target_scale: float = positive(5.0, "S, the size of the targets ±S.")
-    scales: list[float] = numbers([0.1, 0.01, 0.001], "Scales of the start.", above=0.0)
+    scales: list[float] = numbers([0.1, 0.01, 0.001], "Factors on the initial weights, one start each.", above=0.0)
     neurons: list[float] = numbers(
         [1.0, 1.0, 1.0], "α, β and γ at the start at scale one.", fewest=_MODES, different=False, above=0.0
     )

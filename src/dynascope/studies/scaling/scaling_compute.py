@@ -41,7 +41,7 @@ class ScalingCompute(SkillScaling):
 
     learning_rate: float = positive(1.0, "η, the gradient-flow time of a step; compute is in steps times neurons.")
     least_compute: float = positive(3e6, "Smallest budget C.")
-    most_compute: float = positive(1e9, "Largest one, at least twenty times the smallest.")
+    most_compute: float = positive(1e9, "Largest budget, at least twenty times the smallest.")
     budgets: int = count(7, "Number of budgets, at equal ratios; a power law is fitted to three or more.", least=3)
     fewest_neurons: int = count(10, "Neurons of the smallest model.")
     most_neurons: int = count(10_000, "Neurons of the largest one.")

@@ -37,7 +37,7 @@ class ScalingData(SkillScaling):
         least=0.2,
     )
     fewest_samples: int = count(300, "Smallest training set.")
-    most_samples: int = count(30_000, "Largest one.")
+    most_samples: int = count(30_000, "Largest training set.")
     sizes: int = count(9, "Number of sizes, at equal ratios; a power law is fitted to three or more.", least=3)
     training_sets: int = count(
         600, "Number of training sets of each size, enough for an error of the mean of 0.6 %.", least=2

@@ -63,7 +63,7 @@ class CompositionDepth(CurvesStudy):
     """
 
     group: str = text("D3", 'Name of the group, such as "D3"; its elements are encoded one-hot, less the mean.')
-    longest: int = count(4, "Largest k.", least=3)
+    longest: int = count(4, "Largest k, the number of elements that are composed.", least=3)
     smallest_width: int = count(
         8, "Width at which training starts to look; it is doubled until the target loss is reached."
     )

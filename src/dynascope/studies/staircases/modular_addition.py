@@ -39,11 +39,11 @@ class ModularAddition(StaircaseStudy):
     clock the phases of their three parts fit together, so that the neurons of a frequency grow at the same time.
     """
 
-    p: int = count(17, "The modulus.", least=3)
+    p: int = count(17, "The modulus: numbers begin again from 0 at p.", least=3)
     frequencies: list[int] = numbers(
         [1, 2, 4], "Frequencies of the encoding; its phases are drawn at random.", whole=True
     )
-    amplitudes: list[float] = numbers([0.8, 0.52, 0.36], "Their amplitudes.", different=False)
+    amplitudes: list[float] = numbers([0.8, 0.52, 0.36], "Amplitudes of these frequencies.", different=False)
     clock: Literal["normalised", "plain"] = choice(
         "normalised",
         '"normalised" for the flow in which each neuron has the rate 1/norm, where times grow as log(1/scale); "plain" '

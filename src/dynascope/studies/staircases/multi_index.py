@@ -47,7 +47,7 @@ class MultiIndexStaircase(StaircaseStudy):
         "g_r, one for each direction; the directions are drawn at random, orthonormal.",
         different=False,
     )
-    degree: int = count(2, "k, at least two.", least=2)
+    degree: int = count(2, "k, the power in the target and of the neurons; at least two.", least=2)
     width: int = count(16, "Number of neurons, at least that of directions; some neurons die out, so take a few more.")
     theory: Literal["alternating-flow", "closed-form"] = choice(
         "alternating-flow",
