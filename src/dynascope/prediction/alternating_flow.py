@@ -58,7 +58,7 @@ def predict_by_alternation(
         here = slopes_between(here, there)
     else:
         warnings.append(
-            f"At scale {second:g} there are {there.sizes['jump']} jumps instead of {here.sizes['jump']}, so that "
+            f"From scale {second:g} the number of jumps is {there.sizes['jump']} instead of {here.sizes['jump']}, so that "
             "accelerated times are those of one scale, without their limit."
         )
     exponential = is_exponential(**kind)
