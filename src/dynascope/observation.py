@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -15,15 +16,18 @@ from dynascope import flows
 from dynascope.arguments import require_choice
 from dynascope.errors import InputError
 from dynascope.flows.deadline import is_limited, overdue, stopping_after
+from dynascope.flows.exact.few_prompts import few_prompts
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import NetworkKind, network_for
+from dynascope.networks.linear_attention import LinearAttention, MergedAttention
 from dynascope.networks.own_module import at_unit_scale, own_network
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction import predict
 from dynascope.protocols import Learnable, Network
 from dynascope.record import training_time
 from dynascope.tasks.as_task import as_task
+from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task
 
 __all__ = ["Probe", "observe"]
@@ -73,11 +77,12 @@ def observe(
     Returns:
         Record with `loss` over `time` (over `step` for descent), and each probe.
 
-    Two-layer linear, ReLU and diagonal networks from a single start are followed in variables in which any scale keeps
-    its digits (see `flows.linear_flow`, `flows.polar_flow`, `flows.diagonal_flow`), unless probes or options ask for
-    the weights. The attribute `variables` says which were used. Otherwise a single network is recorded at 1000 even
-    times and at 1000 by even factors. With `seconds` it is followed with a relative tolerance of 1e-5 by the solver
-    "automatic"; without, one whose activation has a kink with that tolerance. Options that are given come first.
+    Two-layer networks, diagonal ones and linear attention from a single start are followed in variables in which any
+    scale keeps its digits (see `flows.linear_flow`, `flows.polar_flow`, `flows.diagonal_flow`), unless probes or
+    options ask for the weights. The attribute `variables` says which were used. Otherwise a single network is recorded
+    at 1000 even times and at 1000 by even factors. With `seconds` it is followed with a relative tolerance of 1e-5 by
+    the solver "automatic"; without, one whose activation has a kink with that tolerance. Options that are given come
+    first.
 
     Raises:
         InputError: An argument is outside its domain, or no duration is given and no theory suggests one.
@@ -121,17 +126,14 @@ def _followed(
     """Gradient flow in the variables that suit the network."""
     single = np.ndim(scale) == 0 and not isinstance(network, list | tuple)
     normalised = bool(options.get("normalised"))
-    if single and isinstance(task, Task) and not probes and not {*options} - {"normalised"}:
-        factor, layers = float(np.asarray(scale)), linear_layers(network)
-        if _kinked(network):
-            assert isinstance(network, TwoLayer)
-            return flows.polar_flow(
-                network, task, scale=factor, duration=duration, tolerance=_POLAR, normalised=normalised
-            )
-        if layers is not None and not normalised:
+    if single and not probes and not {*options} - {"normalised"}:
+        factor, layers, polar = float(np.asarray(scale)), linear_layers(network), _polar(task, network, normalised)
+        if polar is not None:
+            return polar(scale=factor, duration=duration)
+        if isinstance(task, Task) and layers is not None and not normalised:
             return flows.linear_flow(task, *layers, scale=factor, duration=duration, tolerance=_EXACT)
         start = network.u if isinstance(network, DiagonalLinear) and not np.any(network.v) else np.arange(2)
-        if np.ptp(start) == 0 and not normalised:
+        if isinstance(task, Task) and np.ptp(start) == 0 and not normalised:
             return flows.diagonal_flow(task, scale=factor * float(start[0]), duration=duration, tolerance=_EXACT)
     usual: dict[str, Any] = {}
     if single:
@@ -150,6 +152,18 @@ def _followed(
 def _kinked(network: Any) -> bool:
     """Whether the velocity jumps where a neuron switches a sample on, which no small tolerance gets across."""
     return isinstance(network, TwoLayer) and network.activation.degree == 1 and not network.activation.linear
+
+
+def _polar(task: Any, network: Any, normalised: bool) -> Callable[..., xr.Dataset] | None:
+    """The flow of directions and log-norms of scale and duration, for networks that it is the best for."""
+    if isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention):
+        solver = None if normalised else "stiff"
+        return functools.partial(
+            flows.polar_flow, network, few_prompts(task), tolerance=_POLAR, normalised=normalised, solver=solver
+        )
+    if isinstance(task, Task) and isinstance(network, TwoLayer) and (_kinked(network) or network.degree > 2):
+        return functools.partial(flows.polar_flow, network, task, tolerance=_POLAR, normalised=normalised)
+    return None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from dynascope.flows import gradient_flow
-from dynascope.networks import DiagonalLinear, LinearAttention, TwoLayer
+from dynascope.networks import DiagonalLinear, LinearAttention, MergedAttention, TwoLayer
 from dynascope.prediction.loss_curve import distance_between, loss_curve
 from dynascope.tasks import InContextRegression, Task
 
@@ -32,8 +32,29 @@ def test_the_stated_error_covers_that_of_the_weights_followed_closely(network):
 
 def test_other_tasks_and_networks_have_none():
     prompts = InContextRegression([1.0, 0.5], 10.0)
-    assert loss_curve(prompts, LinearAttention(2, 3), scale=1e-3, duration=1.0) is None
+    assert loss_curve(prompts, TwoLayer(2, 3, 1), scale=1e-3, duration=1.0) is None
     assert loss_curve(TASK, lambda x: x, scale=1e-3, duration=1.0) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", [LinearAttention(2, 3), MergedAttention(2, 3)], ids=["", "merged"])
+def test_attention_is_followed_in_expectation_over_prompts(network):
+    task = InContextRegression([1.0, 0.5], 10.0)
+    curve = loss_curve(task, network, scale=1e-2, duration=1e4)
+    assert curve is not None
+    assert curve.attrs["error"] < 1e-3
+    # Of independent inputs the least loss is ½ Σ (σ − σ³/γ).
+    variances, moments = np.diag(task.covariance), np.diag(task.context_moment)
+    np.testing.assert_allclose(curve["loss"][-1], np.sum(variances - variances**3 / moments) / 2, rtol=1e-3)
+
+
+@pytest.mark.slow
+def test_neurons_of_degree_three_have_one_at_tiny_scales():
+    curve = loss_curve(TASK, TwoLayer(4, 10, 1, activation="quadratic"), scale=1e-8, duration=1e11)
+    assert curve is not None
+    assert curve["time"][-1] == 1e11
+    assert curve.attrs["error"] < 1e-3
+    assert curve["loss"][-1] < 0.95 * curve["loss"][0]
 
 
 @pytest.mark.parametrize("network", [TwoLayer(4, 10, 1), DiagonalLinear(4)], ids=["linear", ""])

@@ -58,8 +58,8 @@ def predict_by_alternation(
         here = slopes_between(here, there)
     else:
         warnings.append(
-            f"From scale {second:g} the number of jumps is {there.sizes['jump']} instead of {here.sizes['jump']}, so that "
-            "accelerated times are those of one scale, without their limit."
+            f"From scale {second:g} the number of jumps is {there.sizes['jump']} instead of {here.sizes['jump']}, "
+            "so that accelerated times are those of one scale, without their limit."
         )
     exponential = is_exponential(**kind)
     if exponential and here.sizes["jump"]:

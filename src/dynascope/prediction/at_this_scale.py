@@ -50,7 +50,7 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
         try:
             longer = loss_curve(task, network, scale=scale, duration=duration, normalised=normalised)
         except DivergenceError as error:
-            again, failed = failed is None and error.time > 0, failed or error
+            again, failed = failed is None and error.time > 0, failed or str(error)
             if not again:
                 break
             duration = _SHORTER * error.time  # as far as it goes
@@ -58,6 +58,8 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
         if longer is None:
             return staircase
         curve = longer
+        if curve["time"][-1] < duration and failed is None:
+            failed = "beyond that it takes too many steps; standardised inputs take fewer"
         arrived = not np.isnan(_seen(staircase, curve).times[-1])
         if failed is not None or arrived or time.perf_counter() - begun > _SECONDS:
             break

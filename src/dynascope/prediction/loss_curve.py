@@ -9,18 +9,21 @@ import numpy as np
 import xarray as xr
 
 from dynascope import flows
+from dynascope.flows.exact.few_prompts import few_prompts
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
+from dynascope.networks.linear_attention import LinearAttention, MergedAttention
 from dynascope.protocols import Learnable, Network, SumOfNeurons
+from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task
 
 __all__ = ["distance_between", "loss_curve"]
 
-# Of a step: in direction and log-norm, and in the logarithms that linear networks are followed in; then half of it.
-_NEURONS, _MODES = 3e-3, 1e-7
+# Of a step: in direction and log-norm, of neurons with kinks and without; of linear networks. Then half of it.
+_NEURONS, _SMOOTH, _MODES = 3e-3, 1e-3, 1e-5
 # What two curves differ by covers how far the better one is off in most cases, and half as much again in nearly all.
 _MARGIN, _FLOOR = 1.5, 1e-4
-_STEPS = 30_000  # after which a curve is given up, as its data are scaled too badly for these solvers
+_STEPS, _IMPLICIT_STEPS = 30_000, 3_000  # after which a curve ends, as to follow it further takes too long
 
 
 def loss_curve(
@@ -30,7 +33,7 @@ def loss_curve(
 
     Two-layer linear networks are followed as bundles of neurons, diagonal ones by the integral of their gradient, and
     any other sum of neurons of degree two or more by directions and log-norms (`flows.linear_flow`,
-    `flows.diagonal_flow`, `flows.polar_flow`), each twice.
+    `flows.diagonal_flow`, `flows.polar_flow`), attention in expectation over prompts too; each twice.
 
     Args:
         task: The data.
@@ -54,10 +57,11 @@ def loss_curve(
         >>> curve.attrs["error"] < 1e-3
         True
     """
-    follow = _flow(task, network, scale, duration, normalised)
+    follow = _flow(task, network, scale, normalised)
     if follow is None:
         return None
-    rough, better = (follow(factor) for factor in (1.0, 0.5))
+    rough = follow(1.0, duration)
+    better = follow(0.5, min(duration, float(rough["time"][-1])))
     there = np.interp(better["time"], rough["time"], rough["loss"])
     error = _MARGIN * distance_between(rough, better) + _FLOOR
     return better[["loss"]].assign(rougher_loss=("time", there)).assign_attrs(error=error)
@@ -84,30 +88,27 @@ def distance_between(one: xr.Dataset, other: xr.Dataset) -> float:
     return float(np.mean(np.abs(here - there)) / losses[1][0])
 
 
-def _flow(
-    task: Any, network: Any, scale: float, duration: float, normalised: bool
-) -> Callable[[float], xr.Dataset] | None:
-    """A function of the factor on the tolerance."""
+def _flow(task: Any, network: Any, scale: float, normalised: bool) -> Callable[[float, float], xr.Dataset] | None:
+    """A function of the factor on the tolerance, and of the duration."""
+    usual: dict[str, Any] = {"scale": scale, "partial": True, "max_steps": _STEPS}
+    stiff = {"solver": "stiff", "max_steps": _IMPLICIT_STEPS}
+    if isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention):
+        task, usual = few_prompts(task), usual | stiff
     if not isinstance(task, Task):
         return None
     layers = linear_layers(network)
     if layers is not None:
-        return lambda factor: flows.linear_flow(
-            task, *layers, scale=scale, duration=duration, tolerance=_MODES * factor, max_steps=_STEPS
+        return lambda factor, duration: flows.linear_flow(
+            task, *layers, duration=duration, tolerance=_MODES * factor, **usual
         )
     if isinstance(network, DiagonalLinear) and np.all(np.asarray(network.v) == 0) and np.ptp(network.u) == 0:
-        start = scale * float(network.u[0])
-        return lambda factor: flows.diagonal_flow(
-            task, scale=start, duration=duration, tolerance=_MODES * factor, max_steps=_STEPS
-        )
+        usual |= {"scale": scale * float(network.u[0])}
+        return lambda factor, duration: flows.diagonal_flow(task, duration=duration, tolerance=_MODES * factor, **usual)
     if isinstance(network, SumOfNeurons) and network.degree >= 2:
-        return lambda factor: flows.polar_flow(
-            network,
-            task,
-            scale=scale,
-            duration=duration,
-            tolerance=_NEURONS * factor,
-            normalised=normalised,
-            max_steps=_STEPS,
+        if network.degree > 2 and not normalised:
+            usual |= stiff
+        tolerance = _SMOOTH if "solver" in usual else _NEURONS
+        return lambda factor, duration: flows.polar_flow(
+            network, task, duration=duration, tolerance=tolerance * factor, normalised=normalised, **usual
         )
     return None

@@ -103,9 +103,9 @@ class LinearBundles(StiffFlow):
             "mode_strength": jnp.sum(self.left * (learned @ self.right), axis=0),
         }
 
-    def renewed(self, state: Bundles) -> Bundles:
+    def renewed(self, state: Bundles) -> tuple[LinearBundles, Bundles]:
         """Orthogonal bundles."""
-        return orthogonal_bundles(state)
+        return self, orthogonal_bundles(state)
 
     def _map(self, one: Array, other: Array, state: Bundles) -> Array:
         """Σ_j e^{2l_j} b_j a_jᵀ."""

@@ -30,6 +30,7 @@ def linear_flow(
     tolerance: float = 1e-9,
     max_steps: int = 10_000_000,
     solver: Solver | None = None,
+    partial: bool = False,
 ) -> xr.Dataset:
     """Train f(x) = x W₁ W₂ by gradient flow from scale·W₁, scale·W₂.
 
@@ -49,6 +50,7 @@ def linear_flow(
         max_steps: Number of steps after which the flow is given up.
         solver: "explicit" or "stiff" (linearly implicit, for inputs of very different spreads); if not given, the
             second for small tables, and for larger ones where the first takes too many steps.
+        partial: Whether to return what was followed until a flow is given up for its steps rather than raise.
 
     Returns:
         Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `mode_strength` over `time`, `mode`: u_kᵀ Wᵀ v_k
@@ -104,6 +106,7 @@ def linear_flow(
             tolerance=tolerance,
             max_steps=max_steps,
             solver=solver,
+            partial=partial,
         )
     record = resolving(record, points)
     return make_record(

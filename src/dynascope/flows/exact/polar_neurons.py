@@ -16,7 +16,10 @@ from dynascope.arguments import require, require_count, require_positive
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.flows.deadline import overdue
+from dynascope.flows.exact.stiff_neurons import Neurons, StiffNeurons
 from dynascope.flows.progress import tell
+from dynascope.flows.solvers.by_stiffness import Solver
+from dynascope.flows.solvers.rosenbrock import follow_stiffly
 from dynascope.flows.solvers.stepping import resolving
 from dynascope.protocols import SumOfNeurons
 from dynascope.record import make_record
@@ -67,6 +70,8 @@ def polar_flow(
     normalised: bool = False,
     points: int = 4000,
     max_steps: int = 200_000,
+    solver: Solver | None = None,
+    partial: bool = False,
 ) -> xr.Dataset:
     """Train a sum of homogeneous neurons by gradient flow from scale·θ, each neuron as a direction and a log-norm.
 
@@ -88,6 +93,9 @@ def polar_flow(
         normalised: Whether to follow the homogeneity-normalised flow, in which e^{(κ−2) l_i} is one.
         points: How many times to keep.
         max_steps: Number of steps after which the flow is given up.
+        solver: "explicit" or "stiff" (linearly implicit, for smooth neurons); if not given, the second above degree
+            two, where large neurons have long settled when small ones begin to move.
+        partial: Whether to return what was followed until a flow is given up for its steps rather than raise.
 
     Returns:
         Record with `loss` and `descent_rate` (−dL/dt) over `time`.
@@ -127,20 +135,15 @@ def polar_flow(
         frame = jax.tree.map(lambda leaf: jnp.asarray(leaf, float) if eqx.is_inexact_array(leaf) else leaf, network)
         data = {"inputs": task.inputs, "targets": task.targets, "normalised": np.asarray(float(normalised))}
         numbers = {"duration": np.asarray(float(duration)), "tolerance": np.asarray(float(tolerance))}
-        state = _begun(frame, data, rows / norms[:, None], np.log(norms) + np.log(scale), numbers)
-        pieces = [{name: np.array([float(getattr(state, name))]) for name in _FOLLOWED}]
-        steps = 0
-        while float(state.time) < duration:
-            before = float(state.time)
-            state, path = jax.device_get(_advanced(frame, data, state, numbers))
-            taken = np.isfinite(path["time"])
-            pieces.append({name: values[taken] for name, values in path.items()})
-            steps += int(taken.sum())
-            _require_progress(before, state, steps, max_steps)
-            tell(float(state.time), duration, "time")
-            if overdue():
-                break
-    record = resolving({name: np.concatenate([each[name] for each in pieces]) for name in _FOLLOWED}, points)
+        start = Neurons(jnp.asarray(rows / norms[:, None]), jnp.asarray(np.log(norms) + np.log(scale)))
+        if solver == "stiff" or (solver is None and network.degree > 2 and not normalised):
+            flow = StiffNeurons(frame, task.inputs, task.targets)
+            path = follow_stiffly(
+                flow, start, duration=duration, tolerance=tolerance, max_steps=max_steps, partial=partial
+            )
+        else:
+            path = _explicitly(frame, data, _begun(frame, data, *start, numbers), numbers, max_steps, partial)
+    record = resolving(path, points)
     return make_record(
         {name: (["time"], record[name]) for name in ("loss", "descent_rate")},
         {"time": record["time"]},
@@ -151,6 +154,27 @@ def polar_flow(
             "tolerance": tolerance,
         },
     )
+
+
+def _explicitly(
+    frame: Any, data: Any, state: _State, numbers: Any, max_steps: int, partial: bool
+) -> dict[str, np.ndarray]:
+    """What is followed, after every accepted step."""
+    pieces = [{name: np.array([float(getattr(state, name))]) for name in _FOLLOWED}]
+    duration, steps = float(numbers["duration"]), 0
+    while float(state.time) < duration:
+        before = float(state.time)
+        state, path = jax.device_get(_advanced(frame, data, state, numbers))
+        taken = np.isfinite(path["time"])
+        pieces.append({name: values[taken] for name, values in path.items()})
+        steps += int(taken.sum())
+        if steps > max_steps and partial:
+            break
+        _require_progress(before, state, steps, max_steps)
+        tell(float(state.time), duration, "time")
+        if overdue():
+            break
+    return {name: np.concatenate([each[name] for each in pieces]) for name in _FOLLOWED}
 
 
 def _require_progress(before: float, state: _State, steps: int, max_steps: int) -> None:

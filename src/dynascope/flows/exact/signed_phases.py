@@ -29,6 +29,7 @@ def diagonal_flow(
     tolerance: float = 1e-9,
     max_steps: int = 10_000_000,
     solver: Solver | None = None,
+    partial: bool = False,
 ) -> xr.Dataset:
     """Train f(x) = (u ⊙ v)ᵀ x by gradient flow from u = scale·1, v = 0.
 
@@ -45,6 +46,7 @@ def diagonal_flow(
         max_steps: Number of steps after which the flow is given up.
         solver: "explicit" or "stiff" (linearly implicit, for inputs of very different spreads); if not given, the
             second for few inputs, and for more where the first takes too many steps.
+        partial: Whether to return what was followed until a flow is given up for its steps rather than raise.
 
     Returns:
         Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `coefficient` (β) over `time`, `feature`.
@@ -86,6 +88,7 @@ def diagonal_flow(
             tolerance=tolerance,
             max_steps=max_steps,
             solver=solver,
+            partial=partial,
         )
     record = resolving(record, points)
     return make_record(

@@ -35,6 +35,7 @@ def follow_by_stiffness(
     tolerance: float,
     max_steps: int,
     solver: Solver | None = None,
+    partial: bool = False,
 ) -> dict[str, np.ndarray]:
     """Follow a flow by the solver that its stiffness asks for, and record its statistics at every accepted step.
 
@@ -51,6 +52,7 @@ def follow_by_stiffness(
         max_steps: Number of steps after which the flow is given up.
         solver: "explicit" or "stiff"; if not given, implicit steps for few equations, and otherwise once explicit ones
             turn out to be too many.
+        partial: Whether to return what was followed until it is given up rather than raise.
 
     Returns:
         `time` and each statistic, with the steps along the first axis.
@@ -61,7 +63,9 @@ def follow_by_stiffness(
     require_choice("solver", solver or "stiff", ("explicit", "stiff"))
 
     def stiffly(state: Any, start: float) -> dict[str, np.ndarray]:
-        return follow_stiffly(flow, state, duration=duration, tolerance=tolerance, start=start, max_steps=max_steps)
+        return follow_stiffly(
+            flow, state, duration=duration, tolerance=tolerance, start=start, max_steps=max_steps, partial=partial
+        )
 
     if solver == "stiff" or (solver is None and equations <= _FEW):
         return stiffly(state, 0.0)
@@ -78,6 +82,7 @@ def follow_by_stiffness(
         tolerance=tolerance,
         max_steps=_PATIENCE if patient else max_steps,
         beyond=stiffly if patient else None,
+        partial=partial,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -42,6 +42,8 @@ _VELOCITIES = (
 _STAGES = len(_POINTS)
 _FIRST_MOTION = 1e-3  # of the state, in the first step
 _SHORTEST = 1e-15  # of the duration
+_SAFETY, _SLOWER, _FASTER = 0.8, 0.2, 5.0  # of a step, and how much shorter or longer the next one may be
+_LEAST = 1e-2  # error over what is allowed below which the next step is no longer for it
 _AT_ONCE = 32  # steps in one call of the program
 
 
@@ -75,9 +77,13 @@ class StiffFlow(eqx.Module):
     def statistics(self, state: Any) -> dict[str, Array]:
         """What is recorded; must hold `loss` and `descent_rate`."""
 
-    def renewed(self, state: Any) -> Any:
-        """An equivalent state, from which to go on after some steps."""
-        return state
+    def renewed(self, state: Any) -> tuple[StiffFlow, Any]:
+        """An equivalent flow and state, from which to go on after some steps; not compiled."""
+        return self, state
+
+    def outgrown(self, state: Any) -> Any:
+        """Whether it should be renewed at once."""
+        return False
 
 
 def rosenbrock_step(
@@ -123,7 +129,14 @@ def rosenbrock_step(
 
 
 def follow_stiffly(
-    flow: StiffFlow, state: Any, *, duration: float, tolerance: float, start: float = 0.0, max_steps: int = 100_000
+    flow: StiffFlow,
+    state: Any,
+    *,
+    duration: float,
+    tolerance: float,
+    start: float = 0.0,
+    max_steps: int = 100_000,
+    partial: bool = False,
 ) -> dict[str, np.ndarray]:
     """Follow a stiff flow and record its statistics at every accepted step.
 
@@ -134,6 +147,7 @@ def follow_stiffly(
         tolerance: Largest error of a step, in the `size` of the flow.
         start: Time at which it begins.
         max_steps: Number of steps after which the flow is given up.
+        partial: Whether to return what was followed until then rather than raise.
 
     Returns:
         `time` and each statistic, with the steps along the first axis.
@@ -142,17 +156,21 @@ def follow_stiffly(
         DivergenceError: The steps became too small, or `max_steps` was reached.
     """
     numbers = {"duration": np.asarray(float(duration)), "tolerance": np.asarray(float(tolerance))}
-    time, step = np.asarray(float(start)), np.asarray(np.nan)
+    time, pace = np.asarray(float(start)), _Pace(*np.full((3,), np.nan))
     pieces: list[dict[str, np.ndarray]] = []
     tried = 0
     while time < duration:
         before = float(time)
-        time, step, state, record = jax.device_get(_advanced(flow, state, time, step, numbers))
+        flow, state = flow.renewed(state)
+        time, pace, state, record = _advanced(flow, state, time, pace, numbers)
+        time, pace, record = jax.device_get((time, pace, record))
         taken = np.isfinite(record["time"])
         # Each piece begins with the state at which the one before it ended.
         pieces.append({name: values[taken][1 if pieces else 0 :] for name, values in record.items()})
         tried += _AT_ONCE
-        stuck = float(time) <= before and not step > _SHORTEST * duration
+        stuck = float(time) <= before and not float(pace.step) > _SHORTEST * duration
+        if tried > max_steps and partial and time > start:
+            break
         if stuck or tried > max_steps:
             raise DivergenceError(
                 f"{'the step size underflowed' if stuck else f'max_steps ({max_steps}) was reached'} "
@@ -166,18 +184,35 @@ def follow_stiffly(
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
+class _Pace(NamedTuple):
+    """The next step to try, the last one that was taken, and the error of that over what is allowed."""
+
+    step: Any
+    taken: Any
+    error: Any
+
+    def after(self, step: Array, error: Array, fine: Array) -> _Pace:
+        """The controller of Gustafsson, J. ACM 20 (1994) 496, which foresees a flow that becomes faster and faster."""
+        error = jnp.clip(jnp.where(jnp.isfinite(error), error, jnp.inf), _LEAST, None)
+        usual = _SAFETY * error ** (-1 / 4)
+        foreseen = usual * (step / self.taken) * jnp.maximum(self.error, _LEAST) ** (1 / 4) * error ** (-1 / 4)
+        factor = jnp.where(fine & jnp.isfinite(self.taken), jnp.minimum(usual, foreseen), usual)
+        factor = jnp.clip(factor, _SLOWER, jnp.where(fine, _FASTER, 0.5))
+        return _Pace(step * factor, jnp.where(fine, step, self.taken), jnp.where(fine, error, self.error))
+
+
 @filter_jit
-def _advanced(flow: StiffFlow, state: Any, time: Array, step: Array, numbers: dict[str, Array]) -> Any:
-    """Time, next step and state some steps later, and what was seen from the start on; NaN where a step was refused."""
+def _advanced(flow: StiffFlow, state: Any, time: Array, pace: _Pace, numbers: dict[str, Array]) -> Any:
+    """Time, pace and state some steps later, and what was seen from the start on; NaN where a step was refused."""
     duration, tolerance = numbers["duration"], numbers["tolerance"]
-    state = jax.tree.map(jnp.asarray, flow.renewed(state))
+    state = jax.tree.map(jnp.asarray, state)
     speed = flow.size(flow.velocity(flow.start(state), state), state)
     first = jnp.where(speed > 0, _FIRST_MOTION / jnp.where(speed > 0, speed, 1.0), duration)
-    step = jnp.where(jnp.isnan(step), first, step)
+    pace = pace._replace(step=jnp.where(jnp.isnan(pace.step), first, pace.step))
 
     def tried(carry: Any) -> Any:
-        time, step, state, record, count = carry
-        step = jnp.minimum(step, duration - time)
+        time, pace, state, record, count = carry
+        step = jnp.minimum(pace.step, duration - time)
         end, wrong = rosenbrock_step(
             lambda moving: flow.velocity(moving, state),
             lambda shift: flow.inverse(shift, state),
@@ -188,23 +223,21 @@ def _advanced(flow: StiffFlow, state: Any, time: Array, step: Array, numbers: di
         after = flow.moved(end, state)
         seen = flow.statistics(after)
         fine = (error <= 1) & jnp.isfinite(seen["loss"])
-        factor = jnp.clip(0.9 * jnp.maximum(error, 1e-8) ** (-1 / 4), 0.2, 5.0)
-        factor = jnp.where(jnp.isfinite(factor) & (fine | (factor < 1)), factor, 0.2)
         # Rounding must not leave a last step too small to be taken.
         reached = jnp.where(duration - time - step <= _SHORTEST * duration, duration, time + step)
         state = jax.tree.map(lambda new, old: jnp.where(fine, new, old), after, state)
         seen = {"time": reached, **seen}
         record = {name: values.at[count].set(jnp.where(fine, seen[name], jnp.nan)) for name, values in record.items()}
-        return jnp.where(fine, reached, time), step * factor, state, record, count + 1
+        return jnp.where(fine, reached, time), pace.after(step, error, fine), state, record, count + 1
 
     def unfinished(carry: Any) -> Array:
-        time, step, _, _, count = carry
-        return (count <= _AT_ONCE) & (time < duration) & (step > 0)
+        time, pace, state, _, count = carry
+        return (count <= _AT_ONCE) & (time < duration) & (pace.step > 0) & ~jnp.asarray(flow.outgrown(state))
 
     now = {"time": time, **flow.statistics(state)}
     record = jax.tree.map(lambda leaf: jnp.full((_AT_ONCE + 1, *jnp.shape(leaf)), jnp.nan).at[0].set(leaf), now)
-    time, step, state, record, _ = jax.lax.while_loop(unfinished, tried, (time, step, state, record, 1))
-    return time, step, state, record
+    time, pace, state, record, _ = jax.lax.while_loop(unfinished, tried, (time, pace, state, record, 1))
+    return time, pace, state, record
 
 
 def _square(rows: tuple[tuple[float, ...], ...]) -> np.ndarray:

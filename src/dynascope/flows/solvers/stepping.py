@@ -33,6 +33,7 @@ def follow(
     tolerance: float,
     max_steps: int = 10_000_000,
     beyond: Callable[[Any, float], dict[str, np.ndarray]] | None = None,
+    partial: bool = False,
 ) -> dict[str, np.ndarray]:
     """Integrate state' = vector_field(t, state, arguments) by Tsit5 and record statistics at every accepted step.
 
@@ -48,6 +49,7 @@ def follow(
         tolerance: Relative and absolute tolerance of a step.
         max_steps: Number of steps after which the flow is given up.
         beyond: What follows it from there on instead, a function of state and time that returns the like of this one.
+        partial: Whether to return what was followed until then rather than raise.
 
     Returns:
         `time` and each statistic, with the steps along the first axis.
@@ -87,6 +89,8 @@ def follow(
         steps += len(piece["time"]) - 1
         if steps > max_steps and beyond is not None:
             pieces.append({name: values[1:] for name, values in beyond(state, last).items()})
+            break
+        if steps > max_steps and partial:
             break
         if steps > max_steps:
             raise DivergenceError(

@@ -1,0 +1,188 @@
+"""A sum of neurons of any degree as a stiff flow, in which few neurons are large and the others hardly felt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.compilation import filter_jit
+from dynascope.flows.solvers.rosenbrock import StiffFlow
+
+__all__ = ["Neurons", "StiffNeurons"]
+
+_FELT = 1e-4  # of the targets: what a neuron adds to the outputs before the others are told how it changes
+_AHEAD = 10.0  # by how much a neuron may outgrow that until neurons are sorted again
+_FIRST = 12  # neurons that are taken to be large at least
+
+
+class Neurons(NamedTuple):
+    """Neurons θ_i = e^{l_i} u_i, the largest in front.
+
+    Attributes:
+        directions: Unit rows u_i.
+        log_norms: l_i.
+    """
+
+    directions: Float[Array, "neurons weights"]
+    log_norms: Float[Array, " neurons"]
+
+
+class StiffNeurons(StiffFlow):
+    """Neurons θ_i = e^{l_i} v_i of degree κ, of which v_i moves from a unit direction while l_i rests.
+
+    With f_i the output of a neuron and g_i the gradient of E⟨f_i(v_i), y − f⟩,
+
+        v_i' = e^{(κ−2) l_i} g_i,    ∂v_i'/∂v_j = e^{(κ−2) l_i} (δ_ij H_i − e^{κ l_j} E[D_iᵀ D_j]),
+
+    where D_i is the derivative of f_i and H_i that of g_i at a fixed residual. What others feel of a small neuron is
+    e^{κ l_j}, so that (s − J)⁻¹ needs a system of equations for the large neurons only, or one for the samples where
+    these are few; then each neuron has its own.
+
+    Attributes:
+        frame: A sum of neurons.
+        inputs: x.
+        targets: y.
+        large: How many neurons are large.
+    """
+
+    frame: Any
+    inputs: Float[Array | np.ndarray, "n d"]
+    targets: Float[Array | np.ndarray, "n c"]
+    large: int = eqx.field(static=True, default=0)
+
+    def start(self, state: Neurons) -> Array:
+        """Unit directions."""
+        return state.directions
+
+    def velocity(self, moving: Array, state: Neurons) -> Array:
+        """e^{(κ−2) l_i} g_i."""
+        return self._rates(state)[:, None] * self._pulled(moving, self._residual(moving, state))
+
+    def inverse(self, shift: Array, state: Neurons) -> Callable[[Array], Array]:
+        """By way of the samples, or of the large neurons."""
+        rates, residual = self._rates(state), self._residual(state.directions, state)
+        curvature = jax.vmap(jax.hessian(lambda row: jnp.vdot(self._output(row), residual) / len(residual)))
+        own = shift * jnp.eye(state.directions.shape[1]) - rates[:, None, None] * curvature(state.directions)
+        way = self._by_samples if _few_samples(state, self.targets) else self._by_large_neurons
+        return way(state, rates, own)
+
+    def _by_samples(self, state: Neurons, rates: Array, own: Array) -> Callable[[Array], Array]:
+        """With D_j x_j on the samples for unknowns, by what they are of all neurons together."""
+        samples = len(self.targets)
+        felt = jnp.exp(self.frame.degree * state.log_norms)[:, None]
+        slopes = self._slopes(state.directions)
+        apart = jax.scipy.linalg.lu_factor(own)
+        answers = jax.scipy.linalg.lu_solve(apart, (rates[:, None, None] / samples) * slopes.transpose(0, 2, 1))
+        # As one product of matrices.
+        across = (felt[..., None] * slopes).transpose(1, 0, 2).reshape(slopes.shape[1], -1)
+        feedback = across @ answers.reshape(across.shape[1], -1)
+        together = jax.scipy.linalg.lu_factor(jnp.eye(len(feedback)) + feedback)
+
+        def solve(right: Array) -> Array:
+            alone = jax.scipy.linalg.lu_solve(apart, right[..., None])[..., 0]
+            change = jax.scipy.linalg.lu_solve(together, jnp.einsum("iap,ip->a", slopes, felt * alone))
+            return alone - answers @ change
+
+        return solve
+
+    def _by_large_neurons(self, state: Neurons, rates: Array, own: Array) -> Callable[[Array], Array]:
+        """With what the large neurons do for unknowns, which the small ones follow."""
+        samples, weights, large = len(self.targets), own.shape[1], self.large
+        felt = jnp.exp(self.frame.degree * state.log_norms[:large])
+        slopes = jnp.moveaxis(self._slopes(state.directions[:large]), 1, 0).reshape(-1, large * weights)
+        feedback = slopes.T @ slopes / samples
+        feedback *= jnp.repeat(rates[:large], weights)[:, None] * jnp.repeat(felt, weights)
+        together = jax.scipy.linalg.lu_factor(jax.scipy.linalg.block_diag(*own[:large]) + feedback)
+        apart = jax.scipy.linalg.lu_factor(own[large:])
+
+        def solve(right: Array) -> Array:
+            first = jax.scipy.linalg.lu_solve(together, right[:large].ravel()).reshape(large, weights)
+            change = (slopes @ (felt[:, None] * first).ravel()).reshape(self.targets.shape)
+            others = right[large:] - (rates[:, None] * self._pulled(state.directions, change))[large:]
+            return jnp.concatenate([first, jax.scipy.linalg.lu_solve(apart, others[..., None])[..., 0]])
+
+        return solve
+
+    def size(self, change: Array, state: Neurons) -> Array:
+        """The root mean square change of a neuron, or that of the outputs beside the targets."""
+        _, outputs = jax.jvp(lambda rows: self._outputs(rows, state), (state.directions,), (change,))
+        outputs = jnp.sqrt(jnp.sum(outputs**2) / jnp.sum(self.targets**2))
+        return jnp.maximum(jnp.sqrt(jnp.mean(jnp.sum(change**2, axis=1))), outputs)
+
+    def moved(self, moving: Array, state: Neurons) -> Neurons:
+        """Unit directions again."""
+        norms = jnp.linalg.norm(moving, axis=1)
+        return Neurons(moving / norms[:, None], state.log_norms + jnp.log(norms))
+
+    def statistics(self, state: Neurons) -> dict[str, Array]:
+        """Loss and descent rate."""
+        residual = self._residual(state.directions, state)
+        gradient = self._pulled(state.directions, residual)
+        degree = self.frame.degree
+        return {
+            "loss": jnp.sum(residual**2) / (2 * len(residual)),
+            "descent_rate": jnp.sum(jnp.exp(2 * (degree - 1) * state.log_norms) * jnp.sum(gradient**2, axis=1)),
+        }
+
+    def outgrown(self, state: Neurons) -> Array:
+        """Whether a neuron has become large since they were sorted."""
+        if _few_samples(state, self.targets):
+            return jnp.zeros((), bool)
+        return jnp.any(self._felt(state)[self.large :] > _AHEAD * _FELT)
+
+    def renewed(self, state: Neurons) -> tuple[StiffNeurons, Neurons]:
+        """The largest neurons in front."""
+        if _few_samples(state, self.targets):
+            return self, state
+        felt = np.asarray(_felt(self, state))
+        order = np.argsort(-felt)
+        count, least = len(felt), int(np.sum(felt > _FELT))
+        large = self.large
+        while large < least or large < min(_FIRST, count):
+            large = min(max(4 * large, _FIRST), count)
+        flow = StiffNeurons(self.frame, self.inputs, self.targets, large)
+        return flow, jax.tree.map(lambda leaf: jnp.asarray(leaf)[order], state)
+
+    def _slopes(self, rows: Array) -> Array:
+        """D_i, with samples and outputs along one axis."""
+        slopes = jax.vmap(jax.jacfwd(self._output))(rows)
+        return slopes.reshape(len(rows), -1, rows.shape[1])
+
+    def _output(self, row: Array) -> Array:
+        return self.frame.with_neurons(row[None])(self.inputs)
+
+    def _outputs(self, rows: Array, state: Neurons) -> Array:
+        return self.frame.with_neurons(rows).weighted(jnp.exp(self.frame.degree * state.log_norms))(self.inputs)
+
+    def _residual(self, rows: Array, state: Neurons) -> Array:
+        return jnp.asarray(self.targets) - self._outputs(rows, state)
+
+    def _pulled(self, rows: Array, residual: Array) -> Array:
+        """g_i."""
+        _, pull = jax.vjp(lambda rows: self.frame.with_neurons(rows)(self.inputs), rows)
+        return pull(residual / len(residual))[0]
+
+    def _rates(self, state: Neurons) -> Array:
+        return jnp.exp((self.frame.degree - 2) * state.log_norms)
+
+    def _felt(self, state: Neurons) -> Array:
+        outputs = jax.vmap(self._output)(state.directions)
+        spread = jnp.sqrt(jnp.sum(outputs**2, axis=(1, 2)) / jnp.sum(self.targets**2))
+        return jnp.exp(self.frame.degree * state.log_norms) * spread
+
+
+@filter_jit
+def _felt(flow: StiffNeurons, state: Neurons) -> Array:
+    return flow._felt(state)
+
+
+def _few_samples(state: Neurons, targets: Any) -> bool:
+    """Whether there are fewer numbers to fit than weights in a few neurons."""
+    return targets.size <= _FIRST * state.directions.shape[1]
