@@ -8,10 +8,10 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
-from dynascope import comparison, networks, plot, prediction, record
+from dynascope import comparison, plot, prediction, record
 from dynascope.cli.answers import prediction_answer
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.failure import FORESEEN, Failure
@@ -29,6 +29,7 @@ from dynascope.cli.results import (
 from dynascope.cli.user_curve import UserCurve, of_another_start
 from dynascope.cli.user_data import UserData
 from dynascope.cli.user_training import UserTraining
+from dynascope.cli.user_weights import UserWeights
 from dynascope.compilation import compile_cache
 from dynascope.record.clock import is_exponential
 
@@ -39,16 +40,10 @@ __all__ = ["Predict"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Predict(UserTraining, UserCurve, UserData):
+class Predict(UserTraining, UserCurve, UserWeights, UserData):
     """Predict the loss staircase of a network trained on your data from small initialisation.
 
     Args:
-        network: Kind of network: two-layer relu, quadratic or linear, diagonal linear, or linear attention, which
-            learns in-context regression on inputs like those of the data.
-        scale: Initialisation scale, below one; if not said 1e-8, or 1e-3 where times grow as a power of it.
-        seed: Seed of the initial weights.
-        seeds: Predict from so many draws of the initial weights, and tell how far they spread.
-        width: Number of hidden neurons, or of attention heads.
         normalised: Predict, and train by, the homogeneity-normalised flow.
         jumps: Number of jumps after which to stop; all if not said, but 5 for relu, quadratic and attention.
         smallest_jump: Jumps that explain less of the initial loss are told in one line.
@@ -58,11 +53,6 @@ class Predict(UserTraining, UserCurve, UserData):
         json: Print one JSON object.
     """
 
-    network: Literal["relu", "quadratic", "linear", "diagonal", "attention"] = "linear"
-    scale: float | None = None
-    seed: int = 0
-    seeds: int = 1
-    width: int = 50
     normalised: bool = False
     jumps: int | None = None
     smallest_jump: float = 1e-3
@@ -78,7 +68,7 @@ class Predict(UserTraining, UserCurve, UserData):
         check_before(self.out, self.seed)
         self.require_training(learning_rate=self.learning_rate, normalised=self.normalised)
         own = self.own_curve(
-            scale=self.scale,
+            known=self.scale is not None or self.weights is not None,
             check=self.check,
             slope=self.slope,
             normalised=self.normalised,
@@ -86,12 +76,12 @@ class Predict(UserTraining, UserCurve, UserData):
         )
         with step(f"Reading {self.data}"):
             task = self.task(self.network, self.context)
-        network = networks.network_for(self.network, task, width=self.width, seed=self.seed)
-        predicted = self._predicted(task, network)
+        network, scale = self.start(task)
+        predicted = self._predicted(task, network, scale)
         if own is None:
             tree = comparison.unjudged(predicted, attributes=self._said(predicted))
         else:
-            if self.network != "diagonal":
+            if self.network != "diagonal" and self.weights is None:
                 predicted = of_another_start(predicted, f"seed {self.seed}, width {self.width}")
             tree = comparison.compare(own, predicted, attributes=self._said(predicted))
         written = write_results(tree, self.out, result_name(f"{task.name}-{self.network}", self._changed()))
@@ -120,9 +110,9 @@ class Predict(UserTraining, UserCurve, UserData):
             open_page(written)
         return code_of(tree.attrs.get("verdict")) if failure is None else failure.code
 
-    def _predicted(self, task: Any, network: Any) -> xr.Dataset:
-        exponential = is_exponential(degree=network.degree, normalised=self.normalised)
-        scale = (1e-8 if exponential else 1e-3) if self.scale is None else self.scale
+    def _predicted(self, task: Any, network: Any, scale: float | None) -> xr.Dataset:
+        if scale is None:
+            scale = 1e-8 if is_exponential(degree=network.degree, normalised=self.normalised) else 1e-3
         usual = None if self.network in ("linear", "diagonal") else 5
         with step(f"Predicting a {self.network} network from scale {scale:g}"):
             jumps = usual if self.jumps is None else self.jumps
@@ -156,7 +146,7 @@ class Predict(UserTraining, UserCurve, UserData):
         for name, value in self._changed().items():
             given = value if isinstance(value, tuple) else () if isinstance(value, bool) else (value,)
             words += [f"--{'no-' if value is False else ''}{name.replace('_', '-')}", *map(str, given)]
-        drawn = {} if self.network == "diagonal" else {"seed": self.seed, "width": self.width}
+        drawn = {} if self.network == "diagonal" or self.weights else {"seed": self.seed, "width": self.width}
         said = {"command": shlex.join(words), "parameters": json.dumps(drawn)}
         return said if "loss_median" not in predicted else {**said, "figures": _figures(self.seeds)}
 

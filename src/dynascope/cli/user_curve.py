@@ -23,7 +23,8 @@ class UserCurve:
     """A run that was trained elsewhere.
 
     Args:
-        curve: CSV file with the loss of a run of yours (columns step and loss, or loss alone), to overlay and judge by.
+        curve: CSV file with the loss of a run of yours (columns step and loss, or loss alone; a schedule in a column
+            learning_rate), to overlay and judge by.
         learning_rate: Of plain gradient descent: tells times in its steps too. With the curve, that of its steps.
         loss: With a learning rate, how the loss is defined, as in the curve; mse is torch.nn.MSELoss.
     """
@@ -32,11 +33,11 @@ class UserCurve:
     learning_rate: float | None = None
     loss: LossName | None = None
 
-    def own_curve(self, *, scale: float | None, **others: bool) -> xr.Dataset | None:
+    def own_curve(self, *, known: bool, **others: bool) -> xr.Dataset | None:
         """The record of the user's curve, read before anything is computed.
 
         Args:
-            scale: From which scale its weights started, as far as was said.
+            known: Whether it was said how small the weights were at the start.
             **others: Options about training here, which exclude a curve, by name.
         """
         if self.curve is None:
@@ -57,10 +58,10 @@ class UserCurve:
                 remedy="leave one of them out",
             )
         require(
-            scale is not None,
+            known,
             "nothing says from how small weights the run of the curve started",
             argument="scale",
-            remedy="give the factor on its initial weights by --scale",
+            remedy="give the factor on its initial weights by --scale, or themselves by --weights",
         )
         return comparison.own_curve(self.curve, learning_rate=self.learning_rate, loss=self.loss)
 
@@ -75,6 +76,6 @@ def of_another_start(predicted: xr.Dataset, start: str) -> xr.Dataset:
     told = [
         *json.loads(predicted.attrs.get("warnings", "[]")),
         f"The initial weights of your run are not known here; others of the same size ({start}) stand for them. "
-        "In Python, predict takes those of your run.",
+        "--weights takes those of your run.",
     ]
     return predicted.assign_attrs(warnings=json.dumps(told), weights="drawn")

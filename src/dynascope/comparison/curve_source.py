@@ -14,9 +14,10 @@ from jaxtyping import Float
 from dynascope.arguments import require
 from dynascope.errors import InputError
 
-__all__ = ["numbers", "plain", "read_curve"]
+__all__ = ["numbers", "plain", "read_curve", "read_rates"]
 
 _CLOCKS = ("step", "time")
+_RATES = ("learning_rate", "lr")
 _LISTED = 8
 
 
@@ -35,6 +36,37 @@ def read_curve(source: Any) -> tuple[Any, str, Any]:
         clock = "time" if str(source.index.name).strip().lower() == "time" else "step"
         return source.to_numpy(), clock, numbers("steps", source.index.to_numpy())
     return source, "step", None
+
+
+def read_rates(source: Any, steps: Float[np.ndarray, " n"]) -> float | Float[np.ndarray, " step"] | None:
+    """The learning rate of each step, from a column of a table or a file: each holds until the next is logged.
+
+    Args:
+        source: Of the curve.
+        steps: At which it was logged.
+
+    Returns:
+        One number if it is constant, None if there is no such column.
+
+    Example:
+        >>> curve = pd.DataFrame({"step": [0, 2, 3], "loss": [1.0, 0.5, 0.4], "lr": [0.1, 0.2, 0.2]})
+        >>> read_rates(curve, np.array([0.0, 2.0, 3.0]))
+        array([0.1, 0.1, 0.2, 0.2])
+    """
+    if isinstance(source, str | os.PathLike):
+        source = _read_csv(Path(source))
+    if not isinstance(source, pd.DataFrame):
+        return None
+    names = {str(name).strip().lower(): name for name in source.columns}
+    found = [names[name] for name in _RATES if name in names]
+    if not found:
+        return None
+    rates = numbers("learning_rate", source[found[0]].to_numpy())
+    if np.ptp(rates) == 0:
+        return float(rates[0])
+    lasts = np.diff(np.append(steps, steps[-1] + 1))
+    lasts[0] += steps[0]  # before which nothing was logged
+    return np.repeat(rates, lasts.astype(int))
 
 
 def _read_csv(path: Path) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_array, require_choice
-from dynascope.comparison.curve_source import numbers, plain, read_curve
+from dynascope.comparison.curve_source import numbers, plain, read_curve, read_rates
 from dynascope.comparison.loss_convention import LOSSES, LossName
 from dynascope.record import describe, make_record
 
@@ -35,7 +35,7 @@ def own_curve(
             whose index are the steps; a DataFrame or a CSV file with the columns `step` and `loss`, or `time` and
             `loss` (time is the sum of the learning rates so far), or with a single column.
         learning_rate: The rate of all steps; or an array with that of each step, from step 0, as a schedule gives
-            them. Not for a curve over time.
+            them. Not for a curve over time, nor where a table has a column `learning_rate` or `lr`.
         loss: How the loss is defined: "mse" (mean over samples and outputs, as `torch.nn.MSELoss`), "half_mse" (half
             of it), "squared_norm" (mean over samples of the sum over outputs), "squared" (half of that, the convention
             of this package), or "sum" (over samples and outputs, `torch.nn.MSELoss(reduction="sum")`).
@@ -74,6 +74,8 @@ def own_curve(
         places = numbers("steps", steps)
     values = _checked_losses(values, clock, places)
     places = _checked_places(places, clock, len(values))
+    if learning_rate is None and clock == "step":
+        learning_rate = read_rates(losses, places)
     time, rate, largest = _on_clock(places, clock, learning_rate)
     kept = np.append(True, np.diff(time) > 0)  # where the rate is zero, nothing moves
     units = describe("step")[1] if rate is not None else _SUM_OF_RATES
@@ -171,7 +173,7 @@ def _on_clock(
         learning_rate is not None,
         "the curve is over steps, and no learning rate says how far each goes",
         argument="learning_rate",
-        remedy="give learning_rate=, one number or that of each step",
+        remedy="give learning_rate=, one number or that of each step, or a column of that name",
     )
     rates = plain(learning_rate)
     if np.ndim(rates) == 0:

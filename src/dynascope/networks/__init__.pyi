@@ -15,6 +15,7 @@ from .mlp import MLP as MLP
 from .neuron_sum import NeuronSum as NeuronSum
 from .own_module import at_unit_scale as at_unit_scale
 from .own_module import own_network as own_network
+from .own_weights import weights_from_file as weights_from_file
 from .parametrised import initial_network as initial_network
 from .recurrent import Recurrent as Recurrent
 from .residual import ResNet18 as ResNet18

@@ -149,10 +149,14 @@ def _blur(
 
 
 def _reason(limit: float, here: float, off: float, blurred: float, *, end: float) -> str:
+    # By ratios, which hold on any clock.
     if np.isnan(here):
-        return f"at this scale the loss has not got there at t = {end:.4g}"
+        return (
+            f"at this scale the loss has not got there in {end / limit:.2g} times what the limit of small scales says"
+        )
     if off > _ROUGH:
-        return f"at this scale the loss gets there at t = {here:.4g}; the limit of a vanishing scale says {limit:.4g}"
+        ratio, way = (here / limit, "later") if here > limit else (limit / here, "earlier")
+        return f"at this scale the loss gets there {ratio:.3g} times {way} than the limit of small scales says"
     if blurred > _ROUGH:
         return "the loss falls so slowly there that its time is known only roughly"
     return ""

@@ -1,0 +1,84 @@
+"""The initial weights of a network of one's own, from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from dynascope.arguments import require, require_array, require_choice
+from dynascope.errors import InputError
+from dynascope.networks.two_layer import TwoLayer
+from dynascope.protocols import Dimensioned
+
+__all__ = ["weights_from_file"]
+
+_KINDS = ("relu", "quadratic", "linear")
+_NAMES = ("W1", "W2")
+_SAVED = 'np.savez("weights.npz", W1=model[0].weight.detach().numpy(), W2=model[2].weight.detach().numpy())'
+
+
+def weights_from_file(path: str | Path, kind: str, task: Any) -> TwoLayer:
+    """A two-layer network with the weights of a file.
+
+    Args:
+        path: An `.npz` archive with the arrays `W1` (d, width) and `W2` (width, c), which act as x W₁ and h W₂; or both
+            transposed, as those of `torch.nn.Linear` are.
+        kind: "relu", "quadratic" or "linear".
+        task: What it is to learn, with d inputs and c outputs.
+
+    Raises:
+        InputError: The file is no such archive, or lacks an array; the arrays fit neither each other nor the task; or
+            the kind of network has other weights. Pickles, such as PyTorch's `.pt`, are not read, as they can run code.
+
+    Example:
+        >>> import tempfile
+        >>> from dynascope.tasks.task import Task
+        >>> task = Task(np.eye(3), np.ones((3, 1)))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.savez(f"{folder}/start.npz", W1=np.ones((7, 3)), W2=np.ones((1, 7)))
+        ...     weights_from_file(f"{folder}/start.npz", "relu", task).first.shape
+        (3, 7)
+    """
+    require_choice("network", kind, _KINDS)
+    require(isinstance(task, Dimensioned), "the task has no samples", argument="task", remedy="give a Task")
+    found = _read(Path(path))
+    first, second = (require_array(name, found[name], (None, None)) for name in _NAMES)
+    inputs, outputs = task.input_dimension, task.output_dimension
+    if (len(first), second.shape[1]) != (inputs, outputs) and (first.shape[1], len(second)) == (inputs, outputs):
+        first, second = first.T, second.T
+    require(
+        (len(first), second.shape[1]) == (inputs, outputs) and first.shape[1] == len(second),
+        f"W1 has shape {first.shape} and W2 has shape {second.shape}, with {inputs} inputs and {outputs} outputs",
+        argument="weights",
+        value=(first.shape, second.shape),
+        remedy=f"give W1 of shape ({inputs}, width) and W2 of shape (width, {outputs}), or both transposed",
+    )
+    network = TwoLayer(inputs, first.shape[1], outputs, activation=kind)
+    return eqx.tree_at(lambda net: (net.first, net.second), network, (first, second))
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    require(path.is_file(), f"{path} does not exist", argument="weights", value=str(path), remedy="name an .npz file")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            found = {name: archive[name] for name in archive.files if name in _NAMES}
+            others = [name for name in archive.files if "/" not in name]  # as in what PyTorch saves
+    except (OSError, ValueError, AttributeError, TypeError):
+        raise InputError(
+            f"{path.name} is no .npz archive of arrays, and pickles are not read, as they can run code",
+            argument="weights",
+            value=str(path),
+            remedy=f"save the weights by {_SAVED}",
+        ) from None
+    missing = [name for name in _NAMES if name not in found]
+    require(
+        not missing,
+        f"{path.name} has no {' and no '.join(missing)}" + (f", but {', '.join(others)}" if others else ""),
+        argument="weights",
+        value=others,
+        remedy=f"save the weights by {_SAVED}",
+    )
+    return found
