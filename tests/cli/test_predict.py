@@ -58,7 +58,7 @@ def test_a_curve_of_ones_own_is_judged_in_its_units(data, run, tmp_path):
     assert "Theory and experiment agree." in out
     assert "initial weights of your run are not known" in " ".join(out.split())
     (page,) = tmp_path.glob("*.html")
-    assert page.name == "dynascope-trees-linear-curve=run.csv-learning-rate=0.02-loss=mse-scale=1e-05-width=20.html"
+    assert page.name == "dynascope-trees-linear-scale=1e-05-width=20-curve=run.csv-learning-rate=0.02-loss=mse.html"
     assert f"--curve</span> <span>{run}</span>" in page.read_text("utf-8")
 
 
@@ -177,3 +177,26 @@ def test_draws_of_the_weights_are_told_in_the_table_the_page_and_the_answer(data
     page = next(tmp_path.glob("*run-2.html")).read_text("utf-8")
     assert "The loss over 2 draws of the initial weights" in page
     assert "Seen<br>in" in page
+
+
+def test_the_weights_of_ones_own_run_are_taken_in_place_of_a_scale(tmp_path):
+    x, y = (each - each.mean(axis=0) for each in own_training.data())
+    np.savez(tmp_path / "trees.npz", x=x, y=y)
+    first, second = (own_training.SCALE * each for each in own_training.start())
+    np.savez(tmp_path / "start.npz", W1=first, W2=second)
+    w1, w2, rows = first, second, []
+    for step in range(1200):
+        error, rate = x @ w1 @ w2 - y, own_training.RATE * (2 if step < 200 else 1)
+        rows.append((step, np.mean(error**2), rate))
+        slopes = x.T @ error @ w2.T, (x @ w1).T @ error
+        w1, w2 = (w - rate * 2 * each / error.size for w, each in zip((w1, w2), slopes, strict=True))
+    pd.DataFrame(rows, columns=["step", "loss", "learning_rate"])[::5].to_csv(tmp_path / "run.csv", index=False)
+    given = (tmp_path / "trees.npz", "--weights", tmp_path / "start.npz", "--out", tmp_path / "out")
+    code, out, _ = predict(*given, "--curve", tmp_path / "run.csv", "--loss", "mse", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["scale"] == pytest.approx(own_training.SCALE, rel=0.2)
+    assert answer["convention"].endswith("sum of learning rates")
+    assert not any("initial weights of your run are not known" in warning for warning in answer["warnings"])
+    code, _, err = predict(*given, "--width", 9)
+    assert (code, "width is 9, and the weights are those of start.npz" in err) == (2, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/compare-your-training-curve.md"
@@ -15,9 +16,11 @@ def test_the_program_for_pytorch_agrees(tmp_path, monkeypatch, capsys):
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
     monkeypatch.chdir(tmp_path)
-    (program,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    program, saved = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     names: dict = {}
     exec(program, names)
+    exec(saved, names | {"np": np})
+    assert np.load("start.npz")["W1"].shape == (50, 6)
     assert names["tree"].attrs["verdict"] == "agree"
     assert "jumps were predicted" in capsys.readouterr().out
     assert "as torch.nn.MSELoss" in (tmp_path / "run.html").read_text("utf-8")

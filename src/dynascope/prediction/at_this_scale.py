@@ -155,8 +155,7 @@ def _reason(limit: float, here: float, off: float, blurred: float, *, end: float
             f"at this scale the loss has not got there in {end / limit:.2g} times what the limit of small scales says"
         )
     if off > _ROUGH:
-        ratio, way = (here / limit, "later") if here > limit else (limit / here, "earlier")
-        return f"at this scale the loss gets there {ratio:.3g} times {way} than the limit of small scales says"
+        return f"at this scale the loss gets there at {here / limit:.3g} times what the limit of small scales says"
     if blurred > _ROUGH:
         return "the loss falls so slowly there that its time is known only roughly"
     return ""

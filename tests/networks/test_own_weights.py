@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.networks import weights_from_file
+from dynascope.tasks import Task
+
+DRAW = np.random.default_rng(0)
+FIRST, SECOND = DRAW.normal(size=(3, 7)), DRAW.normal(size=(7, 2))
+TASK = Task(DRAW.normal(size=(9, 3)), DRAW.normal(size=(9, 2)))
+
+
+@pytest.mark.parametrize("arrays", [{"W1": FIRST, "W2": SECOND}, {"W1": FIRST.T, "W2": SECOND.T, "step": np.ones(3)}])
+def test_weights_are_taken_as_they_act_or_as_pytorch_has_them(tmp_path, arrays):
+    np.savez(tmp_path / "start.npz", **arrays)
+    network = weights_from_file(tmp_path / "start.npz", "quadratic", TASK)
+    np.testing.assert_array_equal(network(TASK.inputs), (TASK.inputs @ FIRST) ** 2 @ SECOND)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"W1": FIRST}, "start.npz has no W2, but W1: save the weights by np.savez"),
+        ({"weight": FIRST}, "has no W1 and no W2, but weight"),
+        ({"W1": FIRST, "W2": SECOND[1:]}, r"W1 of shape \(3, width\) and W2 of shape \(width, 2\)"),
+        ({"W1": FIRST[1:], "W2": SECOND}, "with 3 inputs and 2 outputs"),
+        ({"W1": FIRST, "W2": np.full((7, 2), np.nan)}, "not finite"),
+        ({"W1": np.array([None]), "W2": SECOND}, "pickles are not read"),
+    ],
+)
+def test_what_does_not_fit_is_named(tmp_path, arrays, said):
+    np.savez(tmp_path / "start.npz", **arrays)
+    with pytest.raises(InputError, match=said):
+        weights_from_file(tmp_path / "start.npz", "relu", TASK)
+
+
+def test_other_files_are_refused_and_nothing_in_them_is_run(tmp_path):
+    (tmp_path / "start.pt").write_bytes(b"\x80\x04cos\nsystem\n")
+    for name, said in (("start.pt", "pickles are not read"), ("nowhere.npz", "does not exist")):
+        with pytest.raises(InputError, match=said):
+            weights_from_file(tmp_path / name, "relu", TASK)
+    with pytest.raises(InputError, match="network is 'diagonal'"):
+        weights_from_file(tmp_path / "start.pt", "diagonal", TASK)
