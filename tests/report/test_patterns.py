@@ -38,6 +38,11 @@ def test_a_table_has_a_row_for_each_input_coloured_by_its_share_of_the_largest()
     assert others == [(100, True, "2"), (25, True, "0.5")]
 
 
+def test_numbers_have_the_digits_of_the_largest():
+    ((_, (first, second)),) = of(np.array([[87.0], [-0.069]])).rows
+    assert (first.number, second.number) == ("87", "0")
+
+
 def test_of_many_inputs_those_are_shown_that_count_the_most_in_the_order_of_the_data():
     values = np.full((1, 60), 0.01)
     values[0, [50, 7]] = 1.0, -2.0

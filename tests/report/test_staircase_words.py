@@ -1,11 +1,17 @@
 """A page of a user's staircase asks and explains, and one that says so itself keeps its own words."""
 
 import numpy as np
+import xarray as xr
 
 from dynascope.comparison import compare, unjudged
 from dynascope.record import TreeView, make_record
 from dynascope.report import render_page
-from dynascope.report.staircase_words import asked_of_a_staircase, meaning_of_a_staircase, seen_in_a_staircase
+from dynascope.report.staircase_words import (
+    asked_of_a_staircase,
+    expected_of_a_staircase,
+    meaning_of_a_staircase,
+    seen_in_a_staircase,
+)
 
 TIME = np.linspace(0.0, 9.0, 50)
 PREDICTED = make_record(
@@ -34,6 +40,15 @@ def test_a_prediction_is_asked_for_and_explained():
     assert question == "What does a linear network learn from a {table}, in what order, and when?"
     assert "(10⁻⁸ here)" in meaning
     assert "trained" not in meaning
+
+
+def test_a_prediction_says_how_many_jumps_are_expected_and_when():
+    assert expected_of_a_staircase(TreeView.of(PREDICTED)) == "One jump is expected, at time 3."
+    never = PREDICTED.assign(jump_time=("jump", [np.inf]))
+    assert expected_of_a_staircase(TreeView.of(never)) == "No jump is expected."
+    two = xr.concat([PREDICTED, PREDICTED.assign(jump_time=("jump", [5.0]))], "jump", join="outer")
+    assert expected_of_a_staircase(TreeView.of(two)) == "2 jumps are expected, from time 3 to 5."
+    assert expected_of_a_staircase(TreeView.of(OBSERVED)) == ""
 
 
 def test_its_figure_says_between_which_losses_it_goes():

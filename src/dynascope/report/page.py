@@ -40,7 +40,7 @@ from dynascope.report.facts import (
 )
 from dynascope.report.page_figures import page_figures
 from dynascope.report.patterns import patterns
-from dynascope.report.staircase_words import asked_of_a_staircase, meaning_of_a_staircase
+from dynascope.report.staircase_words import asked_of_a_staircase, expected_of_a_staircase, meaning_of_a_staircase
 from dynascope.report.wording import printed
 
 __all__ = ["render_page", "write_page"]
@@ -185,6 +185,8 @@ def _verdict(view: TreeView) -> dict[str, str]:
         sentence = fill_caption(str(view.attributes["answer"]), view)
     else:
         sentence = str(view.attributes.get("verdict_sentence") or _SENTENCES.get(kind, ""))
+        if kind == "prediction":
+            sentence = f"{sentence} {expected_of_a_staircase(view)}".strip()
     # No line ends within a number.
     sentence = re.sub(" (?=[×%])|(?<=×) ", "\N{NO-BREAK SPACE}", sentence)
     return {"kind": kind, "heading": _VERDICTS[kind], "sentence": sentence}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -83,13 +84,15 @@ def patterns(view: TreeView) -> Patterns | None:
     if len(names) > _MOST_INPUTS:
         kept = np.sort(np.argsort(-np.abs(numbers).max(axis=0, initial=0.0), kind="stable")[:_MOST_INPUTS])
         said.append(f"Of {len(names)} inputs those {_MOST_INPUTS} are shown that take part the most.")
-    shares = numbers / _extent(numbers)
-    rows = [(names[i], [_cell(*each) for each in zip(numbers[:, i], shares[:, i], strict=True)]) for i in kept]
+    extent = _extent(numbers)
+    rows = [(names[i], [_cell(float(value), extent) for value in numbers[:, i]]) for i in kept]
     return Patterns(" ".join(said), jumps, [], rows, len(jumps) <= _MOST_WRITTEN)
 
 
-def _cell(value: float, share: float) -> Cell:
-    return Cell(round(100 * abs(share)), bool(value > 0), number(float(value), 2))
+def _cell(value: float, extent: float) -> Cell:
+    # What is beyond two digits of the largest is not seen in its colour either; zero has no sign.
+    seen = round(value, 1 - math.floor(math.log10(extent))) + 0.0
+    return Cell(round(100 * abs(value) / extent), value > 0, number(seen, 2))
 
 
 def _picture(values: Float[np.ndarray, "height width"]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from dynascope.record import TreeView
 from dynascope.record.numbers import number
 
-__all__ = ["asked_of_a_staircase", "meaning_of_a_staircase", "seen_in_a_staircase"]
+__all__ = ["asked_of_a_staircase", "expected_of_a_staircase", "meaning_of_a_staircase", "seen_in_a_staircase"]
 
 
 def asked_of_a_staircase(view: TreeView, facts: Mapping[Any, Any]) -> str:
@@ -16,6 +17,16 @@ def asked_of_a_staircase(view: TreeView, facts: Mapping[Any, Any]) -> str:
     if view.staircase is None or not facts.get("task") or not facts.get("network"):
         return ""
     return f"What does a {facts['network']} network learn from {facts['task']}, in what order, and when?"
+
+
+def expected_of_a_staircase(view: TreeView) -> str:
+    """How many jumps are predicted, and when; nothing for any other tree."""
+    if view.staircase is None:
+        return ""
+    due = [row.time for row in view.staircase.rows if math.isfinite(row.time)]
+    if len(due) < 2:
+        return f"One jump is expected, at time {number(due[0], 3)}." if due else "No jump is expected."
+    return f"{len(due)} jumps are expected, from time {number(due[0], 3)} to {number(due[-1], 3)}."
 
 
 def seen_in_a_staircase(view: TreeView) -> str:
