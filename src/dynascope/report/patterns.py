@@ -50,6 +50,7 @@ class Patterns(NamedTuple):
         pictures: Of each jump, if the inputs are images; the paper shows through where they are zero.
         rows: Of each input its name and a number for each jump, if they are not.
         written: Whether there is room for the numbers.
+        in_spreads: Whether they count inputs in their spreads, as the words for the jumps do.
     """
 
     caption: str
@@ -57,6 +58,7 @@ class Patterns(NamedTuple):
     pictures: list[str]
     rows: list[tuple[str, list[Cell]]]
     written: bool
+    in_spreads: bool
 
     @property
     def size(self) -> int:
@@ -78,7 +80,7 @@ def patterns(view: TreeView) -> Patterns | None:
     jumps, numbers = jumps[:MOST_PICTURES], numbers[:MOST_PICTURES]
     if image_shape is not None:
         pictures = [_picture(each.reshape(image_shape)) for each in numbers]
-        return Patterns(" ".join(said), jumps, pictures, [], False)
+        return Patterns(" ".join(said), jumps, pictures, [], False, False)
     names = [str(each) for each in values["feature"].to_numpy()]
     kept = np.arange(len(names))
     if len(names) > _MOST_INPUTS:
@@ -86,7 +88,7 @@ def patterns(view: TreeView) -> Patterns | None:
         said.append(f"Of {len(names)} inputs those {_MOST_INPUTS} are shown that take part the most.")
     extent = _extent(numbers)
     rows = [(names[i], [_cell(float(value), extent) for value in numbers[:, i]]) for i in kept]
-    return Patterns(" ".join(said), jumps, [], rows, len(jumps) <= _MOST_WRITTEN)
+    return Patterns(" ".join(said), jumps, [], rows, len(jumps) <= _MOST_WRITTEN, values.name == "learned_direction")
 
 
 def _cell(value: float, extent: float) -> Cell:

@@ -15,7 +15,7 @@ from dynascope.record.numbers import number
 __all__ = ["command", "parameter", "plain", "printed", "words"]
 
 _PROGRAM_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?[eE][+-]?\d+(?!\w)")
-_POWER = re.compile(r"(?<=\w)\^([-−]?\([^()<&]*\)|[-−]?[\w.]*\w)")
+_POWER = re.compile(r"(?<=\w)\^([-−]?\([^()<&]*\)|\|[^|<&]*\||[-−]?[\w.]*\w)")
 # What a number stands for that is no number of anything.
 _STANDS_FOR = {
     ("batch_size", 0): "all samples in every step",
@@ -78,10 +78,10 @@ def printed(text: str) -> Markup:
     """The text with numbers and powers that are written as in a program as in print.
 
     Example:
-        >>> str(printed("within 1e-9, and 2.5e+07 < k^-1.6, k^(−2α) or k^−(α+1)"))
-        'within 10⁻⁹, and 2.5 × 10⁷ &lt; k<sup>−1.6</sup>, k<sup>−2α</sup> or k<sup>−(α+1)</sup>'
+        >>> str(printed("`loss` to 1e-9, and 2.5e+07 < k^-1.6, k^(−2α), k^−(α+1) or ρ^|i−j|"))
+        'loss to 10⁻⁹, and 2.5 × 10⁷ &lt; k<sup>−1.6</sup>, k<sup>−2α</sup>, k<sup>−(α+1)</sup> or ρ<sup>|i−j|</sup>'
     """
-    numbers = _PROGRAM_NUMBER.sub(lambda found: number(float(found[0])), text)
+    numbers = _PROGRAM_NUMBER.sub(lambda found: number(float(found[0])), text.replace("`", ""))
     return Markup(_POWER.sub(_raised, str(escape(numbers))))
 
 
