@@ -13,7 +13,6 @@ Cells that the file holds are not computed again, so a run that was stopped goes
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from resumable import keep, rows
 from sklearn import datasets
 
 from dynascope import compare, flows, observe, predict
@@ -63,7 +63,7 @@ def main() -> None:
             cell = (name, network, f"{scale:g}", str(seed))
             asked_for = all(word in " ".join(cell) for word in asked.only)
             if cell not in kept and asked_for and not (network == "diagonal" and seed > 0):
-                keep(asked.file, found(name, make(), network, scale, seed))
+                keep(asked.file, found(name, make(), network, scale, seed), COLUMNS)
     told(rows(asked.file))
 
 
@@ -108,20 +108,6 @@ def truth(task: Task, network: Any, scale: float, duration: float) -> Any:
     if isinstance(network, DiagonalLinear):
         return flows.diagonal_flow(task, scale=scale, duration=duration, max_steps=300_000)
     return flows.polar_flow(network, task, scale=scale, duration=duration, tolerance=1e-4)
-
-
-def rows(file: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(file.read_text().splitlines())) if file.exists() else []
-
-
-def keep(file: Path, row: dict[str, Any]) -> None:
-    new = not file.exists()
-    with file.open("a", newline="") as lines:
-        writer = csv.DictWriter(lines, COLUMNS)
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
-    print(" ".join(f"{row.get(name, ''):>12}" for name in COLUMNS), flush=True)
 
 
 def told(kept: list[dict[str, str]]) -> None:

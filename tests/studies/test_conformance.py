@@ -10,9 +10,11 @@ import re
 import time
 from typing import NamedTuple
 
+import legal_settings
 import numpy as np
 import pytest
 import xarray as xr
+from resumable import rows
 
 from dynascope.cli.answers import study_answer
 from dynascope.comparison.verdict import HEADINGS
@@ -208,6 +210,17 @@ def test_its_answer_to_machines_is_plain_json(run, tmp_path):
     answer = study_answer(run.study, run.tree, seconds=run.seconds, record=tmp_path)
     assert json.loads(json.dumps(answer, allow_nan=False)) == answer
     assert answer["warnings"] == []
+
+
+@pytest.mark.slow
+def test_it_does_not_disagree_at_two_other_legal_settings(run):
+    # They are of the sizes of the run, so that its programs are found.
+    draws = legal_settings.quick(rows(legal_settings.FILE), run.study.name)
+    assert len(draws) == 2
+    for draw in draws:
+        row = legal_settings.found(run.study.name, draw)
+        assert row["verdict"] in ("agree", "undecided"), row
+        assert row["turns"] != "no"
 
 
 # What would refute it.
