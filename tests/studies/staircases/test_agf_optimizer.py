@@ -33,6 +33,14 @@ def test_the_prediction_is_reduced_rank_regression():
     assert float(predicted["growth_rate"][0]) == pytest.approx(np.linalg.norm(task.cross_moment, 2), rel=1e-12)
 
 
+def test_features_of_the_same_strength_are_refused_as_either_may_be_learned():
+    # As many digits of one class as of another, all fitted.
+    with pytest.raises(InputError, match="features 2 and 3") as refusal:
+        AgfOptimizer(data="digits", neurons=3, samples=44, seed=77).predict()
+    assert refusal.value.argument == "seed"
+    assert AgfOptimizer(data="digits", neurons=2, samples=44, seed=77).predict().sizes["neuron"] == 2
+
+
 def test_beyond_the_rank_of_the_targets_nothing_is_left_to_learn():
     predicted = dataclasses.replace(tiny, neurons=6, teacher=5).predict()
     loss, rate = predicted["loss"].to_numpy(), predicted["growth_rate"].to_numpy()

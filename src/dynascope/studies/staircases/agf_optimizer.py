@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import time
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ from dynascope.theory.staircase import linear_staircase
 __all__ = ["AgfOptimizer"]
 
 _INPUTS, _TARGETS = 10, 4  # of the teacher
+_SAME = 1e-3  # of a drop of the loss, by which the next one is smaller at most where both are called the same
 _RATES: dict[Literal["sgd", "adam"], tuple[float, ...]] = {"sgd": (0.1, 0.3, 1.0), "adam": (0.003, 0.01, 0.03)}
 
 
@@ -151,6 +153,7 @@ class AgfOptimizer(StatedStudy):
         """Reduced-rank regression, the singular values of what it leaves, and what holds for every ReLU network."""
         cross = self._task.cross_moment
         ranks = linear_staircase(cross, self._task.input_moment, self._task.target_power, scale=1e-6)
+        self._require_features_apart(-np.diff(ranks.levels)[: self.neurons])
         _, features = ranks.features["output_feature"]
         learned = [features[:k].T @ features[:k] for k in range(len(features) + 1)]
         rates = np.array([np.linalg.norm(cross - each @ cross, 2) for each in learned])
@@ -165,6 +168,13 @@ class AgfOptimizer(StatedStudy):
     def labels(self) -> Mapping[str, Any]:
         """Numbers of neurons."""
         return {"neuron": self._widths}
+
+    def _require_features_apart(self, drops: np.ndarray) -> None:
+        """Of two features by which the loss falls as much, it is open which is learned, and what is left then."""
+        for first, (drop, following) in enumerate(itertools.pairwise(drops), start=1):
+            problem = f"seed is {self.seed}, and linear features {first} and {first + 1} lower the loss by as much"
+            remedy = "choose another, or another number of samples"
+            self.require(following <= (1 - _SAME) * drop, "seed", remedy, problem=problem)
 
     @property
     def _widths(self) -> np.ndarray:
