@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from dynascope import flows
 from dynascope.flows.exact.few_prompts import few_prompts
+from dynascope.flows.solvers.by_stiffness import few_equations
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
@@ -19,10 +21,25 @@ from dynascope.tasks.task import Task
 
 __all__ = ["distance_between", "loss_curve"]
 
-# Of a step: in direction and log-norm, of neurons with kinks and without; of linear networks. Then half of it.
-_NEURONS, _SMOOTH, _MODES = 3e-3, 1e-3, 1e-5
-# What two curves differ by covers how far the better one is off in most cases, and half as much again in nearly all.
-_MARGIN, _FLOOR = 1.5, 1e-4
+
+class _Closeness(NamedTuple):
+    """How closely a curve is followed, and how far the better of two may be off, from random tasks.
+
+    Attributes:
+        tolerance: Of a step of the rougher curve; that of the better one is half.
+        margin: What covers the error of the better one nine times out of ten, over the distance of the two.
+        floor: Error of a curve that both have alike, over the initial loss.
+    """
+
+    tolerance: float
+    margin: float
+    floor: float
+
+
+_KINKED = _Closeness(3e-3, 2.0, 1e-4)  # neurons with kinks, of which both curves miss some
+_SMOOTH = _Closeness(2e-3, 1.5, 1e-6)  # other neurons
+_EXACT = _Closeness(3e-4, 1.5, 2e-6)  # linear and diagonal networks
+_LARGE = _Closeness(1e-6, 1.5, 3e-6)  # those that are followed explicitly
 _STEPS, _IMPLICIT_STEPS = 30_000, 3_000  # after which a curve ends, as to follow it further takes too long
 
 
@@ -57,13 +74,14 @@ def loss_curve(
         >>> curve.attrs["error"] < 1e-3
         True
     """
-    follow = _flow(task, network, scale, normalised)
-    if follow is None:
+    found = _flow(task, network, scale, normalised)
+    if found is None:
         return None
-    rough = follow(1.0, duration)
-    better = follow(0.5, min(duration, float(rough["time"][-1])))
+    follow, closeness = found
+    rough = follow(duration=duration, tolerance=closeness.tolerance)
+    better = follow(duration=min(duration, float(rough["time"][-1])), tolerance=closeness.tolerance / 2)
     there = np.interp(better["time"], rough["time"], rough["loss"])
-    error = _MARGIN * distance_between(rough, better) + _FLOOR
+    error = closeness.margin * distance_between(rough, better) + closeness.floor
     return better[["loss"]].assign(rougher_loss=("time", there)).assign_attrs(error=error)
 
 
@@ -88,27 +106,26 @@ def distance_between(one: xr.Dataset, other: xr.Dataset) -> float:
     return float(np.mean(np.abs(here - there)) / losses[1][0])
 
 
-def _flow(task: Any, network: Any, scale: float, normalised: bool) -> Callable[[float, float], xr.Dataset] | None:
-    """A function of the factor on the tolerance, and of the duration."""
+def _flow(
+    task: Any, network: Any, scale: float, normalised: bool
+) -> tuple[Callable[..., xr.Dataset], _Closeness] | None:
+    """A function of duration and tolerance."""
     usual: dict[str, Any] = {"scale": scale, "partial": True, "max_steps": _STEPS}
     stiff = {"solver": "stiff", "max_steps": _IMPLICIT_STEPS}
     if isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention):
-        task, usual = few_prompts(task), usual | stiff
+        return functools.partial(flows.polar_flow, network, few_prompts(task), **usual | stiff), _SMOOTH
     if not isinstance(task, Task):
         return None
     layers = linear_layers(network)
     if layers is not None:
-        return lambda factor, duration: flows.linear_flow(
-            task, *layers, duration=duration, tolerance=_MODES * factor, **usual
-        )
+        closeness = _EXACT if few_equations(task.input_dimension * task.output_dimension) else _LARGE
+        return functools.partial(flows.linear_flow, task, *layers, **usual), closeness
     if isinstance(network, DiagonalLinear) and np.all(np.asarray(network.v) == 0) and np.ptp(network.u) == 0:
-        usual |= {"scale": scale * float(network.u[0])}
-        return lambda factor, duration: flows.diagonal_flow(task, duration=duration, tolerance=_MODES * factor, **usual)
-    if isinstance(network, SumOfNeurons) and network.degree >= 2:
-        if network.degree > 2 and not normalised:
-            usual |= stiff
-        tolerance = _SMOOTH if "solver" in usual else _NEURONS
-        return lambda factor, duration: flows.polar_flow(
-            network, task, duration=duration, tolerance=tolerance * factor, normalised=normalised, **usual
-        )
-    return None
+        closeness = _EXACT if few_equations(task.input_dimension) else _LARGE
+        start = {"scale": scale * float(network.u[0])}
+        return functools.partial(flows.diagonal_flow, task, **usual | start), closeness
+    if not (isinstance(network, SumOfNeurons) and network.degree >= 2):
+        return None
+    if network.degree > 2 and not normalised:
+        return functools.partial(flows.polar_flow, network, task, **usual | stiff), _SMOOTH
+    return functools.partial(flows.polar_flow, network, task, normalised=normalised, **usual), _KINKED

@@ -11,7 +11,7 @@ from dynascope.arguments import require_choice
 from dynascope.flows.solvers.rosenbrock import StiffFlow, follow_stiffly
 from dynascope.flows.solvers.stepping import follow
 
-__all__ = ["Solver", "follow_by_stiffness"]
+__all__ = ["Solver", "few_equations", "follow_by_stiffness"]
 
 Solver = Literal["explicit", "stiff"]
 
@@ -20,6 +20,16 @@ _FEW = 150
 # Beyond so many it takes longer than thousands of explicit ones.
 _MANY = 1000
 _PATIENCE = 2000  # explicit steps, after which a flow of a number of equations between these is taken to be stiff
+
+
+def few_equations(equations: int) -> bool:
+    """Whether they are so few that a flow is followed by implicit steps, stiff or not.
+
+    Example:
+        >>> few_equations(13), few_equations(640)
+        (True, False)
+    """
+    return equations <= _FEW
 
 
 def follow_by_stiffness(
@@ -67,7 +77,7 @@ def follow_by_stiffness(
             flow, state, duration=duration, tolerance=tolerance, start=start, max_steps=max_steps, partial=partial
         )
 
-    if solver == "stiff" or (solver is None and equations <= _FEW):
+    if solver == "stiff" or (solver is None and few_equations(equations)):
         return stiffly(state, 0.0)
     patient = solver is None and equations <= _MANY and max_steps > _PATIENCE
     return follow(

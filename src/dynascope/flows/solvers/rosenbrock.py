@@ -41,6 +41,7 @@ _VELOCITIES = (
 )
 _STAGES = len(_POINTS)
 _FIRST_MOTION = 1e-3  # of the state, in the first step
+_FARTHEST = 1.0  # of the state in one step, so that a cubic holds between its ends
 _SHORTEST = 1e-15  # of the duration
 _SAFETY, _SLOWER, _FASTER = 0.8, 0.2, 5.0  # of a step, and how much shorter or longer the next one may be
 _LEAST = 1e-2  # error over what is allowed below which the next step is no longer for it
@@ -220,6 +221,7 @@ def _advanced(flow: StiffFlow, state: Any, time: Array, pace: _Pace, numbers: di
             step,
         )
         error = flow.size(wrong, state) / tolerance
+        error = jnp.maximum(error, (flow.size(end - flow.start(state), state) / _FARTHEST) ** 4)
         after = flow.moved(end, state)
         seen = flow.statistics(after)
         fine = (error <= 1) & jnp.isfinite(seen["loss"])
