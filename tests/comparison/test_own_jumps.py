@@ -296,3 +296,12 @@ def test_slopes_need_records_of_observe():
     with pytest.raises(InputError, match="slopes") as caught:
         compared(losses(), at_other_scale=other)
     assert caught.value.argument == "at_other_scale"
+
+
+def test_levels_are_held_against_what_theory_knows_of_each():
+    rough = predicted().assign(
+        jump_time_uncertainty=("jump", [0.1, 0.1, 0.1]), level_uncertainty=("jump", [0.03, 0.04, 0.05])
+    )
+    level = json.loads(compared(losses(), rough).attrs["agreement"])["level"]
+    assert level["tolerance"] in (0.03, 0.04, 0.05)
+    assert json.loads(compared(losses()).attrs["agreement"])["level"]["tolerance"] == 0.02

@@ -106,3 +106,28 @@ def test_the_clock_is_that_of_the_degree_and_the_flow(attributes, exponential, u
 def test_a_staircase_has_times_and_levels():
     assert is_staircase(staircase())
     assert not is_staircase(staircase().drop_vars("loss_after"))
+
+
+def test_jumps_of_less_than_a_thousandth_are_gathered_in_a_sentence_unless_there_is_one_only():
+    losses = {"loss_before": [4.0, 1.0, 0.997, 0.994], "loss_after": [1.0, 0.997, 0.994, 0.991]}
+    times = {"jump_time": (["jump"], [1.0, 2.0, 3.0, 4.0])}
+    record = make_record(times | {name: (["jump"], each) for name, each in losses.items()}, {"jump": [1, 2, 3, 4]})
+    assert [row.number for row in StaircaseView(record).shown] == [1]
+    assert StaircaseView(record).gathered == "3 further jumps explain 0.23 % of the loss together."
+    assert len(StaircaseView(record).rows) == 4
+    for all_of_it in (record.isel(jump=slice(2)), record.assign_attrs(smallest_jump=1e-4)):
+        view = StaircaseView(all_of_it)
+        assert view.shown == view.rows
+        assert view.gathered == ""
+
+
+def test_draws_of_the_weights_are_counted():
+    record = staircase().assign(
+        seed_jump_time=(("seed", "jump"), [[10.0, 30.0], [12.0, np.nan], [17.0, 31.0]]),
+        seed_learned=(("seed", "jump"), [["age", "size"], ["size", ""], ["age", "size"]]),
+    )
+    first, second = StaircaseView(record).over_seeds
+    assert first == (1, 3, 12.0, 10.0, 17.0, {"age": 2, "size": 1})
+    assert second == (2, 2, 30.5, 30.0, 31.0, {"size": 2})
+    assert StaircaseView(record).seeds == 3
+    assert StaircaseView(staircase()).over_seeds == []
