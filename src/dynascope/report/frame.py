@@ -58,7 +58,7 @@ def frame(
             layout["xaxis"]["tickangle"] = -30
     if residual:
         layout["yaxis"]["domain"] = [0.34, 1.0]
-        layout["yaxis2"] = {**_axis("difference", False), "domain": [0.0, 0.22], "nticks": 3, "zeroline": True}
+        layout["yaxis2"] = {**_axis("difference", False), "domain": [0.0, 0.22], "nticks": 5, "zeroline": True}
         layout["xaxis"]["anchor"] = "y2"
     return layout
 
