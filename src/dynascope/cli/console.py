@@ -31,6 +31,7 @@ __all__ = ["print_agreement", "print_data", "print_staircase"]
 
 _MOST_REASONS = 10
 _MOST_WORDS = 4  # of what draws learn at a jump
+_LARGE = 1e6
 _NUMBER = 10  # columns of a number and of the blanks around it
 
 
@@ -220,4 +221,7 @@ def _count(value: float) -> str:
 
 
 def _number(value: Any, digits: int = 4) -> str:
-    return "–" if value is None or math.isnan(float(value)) else f"{float(value):.{digits}g}"
+    if value is None or math.isnan(float(value)):
+        return "–"
+    # A power of ten for a few thousand reads worse than the thousands.
+    return f"{float(value):{'.0f' if 10**digits <= abs(float(value)) < _LARGE else f'.{digits}g'}}"

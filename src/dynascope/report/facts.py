@@ -114,11 +114,12 @@ def _hypothesis(row: Mapping[str, Any], observed: xr.Dataset, judged: Collection
     # What was counted has no interval.
     known = math.isfinite(row["low"]) and math.isfinite(row["high"]) and row["low"] < row["high"]
     measured = f"{change} ({low} to {high})" if known else change
-    about, expected = str(row["hypothesis"]), ""
+    about, expected, quantity = str(row["hypothesis"]), "", ""
     if "direction" in row:
         metric = str(row["metric"])
         named = observed[metric].attrs if metric in observed else {}
-        about = f"{about}: {words(row['factor'])} → {named.get('long_name', describe(metric)[0])}"
+        quantity = str(named.get("long_name", describe(metric)[0]))
+        about = f"{about}: {words(row['factor'])} → {quantity}"
         expected = {1: "rises", -1: "falls", 0: "stays"}[row["direction"]]
     elif "least" in row:
         expected = _between(row["least"], row["most"])
@@ -126,6 +127,7 @@ def _hypothesis(row: Mapping[str, Any], observed: xr.Dataset, judged: Collection
         "claim": row["statement"],
         "about": about,
         "expected": expected,
+        "quantity": quantity,
         "measured": measured,
         "outcome": row["holds"],
         "judged": "decides" if row["hypothesis"] in judged else "",
