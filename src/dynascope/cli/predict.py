@@ -160,4 +160,4 @@ def _figures(seeds: int) -> str:
         interval=("loss_low", "loss_high"),
         y_label="loss",
     )
-    return plot.to_json([plot.Chart("loss", staircase=True, title="Loss"), spread])
+    return plot.to_json([plot.Chart("loss", staircase=True), spread])

@@ -18,6 +18,7 @@ from dynascope.report.staircase_words import seen_in_a_staircase
 
 __all__ = ["PageFigure", "page_figures"]
 
+_STAIRS = "The loss, from plateau to plateau"
 _MOST_FIGURES = 24
 _LEAST = 2000  # bytes, below which a figure does not shrink any more
 
@@ -94,15 +95,16 @@ def _names(chart: Chart) -> set[str]:
 def _declared(view: TreeView, chart: Chart, room: int) -> PageFigure:
     layout = lay_out(view, chart)
     jumps = [] if view.staircase is None else view.staircase.rows
-    title = chart.title or _sentence(layout.y_label or " and ".join(layout.labels))
-    return _entry(title, layout.caption, chart_plot(layout, jumps, room=room), layout.traces)
+    title = chart.title or (_STAIRS if chart.staircase else _sentence(layout.y_label or " and ".join(layout.labels)))
+    caption = layout.caption or (seen_in_a_staircase(view) if chart.staircase else "")
+    return _entry(title, caption, chart_plot(layout, jumps, room=room), layout.traces)
 
 
 def _staircase(view: TreeView, room: int) -> PageFigure:
     lines = traces.staircase(view)
     jumps = [] if view.staircase is None else view.staircase.rows
     figure = staircase_figure(lines, jumps, room=room)
-    return _entry("The loss, from plateau to plateau", seen_in_a_staircase(view), figure, lines)
+    return _entry(_STAIRS, seen_in_a_staircase(view), figure, lines)
 
 
 def _plane(view: TreeView, x: str, y: str, room: int) -> PageFigure:
