@@ -180,3 +180,17 @@ def test_jumps_that_run_together_at_this_scale_are_not_missed_for_want_of_a_paus
         for each in (told, told.drop_vars(["loss", "time"]))
     ]
     assert missed == [0, 1]
+
+
+def test_a_plateau_that_the_curve_has_too_is_not_one_too_many():
+    known = curve([10.0, 30.0, 60.0])
+    run = make_record({"loss": (["time"], known["loss"].to_numpy())}, {"time": known["time"].to_numpy()})
+    # Of the limit that leaves out the second plateau.
+    limit_of_two = limit([10.0, 30.0, 60.0]).isel(jump=[0, 2])
+    limit_of_two["loss_before"] = ("jump", LEVELS[[0, 1]])
+    told = with_curve(limit_of_two, known).assign(slow=("jump", [False, False]))
+    extra = [
+        json.loads(compare(run, each).attrs["agreement"])["extra_jumps"]["error"]
+        for each in (told, told.drop_vars(["loss", "time"]))
+    ]
+    assert extra == [0, 1]

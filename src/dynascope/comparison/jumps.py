@@ -204,6 +204,13 @@ def _run_together(time: np.ndarray, loss: np.ndarray, found: np.ndarray) -> np.n
 def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -> int:
     """Observed plateaus at no predicted level, and a further descent below the last one, if that is to be the last."""
     levels, slow = staircase.levels, staircase.slow
+    # Where the loss rests at this scale is predicted as well, though not by the limit.
+    curve = (
+        []
+        if staircase.curve is None
+        else resting_levels(staircase.curve["time"].to_numpy(), staircase.curve.to_numpy())
+    )
+    known = np.append(levels, [level for level, _ in curve])
     extra = 0
     if not staircase.complete:
         above = max(int(np.argmax(loss < levels[-1])), 1) if loss[-1] < levels[-1] else len(loss)
@@ -212,5 +219,5 @@ def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -
         nearest = int(np.argmin(np.abs(levels - level)))
         allowed = max(_LEVEL_SHARE * levels[0], _DROP_SHARE * drop)
         beside_slow = bool(slow[max(nearest - 1, 0) : nearest + 1].any())
-        extra += bool(abs(levels[nearest] - level) > allowed and not beside_slow)
+        extra += bool(np.min(np.abs(known - level)) > allowed and not beside_slow)
     return extra + bool(loss[-1] < levels[-1] - _LEVEL_SHARE * levels[0])
