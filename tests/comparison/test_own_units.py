@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
+import own_training
 import pytest
 
 from dynascope.comparison import compare, own_curve
 from dynascope.comparison.own_units import in_units_of, is_own
+from dynascope.errors import InputError
 from dynascope.record import make_record
 
 
@@ -70,3 +72,12 @@ def test_every_side_of_a_comparison_says_the_units_of_the_curve(side):
     assert "MSELoss" in tree[side].attrs["convention"]
     assert not [name for name, values in tree[side].variables.items() if "flow" in values.attrs["units"]]
     assert "MSELoss" in tree.attrs["convention"]
+
+
+@pytest.mark.parametrize("loss", ["mse", "squared_norm", "sum"])
+def test_a_convention_that_nobody_says_is_asked_for_by_the_one_that_fits(loss):
+    with pytest.raises(InputError, match=f"the first loss fits loss='{loss}'") as caught:
+        compare(own_training.losses(loss, steps=9), own_training.predicted(), learning_rate=0.1)
+    assert caught.value.argument == "loss"
+    with pytest.raises(InputError, match="choose 'mse'"):
+        compare([123.0, 4.0], own_training.predicted(), learning_rate=0.1)

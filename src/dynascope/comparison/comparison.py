@@ -16,7 +16,7 @@ from dynascope.comparison.jumps import ESTIMATED, TELLING, compare_curve, compar
 from dynascope.comparison.loss_convention import LossName
 from dynascope.comparison.own_curve import own_curve
 from dynascope.comparison.own_jumps import compare_own_staircase
-from dynascope.comparison.own_units import in_units_of, is_own, with_clock_of
+from dynascope.comparison.own_units import in_units_of, is_own, require_convention, with_clock_of
 from dynascope.comparison.verdict import quantity_rows, verdict_sentence
 from dynascope.record import CONVENTION, TreeView, name_all, validate_record
 from dynascope.record import staircase_names as names
@@ -133,6 +133,8 @@ def compare(
     if isinstance(observed, xr.Dataset):
         _require_no_curve(learning_rate=learning_rate, loss=loss, steps=steps)
     else:
+        if loss is None:
+            require_convention(observed, predicted)
         observed = own_curve(observed, learning_rate=learning_rate, loss=loss, steps=steps)
     observed = _along_time(validate_record(observed))
     validate_record(predicted)

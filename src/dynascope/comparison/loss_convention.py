@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from dynascope.arguments import require
 
-__all__ = ["LOSSES", "LossConvention", "LossName", "factor_of", "ratio_names"]
+__all__ = ["LOSSES", "LossConvention", "LossName", "factor_of", "needed_facts", "ratio_names"]
 
 LossName = Literal["mse", "half_mse", "squared_norm", "squared", "sum"]
 
@@ -39,6 +39,17 @@ LOSSES: dict[LossName, LossConvention] = {
 }
 
 
+def needed_facts(convention: LossConvention) -> set[str]:
+    """What of a task its factor depends on.
+
+    Example:
+        >>> needed_facts(LOSSES["mse"]), needed_facts(LOSSES["squared"])
+        ({'output_dimension'}, set())
+    """
+    needed = {"output_dimension": convention.over_outputs == "mean", "samples": convention.over_samples == "sum"}
+    return {name for name, is_so in needed.items() if is_so}
+
+
 def factor_of(loss: LossName, facts: Mapping[Any, Any]) -> float:
     """What L is to be multiplied by to give a loss, and the rate of its descent to give that of ours.
 
@@ -54,11 +65,8 @@ def factor_of(loss: LossName, facts: Mapping[Any, Any]) -> float:
         (0.6666666666666666, 1.0)
     """
     convention, factor = LOSSES[loss], float(LOSSES[loss].half)
-    for name, needed, power in (
-        ("output_dimension", convention.over_outputs == "mean", -1),
-        ("samples", convention.over_samples == "sum", 1),
-    ):
-        if needed:
+    for name, power in (("output_dimension", -1), ("samples", 1)):
+        if name in needed_facts(convention):
             require(
                 name in facts,
                 f"the prediction does not say its {name}, on which the convention {loss!r} depends",
@@ -79,10 +87,7 @@ def ratio_names(ratio: float, loss: LossName, facts: Mapping[Any, Any], toleranc
     """
     found = []
     for name, convention in LOSSES.items():
-        known = (convention.over_outputs == "sum" or "output_dimension" in facts) and (
-            convention.over_samples == "mean" or "samples" in facts
-        )
-        if known and name != loss:
+        if needed_facts(convention) <= facts.keys() and name != loss:
             expected = factor_of(name, facts) / factor_of(loss, facts)
             if abs(ratio / expected - 1) <= tolerance and abs(expected - 1) > tolerance:
                 found.append(name)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import xarray as xr
 
-from dynascope.comparison.loss_convention import factor_of
+from dynascope.comparison.curve_source import numbers, read_curve
+from dynascope.comparison.doubts import FIRST
+from dynascope.comparison.loss_convention import LOSSES, LossName, factor_of, needed_facts
+from dynascope.errors import InputError
 from dynascope.record import staircase_names as names
 from dynascope.record.names import TIME
 
-__all__ = ["in_units_of", "is_own", "with_clock_of"]
+__all__ = ["in_units_of", "is_own", "require_convention", "with_clock_of"]
 
 _RATES = ("growth_rate", "unstable_rate")
 
@@ -16,6 +21,32 @@ _RATES = ("growth_rate", "unstable_rate")
 def is_own(observed: xr.Dataset) -> bool:
     """Whether a record is that of a curve of one's own, as `own_curve` makes it."""
     return "loss_convention" in observed.attrs
+
+
+def require_convention(losses: Any, predicted: xr.Dataset) -> None:
+    """Refuse losses of one's own of which nothing says how they are defined, and name the convention that they fit.
+
+    Args:
+        losses: As of `own_curve`.
+        predicted: A prediction in our convention.
+
+    Raises:
+        InputError: Always.
+    """
+    initial = float(predicted.attrs.get(names.INITIAL_LOSS, 0.0))
+    first = float(numbers("losses", read_curve(losses)[0])[:1].sum())
+    known: list[LossName] = [name for name, each in LOSSES.items() if needed_facts(each) <= predicted.attrs.keys()]
+    fitting: list[LossName] = [
+        name for name in known if abs(first - factor_of(name, predicted.attrs) * initial) <= FIRST * first
+    ]
+    said = " or ".join(f"loss={name!r} ({LOSSES[name].formula})" for name in fitting)
+    raise InputError(
+        "nothing says how the loss is defined",
+        argument="loss",
+        remedy=f"the first loss fits {said}"
+        if said
+        else f"choose {', '.join(map(repr, LOSSES))}: 'mse' is torch.nn.MSELoss()",
+    )
 
 
 def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
