@@ -94,6 +94,8 @@ def test_the_exit_code_is_the_verdict_and_the_answer_says_the_units(data, run, t
         (("--check", "--slope", "--flow", "descent", "--learning-rate", 0.1), "--slope is about gradient flow"),
         (("--learning-rate", 0.1, "--batch-size", 500), "batch_size is 500"),
         (("--minutes", 0), "minutes is 0"),
+        (("--seeds", 0), "seeds is 0"),
+        (("--smallest-jump", -1), "smallest_jump is -1"),
         (("--curve", "RUN", "--learning-rate", 0.1, "--loss", "rmse"), "rmse"),
     ],
 )

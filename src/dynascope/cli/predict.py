@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import comparison, plot, prediction, record
+from dynascope.arguments import require_between, require_integer
 from dynascope.cli.answers import prediction_answer
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.failure import FORESEEN, Failure
@@ -66,6 +67,8 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         """Predict, check if asked, write the results and say them; returns the exit code."""
         start = time.perf_counter()
         check_before(self.out, self.seed)
+        require_integer(seeds=self.seeds)
+        require_between(0, 1, smallest_jump=self.smallest_jump)
         self.require_training(learning_rate=self.learning_rate, normalised=self.normalised)
         own = self.own_curve(
             known=self.scale is not None or self.weights is not None,
