@@ -7,7 +7,7 @@ is followed by another that stays closer to the small settings. Of what agrees i
 with all that is predicted halved or doubled.
 
 Rows that the file holds are not computed again, so a run that was stopped goes on where it was. Run as
-`python benchmarks/legal_settings.py [--file FILE] [--draws COUNT] [--limit SECONDS] [--only STUDY …]`.
+`python benchmarks/legal_settings.py [--file FILE] [--limit SECONDS] [--only STUDY …]`.
 """
 
 from __future__ import annotations
@@ -51,13 +51,12 @@ OFFERED: Mapping[str, Sequence[Any]] = {
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--file", type=Path, default=FILE)
-    parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--only", nargs="*", default=list(find_studies()))
     asked = parser.parse_args()
     worker = Worker(asked.limit)
     for name in asked.only:
-        while (draw := following(rows(asked.file), name, asked.draws)) is not None:
+        while (draw := following(rows(asked.file), name, DRAWS)) is not None:
             keep(asked.file, worker.found(name, draw), COLUMNS, shown=COLUMNS[:-2])
     worker.end()
     told(rows(asked.file))

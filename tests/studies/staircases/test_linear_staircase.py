@@ -63,6 +63,14 @@ def test_the_digits_have_nine_jumps():
     assert predicted.attrs["task"] == "digits"
 
 
+@pytest.mark.parametrize(
+    ("scale", "width", "tolerance"), [(1e-12, 6, 0.05), (0.01, 6, 0.119), (1e-3, 3, 0.217), (0.01, 3, 0.24)]
+)
+def test_slopes_between_larger_scales_and_of_few_neurons_are_known_less_well(scale, width, tolerance):
+    predicted = LinearStaircase(**LinearStaircase.tiny | {"scale": scale, "width": width}).predict()
+    assert predicted.attrs["slope_tolerance"] == pytest.approx(tolerance, rel=5e-3)
+
+
 @pytest.mark.slow
 def test_the_smallest_numbers_there_are_will_do_as_a_scale():
     tree = LinearStaircase(**LinearStaircase.tiny | {"scale": 5e-324}).run()
@@ -74,7 +82,7 @@ def test_the_smallest_numbers_there_are_will_do_as_a_scale():
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("scale", bad) for bad in (1.0, 2.0, 0.0, -1.0, np.nan, np.inf)),
+        *(("scale", bad) for bad in (0.011, 1.0, 2.0, 0.0, -1.0, np.nan, np.inf)),
         *(("condition", bad) for bad in (0.0, 0.5, -1.0, np.nan, np.inf)),
         *(("width", bad) for bad in (0, -1)),
         *(("samples", bad) for bad in (1, 0)),
