@@ -17,6 +17,7 @@ from dynascope.arguments import require_choice
 from dynascope.errors import InputError
 from dynascope.flows.deadline import is_limited, overdue, stopping_after
 from dynascope.flows.exact.few_prompts import few_prompts
+from dynascope.flows.exact.stiff_neurons import work_of_a_step
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import NetworkKind, network_for
@@ -38,6 +39,7 @@ _TIMES, _EARLIEST = 1000, 1e-7  # at which to record: so many evenly, and as man
 _UNCOUNTED = 10**9  # steps, where the clock ends a run
 _POLAR = 3e-4  # the same of directions and log-norms, which keeps the loss within a thousandth of the initial one
 
+_WORK = 2e9  # floating-point operations of an implicit step, beyond which explicit ones are better after all
 _STOPPED = "What was due until then is judged. More time: --minutes, or seconds= in Python."
 
 Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
@@ -161,7 +163,9 @@ def _polar(task: Any, network: Any, normalised: bool) -> Callable[..., xr.Datase
         return functools.partial(
             flows.polar_flow, network, few_prompts(task), tolerance=_POLAR, normalised=normalised, solver=solver
         )
-    if isinstance(task, Task) and isinstance(network, TwoLayer) and (_kinked(network) or network.degree > 2):
+    if not (isinstance(task, Task) and isinstance(network, TwoLayer)):
+        return None
+    if _kinked(network) or (network.degree > 2 and (normalised or work_of_a_step(network, task) < _WORK)):
         return functools.partial(flows.polar_flow, network, task, tolerance=_POLAR, normalised=normalised)
     return None
 

@@ -14,8 +14,10 @@ from jaxtyping import Float
 
 from dynascope.compilation import filter_jit
 from dynascope.flows.solvers.rosenbrock import StiffFlow
+from dynascope.protocols import SumOfNeurons
+from dynascope.tasks.task import Task
 
-__all__ = ["Neurons", "StiffNeurons"]
+__all__ = ["Neurons", "StiffNeurons", "work_of_a_step"]
 
 _FELT = 1e-4  # of the targets: what a neuron adds to the outputs before the others are told how it changes
 _AHEAD = 10.0  # by how much a neuron may outgrow that until neurons are sorted again
@@ -176,6 +178,20 @@ class StiffNeurons(StiffFlow):
         outputs = jax.vmap(self._output)(state.directions)
         spread = jnp.sqrt(jnp.sum(outputs**2, axis=(1, 2)) / jnp.sum(self.targets**2))
         return jnp.exp(self.frame.degree * state.log_norms) * spread
+
+
+def work_of_a_step(network: SumOfNeurons, task: Task) -> float:
+    """Floating-point operations of an implicit step, to within a factor of two or so.
+
+    Example:
+        >>> from dynascope.networks.two_layer import TwoLayer
+        >>> f"{work_of_a_step(TwoLayer(3, 20, 1, activation='quadratic'), Task(np.eye(3), np.ones((3, 1)))):.0e}"
+        '7e+03'
+    """
+    neurons, weights = np.shape(network.neurons)
+    numbers, large = task.targets.size, min(_FIRST, neurons) * weights
+    together = numbers * neurons * weights if numbers <= _FIRST * weights else large**2
+    return 2.0 * numbers * together + 8.0 * neurons * weights * task.inputs.size
 
 
 @filter_jit
