@@ -86,6 +86,11 @@ def test_training_lasts_a_quarter_beyond_the_last_jump_at_the_scale_of_the_train
     assert training_time(record(), np.exp(-20.0)) == pytest.approx(60 * (1.25 + 2 / 20), rel=1e-12)
 
 
+def test_training_of_what_is_learned_from_the_start_lasts_as_long_as_that_takes_to_grow():
+    at_once = record(times=np.zeros(2), accelerated_times=np.array([1.0, 3.0]))
+    assert training_time(at_once, SCALE) == pytest.approx(3 * (1.25 + 2 / 10), rel=1e-12)
+
+
 def test_training_for_a_staircase_that_was_cut_short_stops_before_what_follows():
     cut = record(slow=("", "")).assign_attrs(complete=0)
     assert training_time(cut, SCALE) == pytest.approx(30 * (1.1 + 2 / 10), rel=1e-12)

@@ -189,6 +189,8 @@ def training_time(staircase: xr.Dataset, scale: float) -> float:
         remedy="give a duration",
     )
     last = float(np.nanmax(view.times + view.accelerated_times * (view.unit(scale) - view.unit())))
+    # What a large network has learned from the start, it has not learned to the end.
+    last = max(last, float(np.nanmax(view.accelerated_times)))
     # Where the last jump is slow it may come much later, and has to be seen all the same.
     beyond = 1.25 if view.complete else 1.5 if bool(view.slow[-1]) else 1.1
     return float(last * (beyond - 2 / np.log(scale)))
