@@ -38,7 +38,6 @@ _EXACT = 1e-7  # of a step in the variables of linear and diagonal networks, far
 _TIMES, _EARLIEST = 1000, 1e-7  # at which to record: so many evenly, and as many by factors, from this share on
 _UNCOUNTED = 10**9  # steps, where the clock ends a run
 _POLAR = 3e-4  # the same of directions and log-norms, which keeps the loss within a thousandth of the initial one
-
 _WORK = 2e9  # floating-point operations of an implicit step, beyond which explicit ones are better after all
 _STOPPED = "What was due until then is judged. More time: --minutes, or seconds= in Python."
 

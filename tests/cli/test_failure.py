@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynascope.cli.failure import FORESEEN, Failure
+from dynascope.cli import commands
+from dynascope.cli.failure import FAILURES, Failure
 from dynascope.errors import DivergenceError, InputError
 
 
@@ -14,10 +15,11 @@ from dynascope.errors import DivergenceError, InputError
         (DivergenceError("it exploded", time=float("inf"), remedy="slow down"), 3, None),
         (OSError(28, "No space left on device", "/there"), 2, "/there"),
         (KeyboardInterrupt(), 130, None),
+        (IndexError("list index out of range\nand more"), 3, "IndexError list index out of range"),
     ],
 )
 def test_each_failure_has_a_code_a_sentence_and_a_plain_value(error, code, value, capsys):
-    assert isinstance(error, FORESEEN)
+    assert isinstance(error, FAILURES)
     failure = Failure.of(error)
     assert failure.code == code
     assert failure.answer["value"] == value
@@ -26,3 +28,23 @@ def test_each_failure_has_a_code_a_sentence_and_a_plain_value(error, code, value
     said = capsys.readouterr()
     assert said.err == f"dynascope: what came before: {failure.message}\n"
     assert said.out == ""
+
+
+def test_a_full_disk_is_named_as_such():
+    message = Failure.of(OSError(28, "No space left on device", "/there")).message
+    assert "No space left on device" in message
+    assert "free some space" in message
+
+
+@pytest.mark.parametrize("json", [[], ["--json"]])
+def test_what_is_not_foreseen_ends_in_one_line_and_code_three(monkeypatch, capsys, json):
+    def fail(*_):
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr(commands, "_command", fail)
+    assert commands.main(["list", *json]) == 3
+    said = capsys.readouterr()
+    assert "Traceback" not in said.out + said.err
+    assert "the fault is ours (IndexError list index out of range)" in said.out + said.err
+    assert commands.main(["list", "--traceback", *json]) == 3
+    assert "Traceback (most recent call last)" in capsys.readouterr().err

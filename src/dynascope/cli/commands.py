@@ -6,6 +6,7 @@ import dataclasses
 import io
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Union
@@ -16,7 +17,7 @@ import tyro
 from dynascope import __version__, record, report
 from dynascope.arguments import require, require_choice
 from dynascope.cli.exit_codes import AGREED, FAILED, INTERRUPTED
-from dynascope.cli.failure import FORESEEN, Failure
+from dynascope.cli.failure import FAILURES, Failure
 from dynascope.cli.listing import List
 from dynascope.cli.parsing import parsed, unknown_command
 from dynascope.cli.predict import Predict
@@ -55,10 +56,14 @@ _SHELLS = ("bash", "zsh", "fish")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return its exit code, as `exit_codes` has them."""
+    """Run the command line and return its exit code, as `exit_codes` has them.
+
+    With `--traceback` anywhere an error is told with where it came from.
+    """
     is_program = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
-    as_json = "--json" in arguments
+    as_json, traced = "--json" in arguments, "--traceback" in arguments
+    arguments = [each for each in arguments if each != "--traceback"]
     if arguments[:1] == ["--version"]:
         print(f"dynascope {__version__}")
         return AGREED
@@ -72,7 +77,9 @@ def main(arguments: list[str] | None = None) -> int:
         # Who read the results has left; without this, closing the pipe would complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except FORESEEN as error:
+    except FAILURES as error:
+        if traced:
+            traceback.print_exception(error)
         failure = Failure.of(error)
         if as_json:
             print_json({"error": failure.answer})

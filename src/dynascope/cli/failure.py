@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import math
 import sys
 from typing import Any
@@ -10,14 +11,14 @@ from typing import Any
 from dynascope.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
 from dynascope.errors import DivergenceError, InputError
 
-__all__ = ["FORESEEN", "Failure"]
+__all__ = ["FAILURES", "Failure"]
 
-FORESEEN = (InputError, DivergenceError, OSError, KeyboardInterrupt)
+FAILURES = (Exception, KeyboardInterrupt)  # all that ends a command before its time
 
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """An error that was foreseen.
+    """An error, of the user's input, of a run, or of ours.
 
     Attributes:
         code: For the shell.
@@ -39,15 +40,23 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """What an error of one of the `FORESEEN` types says."""
+        """What an error of one of the types of `FAILURES` says."""
         if isinstance(error, InputError):
             return cls(BAD_INPUT, str(error), error.argument, error.value, error.remedy)
         if isinstance(error, DivergenceError):
             return cls(FAILED, str(error), "flow", error.time, error.remedy)
         if isinstance(error, OSError):
             place, remedy = str(error.filename or "the output"), "choose another folder with --out"
+            if error.errno == errno.ENOSPC:
+                remedy = f"free some space, or {remedy}"
             return cls(BAD_INPUT, f"{place}: {error.strerror}: {remedy}.", "out", place, remedy)
-        return cls(INTERRUPTED, "interrupted.", None, None, "run it again")
+        if isinstance(error, KeyboardInterrupt):
+            return cls(INTERRUPTED, "interrupted.", None, None, "run it again")
+        said, remedy = (
+            " ".join([type(error).__name__, *str(error).splitlines()[:1]]),
+            "report it with what --traceback adds",
+        )
+        return cls(FAILED, f"this was not foreseen, and the fault is ours ({said}): {remedy}.", None, said, remedy)
 
     @property
     def answer(self) -> dict[str, Any]:

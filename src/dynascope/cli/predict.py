@@ -15,7 +15,7 @@ from dynascope import comparison, plot, prediction, record
 from dynascope.arguments import require_between, require_integer
 from dynascope.cli.answers import prediction_answer
 from dynascope.cli.exit_codes import code_of
-from dynascope.cli.failure import FORESEEN, Failure
+from dynascope.cli.failure import FAILURES, Failure
 from dynascope.cli.progress import step
 from dynascope.cli.results import (
     check_before,
@@ -94,7 +94,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             try:
                 tree = self._checked(task, network, predicted)
                 replace_results(tree, written)
-            except FORESEEN as error:
+            except FAILURES as error:
                 failure = Failure.of(error)
         view, seconds = record.TreeView.of(tree), time.perf_counter() - start
         if self.json:
