@@ -117,7 +117,8 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         if scale is None:
             scale = 1e-8 if is_exponential(degree=network.degree, normalised=self.normalised) else 1e-3
         usual = None if self.network in ("linear", "diagonal") else 5
-        with step(f"Predicting a {self.network} network from scale {scale:g}"):
+        article = "an" if self.network == "attention" else "a"
+        with step(f"Predicting {article} {self.network} network from scale {scale:g}"):
             jumps = usual if self.jumps is None else self.jumps
             given: dict[str, Any] = {"scale": scale, "normalised": self.normalised, "jumps": jumps}
             if self.seeds == 1:
