@@ -28,7 +28,7 @@ import xarray as xr
 from resumable import keep, rows
 
 from dynascope.errors import DivergenceError, InputError
-from dynascope.studies import Study, find_studies, find_study
+from dynascope.studies import Study, find_study, study_index
 
 FILE = Path(__file__).parent.parent / "docs" / "concepts" / "legal_settings.csv"
 COLUMNS: tuple[str, ...] = ("study", "draw", "verdict", "quantity", "share", "turns", "seconds", "settings", "remark")
@@ -52,7 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--file", type=Path, default=FILE)
     parser.add_argument("--limit", type=float, default=60.0)
-    parser.add_argument("--only", nargs="*", default=list(find_studies()))
+    parser.add_argument("--only", nargs="*", default=list(study_index()))
     asked = parser.parse_args()
     worker = Worker(asked.limit)
     for name in asked.only:

@@ -10,7 +10,7 @@ import legal_settings as benchmark
 import pytest
 from resumable import rows
 
-from dynascope.studies import find_studies, find_study
+from dynascope.studies import find_study, study_index
 
 
 @pytest.mark.parametrize("name", ["layerwise-modes", "diagonal-staircase", "scaling-time"])
@@ -51,7 +51,7 @@ def test_the_quantity_that_takes_most_of_its_tolerance_is_told():
 def test_the_table_of_the_documentation_has_every_study_and_no_disagreement():
     kept = rows(benchmark.FILE)
     counts = collections.Counter(row["verdict"] for row in kept)
-    assert {row["study"] for row in kept} == set(find_studies())
+    assert {row["study"] for row in kept} == set(study_index())
     # A theory and a training that differ somewhere are a finding, which the page is to tell.
     assert set(counts) <= {"agree", "undecided", "refused", "too long"}
     turned = collections.Counter(row["turns"] for row in kept if row["verdict"] == "agree")
@@ -64,5 +64,5 @@ def test_the_table_of_the_documentation_has_every_study_and_no_disagreement():
 
 def test_every_study_has_ten_settings_or_closer_ones_in_their_place_and_two_that_are_quick():
     kept = rows(benchmark.FILE)
-    assert [name for name in find_studies() if benchmark.following(kept, name, benchmark.DRAWS) is not None] == []
-    assert [name for name in find_studies() if len(benchmark.quick(kept, name)) != 2] == []
+    assert [name for name in study_index() if benchmark.following(kept, name, benchmark.DRAWS) is not None] == []
+    assert [name for name in study_index() if len(benchmark.quick(kept, name)) != 2] == []
