@@ -126,18 +126,19 @@ def test_without_the_curve_the_staircase_is_that_of_the_limit():
     np.testing.assert_array_equal(both["jump_time"][fast], alone["jump_time"][fast])
 
 
-def test_a_curve_is_followed_as_far_as_it_goes_and_a_warning_says_so(monkeypatch):
+@pytest.mark.parametrize("raises", [True, False])
+def test_a_curve_is_followed_as_far_as_it_goes_and_a_warning_says_so(raises, monkeypatch):
     def stopping(task, network, *, duration, **options):
-        if duration > 12:
-            raise DivergenceError("max_steps (9) was reached at time 10", time=10.0, remedy="shorten the duration")
-        return loss_curve(task, network, duration=duration, **options)
+        if duration > 12 and raises:
+            raise DivergenceError("the step size underflowed at time 10", time=10.0, remedy="shorten the duration")
+        return loss_curve(task, network, duration=min(duration, 9.0), **options)
 
     monkeypatch.setattr("dynascope.prediction.at_this_scale.loss_curve", stopping)
     draw = np.random.default_rng(1)
     x = draw.normal(size=(40, 3)) * [3.0, 1.0, 1.0]
     told = predict(Task(x, x @ [[1.0], [1.0], [0.5]]), DiagonalLinear(3), scale=1e-8)
     assert "followed to t = 9 only" in told.attrs["warnings"]
-    assert "max_steps" in told.attrs["warnings"]
+    assert ("underflowed" if raises else "too many steps") in told.attrs["warnings"]
     # What lies beyond is slow, and says so.
     beyond = told["jump_time"].to_numpy() > float(told["time"][-1])
     assert 0 < beyond.sum() < len(beyond)

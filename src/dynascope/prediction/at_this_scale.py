@@ -59,7 +59,7 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
             return staircase
         curve = longer
         if curve["time"][-1] < duration and failed is None:
-            failed = "beyond that it takes too many steps; standardised inputs take fewer"
+            failed = "beyond that it takes too many steps"
         arrived = not np.isnan(_seen(staircase, curve).times[-1])
         if failed is not None or arrived or time.perf_counter() - begun > _SECONDS:
             break
