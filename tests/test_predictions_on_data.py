@@ -62,5 +62,5 @@ def test_the_table_of_the_documentation_has_no_wrong_verdict(benchmark):
     covered = sum(float(row["error"]) <= float(row["stated_error"]) for row in judged)
     page = " ".join(benchmark.FILE.with_name("how-far-to-trust.md").read_text().split())
     assert f"Of {len(kept)} cells {len(judged)} have a verdict" in page
-    assert f"{counts['agree']} agree, {counts['disagree']} disagree, {counts['undecided']} are undecided" in page
+    assert f"{counts['agree']} agree, {counts['disagree']} disagree, undecided: {counts['undecided']}" in page
     assert f"covers the true one in {covered} of them" in page

@@ -151,9 +151,8 @@ def _blur(
 def _reason(limit: float, here: float, off: float, blurred: float, *, end: float) -> str:
     # By ratios, which hold on any clock.
     if np.isnan(here):
-        return (
-            f"at this scale the loss has not got there in {end / limit:.2g} times what the limit of small scales says"
-        )
+        times = f"{end / limit:.2g} times what" if end > 1.05 * limit else "the time that"
+        return f"at this scale the loss has not got there in {times} the limit of small scales says"
     if off > _ROUGH:
         return f"at this scale the loss gets there at {here / limit:.3g} times what the limit of small scales says"
     if blurred > _ROUGH:
