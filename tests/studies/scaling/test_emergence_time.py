@@ -21,7 +21,7 @@ def drawn():
         | {
             "exponent": float(draw.uniform(0.3, 0.8)),
             "target_scale": float(draw.uniform(4.0, 6.0)),
-            "learning_rate": float(draw.uniform(0.08, 0.12)),
+            "learning_rate": float(draw.uniform(0.05, 0.08)),
             "width": int(draw.integers(150, 250)),
             "deviation": float(draw.uniform(0.008, 0.012)),
             "seed": 11,
