@@ -69,7 +69,7 @@ def test_the_irreps_make_up_the_whole_loss(tree):
         ({"amplitudes": [2.2, 1.9]}, {"slope"}),
         ({"amplitudes": [2.3, 2.1]}, {"slope", "level"}),
         ({"irreps": ["sign"], "amplitudes": [2.3]}, {"jump_time", "slope"}),
-        ({"sequence_length": 3}, {"jump_time", "slope"}),
+        ({"sequence_length": 3, "width": 128}, {"jump_time", "slope"}),
     ],
 )
 def test_the_theory_of_another_encoding_or_length_is_refuted(study, tree, fields, refuted):
