@@ -39,6 +39,7 @@ class _Closeness(NamedTuple):
 
 _KINKED = _Closeness(3e-3, 2.0, 1e-4)  # neurons with kinks, of which both curves miss some
 _SMOOTH = _Closeness(2e-3, 1.5, 1e-6)  # other neurons
+_ATTENTION = _Closeness(2e-3, 1.5, 4e-5)  # of which all drops are sharp
 _EXACT = _Closeness(3e-4, 1.5, 2e-6)  # linear and diagonal networks
 _LARGE = _Closeness(1e-6, 1.5, 3e-6)  # those that are followed explicitly
 _STEPS, _IMPLICIT_STEPS = 30_000, 3_000  # after which a curve ends, as to follow it further takes too long,
@@ -116,7 +117,7 @@ def _flow(
     """A function of duration and tolerance."""
     usual: dict[str, Any] = {"scale": scale, "partial": True, "max_steps": _STEPS}
     if isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention):
-        return _implicit(few_prompts(task), network, usual)
+        return _implicit(few_prompts(task), network, usual, _ATTENTION)
     if not isinstance(task, Task):
         return None
     layers = linear_layers(network)
@@ -130,11 +131,15 @@ def _flow(
     if not (isinstance(network, SumOfNeurons) and network.degree >= 2):
         return None
     if network.degree > 2 and not normalised:
-        return _implicit(task, network, usual)
+        return _implicit(task, network, usual, _SMOOTH)
     return functools.partial(flows.polar_flow, network, task, normalised=normalised, **usual), _KINKED
 
 
-def _implicit(task: Task, network: Any, usual: dict[str, Any]) -> tuple[Callable[..., xr.Dataset], _Closeness] | None:
+def _implicit(
+    task: Task, network: Any, usual: dict[str, Any], closeness: _Closeness
+) -> tuple[Callable[..., xr.Dataset], _Closeness] | None:
     steps = min(_IMPLICIT_STEPS, int(_WORK / work_of_a_step(network, task)))
     limits = {"solver": "stiff", "max_steps": steps}
-    return None if steps < _FEWEST else (functools.partial(flows.polar_flow, network, task, **usual | limits), _SMOOTH)
+    if steps < _FEWEST:
+        return None
+    return functools.partial(flows.polar_flow, network, task, **usual | limits), closeness
