@@ -1,10 +1,10 @@
 """Predictions on ordinary data against trainings followed closely: verdicts, how many jumps they judge, and errors.
 
 Each cell is a data set, a network, a scale and, for networks whose weights are drawn, a seed. Its prediction is what
-`predict` gives by default (five jumps of ReLU networks), its verdict what `--check` says, and its truth a gradient flow
-at a tenth of the tolerance or less. Printed and kept are the verdict and how many of how many jumps were judged, the
-verdict by the truth, the error of the loss curve (mean over log time, over the initial loss) and what the prediction
-says of it.
+the command gives by default (five jumps, but all of linear and diagonal networks), its verdict what `--check` says, and
+its truth a gradient flow at a tenth of the tolerance or less. Printed and kept are the verdict and how many of how many
+jumps were judged, the verdict by the truth, the error of the loss curve (mean over log time, over the initial loss) and
+what the prediction says of it.
 
 Cells that the file holds are not computed again, so a run that was stopped goes on where it was. Run as
 `python benchmarks/predictions_on_data.py [--file FILE] [--only WORD …]`; each word is to be in the name of a cell.

@@ -23,7 +23,7 @@ def benchmark():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "network", "scale"),
-    [("sparse 40 × 100", "diagonal", 1e-8), ("wine", "linear", 1e-4), ("linear teacher", "relu", 1e-4)],
+    [("sparse 40 × 100", "diagonal", 1e-8), ("wine", "linear", 1e-4), ("linear teacher", "relu", 1e-4), ("units", "attention", 1e-2)],
 )
 def test_the_verdict_is_that_by_the_truth_and_the_error_as_stated(benchmark, data, network, scale):
     row = benchmark.found(data, benchmark.DATA[data](), network, scale, 0)
@@ -46,8 +46,8 @@ def test_cells_that_the_file_holds_are_not_computed_again(benchmark, tmp_path, m
         monkeypatch.setattr(benchmark, "SCALES", scales)
         monkeypatch.setattr("sys.argv", words)
         benchmark.main()
-    assert len(asked) == len(set(asked)) == 14  # a diagonal network draws no weights
-    assert "14 cells, 14 with a verdict, 0 of them wrong" in capsys.readouterr().out
+    assert len(asked) == len(set(asked)) == 26  # a diagonal network draws no weights
+    assert "26 cells, 26 with a verdict, 0 of them wrong" in capsys.readouterr().out
 
 
 def test_the_table_of_the_documentation_has_no_wrong_verdict(benchmark):
