@@ -23,7 +23,12 @@ def benchmark():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "network", "scale"),
-    [("sparse 40 × 100", "diagonal", 1e-8), ("wine", "linear", 1e-4), ("linear teacher", "relu", 1e-4), ("units", "attention", 1e-2)],
+    [
+        ("sparse 40 × 100", "diagonal", 1e-8),
+        ("wine", "linear", 1e-4),
+        ("linear teacher", "relu", 1e-4),
+        ("units", "attention", 1e-2),
+    ],
 )
 def test_the_verdict_is_that_by_the_truth_and_the_error_as_stated(benchmark, data, network, scale):
     row = benchmark.found(data, benchmark.DATA[data](), network, scale, 0)
