@@ -15,14 +15,14 @@ from predictions_on_data import DATA, WIDTH
 
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
-from dynascope.networks import DiagonalLinear, TwoLayer
+from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.prediction import predict
 from dynascope.prediction.loss_curve import distance_between, loss_curve
 from dynascope.record import training_time
 from dynascope.tasks import Task
 
 # By data, network and scale, how many times faster ours is to be.
-CASES = {
+CASES: dict[tuple[str, NetworkKind, float], float] = {
     ("digits", "linear", 1e-4): 50.0,
     ("iris", "linear", 1e-4): 5.0,
     ("units", "linear", 1e-4): 5.0,
@@ -43,12 +43,10 @@ def main() -> None:
             measured(name, DATA[data](), kind, scale, target)
 
 
-def measured(name: str, task: Task, kind: str, scale: float, target: float) -> None:
+def measured(name: str, task: Task, kind: NetworkKind, scale: float, target: float) -> None:
     if kind == "diagonal":
         task = task.only(task.target_names[0])
-        network: Any = DiagonalLinear(task.input_dimension)
-    else:
-        network = TwoLayer(task.input_dimension, WIDTH, task.output_dimension, activation=kind)
+    network = network_for(kind, task, width=WIDTH)
     jumps = None if kind in ("linear", "diagonal") else 5
     duration = training_time(predict(task, network, scale=scale, jumps=jumps, curve=False), scale)
     options: dict[str, Any] = {"relative_tolerance": 1e-5} if kind == "relu" else {}

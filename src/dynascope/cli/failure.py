@@ -52,10 +52,8 @@ class Failure:
             return cls(BAD_INPUT, f"{place}: {error.strerror}: {remedy}.", "out", place, remedy)
         if isinstance(error, KeyboardInterrupt):
             return cls(INTERRUPTED, "interrupted.", None, None, "run it again")
-        said, remedy = (
-            " ".join([type(error).__name__, *str(error).splitlines()[:1]]),
-            "report it with what --traceback adds",
-        )
+        said = " ".join([type(error).__name__, *str(error).splitlines()[:1]])
+        remedy = "report it with what --traceback adds"
         return cls(FAILED, f"this was not foreseen, and the fault is ours ({said}): {remedy}.", None, said, remedy)
 
     @property

@@ -73,13 +73,13 @@ class PowerLawFit(NamedTuple):
             >>> print(f"{told.loss:.5f}")
             0.10796
         """
-        x = np.asarray(np.log(require_numbers("resource", resource, above=0)))
+        amounts = require_numbers("resource", resource, above=0)
         require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
-        falling = np.asarray(self.prefactor * np.exp(-self.exponent * x))
-        above = np.asarray(falling + self.floor - self.spread.known)
-        given = self.spread.known - self.missing
-        width = self.spread.width(x, falling, above, confidence)
-        return ExpectedLoss(above + given, above * np.exp(-width) + given, above * np.exp(width) + given)
+        x, given = np.log(np.ravel(amounts)), self.spread.known - self.missing
+        law = RaisedPowerLaw(math.log(self.prefactor), self.exponent, self.floor - self.spread.known)
+        above, width = law.logarithm(x), self.spread.width(x, law, confidence)
+        losses = [np.exp(above + share * width).reshape(np.shape(amounts)) + given for share in (0, -1, 1)]
+        return ExpectedLoss(*losses)
 
 
 def fit(

@@ -49,13 +49,11 @@ def profile_interval(
     """
     mean = runs.mean(axis=0)
     y, found = np.log(mean), np.array(law)
-    slopes = slopes_of(x, found[None])[0]
-    kept = [k for k in range(3) if k not in fixed and not (k == FLOOR and found[k] == 0 and k != which)]
-    freedom = len(runs) - 1 if len(runs) > 1 else len(x) - len([k for k in range(3) if k not in fixed])
+    freedom = len(runs) - 1 if len(runs) > 1 else len(x) - 3 + len(fixed)
     allowed = float(student.ppf((1 + confidence) / 2, freedom))
     residual = y - law.logarithm(x)
     deviations = runs / mean - 1 if len(runs) > 1 else residual[None] * math.sqrt(len(x) / freedom)
-    own = _alone(slopes, which, kept)
+    own = _alone(x, found, which, fixed)
     scatter = _scatter(deviations, own, len(runs))
     usual = allowed * scatter / (own @ own)
     if not usual > 0:
@@ -80,8 +78,7 @@ def _against(
     x: np.ndarray, y: np.ndarray, deviations: np.ndarray, law: np.ndarray, which: int, fixed: Sequence[int]
 ) -> float:
     """Student's t of what the runs say of a value."""
-    kept = [k for k in range(3) if k not in fixed and not (k == FLOOR and law[k] == 0 and k != which)]
-    own = _alone(slopes_of(x, law[None])[0], which, kept)
+    own = _alone(x, law, which, fixed)
     said = own @ (y - RaisedPowerLaw(*law).logarithm(x))
     against = abs(said) / max(_scatter(deviations, own, len(deviations)), 1e-300)
     return float(against) if np.isfinite(against) else math.inf
@@ -104,9 +101,10 @@ def slopes_of(x: Float[np.ndarray, " points"], laws: Float[np.ndarray, "laws 3"]
     return np.stack([share, -share * x, last], axis=-1)
 
 
-def _alone(slopes: np.ndarray, which: int, kept: Sequence[int]) -> np.ndarray:
-    """The slope in one number, without what changes of the others make up for."""
-    others = slopes[:, [k for k in kept if k != which]]
+def _alone(x: np.ndarray, law: np.ndarray, which: int, fixed: Sequence[int]) -> np.ndarray:
+    """The slope in one number, without what changes of the others make up for; a floor of zero does not change."""
+    slopes = slopes_of(x, law[None])[0]
+    others = slopes[:, [k for k in range(3) if k not in (which, *fixed) and not (k == FLOOR and law[k] == 0)]]
     sizes = np.linalg.norm(others, axis=0)
     others = others / np.where(sizes > 0, sizes, 1)
     mine = slopes[:, which]

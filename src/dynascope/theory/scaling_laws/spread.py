@@ -46,10 +46,9 @@ class Spread(NamedTuple):
     freedom: int
     known: float
 
-    def width(self, x: np.ndarray, falling: np.ndarray, above: np.ndarray, confidence: float) -> np.ndarray:
-        """Half the width of the interval for another run at ln x, where the law has these losses."""
-        slopes = np.stack([falling / above, -falling * x / above, 1 / above], axis=-1)
-        errors = np.linalg.norm(slopes @ self.influences.T, axis=-1)
+    def width(self, x: Float[np.ndarray, " points"], law: RaisedPowerLaw, confidence: float) -> np.ndarray:
+        """Half the width, in logarithms, of the interval for another run at ln x."""
+        errors = np.linalg.norm(slopes_of(x, np.array(law)[None])[0] @ self.influences.T, axis=-1)
         return np.asarray(student.ppf((1 + confidence) / 2, self.freedom) * np.hypot(errors, self.scatter))
 
 
