@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,24 +11,19 @@ import xarray as xr
 
 from dynascope.arguments import given, require, require_count, require_positive
 from dynascope.errors import InputError
-from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import NetworkKind, network_for
-from dynascope.networks.linear_attention import LinearAttention, MergedAttention
 from dynascope.networks.own_module import at_unit_scale, own_network
-from dynascope.networks.two_layer import TwoLayer
-from dynascope.prediction.alternating_flow import predict_by_alternation
 from dynascope.prediction.at_this_scale import at_this_scale
+from dynascope.prediction.case import Case
 from dynascope.prediction.learned import with_words
+from dynascope.prediction.theories import CURVES, STAIRCASES, THEORIES
 from dynascope.prediction.units import with_units
-from dynascope.protocols import Learnable, Network, SumOfNeurons
-from dynascope.record import Staircase, staircase_record
+from dynascope.prediction.which import Candidate, chosen, fitting
+from dynascope.protocols import Learnable, Network
 from dynascope.tasks.as_task import as_task
-from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task
-from dynascope.theory.attention.linear_attention import linear_attention_staircase
-from dynascope.theory.attention.merged_attention import merged_attention_staircase
-from dynascope.theory.staircase import diagonal_staircase, linear_staircase
+from dynascope.theory.assumptions import ENOUGH_NEURONS, SMALL_START
 
 __all__ = ["predict"]
 
@@ -42,6 +37,7 @@ def predict(
     normalised: bool = False,
     jumps: int | None = None,
     curve: bool = True,
+    theory: str | None = None,
 ) -> xr.Dataset:
     """Predict what a network trained by gradient flow from small initialisation learns, in what order and when.
 
@@ -63,6 +59,8 @@ def predict(
             exponentially.
         jumps: Number of jumps after which to stop; None for all.
         curve: Whether to follow the loss at this scale too, which says how far each jump of the limit is off there.
+        theory: Name of the theory to use, as `which` lists them; by default the first that covers such a network from a
+            small start.
 
     Returns:
         A staircase record (see `record.staircase_record`): over the jumps the time at this scale, the accelerated time
@@ -91,10 +89,13 @@ def predict(
     else:
         start = network
     start, factor = _started(task, start, scale)
-    staircase = _staircase(task, start, factor, normalised, jumps)
+    case = Case(task, start, scale=factor, normalised=normalised, jumps=jumps)
+    staircase = _computed(case, theory)
     if isinstance(network, str) and not isinstance(start, DiagonalLinear):
         staircase = staircase.assign_attrs(weights="drawn")
     staircase = with_units(staircase, task)
+    if "jump" not in staircase.dims:
+        return staircase
     return with_words(at_this_scale(staircase, task, start) if curve else staircase, task, start)
 
 
@@ -107,144 +108,65 @@ def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
             _require_dimensions(task, own.first.shape[0], own.second.shape[1])
     if scale is None:
         network, scale = at_unit_scale(network)
-        require(
-            scale < 1,
-            f"the weights are those of scale {scale:.3g}",
-            argument="network",
-            value=scale,
-            remedy="predict before training, from small weights: multiply them all by one factor, such as 0.01",
-        )
     require_positive(scale=scale)
-    require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
     return network, scale
 
 
-def _staircase(task: Any, network: Any, scale: float, normalised: bool, jumps: int | None) -> xr.Dataset:
-    """That of the limit of a vanishing scale."""
-    for theory in THEORIES:
-        if theory.fits(task, network, normalised):
-            staircase = _judged_by(theory, theory.solve(task, network, scale), task, scale)
-            complete = jumps is None or staircase.sizes["jump"] <= jumps
-            return staircase.isel(jump=slice(jumps and int(jumps))).assign_attrs(complete=int(complete))
-    if isinstance(network, SumOfNeurons) and network.degree >= 2:
-        return predict_by_alternation(task, network, scale=scale, normalised=normalised, jumps=jumps)
-    domains = (*(theory.domain for theory in THEORIES), "any sum of neurons of degree two or more")
-    raise InputError(
-        f"no theory here predicts a {_name(network)}",
-        argument="network",
-        value=_name(network),
-        remedy=f"choose {'; or '.join(domains)}",
+def _computed(case: Case, name: str | None) -> xr.Dataset:
+    """The record of the theory of that name, or of the one that fits best."""
+    if name is not None:
+        candidate = chosen(case, name)
+        why = "it was asked for"
+    else:
+        candidate = _first(case)
+        why = "it covers such a network from a small start"
+    if candidate.theory.staircase:
+        require(
+            case.scale < 1,
+            f"the scale of the weights is {case.scale:.4g}",
+            argument="scale",
+            value=case.scale,
+            remedy="choose a number below one, or predict before training, from smaller weights",
+        )
+    record = candidate.theory.solve(case)
+    told = [f"{each}; {each.assumption.growth}." for each in candidate.violated if each.assumption is not SMALL_START]
+    warnings = [*json.loads(record.attrs.get("warnings", "[]")), *(each[0].upper() + each[1:] for each in told)]
+    if candidate.theory.staircase:
+        jumps = case.jumps
+        complete = jumps is None or record.sizes["jump"] <= jumps
+        record = record.isel(jump=slice(jumps and int(jumps)))
+        if "complete" not in record.attrs:
+            record = record.assign_attrs(complete=int(complete))
+    return record.assign_attrs(
+        theory_name=candidate.name,
+        theory_choice=f"{candidate.name}: {why}",
+        warnings=json.dumps(warnings, ensure_ascii=False),
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class _Theory:
-    """A staircase theory, the networks it covers, and how well its times can be expected to hold.
+def _first(case: Case) -> Candidate:
+    """The first theory of small starts that covers the case; the scale is left to the curve, which says how far off.
 
-    The observed time of a jump differs from the predicted one by an amount that stays bounded as the scale goes to
-    zero, while the time itself grows as log(1/scale). So the relative error is of order 1/log(1/scale), and the slope
-    of the time against log(1/scale) is the sharper test.
+    Where none is for such a network, the first of the others that applies.
     """
-
-    kind: str
-    domain: str
-    fits: Callable[[Any, Any, bool], bool]
-    solve: Callable[[Any, Any, float], Staircase]
-    time_offset: float
-    time_floor: float
-    time_offset_reason: str
-    slope_tolerance: float
-    slope_reason: str
-
-
-def _solve_linear(task: Task, network: Any, scale: float) -> Staircase:
-    layers = linear_layers(network)
-    assert layers is not None
-    _require_dimensions(task, layers[0].shape[0], layers[1].shape[1])
-    return linear_staircase(
-        task.cross_moment, task.input_moment, task.target_power, scale=scale, first=layers[0], second=layers[1]
-    )
-
-
-def _solve_diagonal(task: Task, network: DiagonalLinear, scale: float) -> Staircase:
-    u, v = np.asarray(network.u, np.float64), np.asarray(network.v, np.float64)
-    require(
-        task.output_dimension == 1,
-        f"the task has {task.output_dimension} targets and a diagonal network has one output",
-        argument="task",
-        value=task.output_dimension,
-        remedy="keep one target (--only NAME on the command line, task.only(name) in Python)",
-    )
-    _require_dimensions(task, len(u), 1)
-    require(
-        bool(np.all(u == u[0]) and u[0] > 0 and np.all(v == 0)),
-        "the diagonal network does not start from u = constant, v = 0",
+    first = None
+    for candidate in fitting(case, STAIRCASES):
+        first = first or candidate
+        if all(each.assumption in (SMALL_START, ENOUGH_NEURONS) for each in candidate.violated):
+            return candidate
+    if first is not None:
+        return first  # it says itself what is in the way
+    others = tuple(fitting(case, CURVES))
+    for candidate in others:
+        if candidate.status == "applies":
+            return candidate
+    violated = dict.fromkeys(str(each) for candidate in others for each in candidate.violated)
+    raise InputError(
+        f"no theory here predicts a {case.name}" + (f" ({'; '.join(violated)})" if violated else ""),
         argument="network",
-        remedy="use DiagonalLinear as it is initialised",
+        value=case.name,
+        remedy=f"choose {'; or '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
     )
-    return diagonal_staircase(
-        task.inputs, task.targets[:, 0], scale=scale * float(u[0]), feature_names=task.feature_names
-    )
-
-
-def _attention(task: Any, network: Any, kind: type) -> bool:
-    return isinstance(network, kind) and isinstance(task, InContextRegression)
-
-
-def _solve_attention(task: Any, network: Any, scale: float) -> Staircase:
-    return linear_attention_staircase(task.covariance, task.context_length, scale=scale, neurons=network.neurons)
-
-
-def _solve_merged_attention(task: Any, network: Any, scale: float) -> Staircase:
-    return merged_attention_staircase(task.covariance, task.context_length, scale=scale, neurons=network.neurons)
-
-
-THEORIES = (
-    _Theory(
-        kind="linear",
-        domain="a two-layer linear network (TwoLayer with activation linear, or DeepLinear with one hidden layer)",
-        fits=lambda task, network, _: isinstance(task, Task) and linear_layers(network) is not None,
-        solve=_solve_linear,
-        time_offset=2.2,
-        time_floor=0.03,
-        time_offset_reason="times are predicted up to an offset that hardly grows: 2.2/log(1/scale), at least 3 %",
-        slope_tolerance=0.05,
-        slope_reason="neighbouring modes still overlap at finite scale; on digits by up to 3 %",
-    ),
-    _Theory(
-        kind="diagonal",
-        domain="a diagonal linear network (DiagonalLinear)",
-        fits=lambda task, network, _: isinstance(task, Task) and isinstance(network, DiagonalLinear),
-        solve=_solve_diagonal,
-        time_offset=2.2,
-        time_floor=0.0,
-        time_offset_reason="times are known up to an offset of first order: 2.2/log(1/scale) held for 99 % of jumps",
-        slope_tolerance=0.01,
-        slope_reason="where no plateau is slow, corrections to the slope are exponentially small",
-    ),
-    _Theory(
-        kind="attention",
-        domain="linear attention on in-context regression (LinearAttention on InContextRegression)",
-        fits=lambda task, network, normalised: _attention(task, network, LinearAttention) and not normalised,
-        solve=_solve_attention,
-        time_offset=0.0,
-        time_floor=0.05,
-        time_offset_reason="what the times leave out falls with the scale, more slowly for close eigenvalues",
-        slope_tolerance=0.02,
-        slope_reason="what the times leave out changes little between the two scales",
-    ),
-    _Theory(
-        kind="merged attention",
-        domain="linear attention with merged keys and queries (MergedAttention on InContextRegression)",
-        fits=lambda task, network, _: _attention(task, network, MergedAttention),
-        solve=_solve_merged_attention,
-        time_offset=0.5,
-        time_floor=0.0,
-        time_offset_reason="the time is known up to an offset that falls with the scale",
-        slope_tolerance=0.01,
-        slope_reason="corrections to the slope fall with the scale",
-    ),
-)
 
 
 def _require_dimensions(task: Task, inputs: int, outputs: int) -> None:
@@ -255,21 +177,4 @@ def _require_dimensions(task: Task, inputs: int, outputs: int) -> None:
         argument="network",
         value=(inputs, outputs),
         remedy="give both the same dimensions",
-    )
-
-
-def _name(network: Network) -> str:
-    name = type(network).__name__
-    return f"{name} with activation {network.activation.name}" if isinstance(network, TwoLayer) else name
-
-
-def _judged_by(theory: _Theory, staircase: Staircase, task: Learnable, scale: float) -> xr.Dataset:
-    offset = max(theory.time_offset / -np.log(scale), theory.time_floor)
-    return staircase_record(
-        staircase,
-        task,
-        scale=scale,
-        network=theory.kind,
-        jump_time_tolerance=(offset, theory.time_offset_reason),
-        slope_tolerance=(theory.slope_tolerance, theory.slope_reason),
     )

@@ -11,6 +11,8 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from dynascope.theory.assumptions import Assumption
+
 __all__ = ["Domain", "covers", "find_domains"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -27,6 +29,7 @@ class Domain:
         gives: What the function returns of the training, in a few words.
         exact: Whether it is exact in its domain, or the leading order of a limit.
         reference: Source, such as "arXiv:2409.14623".
+        assumes: What of it can be measured, such as `assumptions.WHITE_INPUTS`.
     """
 
     network: str
@@ -35,10 +38,18 @@ class Domain:
     gives: str
     exact: bool
     reference: str
+    assumes: tuple[Assumption, ...] = ()
 
 
 def covers(
-    *, network: str, data: str, start: str, gives: str, reference: str, exact: bool = True
+    *,
+    network: str,
+    data: str,
+    start: str,
+    gives: str,
+    reference: str,
+    exact: bool = True,
+    assumes: tuple[Assumption, ...] = (),
 ) -> Callable[[_Function], _Function]:
     """State on a public function of `dynascope.theory` what it covers; the words are those of `Domain`.
 
@@ -50,7 +61,7 @@ def covers(
     """
 
     def state(function: _Function) -> _Function:
-        function.domain = Domain(network, data, start, gives, exact, reference)  # pyright: ignore[reportFunctionMemberAccess]
+        function.domain = Domain(network, data, start, gives, exact, reference, assumes)  # pyright: ignore[reportFunctionMemberAccess]
         return function
 
     return state

@@ -149,6 +149,12 @@ class ModularAddition(eqx.Module):
             "Numbers are encoded as the cyclic shifts of a vector.",
         )
 
+    @property
+    def encoding(self) -> Float[np.ndarray, " p"]:
+        """x, shape (p,)."""
+        # What a weight of one on the first place responds to the number a: x_a[0] = x[−a].
+        return np.roll(np.asarray(self.analysis[0] @ self.synthesis)[::-1], 1)
+
     def attributes(self) -> dict[str, Any]:
         """What a record says of the task it belongs to."""
         p = len(self.analysis)

@@ -13,6 +13,7 @@ from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
 from dynascope.theory.attention.dormant_heads import Activation, activations
 from dynascope.theory.attention.levels import AttentionModes, attention_modes, split_heads
+from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING
 
@@ -38,6 +39,7 @@ _BOUND = "The initial heads are not given: the first time is a lower bound, the 
     gives="times, levels and features of all jumps",
     reference="arXiv:2501.16265",
     exact=False,
+    assumes=(SMALL_START,),
 )
 def linear_attention_staircase(
     covariance: ArrayLike,

@@ -11,6 +11,7 @@ from dynascope.arguments import require, require_array
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
 from dynascope.theory.attention.levels import AttentionModes, attention_modes
+from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING
 
@@ -32,6 +33,7 @@ _SMALL = 1e-6
     gives="time and levels of the one drop",
     reference="arXiv:2501.16265",
     exact=False,
+    assumes=(SMALL_START,),
 )
 def merged_attention_staircase(
     covariance: ArrayLike,

@@ -12,6 +12,7 @@ from dynascope.arguments import require_array, require_positive
 from dynascope.theory.balanced.balance import Balance, TwoLayers, require_balanced
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.balanced.solution import drift_matrix
+from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.domain import covers
 
 __all__ = ["BalancedLimit", "balanced_limit", "slowest_rate"]
@@ -57,6 +58,7 @@ class BalancedLimit(NamedTuple):
     start="λ-balanced (W₂ W₂ᵀ − W₁ᵀ W₁ = λ I)",
     gives="the end of training, its rates, sharpness and largest stable step",
     reference="arXiv:2409.14623",
+    assumes=(WHITE_INPUTS, BALANCED_LAYERS),
 )
 def balanced_limit(
     first: ArrayLike,

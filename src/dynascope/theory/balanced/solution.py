@@ -16,6 +16,7 @@ from dynascope.arguments import is_traced, nan_outside, real_value, require, req
 from dynascope.compilation import jit
 from dynascope.theory.balanced.balance import Balance, TwoLayers, balance_of, balance_rounding, require_balanced
 from dynascope.theory.balanced.propagation import plan_steps, propagate
+from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.domain import covers
 
 __all__ = ["BalancedGram", "drift_matrix", "gram", "loss", "ntk", "product", "unit_rate_layers"]
@@ -27,6 +28,7 @@ _covers = functools.partial(
     data="whitened inputs, any targets",
     start="λ-balanced (W₂ W₂ᵀ − W₁ᵀ W₁ = λ I)",
     reference="arXiv:2409.14623",
+    assumes=(WHITE_INPUTS, BALANCED_LAYERS),
 )
 
 

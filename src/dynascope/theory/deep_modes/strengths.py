@@ -24,6 +24,7 @@ from dynascope.arguments import (
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
+from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.modes.growth import growth_factor
 from dynascope.theory.modes.passage_time import time_to_reach
@@ -67,6 +68,7 @@ class DeepModeLimit(NamedTuple):
     start=_START,
     gives="when a mode has a given strength",
     reference=_REFERENCE,
+    assumes=(WHITE_INPUTS, BALANCED_LAYERS, ALIGNED_LAYERS),
 )
 def time_to_strength(
     strength: Real[ArrayLike, ...],
@@ -132,6 +134,7 @@ def time_to_strength(
     start=_START,
     gives="strength of each mode at any time",
     reference=_REFERENCE,
+    assumes=(WHITE_INPUTS, BALANCED_LAYERS, ALIGNED_LAYERS),
 )
 def strength_at(
     times: Real[ArrayLike, ...],

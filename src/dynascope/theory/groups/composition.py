@@ -16,6 +16,7 @@ from dynascope.groups.representations import Irrep, real_irreducible_representat
 from dynascope.groups.tables import Group
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
+from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.groups.composition_utility import maximal_utility, valid_length
 
@@ -41,6 +42,7 @@ _COUPLED = "the active neurons of the irrep {} acquire weight in {}: it may come
     gives="order, levels and times of the irreps",
     reference="arXiv:2602.03655",
     exact=False,
+    assumes=(SMALL_START,),
 )
 def composition_staircase(
     group: Group, encoding: Float[np.ndarray, " n"], sequence_length: int, *, scale: float

@@ -13,6 +13,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import nan_outside, require_times
 from dynascope.compilation import jit
+from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
 from dynascope.theory.line.decomposition import (
@@ -57,6 +58,7 @@ class AlignmentChange(NamedTuple):
     start="any",
     gives="the cosine between the layers at any time",
     reference="arXiv:2401.07085",
+    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
 def alignment(
     first: Real[ArrayLike, "... inputs width"],
@@ -111,6 +113,7 @@ def alignment(
     start="any",
     gives="whether the layers will align or disalign, and by how much",
     reference="arXiv:2401.07085",
+    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
 def alignment_change(
     first: Real[ArrayLike, "... inputs width"],

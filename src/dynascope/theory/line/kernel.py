@@ -9,6 +9,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, nan_outside, real_arrays, require, require_broadcast
 from dynascope.compilation import jit
+from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
 
 __all__ = ["tangent_kernel"]
@@ -20,6 +21,7 @@ __all__ = ["tangent_kernel"]
     start="any",
     gives="the neural tangent kernel of given weights",
     reference="arXiv:2401.07085",
+    assumes=(ONE_OUTPUT,),
 )
 def tangent_kernel(
     first: Real[ArrayLike, "... inputs width"],

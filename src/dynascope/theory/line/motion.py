@@ -12,6 +12,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import require_times
 from dynascope.compilation import jit
+from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
 from dynascope.theory.line.decomposition import Decomposition, LineStart, decompose, end_of_growth, line_start, root
@@ -85,6 +86,7 @@ class Limit(NamedTuple):
     start="any",
     gives="both layers, the slope and the loss at any time",
     reference="arXiv:2401.07085",
+    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
 def trajectory(
     first: Real[ArrayLike, "... inputs width"],
@@ -148,6 +150,7 @@ def trajectory(
     start="any",
     gives="how long learning takes, and whether the target or the start decides it",
     reference="arXiv:2401.07085",
+    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
 def time_scale(
     first: Real[ArrayLike, "... inputs width"],
@@ -197,6 +200,7 @@ def time_scale(
     start="any",
     gives="where training ends, and whether it is trapped",
     reference="arXiv:2401.07085",
+    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
 def limit(
     first: Real[ArrayLike, "... inputs width"],

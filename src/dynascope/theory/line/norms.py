@@ -12,6 +12,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import require_times
 from dynascope.compilation import jit
+from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
 from dynascope.theory.line.decomposition import (
@@ -65,6 +66,7 @@ class Rescaling(NamedTuple):
     start="any",
     gives="the norms of both layers at any time",
     reference="arXiv:2401.07085",
+    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
 def layer_norms(
     first: Real[ArrayLike, "... inputs width"],
@@ -113,6 +115,7 @@ def layer_norms(
     start="any",
     gives="whether the layers will grow, shrink, or shrink and then grow",
     reference="arXiv:2401.07085",
+    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
 def rescaling(
     first: Real[ArrayLike, "... inputs width"],

@@ -18,6 +18,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, is_traced, nan_outside, real_arrays, require
 from dynascope.compilation import jit
+from dynascope.theory.assumptions import ALIGNED_LAYERS, UNCORRELATED_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.modes.growth import growth_factor
 from dynascope.theory.modes.passage_time import time_to_reach
@@ -55,6 +56,7 @@ class ModeStrength(NamedTuple):
     start="any",
     gives="weights and strength of each mode at any time",
     reference="arXiv:1312.6120",
+    assumes=(UNCORRELATED_INPUTS, ALIGNED_LAYERS),
 )
 def mode_strength(
     times: Real[ArrayLike, ...],
@@ -113,6 +115,7 @@ def mode_strength(
     start="zero",
     gives="strength of each mode at any time",
     reference="Nam, DPhil thesis (2024), 3.10",
+    assumes=(UNCORRELATED_INPUTS,),
 )
 def linear_mode_strength(
     times: Real[ArrayLike, ...],
@@ -155,6 +158,7 @@ def linear_mode_strength(
     start="any",
     gives="when a mode has reached a fraction of its target",
     reference="Nam, DPhil thesis (2024), 3.12",
+    assumes=(UNCORRELATED_INPUTS, ALIGNED_LAYERS),
 )
 def emergence_time(
     target: Real[ArrayLike, ...],
@@ -203,6 +207,7 @@ def emergence_time(
     start="any",
     gives="how long a mode takes from emergence to saturation",
     reference="Nam, DPhil thesis (2024), 3.12",
+    assumes=(UNCORRELATED_INPUTS, ALIGNED_LAYERS),
 )
 def saturation_time(
     target: Real[ArrayLike, ...],

@@ -21,6 +21,7 @@ from dynascope.arguments import (
     require_positive,
 )
 from dynascope.compilation import jit
+from dynascope.theory.assumptions import UNCORRELATED_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.modes.sigmoidal import emergence_and_saturation, emerging_modes
 
@@ -33,6 +34,7 @@ __all__ = ["clean_stages", "is_stage_like", "stage_threshold"]
     start="equal layers",
     gives="whether modes are learned one after the other",
     reference="Nam, DPhil thesis (2024), 3.14",
+    assumes=(UNCORRELATED_INPUTS,),
 )
 def stage_threshold(
     target: Real[ArrayLike, ...],

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from dynascope.arguments import require, require_array, require_count
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
+from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.modular.growth import Spectrum, Starts
 from dynascope.theory.modular.jumps import (
@@ -157,6 +158,7 @@ def unexplained_fraction(neurons: int) -> float:
     gives="times, levels and frequencies of all jumps",
     reference="arXiv:2506.06489",
     exact=False,
+    assumes=(SMALL_START,),
 )
 def modular_addition_staircase(
     encoding: ArrayLike, *, scale: float, neurons: ArrayLike | None = None, normalised: bool = True

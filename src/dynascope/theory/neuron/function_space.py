@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float, Real
 from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_broadcast
 from dynascope.compilation import jit
 from dynascope.theory.balanced.rates import LayerRates
+from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import chart_at, integrate, of_each, parts, polar
 from dynascope.theory.steps import MOST_STEPS
@@ -48,6 +49,7 @@ class FunctionSpacePath(NamedTuple):
     start="any imbalance; a nonzero map unless the imbalance is positive",
     gives="the matrix by which the gradient of the function is multiplied",
     reference=_REFERENCE,
+    assumes=(ONE_OUTPUT,),
 )
 def preconditioner(
     coefficients: Real[ArrayLike, "... d"],
@@ -95,6 +97,7 @@ def preconditioner(
     start="any imbalance; a nonzero map unless the imbalance is positive",
     gives="the linear map and the loss over time",
     reference=_REFERENCE,
+    assumes=(ONE_OUTPUT,),
 )
 def function_space_flow(
     times: Real[ArrayLike, ...],

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Real
 
 from dynascope.arguments import nan_outside, real_value, require_broadcast
 from dynascope.compilation import jit
+from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import parts, polar
 from dynascope.theory.neuron.final_sign import ROUNDING, followed_sign, whitened_sign
@@ -81,6 +82,7 @@ class Interpolator(NamedTuple):
     start="any",
     gives="the linear map at the end of training, without training",
     reference="arXiv:2406.06158",
+    assumes=(ONE_OUTPUT,),
 )
 def interpolator(
     inputs: Real[ArrayLike, "n d"],
@@ -143,6 +145,7 @@ def interpolator(
     start="any imbalance; a nonzero map unless the imbalance is positive",
     gives="the function of the linear map that training minimises among all maps that fit",
     reference="arXiv:2406.06158",
+    assumes=(ONE_OUTPUT,),
 )
 def implicit_bias_objective(
     coefficients: Real[ArrayLike, "... d"],

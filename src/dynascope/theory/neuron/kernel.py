@@ -13,6 +13,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, require, require_broadcast
 from dynascope.compilation import jit
+from dynascope.theory.assumptions import ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import polar
 from dynascope.theory.neuron.state import Neuron
@@ -39,6 +40,7 @@ class KernelChange(NamedTuple):
     start="any",
     gives="how far the tangent kernel turns and moves between two states",
     reference="arXiv:2406.06158",
+    assumes=(ONE_OUTPUT, WHITE_INPUTS),
 )
 def kernel_change(
     initial_output: Real[ArrayLike, ...],

@@ -13,6 +13,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, require, require_positive
 from dynascope.compilation import jit
+from dynascope.theory.assumptions import ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.kernel import kernel_change
@@ -55,6 +56,7 @@ class Regime(NamedTuple):
     gives="when the plateau of delayed rich learning ends",
     reference=_REFERENCE,
     exact=False,
+    assumes=(ONE_OUTPUT, WHITE_INPUTS),
 )
 def escape_time(
     initial_output: Real[ArrayLike, ...],
@@ -106,6 +108,7 @@ def escape_time(
     gives="lazy, rich or delayed rich learning",
     reference=_REFERENCE,
     exact=False,
+    assumes=(ONE_OUTPUT, WHITE_INPUTS),
 )
 def regime(
     initial_output: Real[ArrayLike, ...],

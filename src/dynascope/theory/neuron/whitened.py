@@ -13,6 +13,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import nan_outside, real_times
 from dynascope.compilation import jit
+from dynascope.theory.assumptions import ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import polar
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
@@ -72,6 +73,7 @@ class TrajectoryLimit(NamedTuple):
     start="any",
     gives="the conserved imbalance between the layers",
     reference=_REFERENCE,
+    assumes=(ONE_OUTPUT,),
 )
 def imbalance(
     output: Real[ArrayLike, ...],
@@ -113,6 +115,7 @@ def imbalance(
     start="any",
     gives="weights, linear map and loss at any time",
     reference=_REFERENCE,
+    assumes=(ONE_OUTPUT, WHITE_INPUTS),
 )
 def trajectory(
     initial_output: Real[ArrayLike, ...],
@@ -180,6 +183,7 @@ def trajectory(
     start="any",
     gives="where training ends, and how it gets there",
     reference=_REFERENCE,
+    assumes=(ONE_OUTPUT, WHITE_INPUTS),
 )
 def trajectory_limit(
     initial_output: Real[ArrayLike, ...],

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_positive, require_seed
+from dynascope.theory.assumptions import ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.relu_alignment.path import FrozenDrift, checked_data, follow
 from dynascope.theory.relu_alignment.plane import attractors_in_plane
@@ -61,6 +62,7 @@ class ExtremalDirections:
     gives="the directions to which neurons align, and their basins",
     reference="arXiv:1803.08367",
     exact=False,
+    assumes=(ONE_OUTPUT, SMALL_START),
 )
 def extremal_directions(
     inputs: Float[np.ndarray, "n d"],

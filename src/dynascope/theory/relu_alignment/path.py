@@ -9,6 +9,7 @@ from jaxtyping import Float
 from scipy.optimize import lsq_linear
 
 from dynascope.arguments import count_axes, require, require_array, require_choice, require_times
+from dynascope.theory.assumptions import ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
 
 __all__ = ["AlignmentPath", "FrozenDrift", "alignment_path", "checked_data", "follow"]
@@ -80,6 +81,7 @@ class AlignmentPath:
     gives="the direction of each neuron before anything is learned",
     reference="arXiv:1803.08367",
     exact=False,
+    assumes=(ONE_OUTPUT, SMALL_START),
 )
 def alignment_path(
     inputs: Float[np.ndarray, "n d"],

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.record.staircase import Staircase
+from dynascope.theory.assumptions import EQUAL_WEIGHTS, ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.staircase.deep_diagonal import deep_activation_phase, deep_diagonal_staircase
 from dynascope.theory.staircase.diagonal import diagonal_staircase
@@ -26,6 +27,7 @@ _THEORY = "Alternating Gradient Flows of diagonal networks"
     gives="activation times and levels of all jumps",
     reference="arXiv:2506.06489",
     exact=False,
+    assumes=(ONE_OUTPUT, SMALL_START, EQUAL_WEIGHTS),
 )
 def activation_staircase(
     inputs: Float[np.ndarray, "n d"],

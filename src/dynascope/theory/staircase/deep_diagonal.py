@@ -12,6 +12,7 @@ from scipy.optimize import root_scalar
 from dynascope.arguments import require, require_count, require_positive
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
+from dynascope.theory.assumptions import EQUAL_WEIGHTS, ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.staircase.coefficient_growth import growth_of_powers
 from dynascope.theory.staircase.diagonal import diagonal_problem, path_staircase
@@ -30,6 +31,7 @@ _THEORY = "successive saddles of deep diagonal networks"
     gives="times and levels of all jumps",
     reference="arXiv:2506.06489",
     exact=False,
+    assumes=(ONE_OUTPUT, SMALL_START, EQUAL_WEIGHTS),
 )
 def deep_diagonal_staircase(
     inputs: Float[np.ndarray, "n d"],

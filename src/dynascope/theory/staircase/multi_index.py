@@ -13,6 +13,7 @@ from scipy.integrate import quad
 from dynascope.arguments import require, require_array, require_between
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
+from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING
 
@@ -124,6 +125,7 @@ def overlap_time(utility: ArrayLike, initial: float, final: float) -> float:
     gives="times and levels of all jumps",
     reference="arXiv:2506.06489",
     exact=False,
+    assumes=(SMALL_START,),
 )
 def quadratic_index_staircase(strengths: ArrayLike, *, scale: float) -> Staircase:
     """Predict the staircase of a quadratic two-layer network on y = Σ_r g_r ⟨w_r, x⟩², with g_r > 0.

@@ -14,6 +14,7 @@ from jaxtyping import Float, Real
 from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_count
 from dynascope.compilation import jit
 from dynascope.theory.balanced import product
+from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.transfer.readout import speed_along
 
@@ -43,6 +44,7 @@ class Forgetting(NamedTuple):
     start="λ-balanced, such as converged on the old targets",
     gives="the error on the old targets while the new ones are learned",
     reference="arXiv:2409.14623",
+    assumes=(WHITE_INPUTS, BALANCED_LAYERS),
 )
 def forgetting(
     first: Real[ArrayLike, "*members inputs width"],
@@ -92,6 +94,7 @@ def forgetting(
     gives="the error on the old targets while the new ones are learned",
     reference="arXiv:2409.14623",
     exact=False,
+    assumes=(WHITE_INPUTS, BALANCED_LAYERS),
 )
 def lazy_forgetting(
     old_map: Real[ArrayLike, "inputs outputs"],
@@ -129,6 +132,7 @@ def lazy_forgetting(
     start="λ-balanced, generic",
     gives="the layers after convergence, up to a rotation of the hidden neurons",
     reference="arXiv:2409.14623",
+    assumes=(WHITE_INPUTS, BALANCED_LAYERS),
 )
 def converged_layers(
     target_map: Real[ArrayLike, "inputs outputs"], balance: Real[ArrayLike, ""], width: int

@@ -13,6 +13,7 @@ from jaxtyping import Float, Real
 from dynascope.arguments import is_traced, real_value, require
 from dynascope.compilation import jit
 from dynascope.theory.balanced import product
+from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.domain import covers
 
 __all__ = ["JointTransfer", "joint_transfer"]
@@ -38,6 +39,7 @@ class JointTransfer(NamedTuple):
     start="λ-balanced, such as converged on the old targets; new outputs from zero",
     gives="the outputs on old and new targets over time",
     reference="arXiv:2409.14623",
+    assumes=(WHITE_INPUTS, BALANCED_LAYERS),
 )
 def joint_transfer(
     first: Real[ArrayLike, "*members inputs width"],

@@ -13,6 +13,7 @@ from jaxtyping import Float, Real
 from dynascope.arguments import nan_outside, real_times, real_value, require, require_broadcast
 from dynascope.compilation import jit
 from dynascope.theory.balanced.rates import positive
+from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.domain import covers
 
 __all__ = ["TransferError", "speed_along", "transfer_error", "transfer_speed"]
@@ -36,6 +37,7 @@ class TransferError(NamedTuple):
     start="λ-balanced, converged on the old targets",
     gives="the speed at which a new readout learns along each input direction",
     reference="arXiv:2409.14623",
+    assumes=(WHITE_INPUTS, BALANCED_LAYERS),
 )
 def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]) -> Float[Array, ...]:
     """The speed at which a new readout learns along an input direction of the old task: √(s² + λ²/4) − λ/2.
@@ -74,6 +76,7 @@ def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]
     start="any features, readout from zero",
     gives="the loss on the new targets over time, and its floor",
     reference="arXiv:2409.14623",
+    assumes=(WHITE_INPUTS,),
 )
 def transfer_error(
     first: Real[ArrayLike, "inputs width"],

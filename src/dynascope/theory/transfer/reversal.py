@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Real
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import jit
 from dynascope.theory.balanced.rates import LayerRates
+from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.domain import covers
 
 __all__ = ["Reversal", "reversal_time", "reversal_trajectory"]
@@ -23,6 +24,7 @@ _DOMAIN: dict[str, Any] = {
     "data": "whitened inputs, any targets, then their negative",
     "start": "λ-balanced, converged on the first targets",
     "reference": "arXiv:2409.14623",
+    "assumes": (WHITE_INPUTS, BALANCED_LAYERS),
 }
 
 

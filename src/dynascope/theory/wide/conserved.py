@@ -14,6 +14,7 @@ from dynascope.arguments import is_traced, nan_outside, real_value, require, req
 from dynascope.compilation import jit
 from dynascope.theory.balanced.balance import TwoLayers
 from dynascope.theory.balanced.rates import LayerRates
+from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.function_space import MapStart, preconditioner_of
 
@@ -154,6 +155,7 @@ def preconditioner_matrix(
     start="any, no neuron at zero unless its imbalance is positive",
     gives="the matrix of the flow in function space, from the maps of the neurons",
     reference=_REFERENCE,
+    assumes=(ONE_OUTPUT,),
 )
 def single_output_preconditioner(
     coefficients: ArrayLike, imbalances: ArrayLike, *, first_rate: float = 1.0, second_rate: float = 1.0

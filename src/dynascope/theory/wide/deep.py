@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import nan_outside, real_value, require
 from dynascope.compilation import jit
+from dynascope.theory.assumptions import BALANCED_LAYERS, EQUAL_WIDTHS
 from dynascope.theory.domain import covers
 from dynascope.theory.wide.map_flow import MapPath, Samples, finished, integrate, rank
 
@@ -22,6 +23,7 @@ _COVERED: dict[str, Any] = {
     "network": "deep linear, all widths equal",
     "start": "isotropic gaps W_ℓ₊₁ W_ℓ₊₁ᵀ − W_ℓᵀ W_ℓ = γ_ℓ I",
     "reference": "arXiv:2406.06158",
+    "assumes": (EQUAL_WIDTHS, BALANCED_LAYERS),
 }
 
 

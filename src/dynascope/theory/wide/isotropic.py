@@ -14,6 +14,7 @@ from scipy.integrate import simpson
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_count
 from dynascope.compilation import jit
 from dynascope.theory.balanced.rates import positive
+from dynascope.theory.assumptions import BALANCED_LAYERS
 from dynascope.theory.domain import covers
 from dynascope.theory.wide.conserved import kronecker_sum
 from dynascope.theory.wide.map_flow import MapPath, Samples, finished, integrate, rank
@@ -24,6 +25,7 @@ _COVERED: dict[str, Any] = {
     "network": "two-layer linear",
     "start": "isotropic: Δ = δ I with δ = 0, or δ > 0 and as many neurons as outputs, or δ < 0 and as many as inputs",
     "reference": "arXiv:2406.06158",
+    "assumes": (BALANCED_LAYERS,),
 }
 
 

@@ -1,0 +1,131 @@
+"""A case: data, a network and how it is trained, as the theories look at it."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.arguments import given, require, require_count, require_positive
+from dynascope.networks.deep_diagonal import DeepDiagonal
+from dynascope.networks.deep_linear import DeepLinear, linear_layers
+from dynascope.networks.diagonal_linear import DiagonalLinear
+from dynascope.networks.mlp import MLP
+from dynascope.networks.two_layer import TwoLayer
+from dynascope.tasks.task import Task
+
+__all__ = ["Case"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Case:
+    """What a theory is asked about.
+
+    Attributes:
+        task: The data, or an expectation in closed form.
+        network: A module with its weights at unit scale.
+        scale: Factor on the weights at the start.
+        normalised: Whether the flow is the homogeneity-normalised one.
+        jumps: Number of jumps after which a prediction may stop; None for all.
+        learning_rate: Of steps of gradient descent; None for gradient flow.
+        batch_size: Samples in a batch; None for all.
+    """
+
+    task: Any
+    network: Any
+    scale: float = 1.0
+    normalised: bool = False
+    jumps: int | None = None
+    learning_rate: float | None = None
+    batch_size: int | None = None
+
+    def __post_init__(self) -> None:
+        require_positive(scale=self.scale, **given(learning_rate=self.learning_rate))
+        require_count(**given(batch_size=self.batch_size, jumps=self.jumps))
+
+    @property
+    def samples(self) -> Task | None:
+        """The task, if it is one of samples."""
+        return self.task if isinstance(self.task, Task) else None
+
+    @cached_property
+    def layers(self) -> tuple[Float[np.ndarray, "_ _"], ...] | None:
+        """W₁, …, W_L at the start, in float64, if the network is f(x) = x W₁ ⋯ W_L; None for any other."""
+        network = self.network
+        two = linear_layers(network)
+        if two is not None:
+            return tuple(self.scale * layer for layer in two)
+        plain = isinstance(network, MLP) and network.parametrisation == "standard" and not network.biases
+        if isinstance(network, DeepLinear) or (plain and (network.activation == "linear" or len(network.weights) == 1)):
+            return tuple(self.scale * np.asarray(weight, np.float64) for weight in network.weights)
+        return None
+
+    @property
+    def two_layers(self) -> tuple[Float[np.ndarray, "d width"], Float[np.ndarray, "width c"]] | None:
+        """W₁ and W₂ at the start, if the network is f(x) = x W₁ W₂."""
+        return None if self.layers is None or len(self.layers) != 2 else (self.layers[0], self.layers[1])
+
+    @property
+    def activation(self) -> str | None:
+        """Name of that of a `TwoLayer`."""
+        return self.network.activation.name if isinstance(self.network, TwoLayer) else None
+
+    @cached_property
+    def equal_parts(self) -> Float[np.ndarray, " weights"] | None:
+        """The weights of a diagonal network that a theory wants equal."""
+        if isinstance(self.network, DiagonalLinear):
+            return np.abs(np.asarray(self.network.u, np.float64))
+        if isinstance(self.network, DeepDiagonal):
+            return np.abs(np.concatenate([np.asarray(each, np.float64) for each in (self.network.u, self.network.v)]))
+        return None
+
+    @cached_property
+    def input_power(self) -> Float[np.ndarray, " d"]:
+        """Eigenvalues of E[x xᵀ], the largest first."""
+        return np.maximum(np.linalg.eigvalsh(self.task.input_moment)[::-1], 0)
+
+    @cached_property
+    def white_power(self) -> float:
+        """s of inputs with E[x xᵀ] = s I: the mean of its eigenvalues."""
+        return float(self.input_power.mean())
+
+    @cached_property
+    def best_map(self) -> Float[np.ndarray, "d c"]:
+        """The least-norm map β that minimises E‖y − xᵀβ‖²."""
+        return np.linalg.pinv(self.task.input_moment, rcond=1e-12, hermitian=True) @ self.task.cross_moment.T
+
+    @cached_property
+    def floor(self) -> float:
+        """The least loss ½ E‖f − y‖² of a linear map whose rank the hidden layers allow."""
+        task = self.task
+        root = np.linalg.pinv(_root(task.input_moment))
+        gains = np.linalg.svd(task.cross_moment @ root, compute_uv=False) ** 2
+        if self.layers is not None and len(self.layers) > 1:
+            gains = gains[: min(layer.shape[1] for layer in self.layers[:-1])]
+        return max(task.target_power - float(gains.sum()), 0.0) / 2
+
+    @cached_property
+    def name(self) -> str:
+        """What people call the network."""
+        name = type(self.network).__name__
+        return name if self.activation is None else f"{name} with activation {self.activation}"
+
+    def require_dimensions(self, inputs: int, outputs: int) -> None:
+        """Refuse a network that does not fit the data."""
+        task = self.task
+        require(
+            (inputs, outputs) == (task.input_dimension, task.output_dimension),
+            f"the network maps {inputs} inputs to {outputs} outputs, the task has {task.input_dimension} inputs "
+            f"and {task.output_dimension} targets",
+            argument="network",
+            value=(inputs, outputs),
+            remedy="give both the same dimensions",
+        )
+
+
+def _root(moment: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d d"]:
+    values, axes = np.linalg.eigh(moment)
+    return (axes * np.sqrt(np.maximum(values, 0))) @ axes.T

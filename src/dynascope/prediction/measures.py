@@ -1,0 +1,158 @@
+"""How far a case is from what theories assume: one number for each assumption, zero where it holds exactly."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from dynascope.prediction.case import Case
+from dynascope.theory import assumptions
+from dynascope.theory.assumptions import Assumption
+
+__all__ = ["violation"]
+
+_PAIRS = 2000  # samples up to which all pairs are looked at
+_RANK = 1e-10  # of the largest singular value, below which one is rounding
+
+
+def violation(assumption: Assumption, case: Case) -> float | None:
+    """How far a case is from what a theory assumes; None where that cannot be measured on it.
+
+    Args:
+        assumption: One of `theory.assumptions`.
+        case: The case.
+
+    Example:
+        >>> from dynascope.networks import DiagonalLinear
+        >>> from dynascope.tasks import Task
+        >>> case = Case(Task([[1.0, 0.0], [0.0, 2.0]], [1.0, 2.0]), DiagonalLinear(2), scale=1e-3)
+        >>> violation(assumptions.WHITE_INPUTS, case), violation(assumptions.SMALL_START, case)
+        (0.6, 0.001)
+    """
+    return _MEASURES[assumption.name](case)
+
+
+def _white(case: Case) -> float | None:
+    if case.samples is None:
+        return None
+    if case.white_power == 0:
+        return 1.0
+    return float(np.abs(case.input_power / case.white_power - 1).max())
+
+
+def _uncorrelated(case: Case) -> float | None:
+    if case.samples is None:
+        return None
+    moment = case.task.input_moment
+    spread = np.sqrt(np.diag(moment))
+    some = spread > 0
+    correlation = np.abs(moment[np.ix_(some, some)] / np.outer(spread[some], spread[some]))
+    np.fill_diagonal(correlation, 0)
+    return float(correlation.max(initial=0))
+
+
+def _on_a_line(case: Case) -> float | None:
+    return None if case.samples is None else float(case.input_power[1:].sum() / max(case.input_power.sum(), 1e-300))
+
+
+def _orthogonal(case: Case) -> float | None:
+    """The largest cosine; of very many samples a bound from below, as no more than d of them can be orthogonal."""
+    if case.samples is None:
+        return None
+    x = case.task.inputs
+    sizes = np.linalg.norm(x, axis=1)
+    x = x[sizes > 0] / sizes[sizes > 0, None]
+    n, d = x.shape
+    if n > _PAIRS:
+        few = np.abs(x[:_PAIRS] @ x[:_PAIRS].T) - np.eye(_PAIRS)
+        return float(max(few.max(), np.sqrt(max(n / d - 1, 0) / (n - 1))))
+    return float(np.max(np.abs(x @ x.T) - np.eye(n), initial=0.0))
+
+
+def _outputs(case: Case) -> float | None:
+    return None if case.samples is None else float(case.task.output_dimension - 1)
+
+
+def _balance(case: Case) -> float | None:
+    if case.layers is None or len(case.layers) < 2:
+        return None
+    worst, size = 0.0, sum(float(np.sum(layer**2)) for layer in case.layers)
+    for first, second in itertools.pairwise(case.layers):
+        gap = second @ second.T - first.T @ first
+        gap -= np.trace(gap) / len(gap) * np.eye(len(gap))
+        worst = max(worst, float(np.linalg.norm(gap)))
+    return worst / size if size > 0 else 0.0
+
+
+def _aligned(case: Case) -> float | None:
+    """What of the layers lies off the diagonals that the singular vectors of the target make of them."""
+    if case.samples is None or case.layers is None:
+        return None
+    left, sizes, right = np.linalg.svd(case.task.cross_moment.T)
+    start = case.layers[0]
+    for layer in case.layers[1:]:
+        start = start @ layer
+    if len({*sizes.round(12)}) < len(sizes):  # equal singular values leave their vectors free
+        return None
+    turned = left.T @ start @ right.T
+    off = turned - np.eye(*turned.shape) * turned
+    total = float(np.linalg.norm(turned))
+    return float(np.linalg.norm(off)) / total if total > 0 else 0.0
+
+
+def _equal(case: Case) -> float | None:
+    parts = case.equal_parts
+    return None if parts is None else float(np.ptp(parts) / max(np.max(parts), 1e-300))
+
+
+def _widths(case: Case) -> float | None:
+    if case.layers is None:
+        return None
+    widths = [case.layers[0].shape[0], *(layer.shape[1] for layer in case.layers)]
+    return 1 - min(widths) / max(widths)
+
+
+def _neurons(case: Case) -> float | None:
+    if case.samples is None or case.layers is None or len(case.layers) < 2:
+        return None
+    sizes = np.linalg.svd(case.best_map, compute_uv=False)
+    rank = int(np.sum(sizes > _RANK * max(sizes.max(initial=0), 1e-300)))
+    return float(max(rank - min(layer.shape[1] for layer in case.layers[:-1]), 0))
+
+
+def _steps(case: Case) -> float | None:
+    """η λ/2 with the curvature of f(x) = x W₁ ⋯ W_L at the end of training from small or balanced weights."""
+    if case.learning_rate is None:
+        return 0.0
+    if case.samples is None or case.layers is None:
+        return None
+    best = np.linalg.norm(case.best_map, 2)
+    depth, power = len(case.layers), case.input_power[0]
+    start = max(np.linalg.norm(layer, 2) for layer in case.layers)
+    layer = max(best ** (1 / depth), start) if depth > 1 else 1.0
+    return float(case.learning_rate * depth * layer ** (2 * depth - 2) * power / 2)
+
+
+def _batches(case: Case) -> float | None:
+    if case.batch_size is None:
+        return 0.0
+    return None if case.samples is None else max(0.0, 1 - case.batch_size / case.samples.samples)
+
+
+_MEASURES: dict[str, Callable[[Case], float | None]] = {
+    assumptions.WHITE_INPUTS.name: _white,
+    assumptions.UNCORRELATED_INPUTS.name: _uncorrelated,
+    assumptions.INPUTS_ON_A_LINE.name: _on_a_line,
+    assumptions.ORTHOGONAL_SAMPLES.name: _orthogonal,
+    assumptions.ONE_OUTPUT.name: _outputs,
+    assumptions.SMALL_START.name: lambda case: case.scale,
+    assumptions.BALANCED_LAYERS.name: _balance,
+    assumptions.ALIGNED_LAYERS.name: _aligned,
+    assumptions.EQUAL_WEIGHTS.name: _equal,
+    assumptions.EQUAL_WIDTHS.name: _widths,
+    assumptions.ENOUGH_NEURONS.name: _neurons,
+    assumptions.SMALL_STEPS.name: _steps,
+    assumptions.FULL_BATCHES.name: _batches,
+}

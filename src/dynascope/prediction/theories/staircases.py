@@ -1,0 +1,330 @@
+"""The theories that give a staircase: what is learned at which jump of the loss."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dynascope.alternating import alternating_flow
+from dynascope.arguments import require
+from dynascope.networks.deep_diagonal import DeepDiagonal
+from dynascope.networks.deep_linear import linear_layers
+from dynascope.networks.diagonal_linear import DiagonalLinear
+from dynascope.networks.linear_attention import LinearAttention, MergedAttention
+from dynascope.networks.two_layer import TwoLayer
+from dynascope.prediction.alternating_flow import predict_by_alternation
+from dynascope.prediction.case import Case
+from dynascope.prediction.theories.theory import Theory
+from dynascope.protocols import SumOfNeurons
+from dynascope.record import Staircase, staircase_record
+from dynascope.tasks.algebra.modular_addition import ModularAddition
+from dynascope.tasks.in_context import InContextRegression
+from dynascope.theory.assumptions import ENOUGH_NEURONS, ONE_OUTPUT, SMALL_START
+from dynascope.theory.attention import linear_attention_staircase, merged_attention_staircase
+from dynascope.theory.modular import modular_addition_staircase
+from dynascope.theory.relu_alignment import orthogonal_staircase
+from dynascope.theory.staircase import deep_diagonal_staircase, diagonal_staircase, linear_staircase
+
+__all__ = ["STAIRCASES"]
+
+_STEPS = 3e4  # of alternating gradient flow, in order of magnitude
+
+
+@dataclasses.dataclass(frozen=True)
+class _Trust:
+    """How well the times of a staircase can be expected to hold.
+
+    The observed time of a jump differs from the predicted one by an amount that stays bounded as the scale goes to
+    zero, while the time itself grows as log(1/scale). So the relative error is of order 1/log(1/scale), and the slope
+    of the time against log(1/scale) is the sharper test.
+    """
+
+    kind: str
+    time_offset: float
+    time_floor: float
+    time_offset_reason: str
+    slope_tolerance: float
+    slope_reason: str
+
+    def record(self, staircase: Staircase, case: Case) -> xr.Dataset:
+        """The staircase as a record that says how well it holds."""
+        offset = max(self.time_offset / -np.log(case.scale), self.time_floor)
+        return staircase_record(
+            staircase,
+            case.task,
+            scale=case.scale,
+            network=self.kind,
+            jump_time_tolerance=(offset, self.time_offset_reason),
+            slope_tolerance=(self.slope_tolerance, self.slope_reason),
+        )
+
+
+def _solved(trust: _Trust, solve: Callable[[Case], Staircase]) -> Callable[[Case], xr.Dataset]:
+    return lambda case: trust.record(solve(case), case)
+
+
+def _linear(case: Case) -> Staircase:
+    layers = linear_layers(case.network)
+    assert layers is not None
+    case.require_dimensions(layers[0].shape[0], layers[1].shape[1])
+    task = case.task
+    return linear_staircase(
+        task.cross_moment, task.input_moment, task.target_power, scale=case.scale, first=layers[0], second=layers[1]
+    )
+
+
+def _require_one_target(case: Case) -> None:
+    require(
+        case.task.output_dimension == 1,
+        f"the task has {case.task.output_dimension} targets and a diagonal network has one output",
+        argument="task",
+        value=case.task.output_dimension,
+        remedy="keep one target (--only NAME on the command line, task.only(name) in Python)",
+    )
+
+
+def _diagonal(case: Case) -> Staircase:
+    network, task = case.network, case.task
+    u, v = np.asarray(network.u, np.float64), np.asarray(network.v, np.float64)
+    _require_one_target(case)
+    case.require_dimensions(len(u), 1)
+    require(
+        bool(np.all(u == u[0]) and u[0] > 0 and np.all(v == 0)),
+        "the diagonal network does not start from u = constant, v = 0",
+        argument="network",
+        remedy="use DiagonalLinear as it is initialised",
+    )
+    scale = case.scale * float(u[0])
+    return diagonal_staircase(task.inputs, task.targets[:, 0], scale=scale, feature_names=task.feature_names)
+
+
+def _deep_diagonal(case: Case) -> Staircase:
+    network, task = case.network, case.task
+    _require_one_target(case)
+    case.require_dimensions(len(network.u), 1)
+    parts = case.equal_parts
+    assert parts is not None
+    require(
+        bool(np.all(parts == parts[0]) and parts[0] > 0),
+        "the weights of the diagonal network are not all the same",
+        argument="network",
+        remedy="use DeepDiagonal as it is initialised",
+    )
+    return deep_diagonal_staircase(
+        task.inputs,
+        task.targets[:, 0],
+        depth=network.depth,
+        scale=case.scale * float(parts[0]),
+        feature_names=task.feature_names or None,
+    )
+
+
+def _attention(case: Case) -> Staircase:
+    task = case.task
+    return linear_attention_staircase(
+        task.covariance, task.context_length, scale=case.scale, neurons=case.network.neurons
+    )
+
+
+def _merged_attention(case: Case) -> Staircase:
+    task = case.task
+    return merged_attention_staircase(
+        task.covariance, task.context_length, scale=case.scale, neurons=case.network.neurons
+    )
+
+
+def _modular_addition(case: Case) -> Staircase:
+    options = {"neurons": np.asarray(case.network.neurons), "normalised": case.normalised}
+    return modular_addition_staircase(case.task.encoding, scale=case.scale, **options)
+
+
+def _orthogonal(case: Case) -> Staircase:
+    first, second = (np.asarray(each, np.float64) for each in (case.network.first, case.network.second))
+    case.require_dimensions(first.shape[0], second.shape[1])
+    return orthogonal_staircase(case.task.inputs, case.task.targets, scale=case.scale, first=first, second=second)
+
+
+def _alternation(case: Case) -> xr.Dataset:
+    return predict_by_alternation(case.task, case.network, scale=case.scale, normalised=case.normalised, jumps=case.jumps)
+
+
+def _is_attention(case: Case, kind: type) -> bool:
+    return isinstance(case.network, kind) and isinstance(case.task, InContextRegression)
+
+
+def _neurons_of(case: Case) -> float:
+    return float(np.size(case.network.neurons)) if isinstance(case.network, SumOfNeurons) else 1.0
+
+
+def _eigen(case: Case) -> float:
+    return 10.0 * max(case.task.input_dimension, case.task.output_dimension) ** 3
+
+
+STAIRCASES = (
+    Theory.of(
+        "linear-staircase",
+        linear_staircase,
+        further=(ENOUGH_NEURONS,),
+        fits=lambda case: case.samples is not None and linear_layers(case.network) is not None,
+        solve=_solved(
+            _Trust(
+                kind="linear",
+                time_offset=2.2,
+                time_floor=0.03,
+                time_offset_reason="times are predicted up to an offset that hardly grows: 2.2/log(1/scale), "
+                "at least 3 %",
+                slope_tolerance=0.05,
+                slope_reason="neighbouring modes still overlap at finite scale; on digits by up to 3 %",
+            ),
+            _linear,
+        ),
+        call="theory.staircase.linear_staircase(task.cross_moment, task.input_moment, task.target_power, "
+        "scale=SCALE, first=network.first, second=network.second)",
+        staircase=True,
+        operations=_eigen,
+    ),
+    Theory.of(
+        "diagonal-staircase",
+        diagonal_staircase,
+        fits=lambda case: case.samples is not None and isinstance(case.network, DiagonalLinear),
+        solve=_solved(
+            _Trust(
+                kind="diagonal",
+                time_offset=2.2,
+                time_floor=0.0,
+                time_offset_reason="times are known up to an offset of first order: 2.2/log(1/scale) held for 99 % of "
+                "jumps",
+                slope_tolerance=0.01,
+                slope_reason="where no plateau is slow, corrections to the slope are exponentially small",
+            ),
+            _diagonal,
+        ),
+        call="theory.staircase.diagonal_staircase(task.inputs, task.targets[:, 0], scale=SCALE)",
+        staircase=True,
+        operations=lambda case: 3 * case.task.input_dimension**4.0,
+    ),
+    Theory.of(
+        "deep-diagonal-staircase",
+        deep_diagonal_staircase,
+        fits=lambda case: case.samples is not None
+        and isinstance(case.network, DeepDiagonal)
+        and case.network.depth > 2
+        and not case.normalised,
+        solve=_solved(
+            _Trust(
+                kind="deep diagonal",
+                time_offset=0.0,
+                time_floor=0.1,
+                time_offset_reason="what the times leave out falls with the scale",
+                slope_tolerance=0.05,
+                slope_reason="what the times leave out changes little between the two scales",
+            ),
+            _deep_diagonal,
+        ),
+        call="theory.staircase.deep_diagonal_staircase(task.inputs, task.targets[:, 0], depth=network.depth, "
+        "scale=SCALE)",
+        staircase=True,
+        operations=lambda case: 3 * case.task.input_dimension**4.0,
+    ),
+    Theory.of(
+        "linear-attention",
+        linear_attention_staircase,
+        fits=lambda case: _is_attention(case, LinearAttention) and not case.normalised,
+        solve=_solved(
+            _Trust(
+                kind="attention",
+                time_offset=0.0,
+                time_floor=0.05,
+                time_offset_reason="what the times leave out falls with the scale, more slowly for close eigenvalues",
+                slope_tolerance=0.02,
+                slope_reason="what the times leave out changes little between the two scales",
+            ),
+            _attention,
+        ),
+        call="theory.attention.linear_attention_staircase(task.covariance, task.context_length, scale=SCALE, "
+        "neurons=network.neurons)",
+        staircase=True,
+        operations=lambda case: 100.0 * _neurons_of(case) * len(case.task.covariance),
+    ),
+    Theory.of(
+        "merged-attention",
+        merged_attention_staircase,
+        fits=lambda case: _is_attention(case, MergedAttention),
+        solve=_solved(
+            _Trust(
+                kind="merged attention",
+                time_offset=0.5,
+                time_floor=0.0,
+                time_offset_reason="the time is known up to an offset that falls with the scale",
+                slope_tolerance=0.01,
+                slope_reason="corrections to the slope fall with the scale",
+            ),
+            _merged_attention,
+        ),
+        call="theory.attention.merged_attention_staircase(task.covariance, task.context_length, scale=SCALE, "
+        "neurons=network.neurons)",
+        staircase=True,
+        operations=lambda case: 100.0 * _neurons_of(case) * len(case.task.covariance),
+    ),
+    Theory.of(
+        "modular-addition",
+        modular_addition_staircase,
+        fits=lambda case: isinstance(case.task, ModularAddition)
+        and isinstance(case.network, TwoLayer)
+        and case.activation == "quadratic",
+        solve=_solved(
+            _Trust(
+                kind="two-layer quadratic",
+                time_offset=1.0,
+                time_floor=0.0,
+                time_offset_reason="times are known up to the growth of neurons by a factor of e",
+                slope_tolerance=0.05,
+                slope_reason="what the times leave out changes little between the two scales",
+            ),
+            _modular_addition,
+        ),
+        call="theory.modular.modular_addition_staircase(task.encoding, scale=SCALE, neurons=network.neurons, "
+        "normalised=NORMALISED)",
+        staircase=True,
+        operations=lambda case: 1e3 * _neurons_of(case),
+    ),
+    Theory.of(
+        "orthogonal-relu",
+        orthogonal_staircase,
+        further=(ONE_OUTPUT,),
+        fits=lambda case: case.samples is not None and case.activation == "relu" and not case.normalised,
+        solve=_solved(
+            _Trust(
+                kind="relu",
+                time_offset=2.2,
+                time_floor=0.0,
+                time_offset_reason="times are known up to an offset that does not grow with log(1/scale)",
+                slope_tolerance=0.05,
+                slope_reason="what the times leave out changes little between the two scales",
+            ),
+            _orthogonal,
+        ),
+        call="theory.relu_alignment.orthogonal_staircase(task.inputs, task.targets, scale=SCALE, "
+        "first=network.first, second=network.second)",
+        staircase=True,
+        operations=lambda case: 10.0 * _neurons_of(case) * case.task.samples,
+    ),
+    Theory(
+        name="alternating-flow",
+        function=alternating_flow,
+        network="any sum of neurons that are homogeneous of degree two or more; any data; small start",
+        gives="times, levels and features of all jumps, by following each neuron on the data",
+        fits=lambda case: isinstance(case.network, SumOfNeurons) and case.network.degree >= 2,
+        solve=_alternation,
+        call="alternating.alternating_flow(network, task, scale=SCALE)",
+        domain=None,
+        assumes=(SMALL_START,),
+        exact=False,
+        staircase=True,
+        operations=lambda case: _STEPS * _neurons_of(case) * (case.task.samples if case.samples else 100),
+    ),
+)

@@ -1,0 +1,152 @@
+"""What theories assume of data, network, start and training, each as a number that can be measured.
+
+A theory states its assumptions by these (`domain.covers`); `which` measures them on a task and a network.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+__all__ = [
+    "ALIGNED_LAYERS",
+    "BALANCED_LAYERS",
+    "ENOUGH_NEURONS",
+    "EQUAL_WEIGHTS",
+    "EQUAL_WIDTHS",
+    "FULL_BATCHES",
+    "INPUTS_ON_A_LINE",
+    "ONE_OUTPUT",
+    "ORTHOGONAL_SAMPLES",
+    "SMALL_START",
+    "SMALL_STEPS",
+    "UNCORRELATED_INPUTS",
+    "WHITE_INPUTS",
+    "Assumption",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Assumption:
+    """One thing that theories assume.
+
+    Attributes:
+        name: In two or three words.
+        measure: What the number says of it, which is zero where it holds exactly.
+        limit: The number up to which it holds.
+        almost: The number up to which a theory still says something; `limit` where anything beyond is another case.
+        growth: What a larger number does to what is predicted.
+        remedy: What to do about it.
+    """
+
+    name: str
+    measure: str
+    limit: float
+    almost: float
+    growth: str
+    remedy: str
+
+
+WHITE_INPUTS = Assumption(
+    "white inputs",
+    "largest distance of an eigenvalue of E[x xᵀ] from their mean, over the mean",
+    limit=1e-6,
+    almost=0.3,
+    growth="times are off by about as much, more for what is learned last",
+    remedy="whiten the inputs: task.whitened(), whose transform maps results back",
+)
+UNCORRELATED_INPUTS = Assumption(
+    "uncorrelated inputs",
+    "largest correlation of two inputs",
+    limit=1e-6,
+    almost=0.1,
+    growth="strengths are off by about as much",
+    remedy="turn the inputs to their principal axes, or whiten them: task.whitened()",
+)
+INPUTS_ON_A_LINE = Assumption(
+    "inputs on a line",
+    "share of the power of the inputs outside their main direction",
+    limit=1e-12,
+    almost=0.05,
+    growth="what the other directions explain of the target is not in it",
+    remedy="keep one input, or project the inputs on one direction",
+)
+ORTHOGONAL_SAMPLES = Assumption(
+    "orthogonal samples",
+    "largest cosine of the angle between two samples, without its sign",
+    limit=1e-6,
+    almost=0.1,
+    growth="times and levels are off by about as much times the number of samples that are not orthogonal",
+    remedy="use alternating gradient flow, which takes any samples",
+)
+ONE_OUTPUT = Assumption(
+    "one output",
+    "number of outputs beyond the first",
+    limit=0,
+    almost=0,
+    growth="it is another case",
+    remedy="keep one target: task.only(name)",
+)
+SMALL_START = Assumption(
+    "small start",
+    "scale of the weights over that of weights at unit scale",
+    limit=1e-2,
+    almost=0.3,
+    growth="times are off by about 2/log(1/scale) of them",
+    remedy="make all weights smaller by one factor, such as 0.01",
+)
+BALANCED_LAYERS = Assumption(
+    "balanced layers",
+    "distance of the conserved matrices W₂ W₂ᵀ − W₁ᵀ W₁ from multiples of the identity, over the size of the layers",
+    limit=1e-8,
+    almost=0.1,
+    growth="functions are off by about as much",
+    remedy="start balanced: networks.balanced_linear",
+)
+ALIGNED_LAYERS = Assumption(
+    "aligned layers",
+    "share of the first map outside the singular vectors of the target",
+    limit=1e-6,
+    almost=0.1,
+    growth="strengths are off by about as much",
+    remedy="use the theory of balanced layers, which does without it",
+)
+EQUAL_WEIGHTS = Assumption(
+    "equal weights",
+    "range of the weights of the start over the largest",
+    limit=1e-8,
+    almost=0.5,
+    growth="times move by the logarithm of the ratio over log(1/scale)",
+    remedy="start as the network is initialised",
+)
+EQUAL_WIDTHS = Assumption(
+    "equal widths",
+    "range of the widths of the layers over the largest",
+    limit=0,
+    almost=0,
+    growth="it is another case",
+    remedy="give all layers as many neurons as there are inputs and outputs",
+)
+ENOUGH_NEURONS = Assumption(
+    "enough neurons",
+    "what the best map has of a higher rank than there are neurons",
+    limit=0,
+    almost=float("inf"),
+    growth="only as many jumps are right as there are neurons, and the loss ends above that of the best map",
+    remedy="give the network more neurons",
+)
+SMALL_STEPS = Assumption(
+    "small steps",
+    "learning rate times the largest curvature, over the 2 at which steps diverge",
+    limit=0.05,
+    almost=0.5,
+    growth="times are off by about as much where the curvature is largest",
+    remedy="take a smaller learning rate",
+)
+FULL_BATCHES = Assumption(
+    "full batches",
+    "share of the samples that a batch leaves out",
+    limit=0,
+    almost=1,
+    growth="losses scatter by the noise of the batches, more for larger steps",
+    remedy="take larger batches or smaller steps",
+)
