@@ -1,9 +1,10 @@
 """dynascope predicts what a neural network will learn, observes it on real training, and compares the two.
 
-Three verbs are the whole top-level face:
+Four verbs are the whole top-level face:
 
 * `predict(task, network, *, scale)` picks the theory that fits the pair and returns its record.
 * `observe(task, network, *, scale)` trains the same network and returns the same quantities, measured.
+* `which(task, network)` says which theories cover the pair, and by how much what they assume is violated.
 * `compare(observed, predicted)` puts both on the same axes and gives a verdict.
 """
 

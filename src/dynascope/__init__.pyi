@@ -14,5 +14,6 @@ from . import theory as theory
 from .comparison import compare as compare
 from .observation import observe as observe
 from .prediction import predict as predict
+from .prediction import which as which
 
 __version__: str

@@ -110,7 +110,12 @@ def test_networks_without_a_theory_are_told_which_have_one():
     with pytest.raises(InputError) as caught:
         predict(TASK, DeepLinear((3, 5, 5, 2)), scale=1e-6)
     assert caught.value.argument == "network"
-    for domain in ("two-layer linear network", "diagonal linear network", "any sum of neurons of degree two or more"):
+    for domain in (
+        "two-layer linear",
+        "diagonal linear",
+        "any sum of neurons of degree two or more",
+        "balanced layers: 0.3",
+    ):
         assert domain in str(caught.value)
 
 

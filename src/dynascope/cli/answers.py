@@ -31,7 +31,8 @@ def prediction_answer(tree: Tree, *, seconds: float, record: Path | None) -> dic
     """
     view = records.TreeView.of(tree)
     staircase = view.staircase
-    assert staircase is not None
+    if staircase is None:
+        return _curve_answer(view, seconds=seconds, record=record)
     attributes = staircase.record.attrs
     answer = {
         "theory": attributes["theory"],
@@ -50,6 +51,30 @@ def prediction_answer(tree: Tree, *, seconds: float, record: Path | None) -> dic
     if staircase.over_seeds:
         answer["seeds"] = _over_seeds(staircase)
     return _finite(answer)
+
+
+def _curve_answer(view: TreeView, *, seconds: float, record: Path | None) -> dict[str, Any]:
+    """The answer of a theory that gives the loss over time, and no jumps."""
+    predicted, attributes = view.predicted, view.attributes
+    assert predicted is not None
+    check = None
+    if view.observed is not None:
+        found = {name: json.loads(attributes[name]) for name in ("agreement", "checks")}
+        check = {"jumps": [], "judged": 0, "of": 0, **found, "verdict": attributes["verdict"]}
+    curve = {name: predicted[name].to_numpy().tolist() for name in ("time", names.CURVE_LOSS)}
+    told = {name: predicted.attrs[name] for name in ("theory", "network", "scale", "convention", "initial_loss")}
+    return _finite(
+        {
+            **told,
+            "jumps": [],
+            "warnings": _warnings(view),
+            "curve": {**curve, "error": 0.0},
+            "check": check,
+            "seconds": round(seconds, 3),
+            "record": None if record is None else str(record),
+            "version": attributes["version"],
+        }
+    )
 
 
 def study_answer(study: Study, tree: Tree, *, seconds: float, record: Path | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The command line: list, predict, run, report."""
+"""The command line: list, predict, which, run, report."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from dynascope.cli.parsing import parsed, unknown_command
 from dynascope.cli.predict import Predict
 from dynascope.cli.results import open_page, print_json
 from dynascope.cli.run import Run, runner, with_every_study
+from dynascope.cli.which import Which
 from dynascope.studies import find_studies, find_study
 
 __all__ = ["main"]
@@ -50,7 +51,7 @@ class Report:
         return AGREED
 
 
-_COMMANDS: dict[str, Any] = {"list": List, "predict": Predict, "run": Run, "report": Report}
+_COMMANDS: dict[str, Any] = {"list": List, "predict": Predict, "which": Which, "run": Run, "report": Report}
 _COMPLETIONS = ("--tyro-print-completion", "--tyro-write-completion")  # options that tyro has
 _SHELLS = ("bash", "zsh", "fish")
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dynascope.record.tree_view import Tree
     from dynascope.studies import Reference
 
-__all__ = ["print_agreement", "print_data", "print_staircase"]
+__all__ = ["print_agreement", "print_data", "print_heading", "print_judged", "print_staircase", "print_table"]
 
 _MOST_REASONS = 10
 _MOST_WORDS = 4  # of what draws learn at a jump
@@ -48,7 +48,7 @@ def print_staircase(tree: Tree) -> None:
     rows, attributes = view.staircase.shown, view.staircase.record.attrs
     seen = [jump.seen for jump in rows if jump.seen is not None]
     console = _console()
-    console.print(f"Theory: {attributes['theory']}; initial loss {attributes['initial_loss']:.6g}", markup=False)
+    print_heading(attributes)
     clock = view.staircase.clock
     if attributes["convention"] != record.CONVENTION:
         _print_text(f"As in your run: {attributes['convention']}.", indent="")
@@ -64,9 +64,9 @@ def print_staircase(tree: Tree) -> None:
             for row, number in zip(cells, numbers, strict=True):
                 row.insert(3 + place, _count(number) if name.endswith("step") else _number(number, 3))
     if max((len(jump.learned) for jump in rows), default=0) <= page_width() - _NUMBER * (len(header) - 1):
-        _print_table(header, cells)
+        print_table(header, cells)
     else:
-        _print_table([header[0], *header[2:]], [[row[0], *row[2:]] for row in cells])
+        print_table([header[0], *header[2:]], [[row[0], *row[2:]] for row in cells])
         for jump in rows:
             _print_text(f"jump {jump.number}: {jump.learned}")
         print()
@@ -82,6 +82,19 @@ def print_staircase(tree: Tree) -> None:
             _print_text(f"jump {jump.number}: {jump.reason}")
         if len(slow) > _MOST_REASONS:
             console.print(f"  and {len(slow) - _MOST_REASONS} more, on the page")
+    print_judged(view)
+
+
+def print_heading(attributes: Mapping[Any, Any]) -> None:
+    """By which theory something was predicted, and where its loss begins."""
+    _console().print(f"Theory: {attributes['theory']}; initial loss {attributes['initial_loss']:.6g}", markup=False)
+    if "theory_choice" in attributes:
+        _print_text(f"{attributes['theory_choice']} `dynascope which` tells more.")
+
+
+def print_judged(view: TreeView) -> None:
+    """What a prediction warns of, and the verdict, if there is one."""
+    console = _console()
     for warning in view.warnings:
         console.print(f"Warning: {warning}", markup=False)
     if "verdict_sentence" in view.attributes:
@@ -129,7 +142,7 @@ def _print_quantities(rows: Sequence[Row], letters: Mapping[str, str], mark: str
     """One row for each quantity, with its error at the worst place where that is judged too."""
     worst = any(row.largest is not None for row in rows)
     header = ["quantity", "error", *(["largest error"] if worst else []), "tolerance", mark]
-    _print_table(
+    print_table(
         [*header, *(["why"] if letters else [])],
         [
             [
@@ -154,7 +167,7 @@ def _print_seeds(staircase: StaircaseView) -> None:
         return
     print(f"Over {staircase.seeds} draws of the initial weights:")
     clock = staircase.clock
-    _print_table(
+    print_table(
         ["jump", "seen in", f"median {clock}", f"earliest {clock}", f"latest {clock}", "learned"],
         [
             [
@@ -194,7 +207,8 @@ def _print_text(text: str, indent: str = "  ") -> None:
     )
 
 
-def _print_table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
+def print_table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
+    """Rows of cells under a header, as wide as the page."""
     table = Table(box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False, show_edge=False)
     for name in header:
         words = name in ("learned", "quantity")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import comparison, plot, prediction, record
-from dynascope.arguments import require_between, require_integer
+from dynascope.arguments import require, require_between, require_integer
 from dynascope.cli.answers import prediction_answer
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.failure import FAILURES, Failure
@@ -45,6 +45,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
     """Predict the loss staircase of a network trained on your data from small initialisation.
 
     Args:
+        theory: Name of the theory to predict by, as `dynascope which` lists them; chosen if not said.
         normalised: Predict, and train by, the homogeneity-normalised flow.
         jumps: Number of jumps after which to stop; all if not said, but 5 for relu, quadratic and attention.
         smallest_jump: Jumps that explain less of the initial loss are told in one line.
@@ -54,6 +55,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         json: Print one JSON object.
     """
 
+    theory: str | None = None
     normalised: bool = False
     jumps: int | None = None
     smallest_jump: float = 1e-3
@@ -81,6 +83,8 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             task = self.task(self.network, self.context)
         network, scale = self.start(task)
         predicted = self._predicted(task, network, scale)
+        if not record.is_staircase(predicted):
+            self._require_nothing_of_jumps(own)
         if own is None:
             tree = comparison.unjudged(predicted, attributes=self._said(predicted))
         else:
@@ -101,11 +105,13 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             answer = prediction_answer(view, seconds=seconds, record=written)
             print_json(answer if failure is None else {**answer, "error": failure.answer})
         else:
-            from dynascope.cli.console import print_data, print_staircase  # it loads rich, which JSON does without
+            # They load rich, which JSON does without.
+            from dynascope.cli.console import print_data, print_staircase
+            from dynascope.cli.console_curve import print_curve
 
             if self.prepares:
                 print_data(task)
-            print_staircase(view)
+            (print_curve if view.staircase is None else print_staircase)(view)
             print_places(written)
             if failure is not None:
                 failure.print("the prediction stays, and the check failed: ")
@@ -122,16 +128,36 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             jumps = usual if self.jumps is None else self.jumps
             given: dict[str, Any] = {"scale": scale, "normalised": self.normalised, "jumps": jumps}
             if self.seeds == 1:
-                predicted = prediction.predict(task, network, **given)
+                predicted = prediction.predict(task, network, theory=self.theory, **given)
             else:
                 seeds = {"seeds": self.seeds, "first": self.seed, "width": self.width}
                 predicted = prediction.predict_seeds(task, self.network, **seeds, **given)
+        if not record.is_staircase(predicted):
+            return predicted
         predicted = predicted.assign_attrs(smallest_jump=self.smallest_jump)
         if self.learning_rate is None:
             return predicted
         return comparison.in_steps(
             predicted, learning_rate=self.learning_rate, loss=self.loss or "squared", batch_size=self.batch_size
         )
+
+    def _require_nothing_of_jumps(self, own: Any) -> None:
+        """Refuse options that are about jumps, where a theory gives the loss over time alone."""
+        about = {
+            "curve": own is not None,
+            "slope": self.slope,
+            "learning_rate": self.learning_rate is not None,
+            "seeds": self.seeds > 1,
+            "jumps": self.jumps is not None,
+        }
+        for name, said in about.items():
+            require(
+                not said,
+                f"{name} is about jumps, and the theory {self.theory} gives the loss over time",
+                argument=name,
+                value=getattr(self, name),
+                remedy="leave it out, or choose a theory of small starts: dynascope which",
+            )
 
     def _checked(self, task: Any, network: Any, predicted: xr.Dataset) -> xr.DataTree:
         given = {"learning_rate": self.learning_rate, "loss": self.loss, "seed": self.seed}
@@ -152,6 +178,8 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             words += [f"--{'no-' if value is False else ''}{name.replace('_', '-')}", *map(str, given)]
         drawn = {} if self.network == "diagonal" or self.weights else {"seed": self.seed, "width": self.width}
         said = {"command": shlex.join(words), "parameters": json.dumps(drawn)}
+        if not record.is_staircase(predicted):
+            return {**said, **_of_a_curve(predicted)}
         return said if "loss_median" not in predicted else {**said, "figures": _figures(self.seeds)}
 
 
@@ -165,3 +193,32 @@ def _figures(seeds: int) -> str:
         y_label="loss",
     )
     return plot.to_json([plot.Chart("loss", staircase=True), spread])
+
+
+def _of_a_curve(predicted: xr.Dataset) -> dict[str, str]:
+    """What the page of a theory says that gives the loss over time."""
+    charts = [
+        plot.Chart(
+            "loss",
+            title="The loss over time",
+            caption="The loss falls from {predicted.loss:first} to {predicted.loss:last}.",
+            residual=True,
+        )
+    ]
+    if "coefficient" in predicted:
+        hidden = {name: "" for name in predicted["coefficient"].dims if name != "time"}
+        charts.append(
+            plot.Chart(
+                "coefficient",
+                title="The map that the network computes",
+                caption="Each line is a coefficient of the linear map from inputs to outputs.",
+                symbols=hidden,
+            )
+        )
+    network, task = (predicted.attrs[name] for name in ("network", "task"))
+    return {
+        "question": f"How does a {network} network learn {task} from the weights it has?",
+        "meaning": "The dashed curve is the solution in closed form, or of a small equation for the function alone, "
+        "from the weights that the network has at the start; nothing was trained for it.",
+        "figures": plot.to_json(charts),
+    }

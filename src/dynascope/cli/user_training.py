@@ -110,7 +110,8 @@ class UserTraining:
         normalised: dict[str, Any] = {"normalised": True} if predicted.attrs.get("normalised") else {}
 
         def followed(scale: float) -> xr.Dataset:
-            duration = record.training_time(predicted, scale)
+            curve = not record.is_staircase(predicted)
+            duration = float(predicted["time"][-1]) if curve else record.training_time(predicted, scale)
             with step(f"Training it from scale {scale:g}"):
                 left = max(end - time.monotonic(), _LEAST)
                 return dynascope.observe(task, network, scale=scale, duration=duration, seconds=left, **normalised)

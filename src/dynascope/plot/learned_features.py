@@ -55,7 +55,8 @@ def find_features(tree: Tree) -> LearnedFeatures | None:
     height, width = json.loads({**predicted.attrs, **view.setup}.get("image_shape", "null")) or (0, 0)
     is_image = height > 0 and height * width == predicted.sizes.get("feature", 0)
     # An image is seen as the weights are; other inputs are compared by what they contribute.
-    names = [name for name in (_OF_IMAGES if is_image else _OF_TABLES) if name in predicted]
+    known = [name for name in (_OF_IMAGES if is_image else _OF_TABLES) if name in predicted]
+    names = [name for name in known if "jump" in predicted[name].dims]
     if not names:
         return None
     values = predicted[names[0]]

@@ -89,7 +89,7 @@ class Case:
 
     @cached_property
     def white_power(self) -> float:
-        """s of inputs with E[x xᵀ] = s I: the mean of its eigenvalues."""
+        """S of inputs with E[x xᵀ] = s I: the mean of its eigenvalues."""
         return float(self.input_power.mean())
 
     @cached_property
@@ -107,9 +107,17 @@ class Case:
             gains = gains[: min(layer.shape[1] for layer in self.layers[:-1])]
         return max(task.target_power - float(gains.sum()), 0.0) / 2
 
-    @cached_property
+    @property
+    def kind(self) -> str:
+        """What people call the network: "linear", "diagonal", "deep linear"."""
+        if self.activation is not None:
+            return self.activation
+        known = {DiagonalLinear: "diagonal", DeepDiagonal: "deep diagonal", DeepLinear: "deep linear"}
+        return known.get(type(self.network), "linear" if self.layers is not None else self.name)
+
+    @property
     def name(self) -> str:
-        """What people call the network."""
+        """The class of the network."""
         name = type(self.network).__name__
         return name if self.activation is None else f"{name} with activation {self.activation}"
 

@@ -107,6 +107,15 @@ def _equal(case: Case) -> float | None:
     return None if parts is None else float(np.ptp(parts) / max(np.max(parts), 1e-300))
 
 
+def _output_weights(case: Case) -> float | None:
+    if case.activation is None:
+        return None
+    inner, outer = (np.asarray(each, np.float64) for each in (case.network.first, case.network.second))
+    sizes, weights = np.linalg.norm(inner, axis=0), np.linalg.norm(outer, axis=1)
+    some = sizes > 0
+    return float(np.max(1 - weights[some] / sizes[some], initial=0.0))
+
+
 def _widths(case: Case) -> float | None:
     if case.layers is None:
         return None
@@ -151,6 +160,7 @@ _MEASURES: dict[str, Callable[[Case], float | None]] = {
     assumptions.BALANCED_LAYERS.name: _balance,
     assumptions.ALIGNED_LAYERS.name: _aligned,
     assumptions.EQUAL_WEIGHTS.name: _equal,
+    assumptions.LARGE_OUTPUT_WEIGHTS.name: _output_weights,
     assumptions.EQUAL_WIDTHS.name: _widths,
     assumptions.ENOUGH_NEURONS.name: _neurons,
     assumptions.SMALL_STEPS.name: _steps,

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from dynascope.arguments import given, require, require_count, require_positive
@@ -17,13 +16,13 @@ from dynascope.networks.own_module import at_unit_scale, own_network
 from dynascope.prediction.at_this_scale import at_this_scale
 from dynascope.prediction.case import Case
 from dynascope.prediction.learned import with_words
-from dynascope.prediction.theories import CURVES, STAIRCASES, THEORIES
+from dynascope.prediction.theories import CURVES, STAIRCASES, THEORIES, Theory
 from dynascope.prediction.units import with_units
 from dynascope.prediction.which import Candidate, chosen, fitting
 from dynascope.protocols import Learnable, Network
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.task import Task
-from dynascope.theory.assumptions import ENOUGH_NEURONS, SMALL_START
+from dynascope.theory.assumptions import SMALL_START
 
 __all__ = ["predict"]
 
@@ -67,10 +66,11 @@ def predict(
         (limit of the time over the unit of `record.time_unit`, log(1/scale) for degree 2, as the scale goes to zero),
         the loss before and after, what is learned in the names of inputs and outputs, which jumps are slow and why, and
         what the theory knows of the feature; `learned_direction` has the part of each input, in units of its spread,
-        where a jump is of several inputs. The attribute `theory` names the theory that was used, `complete` says
-        whether there are no further jumps. With the curve also `loss` over `time` (attribute `curve_error`), how far
-        each time and level may be off at this scale, and the times of slow jumps as the curve has them; that is for
-        samples and for two-layer, diagonal and other sums of neurons.
+        where a jump is of several inputs. The attribute `theory` names the theory that was used, `theory_choice` says
+        why, `complete` says whether there are no further jumps. With the curve also `loss` over `time` (attribute
+        `curve_error`), how far each time and level may be off at this scale, and the times of slow jumps as the curve
+        has them; that is for samples and for two-layer, diagonal and other sums of neurons. A theory that is exact from
+        any start gives `loss` over `time` instead of jumps, and what it knows besides, such as the linear map.
 
     Raises:
         InputError: No theory fits the pair (the message lists what does), or an argument is outside its domain.
@@ -114,13 +114,9 @@ def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
 
 def _computed(case: Case, name: str | None) -> xr.Dataset:
     """The record of the theory of that name, or of the one that fits best."""
-    if name is not None:
-        candidate = chosen(case, name)
-        why = "it was asked for"
-    else:
-        candidate = _first(case)
-        why = "it covers such a network from a small start"
-    if candidate.theory.staircase:
+    candidate = chosen(case, name) if name is not None else _first(case)
+    theory = candidate.theory
+    if theory.staircase:
         require(
             case.scale < 1,
             f"the scale of the weights is {case.scale:.4g}",
@@ -128,20 +124,28 @@ def _computed(case: Case, name: str | None) -> xr.Dataset:
             value=case.scale,
             remedy="choose a number below one, or predict before training, from smaller weights",
         )
-    record = candidate.theory.solve(case)
+    record = theory.solve(case)
     told = [f"{each}; {each.assumption.growth}." for each in candidate.violated if each.assumption is not SMALL_START]
     warnings = [*json.loads(record.attrs.get("warnings", "[]")), *(each[0].upper() + each[1:] for each in told)]
-    if candidate.theory.staircase:
-        jumps = case.jumps
-        complete = jumps is None or record.sizes["jump"] <= jumps
-        record = record.isel(jump=slice(jumps and int(jumps)))
-        if "complete" not in record.attrs:
-            record = record.assign_attrs(complete=int(complete))
-    return record.assign_attrs(
-        theory_name=candidate.name,
-        theory_choice=f"{candidate.name}: {why}",
-        warnings=json.dumps(warnings, ensure_ascii=False),
-    )
+    attributes: dict[str, Any] = {
+        "theory_name": theory.name,
+        "theory_choice": _why(case, theory, asked=name is not None),
+        "warnings": json.dumps(warnings, ensure_ascii=False),
+    }
+    if not theory.staircase:
+        assert theory.domain is not None
+        attributes |= {"theory": f"{theory.name}: {theory.gives}", "reference": theory.domain.reference}
+    elif "complete" not in record.attrs:
+        complete = case.jumps is None or record.sizes["jump"] <= case.jumps
+        record, attributes["complete"] = record.isel(jump=slice(case.jumps and int(case.jumps))), int(complete)
+    return record.assign_attrs(attributes)
+
+
+def _why(case: Case, theory: Theory, *, asked: bool) -> str:
+    """Why this theory, and which others are exact here."""
+    others = [each.name for each in fitting(case, CURVES) if each.status == "applies" and each.theory is not theory]
+    why = "was asked for" if asked else "is the first that covers such a network from a small start"
+    return f"{theory.name} {why}." + (f" Exact here, from any start: {', '.join(others)}." if others else "")
 
 
 def _first(case: Case) -> Candidate:
@@ -149,13 +153,10 @@ def _first(case: Case) -> Candidate:
 
     Where none is for such a network, the first of the others that applies.
     """
-    first = None
     for candidate in fitting(case, STAIRCASES):
-        first = first or candidate
-        if all(each.assumption in (SMALL_START, ENOUGH_NEURONS) for each in candidate.violated):
+        # A theory that is not for special data says itself what is in the way.
+        if not candidate.theory.special or all(each.assumption is SMALL_START for each in candidate.violated):
             return candidate
-    if first is not None:
-        return first  # it says itself what is in the way
     others = tuple(fitting(case, CURVES))
     for candidate in others:
         if candidate.status == "applies":
@@ -165,7 +166,7 @@ def _first(case: Case) -> Candidate:
         f"no theory here predicts a {case.name}" + (f" ({'; '.join(violated)})" if violated else ""),
         argument="network",
         value=case.name,
-        remedy=f"choose {'; or '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
+        remedy=f"choose a network that is {'; or '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
     )
 
 

@@ -17,12 +17,12 @@ from dynascope.protocols import Learnable, Network
 from dynascope.tasks.as_task import as_task
 from dynascope.theory.assumptions import FULL_BATCHES, SMALL_STEPS, Assumption
 
-__all__ = ["Candidate", "Measured", "candidates", "case_of", "chosen", "fitting", "which"]
+__all__ = ["USUAL_SCALE", "Candidate", "Measured", "candidates", "case_of", "chosen", "fitting", "which"]
 
 _TRAINING = (SMALL_STEPS, FULL_BATCHES)  # theories are of gradient flow on all samples
 _PER_SECOND = 1e9
 _COSTS = ((1, "under a second"), (20, "seconds"), (300, "minutes"), (float("inf"), "an hour or more"))
-_USUAL_SCALE = 1e-4
+USUAL_SCALE = 1e-4  # of weights of which nothing else is said
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +78,11 @@ class Candidate:
         return self.theory.name
 
     @property
+    def training(self) -> tuple[Measured, ...]:
+        """Those of the assumptions that are about the training, and the same for every theory."""
+        return tuple(each for each in self.assumptions if each.assumption in _TRAINING)
+
+    @property
     def violated(self) -> tuple[Measured, ...]:
         """The assumptions that do not hold."""
         return tuple(each for each in self.assumptions if not each.holds)
@@ -118,7 +123,7 @@ def which(
 
     Returns:
         A `Candidate` for each theory of such networks: its name, what it gives, its status, each assumption with the
-        measured number, its cost and the call that computes it. `print(*which(...), sep="\n")` reads well.
+        measured number, its cost and the call that computes it; it prints well.
 
     Raises:
         InputError: No theory is for such networks, or an argument is outside its domain.
@@ -166,7 +171,7 @@ def case_of(
     task = as_task(task)
     if isinstance(network, str):
         network = network_for(network, task, width=width, seed=seed)  # pyright: ignore[reportArgumentType]
-        scale = _USUAL_SCALE if scale is None else scale
+        scale = USUAL_SCALE if scale is None else scale
     own = own_network(network)
     if own is not None:
         network = own

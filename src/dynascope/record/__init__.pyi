@@ -12,6 +12,7 @@ from .staircase import Staircase as Staircase
 from .staircase import staircase_record as staircase_record
 from .staircase import training_time as training_time
 from .staircase_view import StaircaseView as StaircaseView
+from .staircase_view import is_staircase as is_staircase
 from .store import export as export
 from .store import load as load
 from .store import save as save

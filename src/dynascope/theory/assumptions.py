@@ -15,6 +15,7 @@ __all__ = [
     "EQUAL_WIDTHS",
     "FULL_BATCHES",
     "INPUTS_ON_A_LINE",
+    "LARGE_OUTPUT_WEIGHTS",
     "ONE_OUTPUT",
     "ORTHOGONAL_SAMPLES",
     "SMALL_START",
@@ -117,6 +118,14 @@ EQUAL_WEIGHTS = Assumption(
     almost=0.5,
     growth="times move by the logarithm of the ratio over log(1/scale)",
     remedy="start as the network is initialised",
+)
+LARGE_OUTPUT_WEIGHTS = Assumption(
+    "large output weights",
+    "by how much the output weight of a neuron is below the norm of its input weights, over that norm, at most",
+    limit=1e-9,
+    almost=1,
+    growth="neurons may change the sign of their output weight before they grow, and learn other data",
+    remedy="use alternating gradient flow, which follows every neuron",
 )
 EQUAL_WIDTHS = Assumption(
     "equal widths",

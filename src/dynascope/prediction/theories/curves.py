@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -16,7 +17,6 @@ from dynascope.prediction.case import Case
 from dynascope.prediction.theories.theory import Theory
 from dynascope.record import make_record
 from dynascope.theory import balanced, deep_modes, line, neuron, wide
-from dynascope.theory.assumptions import BALANCED_LAYERS, ONE_OUTPUT, UNCORRELATED_INPUTS
 from dynascope.theory.features import eigenspectrum, training_flow
 from dynascope.theory.modes import emergence_time, mode_strength, saturation_time
 
@@ -63,7 +63,7 @@ def _followed(name: str, at: Callable[[Case, np.ndarray], _Curve]) -> Callable[[
             coordinates,
             attributes={
                 "theory_name": name,
-                "network": case.name,
+                "network": case.kind,
                 "scale": case.scale,
                 "initial_loss": float(loss[0]),
                 "warnings": warnings,
@@ -79,24 +79,26 @@ def _followed(name: str, at: Callable[[Case, np.ndarray], _Curve]) -> Callable[[
 
 
 def _until_settled(case: Case, loss_at: Callable[[np.ndarray], np.ndarray]) -> Float[np.ndarray, " time"]:
-    """0 and times to that at which a thousandth of the fall of the loss is left, evenly and by factors."""
-    end, known = 1 / max(case.input_power[0], 1e-300), None
+    """0 and times to that at which a thousandth of the fall of the loss is left, evenly and by factors.
+
+    Where the best map is never reached that is the fall which was seen until the equation could not be followed.
+    """
+    end, times, loss = 1 / max(case.input_power[0], 1e-300), None, None
     for _ in range(_EXTENSIONS):
-        times = _times(end)
         try:
-            loss = loss_at(times)
+            loss, times = loss_at(_times(end)), _times(end)
         except (DivergenceError, InputError):
-            if known is None:
+            if loss is None:
                 raise
-            return known
-        left = loss - case.floor
-        if left[-1] <= _SETTLED * left[0]:
-            settled = times[np.flatnonzero(left <= _SETTLED * left[0])[0]]
-            return _times(float(settled)) if settled > 0 else times
-        known = times
+            break
+        if loss[-1] - case.floor <= _SETTLED * (loss[0] - case.floor):
+            break
         end *= _LONGER
-    assert known is not None
-    return known
+    assert times is not None
+    assert loss is not None
+    reached = loss - loss[-1] <= _SETTLED * (loss[0] - loss[-1])
+    settled = float(times[np.flatnonzero(reached)[0]])
+    return _times(settled) if settled > 0 else times
 
 
 def _times(end: float) -> Float[np.ndarray, " time"]:
@@ -129,10 +131,7 @@ def _isotropic(case: Case, times: np.ndarray) -> _Curve:
 def _deep_isotropic(case: Case, times: np.ndarray) -> _Curve:
     layers, task = case.layers, case.task
     assert layers is not None
-    gaps = [
-        np.trace(after @ after.T - before.T @ before) / len(after)
-        for before, after in zip(layers, layers[1:], strict=False)
-    ]
+    gaps = [np.trace(after @ after.T - before.T @ before) / len(after) for before, after in itertools.pairwise(layers)]
     start = np.linalg.multi_dot(layers)
     path = wide.deep_isotropic_flow(times, task.inputs, task.targets, start, gaps)
     return _Curve(np.asarray(path.loss), {"coefficient": (("time", "feature", "target"), path.coefficients)})
@@ -314,7 +313,8 @@ CURVES = (
         mode_strength,
         _independent_modes,
         fits=lambda case: case.samples is not None and isinstance(case.network, DiagonalLinear) and not case.normalised,
-        call="theory.modes.mode_strength(TIMES[:, None], BEST_MAP, numpy.diag(task.input_moment), network.v, network.u)",
+        call="theory.modes.mode_strength(TIMES[:, None], BEST_MAP, numpy.diag(task.input_moment), SCALE * network.v, "
+        "SCALE * network.u)",
         beside=(emergence_time, saturation_time),
     ),
     _curve(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -149,7 +148,9 @@ def _orthogonal(case: Case) -> Staircase:
 
 
 def _alternation(case: Case) -> xr.Dataset:
-    return predict_by_alternation(case.task, case.network, scale=case.scale, normalised=case.normalised, jumps=case.jumps)
+    return predict_by_alternation(
+        case.task, case.network, scale=case.scale, normalised=case.normalised, jumps=case.jumps
+    )
 
 
 def _is_attention(case: Case, kind: type) -> bool:
@@ -210,10 +211,12 @@ STAIRCASES = (
     Theory.of(
         "deep-diagonal-staircase",
         deep_diagonal_staircase,
-        fits=lambda case: case.samples is not None
-        and isinstance(case.network, DeepDiagonal)
-        and case.network.depth > 2
-        and not case.normalised,
+        fits=lambda case: (
+            case.samples is not None
+            and isinstance(case.network, DeepDiagonal)
+            and case.network.depth > 2
+            and not case.normalised
+        ),
         solve=_solved(
             _Trust(
                 kind="deep diagonal",
@@ -273,9 +276,11 @@ STAIRCASES = (
     Theory.of(
         "modular-addition",
         modular_addition_staircase,
-        fits=lambda case: isinstance(case.task, ModularAddition)
-        and isinstance(case.network, TwoLayer)
-        and case.activation == "quadratic",
+        fits=lambda case: (
+            isinstance(case.task, ModularAddition)
+            and isinstance(case.network, TwoLayer)
+            and case.activation == "quadratic"
+        ),
         solve=_solved(
             _Trust(
                 kind="two-layer quadratic",
@@ -290,6 +295,7 @@ STAIRCASES = (
         call="theory.modular.modular_addition_staircase(task.encoding, scale=SCALE, neurons=network.neurons, "
         "normalised=NORMALISED)",
         staircase=True,
+        special=True,
         operations=lambda case: 1e3 * _neurons_of(case),
     ),
     Theory.of(
@@ -311,12 +317,13 @@ STAIRCASES = (
         call="theory.relu_alignment.orthogonal_staircase(task.inputs, task.targets, scale=SCALE, "
         "first=network.first, second=network.second)",
         staircase=True,
+        special=True,
         operations=lambda case: 10.0 * _neurons_of(case) * case.task.samples,
     ),
     Theory(
         name="alternating-flow",
         function=alternating_flow,
-        network="any sum of neurons that are homogeneous of degree two or more; any data; small start",
+        network="any sum of neurons of degree two or more",
         gives="times, levels and features of all jumps, by following each neuron on the data",
         fits=lambda case: isinstance(case.network, SumOfNeurons) and case.network.degree >= 2,
         solve=_alternation,

@@ -22,7 +22,7 @@ class Theory:
     Attributes:
         name: By which to ask for it.
         function: Of `dynascope.theory`, or the algorithm, that computes it.
-        network: Which networks and tasks it is for, in words.
+        network: Which networks it is for, in words.
         gives: What it predicts, in words.
         fits: Whether the network and the task of a case are of that kind.
         solve: The record of a case.
@@ -32,6 +32,7 @@ class Theory:
         exact: Whether it is exact where its assumptions hold, or the leading order of a limit.
         staircase: Whether its record is a staircase, or a loss over time.
         operations: About how many floating-point operations it takes.
+        special: Whether it is for special data, beside another theory that takes any.
         beside: Further functions for the same cases.
     """
 
@@ -47,13 +48,14 @@ class Theory:
     exact: bool
     staircase: bool
     operations: Callable[[Case], float]
+    special: bool = False
     beside: tuple[Callable[..., Any], ...] = ()
 
     @classmethod
     def of(cls, name: str, function: Any, *, further: tuple[Assumption, ...] = (), **given: Any) -> Theory:
         """One whose function states what it covers, and what `further` must hold."""
         domain: Domain = function.domain
-        words = {"network": f"{domain.network}; {domain.data} data; {domain.start} start", "gives": domain.gives}
+        words = {"network": domain.network, "gives": domain.gives}
         assumes = (*domain.assumes, *(each for each in further if each not in domain.assumes))
         return cls(
             name=name,

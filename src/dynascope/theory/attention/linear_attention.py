@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from dynascope.arguments import require, require_positive
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
+from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.attention.dormant_heads import Activation, activations
 from dynascope.theory.attention.levels import AttentionModes, attention_modes, split_heads
-from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING
 

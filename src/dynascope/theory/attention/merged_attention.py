@@ -10,8 +10,8 @@ from scipy.integrate import solve_ivp
 from dynascope.arguments import require, require_array
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
-from dynascope.theory.attention.levels import AttentionModes, attention_modes
 from dynascope.theory.assumptions import SMALL_START
+from dynascope.theory.attention.levels import AttentionModes, attention_modes
 from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING
 

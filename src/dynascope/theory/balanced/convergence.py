@@ -9,10 +9,10 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require_array, require_positive
+from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.balanced.balance import Balance, TwoLayers, require_balanced
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.balanced.solution import drift_matrix
-from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.domain import covers
 
 __all__ = ["BalancedLimit", "balanced_limit", "slowest_rate"]

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast, require_count
 from dynascope.compilation import jit
+from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.balanced.balance import Balance, TwoLayers, balance_of, balance_rounding, require_balanced
 from dynascope.theory.balanced.propagation import plan_steps, propagate
-from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.domain import covers
 
 __all__ = ["BalancedGram", "drift_matrix", "gram", "loss", "ntk", "product", "unit_rate_layers"]

@@ -23,8 +23,8 @@ from dynascope.arguments import (
 )
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
 from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, WHITE_INPUTS
+from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
 from dynascope.theory.domain import covers
 from dynascope.theory.modes.growth import growth_factor
 from dynascope.theory.modes.passage_time import time_to_reach

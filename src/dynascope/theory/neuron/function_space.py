@@ -18,8 +18,8 @@ from jaxtyping import Bool, Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_broadcast
 from dynascope.compilation import jit
-from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.assumptions import ONE_OUTPUT
+from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import chart_at, integrate, of_each, parts, polar
 from dynascope.theory.steps import MOST_STEPS

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from dynascope.arguments import require, require_array, require_positive
 from dynascope.record.staircase import Staircase
-from dynascope.theory.assumptions import ONE_OUTPUT, ORTHOGONAL_SAMPLES, SMALL_START
+from dynascope.theory.assumptions import LARGE_OUTPUT_WEIGHTS, ONE_OUTPUT, ORTHOGONAL_SAMPLES, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.relu_alignment.path import checked_data
 
@@ -31,7 +31,7 @@ _SEPARATE_E_FOLDS = 4.0
     gives="times and levels of the two jumps",
     reference="arXiv:2206.00939",
     exact=False,
-    assumes=(ONE_OUTPUT, ORTHOGONAL_SAMPLES, SMALL_START),
+    assumes=(ONE_OUTPUT, ORTHOGONAL_SAMPLES, SMALL_START, LARGE_OUTPUT_WEIGHTS),
 )
 def orthogonal_staircase(
     inputs: Float[np.ndarray, "n d"],

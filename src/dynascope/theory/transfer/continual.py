@@ -13,8 +13,8 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_count
 from dynascope.compilation import jit
-from dynascope.theory.balanced import product
 from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
+from dynascope.theory.balanced import product
 from dynascope.theory.domain import covers
 from dynascope.theory.transfer.readout import speed_along
 

@@ -12,8 +12,8 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import is_traced, real_value, require
 from dynascope.compilation import jit
-from dynascope.theory.balanced import product
 from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
+from dynascope.theory.balanced import product
 from dynascope.theory.domain import covers
 
 __all__ = ["JointTransfer", "joint_transfer"]

@@ -12,8 +12,8 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import nan_outside, real_times, real_value, require, require_broadcast
 from dynascope.compilation import jit
-from dynascope.theory.balanced.rates import positive
 from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
+from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
 
 __all__ = ["TransferError", "speed_along", "transfer_error", "transfer_speed"]

@@ -13,8 +13,8 @@ from jaxtyping import Bool, Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import jit
-from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
+from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
 
 __all__ = ["Reversal", "reversal_time", "reversal_trajectory"]

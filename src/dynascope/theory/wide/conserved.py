@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import jit
+from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.balanced.balance import TwoLayers
 from dynascope.theory.balanced.rates import LayerRates
-from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.function_space import MapStart, preconditioner_of
 

@@ -13,8 +13,8 @@ from scipy.integrate import simpson
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_count
 from dynascope.compilation import jit
-from dynascope.theory.balanced.rates import positive
 from dynascope.theory.assumptions import BALANCED_LAYERS
+from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
 from dynascope.theory.wide.conserved import kronecker_sum
 from dynascope.theory.wide.map_flow import MapPath, Samples, finished, integrate, rank

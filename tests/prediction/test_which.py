@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import time
+
+import equinox as eqx
+import numpy as np
+import pytest
+
+from dynascope import predict, which
+from dynascope.errors import InputError
+from dynascope.groups import encoding_from_frequencies
+from dynascope.networks import (
+    MLP,
+    DeepDiagonal,
+    DeepLinear,
+    DiagonalLinear,
+    LinearAttention,
+    MergedAttention,
+    TwoLayer,
+    balanced_linear,
+)
+from dynascope.prediction import Candidate
+from dynascope.tasks import InContextRegression, ModularAddition, MultiIndex, Task
+
+DRAW = np.random.default_rng(0)
+X, MAP = DRAW.normal(size=(40, 3)), DRAW.normal(size=(3, 3))
+PLAIN = Task(X, X @ MAP[:, :2] + 0.1 * DRAW.normal(size=(40, 2)))
+WHITE = PLAIN.whitened()
+ONE, WHITE_ONE = PLAIN.only("y1"), PLAIN.only("y1").whitened()
+SQUARE = Task(X, X @ MAP).whitened()
+LINE = Task(np.outer(X[:, 0], [1.0, 2.0, 0.5]), X[:, 0] + 0.1 * X[:, 1])
+ORTHOGONAL = Task(np.diag([1.0, 2.0, 1.5]), [1.0, -2.0, 1.0])
+AXES = Task(np.linalg.qr(X)[0] * [3.0, 5.0, 2.0], X @ MAP[:, 0])
+PROMPTS = InContextRegression(np.diag([1.0, 0.5]), 20.0)
+ADDITION = ModularAddition(encoding_from_frequencies(7, {1: 1.0, 2: 0.5}))
+INDEX = MultiIndex([[0.0, 0.0, 1.0]], [[0.0, 1.0]])
+
+
+def bent(task: Task, amount: float) -> Task:
+    """The task with its first input stretched, or moved off a line, or to another sample."""
+    x = task.inputs.copy()
+    x[:, 0] *= 1 + amount
+    x[0, 1] += amount * np.abs(x).max()
+    return Task(x, task.targets)
+
+
+def tilted(network: TwoLayer, amount: float) -> TwoLayer:
+    """The network with its first layer larger."""
+    return eqx.tree_at(lambda each: each.first, network, network.first + amount * np.ones_like(network.first))
+
+
+def equal_layers(size: float) -> DeepLinear:
+    """Three layers that are the same multiple of the identity."""
+    network = DeepLinear((3, 3, 3, 3))
+    return eqx.tree_at(lambda each: each.weights, network, tuple(size * np.eye(3) for _ in range(3)))
+
+
+def large_outputs() -> TwoLayer:
+    network = TwoLayer(3, 8, 1, activation="relu")
+    return eqx.tree_at(lambda each: each.second, network, 10 * np.sign(network.second))
+
+
+INSIDE = {
+    "small linear": (PLAIN, TwoLayer(3, 9, 2), 1e-4, "linear-staircase"),
+    "small linear by name": (PLAIN, "linear", 1e-6, "linear-staircase"),
+    "small linear of two layers": (PLAIN, DeepLinear((3, 6, 2)), 1e-4, "linear-staircase"),
+    "small linear on white inputs": (WHITE, TwoLayer(3, 9, 2), 1e-4, "linear-staircase"),
+    "balanced": (WHITE, balanced_linear(3, 5, 2), 0.5, "balanced"),
+    "balanced and small": (WHITE, balanced_linear(3, 5, 2), 1e-5, "balanced"),
+    "balanced with a larger second layer": (WHITE, balanced_linear(3, 2, 2, balance=1.0), 1.0, "balanced"),
+    "balanced with a larger first layer": (WHITE, balanced_linear(3, 2, 2, balance=-1.0), 1.0, "balanced"),
+    "balanced of two layers of DeepLinear": (SQUARE, DeepLinear((3, 3)), 0.5, "linear-model"),
+    "isotropic": (PLAIN, balanced_linear(3, 5, 2), 0.5, "isotropic"),
+    "isotropic with an imbalance": (PLAIN, balanced_linear(3, 2, 2, balance=0.7), 1.0, "isotropic"),
+    "deep isotropic": (Task(X, X @ MAP), equal_layers(0.5), 1.0, "deep-isotropic"),
+    "deep isotropic on white inputs": (SQUARE, equal_layers(0.1), 1.0, "deep-isotropic"),
+    "one neuron": (WHITE_ONE, TwoLayer(3, 1, 1), 0.5, "balanced"),
+    "one neuron on any inputs": (ONE, TwoLayer(3, 1, 1), 0.5, "neuron-function-space"),
+    "one neuron that starts small": (ONE, TwoLayer(3, 1, 1), 1e-4, "neuron-function-space"),
+    "line": (LINE, TwoLayer(3, 7, 1), 0.8, "line"),
+    "line from a small start": (LINE, TwoLayer(3, 7, 1), 1e-5, "line"),
+    "diagonal": (ONE, DiagonalLinear(3), 1e-4, "diagonal-staircase"),
+    "diagonal on its axes": (AXES, DiagonalLinear(3), 0.5, "independent-modes"),
+    "deep diagonal": (ONE, DeepDiagonal(3, 3), 1e-3, "deep-diagonal-staircase"),
+    "linear model": (PLAIN, MLP((3, 2), activation="linear", bias=False), 1.0, "linear-model"),
+    "attention": (PROMPTS, LinearAttention(2, 6), 1e-3, "linear-attention"),
+    "merged attention": (PROMPTS, MergedAttention(2, 6), 1e-3, "merged-attention"),
+    "modular addition": (ADDITION, TwoLayer(14, 30, 7, activation="quadratic"), 1e-3, "modular-addition"),
+    "multi-index": (INDEX, TwoLayer(2, 12, 1, activation="quadratic"), 1e-3, "alternating-flow"),
+    "ReLU": (PLAIN, TwoLayer(3, 8, 2, activation="relu"), 1e-4, "alternating-flow"),
+    "ReLU on orthogonal samples": (ORTHOGONAL, large_outputs(), 1e-5, "orthogonal-relu"),
+    "ReLU whose output weights are small": (ORTHOGONAL, TwoLayer(3, 8, 1, activation="relu"), 1e-5, "alternating-flow"),
+    "quadratic": (PLAIN, TwoLayer(3, 8, 2, activation="quadratic"), 1e-3, "alternating-flow"),
+}
+
+# The theory that just misses, what it misses, and whether it still says something.
+OUTSIDE = {
+    "nearly white": (bent(WHITE, 1e-3), balanced_linear(3, 5, 2), 0.5, "balanced", "white inputs", "almost"),
+    "not white": (PLAIN, balanced_linear(3, 5, 2), 0.5, "balanced", "white inputs", "no"),
+    "nearly balanced": (WHITE, tilted(balanced_linear(3, 5, 2), 1e-3), 0.5, "balanced", "balanced layers", "almost"),
+    "not balanced": (WHITE, tilted(balanced_linear(3, 5, 2), 3.0), 0.5, "balanced", "balanced layers", "no"),
+    "nearly on a line": (bent(LINE, 1e-3), TwoLayer(3, 7, 1), 0.8, "line", "inputs on a line", "almost"),
+    "two outputs on a line": (
+        Task(LINE.inputs, np.repeat(LINE.targets, 2, axis=1)),
+        TwoLayer(3, 7, 2),
+        0.8,
+        "line",
+        "one output",
+        "no",
+    ),
+    "nearly orthogonal": (
+        bent(ORTHOGONAL, 1e-2),
+        large_outputs(),
+        1e-5,
+        "orthogonal-relu",
+        "orthogonal samples",
+        "almost",
+    ),
+    "start that is not small": (PLAIN, TwoLayer(3, 9, 2), 0.05, "linear-staircase", "small start", "almost"),
+    "diagonal with two targets": (PLAIN, DiagonalLinear(3), 1e-4, "diagonal-staircase", "one output", "no"),
+    "deep with other widths": (SQUARE, DeepLinear((3, 4, 5, 3)), 0.5, "deep-isotropic", "equal widths", "no"),
+}
+
+
+@pytest.mark.parametrize("case", INSIDE)
+def test_the_first_choice_is_the_theory_that_covers_the_case(case):
+    task, network, scale, expected = INSIDE[case]
+    first = which(task, network, scale=scale)[0]
+    assert (first.name, first.status, first.violated) == (expected, "applies", ())
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+def test_just_outside_a_domain_the_violated_assumption_is_named(case):
+    task, network, scale, name, assumption, status = OUTSIDE[case]
+    found = {candidate.name: candidate for candidate in which(task, network, scale=scale)}
+    candidate = found[name]
+    assert candidate.status == status
+    assert assumption in [each.assumption.name for each in candidate.violated]
+    if status == "no":
+        with pytest.raises(InputError, match=assumption) as caught:
+            predict(task, network, scale=scale, theory=name)
+        assert caught.value.argument == "theory"
+
+
+def test_forty_cases_are_tried():
+    assert len(INSIDE) + len(OUTSIDE) == 40
+
+
+def test_what_applies_comes_first_and_what_is_violated_less_before_what_is_more():
+    order = {"applies": 0, "almost": 1, "no": 2}
+    for task, network, scale, _ in INSIDE.values():
+        ranks = [order[candidate.status] for candidate in which(task, network, scale=scale)]
+        assert ranks == sorted(ranks)
+
+
+def test_steps_and_batches_are_assumed_by_all():
+    usual = which(PLAIN, "linear", scale=1e-4)
+    rough = which(PLAIN, "linear", scale=1e-4, learning_rate=0.05, batch_size=8)
+    assert all({"small steps", "full batches"} <= {each.assumption.name for each in found.violated} for found in rough)
+    assert usual[0].status == "applies"
+    assert rough[0].status == "almost"
+    assert [each.assumption.name for each in rough[0].training] == ["small steps", "full batches"]
+
+
+def test_curvature_is_that_at_the_end_of_training():
+    # Of f = x a b with E x² = 1 and the target 4 the Hessian at a = b = 2 has the eigenvalue a² + b² = 8.
+    task = Task([[1.0], [-1.0]], [[4.0], [-4.0]])
+    rate = 0.01
+    first = which(task, TwoLayer(1, 1, 1), scale=1e-3, learning_rate=rate)[0]
+    measured = {each.assumption.name: each for each in first.training}
+    assert measured["small steps"].value == pytest.approx(rate * 8 / 2)
+
+
+def test_large_data_are_answered_at_once():
+    draw = np.random.default_rng(1)
+    x = draw.normal(size=(100_000, 200)).astype(np.float32)
+    task = Task(x, x[:, :2])
+    begun = time.process_time()
+    assert which(task, "relu", scale=1e-4)[0].name == "alternating-flow"
+    assert which(task, "linear", scale=1e-4)[0].name == "linear-staircase"
+    assert time.process_time() - begun < 2 * 2  # each answers in two seconds on a core
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_bad_arguments_are_named():
+    def attempt(**changed):
+        with pytest.raises(InputError) as caught:
+            which(**{"task": PLAIN, "network": "linear", "scale": 1e-4, **changed})
+        return caught.value.argument
+
+    assert attempt(scale=0.0) == "scale"
+    assert attempt(scale=float("nan")) == "scale"
+    assert attempt(learning_rate=-1.0) == "learning_rate"
+    assert attempt(batch_size=0) == "batch_size"
+    assert attempt(network="transformer") == "network"
+    assert attempt(network=MLP((3, 5, 2))) == "network"
+
+
+def test_a_theory_for_other_networks_is_refused_with_those_that_are_for_this_one():
+    with pytest.raises(InputError, match="choose linear-staircase") as caught:
+        predict(PLAIN, "linear", scale=1e-4, theory="deep-isotropic")
+    assert caught.value.argument == "theory"
+
+
+def test_it_reads_well():
+    told = [str(candidate) for candidate in which(PLAIN, balanced_linear(3, 5, 2), scale=0.5)]
+    assert told[0].startswith("isotropic applies (exact)")
+    assert any("white inputs: 0." in each and "theory.balanced.gram(0.5 * network.first" in each for each in told)
+    assert all(isinstance(candidate, Candidate) for candidate in which(PLAIN, "linear"))

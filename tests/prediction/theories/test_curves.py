@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import equinox as eqx
+import numpy as np
+import pytest
+
+from dynascope import compare, observe, predict
+from dynascope.networks import MLP, DeepLinear, DiagonalLinear, TwoLayer, balanced_linear
+from dynascope.tasks import Task
+
+DRAW = np.random.default_rng(3)
+X = DRAW.normal(size=(30, 3)) * [1.0, 1.4, 0.8]
+Y = X @ DRAW.normal(size=(3, 3)) + 0.1 * DRAW.normal(size=(30, 3))
+TWO = Task(X, Y[:, :2])
+AXES = Task(np.linalg.qr(X)[0] * [3.0, 5.0, 2.0], Y[:, 0])
+LINE = Task(np.outer(X[:, 0], [1.0, 2.0, 0.5]), Y[:, 0])
+TURN = np.linalg.qr(DRAW.normal(size=(3, 3)))[0]
+
+
+def _layers(*weights: np.ndarray) -> DeepLinear:
+    network = DeepLinear((3,) * (len(weights) + 1))
+    return eqx.tree_at(lambda each: each.weights, network, weights)
+
+
+def _aligned(task: Task) -> DeepLinear:
+    """Three balanced layers along the singular vectors of the target."""
+    left, _, right = np.linalg.svd(task.cross_moment.T)
+    sizes = np.diag([0.3, 0.2, 0.1])
+    return _layers(left @ sizes, sizes, sizes @ right)
+
+
+SQUARE = Task(X, Y).whitened()
+# λ-balanced, but not isotropic: the exact solution of a wide balanced network alone covers it.
+CASES = {
+    "balanced": (TWO.whitened(), balanced_linear(3, 2, 2, balance=-1.0), 0.8),
+    "isotropic": (TWO, balanced_linear(3, 4, 2), 0.4),
+    "deep-isotropic": (Task(X, Y), _layers(0.5 * np.eye(3), 0.5 * TURN, 0.5 * np.eye(3)), 1.0),
+    "deep-modes": (SQUARE, _aligned(SQUARE), 1.0),
+    "single-neuron": (TWO.only("y1").whitened(), TwoLayer(3, 1, 1), 0.5),
+    "neuron-function-space": (TWO.only("y1"), TwoLayer(3, 1, 1), 0.5),
+    "line": (LINE, TwoLayer(3, 5, 1), 0.7),
+    "independent-modes": (AXES, DiagonalLinear(3), 0.2),
+    "linear-model": (TWO, MLP((3, 2), activation="linear", bias=False), 1.0),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theory", CASES)
+def test_training_agrees_with_it_and_not_with_twice_its_times(theory):
+    task, network, scale = CASES[theory]
+    predicted = predict(task, network, scale=scale, theory=theory)
+    assert predicted.attrs["theory_name"] == theory
+    run = observe(task, network, scale=scale, duration=float(predicted["time"][-1]), save=200, relative_tolerance=1e-8)
+    found = compare(run, predicted)
+    assert found.attrs["verdict"] == "agree"
+    twice = predicted.assign_coords(time=2 * predicted["time"])
+    assert compare(run, twice).attrs["verdict"] == "disagree"
+
+
+@pytest.mark.slow
+def test_units_of_white_inputs_are_units_of_time():
+    task, network, scale = CASES["balanced"]
+    larger = Task(3 * task.inputs, 3 * task.targets)
+    plain, scaled = (predict(each, network, scale=scale, theory="balanced") for each in (task, larger))
+    np.testing.assert_allclose(scaled["time"], plain["time"] / 9, rtol=1e-9)
+    np.testing.assert_allclose(scaled["loss"], 9 * plain["loss"], rtol=1e-9)
+
+
+def test_a_map_that_cannot_be_reached_is_told():
+    # The determinant of a balanced map keeps its sign, so that training ends at a saddle.
+    task = Task([[1.0], [-1.0]], [[-1.0], [1.0]])
+    network = eqx.tree_at(lambda each: (each.first, each.second), TwoLayer(1, 1, 1), (np.ones((1, 1)), np.ones((1, 1))))
+    predicted = predict(task, network, scale=0.5, theory="balanced")
+    assert float(predicted["loss"][-1]) == pytest.approx(0.5, abs=1e-3)
+    assert "The loss ends at" in predicted.attrs["warnings"]
