@@ -32,7 +32,6 @@ from dynascope.cli.user_data import UserData
 from dynascope.cli.user_training import UserTraining
 from dynascope.cli.user_weights import UserWeights
 from dynascope.compilation import compile_cache
-from dynascope.record.clock import is_exponential
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -121,7 +120,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
 
     def _predicted(self, task: Any, network: Any, scale: float | None) -> xr.Dataset:
         if scale is None:
-            scale = 1e-8 if is_exponential(degree=network.degree, normalised=self.normalised) else 1e-3
+            scale = self.usual_scale(network, self.normalised)
         usual = None if self.network in ("linear", "diagonal") else 5
         article = "an" if self.network == "attention" else "a"
         with step(f"Predicting {article} {self.network} network from scale {scale:g}"):
@@ -206,7 +205,7 @@ def _of_a_curve(predicted: xr.Dataset) -> dict[str, str]:
         )
     ]
     if "coefficient" in predicted:
-        hidden = {name: "" for name in predicted["coefficient"].dims if name != "time"}
+        hidden = {str(name): "" for name in predicted["coefficient"].dims if name != "time"}
         charts.append(
             plot.Chart(
                 "coefficient",

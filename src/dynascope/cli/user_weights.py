@@ -9,6 +9,7 @@ from typing import Any, Literal
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import networks
 from dynascope.arguments import require
+from dynascope.record.clock import is_exponential
 
 __all__ = ["UserWeights"]
 
@@ -53,3 +54,7 @@ class UserWeights:
                 remedy="leave one of them out",
             )
         return networks.at_unit_scale(networks.weights_from_file(self.weights, self.network, task))
+
+    def usual_scale(self, network: Any, normalised: bool) -> float:
+        """The scale of weights of which nothing else is said: smaller where times grow with its logarithm alone."""
+        return 1e-8 if is_exponential(degree=network.degree, normalised=normalised) else 1e-3

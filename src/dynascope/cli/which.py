@@ -53,7 +53,7 @@ class Which(UserWeights, UserData):
         with step(f"Reading {self.data}"):
             task = self.task(self.network, self.context)
         network, scale = self.start(task)
-        scale = prediction.USUAL_SCALE if scale is None else scale
+        scale = self.usual_scale(network, self.normalised) if scale is None else scale
         found = prediction.which(
             task,
             network,

@@ -15,6 +15,7 @@ from dynascope.comparison.curves import compare_curves
 from dynascope.comparison.jumps import ESTIMATED, TELLING, compare_curve, compare_staircases
 from dynascope.comparison.loss_convention import LossName
 from dynascope.comparison.own_curve import own_curve
+from dynascope.comparison.own_descent import with_limits_of_steps
 from dynascope.comparison.own_jumps import compare_own_staircase
 from dynascope.comparison.own_units import in_units_of, is_own, require_convention, with_clock_of
 from dynascope.comparison.verdict import quantity_rows, verdict_sentence
@@ -170,6 +171,8 @@ def compare(
                     checks.add(names.CURVE)
     else:
         residual, errors = compare_curves(observed, predicted, (along,) if isinstance(along, str) else tuple(along))
+        if own:
+            predicted, errors = with_limits_of_steps(observed, predicted, errors)
     _require_compared("tolerance", chosen, errors)
     _require_compared("checks", checks, errors)
     found = {

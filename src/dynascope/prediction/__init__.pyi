@@ -1,6 +1,5 @@
 from .over_seeds import predict_seeds as predict_seeds
 from .prediction import predict as predict
-from .which import USUAL_SCALE as USUAL_SCALE
-from .which import Candidate as Candidate
-from .which import Measured as Measured
-from .which import which as which
+from .which_theory import Candidate as Candidate
+from .which_theory import Measured as Measured
+from .which_theory import which as which

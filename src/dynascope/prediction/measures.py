@@ -28,7 +28,7 @@ def violation(assumption: Assumption, case: Case) -> float | None:
         >>> from dynascope.networks import DiagonalLinear
         >>> from dynascope.tasks import Task
         >>> case = Case(Task([[1.0, 0.0], [0.0, 2.0]], [1.0, 2.0]), DiagonalLinear(2), scale=1e-3)
-        >>> violation(assumptions.WHITE_INPUTS, case), violation(assumptions.SMALL_START, case)
+        >>> round(violation(assumptions.WHITE_INPUTS, case), 6), violation(assumptions.SMALL_START, case)
         (0.6, 0.001)
     """
     return _MEASURES[assumption.name](case)

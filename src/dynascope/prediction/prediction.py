@@ -16,9 +16,12 @@ from dynascope.networks.own_module import at_unit_scale, own_network
 from dynascope.prediction.at_this_scale import at_this_scale
 from dynascope.prediction.case import Case
 from dynascope.prediction.learned import with_words
-from dynascope.prediction.theories import CURVES, STAIRCASES, THEORIES, Theory
+from dynascope.prediction.theories.catalogue import THEORIES
+from dynascope.prediction.theories.curves import CURVES
+from dynascope.prediction.theories.staircases import STAIRCASES
+from dynascope.prediction.theories.theory import Theory
 from dynascope.prediction.units import with_units
-from dynascope.prediction.which import Candidate, chosen, fitting
+from dynascope.prediction.which_theory import Candidate, chosen, fitting
 from dynascope.protocols import Learnable, Network
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.task import Task
@@ -76,6 +79,7 @@ def predict(
         InputError: No theory fits the pair (the message lists what does), or an argument is outside its domain.
 
     Example:
+        >>> import numpy as np
         >>> task = Task(np.eye(2) * 2**0.5, np.diag([4.0, 1.0]) * 2**0.5, name="two modes")
         >>> staircase = predict(task, "linear", scale=1e-8)
         >>> staircase["accelerated_time"].to_numpy(), staircase["loss_after"].to_numpy()

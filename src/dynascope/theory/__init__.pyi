@@ -1,3 +1,4 @@
+from . import assumptions as assumptions
 from . import attention as attention
 from . import balanced as balanced
 from . import deep_modes as deep_modes

@@ -74,9 +74,9 @@ INPUTS_ON_A_LINE = Assumption(
 ORTHOGONAL_SAMPLES = Assumption(
     "orthogonal samples",
     "largest cosine of the angle between two samples, without its sign",
-    limit=1e-6,
-    almost=0.1,
-    growth="times and levels are off by about as much times the number of samples that are not orthogonal",
+    limit=1e-9,
+    almost=1e-9,
+    growth="it is another case",
     remedy="use alternating gradient flow, which takes any samples",
 )
 ONE_OUTPUT = Assumption(
@@ -100,7 +100,7 @@ BALANCED_LAYERS = Assumption(
     "distance of the conserved matrices W₂ W₂ᵀ − W₁ᵀ W₁ from multiples of the identity, over the size of the layers",
     limit=1e-8,
     almost=0.1,
-    growth="functions are off by about as much",
+    growth="functions are off by less than that, and hardly at all from small starts",
     remedy="start balanced: networks.balanced_linear",
 )
 ALIGNED_LAYERS = Assumption(
@@ -115,8 +115,8 @@ EQUAL_WEIGHTS = Assumption(
     "equal weights",
     "range of the weights of the start over the largest",
     limit=1e-8,
-    almost=0.5,
-    growth="times move by the logarithm of the ratio over log(1/scale)",
+    almost=1e-8,
+    growth="it is another case",
     remedy="start as the network is initialised",
 )
 LARGE_OUTPUT_WEIGHTS = Assumption(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -14,9 +15,11 @@ from jaxtyping import Float
 from dynascope.errors import DivergenceError, InputError
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.prediction.case import Case
+from dynascope.prediction.measures import violation
 from dynascope.prediction.theories.theory import Theory
 from dynascope.record import make_record
 from dynascope.theory import balanced, deep_modes, line, neuron, wide
+from dynascope.theory.assumptions import BALANCED_LAYERS
 from dynascope.theory.features import eigenspectrum, training_flow
 from dynascope.theory.modes import emergence_time, mode_strength, saturation_time
 
@@ -24,6 +27,7 @@ __all__ = ["CURVES"]
 
 _SETTLED = 1e-3  # of the fall of the loss, that may be left at the end
 _LONGER, _EXTENSIONS = 4.0, 24
+_SEEN = 10  # times before the loss has come to rest, that are enough to say when
 _EVEN, _BY_FACTORS, _EARLIEST = 200, 200, 1e-5
 _BALANCED = 1e-10  # of the size of the layers, below which an imbalance is rounding
 _TOLERANCE = 1e-3  # of a loss curve that is exact, against a flow that is integrated
@@ -53,9 +57,9 @@ def _followed(name: str, at: Callable[[Case, np.ndarray], _Curve]) -> Callable[[
                 coordinates.setdefault(dimension, own)
         loss = np.asarray(found.loss)
         floor = case.floor
-        warnings = []
+        told = []
         if loss[-1] - floor > 10 * _SETTLED * max(loss[0] - floor, 0):
-            warnings.append(
+            told.append(
                 f"The loss ends at {loss[-1]:.4g}; the best map that such a network can have would give {floor:.4g}."
             )
         return make_record(
@@ -66,7 +70,7 @@ def _followed(name: str, at: Callable[[Case, np.ndarray], _Curve]) -> Callable[[
                 "network": case.kind,
                 "scale": case.scale,
                 "initial_loss": float(loss[0]),
-                "warnings": warnings,
+                "warnings": told,
                 "loss_tolerance": _TOLERANCE,
                 "loss_tolerance_reason": "the solution is exact, and the flow is integrated closely",
                 "loss_maximum_tolerance": 10 * _TOLERANCE,
@@ -96,9 +100,14 @@ def _until_settled(case: Case, loss_at: Callable[[np.ndarray], np.ndarray]) -> F
         end *= _LONGER
     assert times is not None
     assert loss is not None
-    reached = loss - loss[-1] <= _SETTLED * (loss[0] - loss[-1])
-    settled = float(times[np.flatnonzero(reached)[0]])
-    return _times(settled) if settled > 0 else times
+    final = loss[-1]
+    while True:
+        place = int(np.argmax(loss - final <= _SETTLED * (loss[0] - final)))
+        settled = float(times[place])
+        if place > _SEEN or settled == 0:
+            return _times(settled) if settled > 0 else times
+        # It was over before the first times that so long a run is looked at.
+        loss, times = loss_at(_times(settled)), _times(settled)
 
 
 def _times(end: float) -> Float[np.ndarray, " time"]:
@@ -115,7 +124,9 @@ def _balanced(case: Case, times: np.ndarray) -> _Curve:
     """On inputs with E[x xᵀ] = s I, which is the flow of whitened ones in the time s t, with the target Σ/s."""
     first, second = _two(case)
     power, task = case.white_power, case.task
-    found = balanced.gram(first, second, task.cross_moment.T / power, power * times)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # how far the layers are from balance is told with the other assumptions
+        found = balanced.gram(first, second, task.cross_moment.T / power, power * times, approximate=True)
     excess = np.sum((np.asarray(found.product) - task.cross_moment.T / power) ** 2, axis=(1, 2)) / 2
     rest = max(task.target_power - float(np.sum(task.cross_moment**2)) / power, 0.0) / 2
     return _Curve(power * excess + rest, {"coefficient": (("time", "feature", "target"), found.product)})
@@ -171,7 +182,9 @@ def _function_space(case: Case, times: np.ndarray) -> _Curve:
 
 def _line(case: Case, times: np.ndarray) -> _Curve:
     first, second = _two(case)
-    data = line.line_data(case.task.inputs, case.task.targets)
+    direction = np.linalg.eigh(case.task.input_moment)[1][:, -1]
+    along = case.task.inputs @ direction  # all of them, where they are on a line
+    data = line.line_data(np.outer(along, direction), case.task.targets)
     path = line.trajectory(first, second[:, 0], data, times)
     return _Curve(np.asarray(path.loss), {"slope_of_network": (("time",), path.strength)})
 
@@ -197,7 +210,9 @@ def _linear_model(case: Case, times: np.ndarray) -> _Curve:
         for targets, weights in zip(task.targets.T, start.T, strict=True)
     ]
     coefficients = np.stack([run.weights for run in runs], axis=-1)
-    return _Curve(sum(run.loss for run in runs), {"coefficient": (("time", "feature", "target"), coefficients)})
+    return _Curve(
+        np.sum([run.loss for run in runs], axis=0), {"coefficient": (("time", "feature", "target"), coefficients)}
+    )
 
 
 def _two(case: Case) -> tuple[np.ndarray, np.ndarray]:
@@ -208,11 +223,13 @@ def _two(case: Case) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _imbalance(case: Case) -> float:
-    """δ of the start, zero where it is rounding."""
+    """δ of the start, zero where it is rounding or within what the layers are off balance."""
     first, second = _two(case)
     size, width = float(np.sum(first**2) + np.sum(second**2)), first.shape[1]
     delta = float(np.sum(second**2) - np.sum(first**2)) / width
-    return delta if abs(delta) * width > _BALANCED * size else 0.0
+    off = violation(BALANCED_LAYERS, case)
+    assert off is not None
+    return delta if abs(delta) * width**0.5 > max(_BALANCED, off) * size else 0.0
 
 
 def _closes(case: Case) -> bool:

@@ -144,9 +144,6 @@ def product(
         times: As in `gram`.
         options: Further arguments of `gram`.
 
-    Raises:
-        InputError: As `gram`.
-
     Example:
         >>> with jax.enable_x64(True):
         ...     print(product([[0.1]], [[0.1]], [[2.0]], np.array([1.0, 3.0])).ravel().round(4))

@@ -12,17 +12,17 @@ from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.networks.own_module import at_unit_scale, own_network
 from dynascope.prediction.case import Case
 from dynascope.prediction.measures import violation
-from dynascope.prediction.theories import THEORIES, Theory
+from dynascope.prediction.theories.catalogue import THEORIES
+from dynascope.prediction.theories.theory import Theory
 from dynascope.protocols import Learnable, Network
 from dynascope.tasks.as_task import as_task
 from dynascope.theory.assumptions import FULL_BATCHES, SMALL_STEPS, Assumption
 
-__all__ = ["USUAL_SCALE", "Candidate", "Measured", "candidates", "case_of", "chosen", "fitting", "which"]
+__all__ = ["Candidate", "Measured", "candidates", "case_of", "chosen", "fitting", "which"]
 
 _TRAINING = (SMALL_STEPS, FULL_BATCHES)  # theories are of gradient flow on all samples
 _PER_SECOND = 1e9
 _COSTS = ((1, "under a second"), (20, "seconds"), (300, "minutes"), (float("inf"), "an hour or more"))
-USUAL_SCALE = 1e-4  # of weights of which nothing else is said
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +114,8 @@ def which(
     Args:
         task: The data, as `predict` takes them.
         network: A module with its weights at unit scale, the name of a kind, or one of your own, as `predict` takes it.
-        scale: Factor on the weights at the start; 1e-4 if not given, or measured on a network of your own.
+        scale: Factor on the weights at the start. If not given, the weights are those of the start, and their scale is
+            measured.
         learning_rate: Of gradient descent; gradient flow if not given.
         batch_size: Samples in a batch; all if not given.
         normalised: Whether the flow is the homogeneity-normalised one.
@@ -170,8 +171,8 @@ def case_of(
     """The case of data and a network as users give them."""
     task = as_task(task)
     if isinstance(network, str):
+        require(scale is not None, "scale is not given", argument="scale", remedy="choose a number below one")
         network = network_for(network, task, width=width, seed=seed)  # pyright: ignore[reportArgumentType]
-        scale = USUAL_SCALE if scale is None else scale
     own = own_network(network)
     if own is not None:
         network = own

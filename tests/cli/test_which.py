@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dynascope.cli.commands import main
+from dynascope.networks import balanced_linear
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """A table of two inputs and a quantity, in the folder where the command is called."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    draw = np.random.default_rng(0)
+    rows = draw.normal(size=(30, 3)) * [10.0, 0.1, 1.0]
+    path = tmp_path / "trial.csv"
+    path.write_text("\n".join(["age,dose,effect", *(",".join(f"{x:.6f}" for x in row) for row in rows)]))
+    return "trial.csv"
+
+
+def test_what_applies_comes_with_the_command_and_what_does_not_with_the_reason(table, capsys):
+    assert main(["which", table, "--target", "effect", "--network", "linear"]) == 0
+    said = capsys.readouterr().out
+    assert "These apply:\n\n  linear-staircase" in said
+    assert "$ dynascope predict trial.csv --target effect --network linear --theory" in said
+    assert "! white inputs: " in said
+    assert "remedy: whiten the inputs" in said
+    assert max(map(len, said.splitlines())) <= 80
+    assert "\x1b" not in said
+
+
+def test_what_is_wrong_for_all_is_said_once(table, capsys):
+    options = ["--learning-rate", "0.1", "--batch-size", "5"]
+    assert main(["which", table, "--target", "effect", "--network", "relu", *options]) == 0
+    said = capsys.readouterr().out
+    assert said.count("full batches: 0.833") == 1
+
+
+def test_machines_get_one_object_with_every_number(table, capsys):
+    assert main(["which", table, "--target", "effect", "--network", "diagonal", "--scale", "0.05", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["network"], answer["scale"]) == ("diagonal", 0.05)
+    first = answer["theories"][0]
+    assert (first["theory"], first["status"], first["exact"]) == ("diagonal-staircase", "almost", False)
+    small = {each["name"]: each for each in first["assumptions"]}["small start"]
+    assert (small["value"], small["limit"], small["holds"]) == (0.05, 0.01, False)
+
+
+def test_a_theory_of_the_list_predicts_and_is_checked(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    x = np.repeat([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], 2, axis=0)
+    np.savez("white.npz", x=x, y=x @ [[2.0], [0.5]])
+    network = balanced_linear(2, 3, 1, scale=0.3)
+    np.savez("start.npz", W1=network.first, W2=network.second)
+    said = ["white.npz", "--network", "linear", "--weights", "start.npz", "--theory", "balanced"]
+    assert main(["predict", *said, "--check"]) == 0
+    out = capsys.readouterr().out
+    assert "balanced was asked for." in out
+    assert "50 %" in out
+    assert "Theory and experiment agree" in out
+    assert main(["predict", *said, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["jumps"] == []
+    assert answer["curve"]["loss"][0] == pytest.approx(answer["initial_loss"])
+    assert main(["predict", *said, "--learning-rate", "0.1"]) == 2
+    assert "learning_rate is about jumps" in capsys.readouterr().err
+
+
+def test_a_theory_that_does_not_hold_is_refused_by_the_name_of_what_is_violated(table, capsys):
+    code = main(["predict", table, "--target", "effect", "--network", "linear", "--theory", "balanced"])
+    assert code == 2
+    assert "balanced layers" in capsys.readouterr().err
