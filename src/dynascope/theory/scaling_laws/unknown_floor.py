@@ -8,15 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from dynascope.theory.scaling_laws.descent import descend
+
 __all__ = ["STEEPEST", "RaisedPowerLaw", "fit_above_floor", "refit_above_floor"]
 
 STEEPEST = 20.0  # exponents are searched from zero to this
 
 _EXPONENTS = (0.05, 0.2, 0.5, 1.0, 2.0)
+_ROUGH = 1e-8  # share of a sum of squares, of which intervals compare percents
 _FLOORS = (0.0, 0.5, 0.9, 0.99)  # of the least loss
-_MOST_STEPS = 300
-_STIFF = 1e10  # damping at which no step makes a difference any more
-_ROUNDING = 1e-13  # share of a sum of squares that a step gains where rounding hides the rest
 
 
 class RaisedPowerLaw(NamedTuple):
@@ -66,7 +66,7 @@ def refit_above_floor(
         fixed: Which of the three keep their value.
     """
     # About the middle of the points level and exponent hardly depend on each other.
-    return _descended(x, curves, starts, 0.0 if 0 in fixed else float(x.mean()), fixed)
+    return _descended(x, curves, starts, 0.0 if 0 in fixed else float(x.mean()), fixed, _ROUGH)
 
 
 def _descended(
@@ -75,43 +75,25 @@ def _descended(
     start: Float[np.ndarray, "curves 3"],
     centre: float,
     fixed: Sequence[int] = (),
+    precision: float = 1e-13,
 ) -> tuple[Float[np.ndarray, "curves 3"], Float[np.ndarray, " curves"]]:
-    """Levenberg and Marquardt's descent for all curves at once, and the sums of squares at its end."""
+    """The descent of all curves at once, and the sums of squares at its end."""
     size = curves.min(axis=1)  # losses are in units of the least
     z, y = x - centre, curves - size[:, None]
     laws = start - np.column_stack([start[:, 1] * centre + size, np.zeros((len(start), 2))])
     laws[:, 2] *= np.exp(-size)
+    free = [k for k in range(3) if k not in fixed]
 
-    def parts(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        falling = np.exp(laws[:, :1] - laws[:, 1:2] * z)
-        return falling, falling + laws[:, 2:]
+    def residuals(numbers: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        whole = laws[places]
+        whole[:, free] = numbers
+        falling = np.exp(whole[:, :1] - whole[:, 1:2] * z)
+        loss = falling + whole[:, 2:]
+        slopes = np.stack([falling / loss, -falling * z / loss, 1 / loss], axis=-1)
+        return np.log(loss) - y[places], slopes[..., free]
 
-    def sum_of_squares(laws: np.ndarray) -> np.ndarray:
-        return np.sum((np.log(parts(laws)[1]) - y) ** 2, axis=1)
-
-    squares, damping, done = sum_of_squares(laws), np.full(len(laws), 1e-3), np.zeros(len(laws), bool)
-    for _ in range(_MOST_STEPS):
-        falling, whole = parts(laws)
-        slopes = np.stack([falling / whole, -falling * z / whole, 1 / whole], axis=-1)
-        force = np.einsum("cpk,cp->ck", slopes, np.log(whole) - y)
-        # A floor that is zero and is pushed below stays where it is.
-        stays = (laws[:, 2] == 0) & (force[:, 2] > 0)
-        slopes[stays, :, 2], force[stays, 2] = 0, 0
-        slopes[..., fixed], force[:, fixed] = 0, 0
-        curvature = np.einsum("cpk,cpl->ckl", slopes, slopes)
-        diagonal = np.einsum("ckk->ck", curvature)
-        curvature = curvature + np.eye(3) * (damping[:, None] * diagonal + 1e-300)[:, None]
-        step = np.linalg.solve(curvature, force[..., None])[..., 0]
-        trial = np.clip(laws - step, (-np.inf, 0.0, 0.0), (np.inf, STEEPEST, np.inf))
-        # A step too long may overflow or underflow, and is not taken.
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = sum_of_squares(trial)
-        better = found < squares
-        done |= better & (squares - found < _ROUNDING * squares)
-        laws, squares = np.where(better[:, None], trial, laws), np.where(better, found, squares)
-        damping = np.where(better, np.maximum(damping / 5, 1e-12), damping * 4)
-        if np.all(done | (damping > _STIFF)):
-            break
+    bounds = np.array([(-np.inf, 0.0, 0.0), (np.inf, STEEPEST, np.inf)])[:, free]
+    laws[:, free], squares = descend(residuals, laws[:, free], *bounds, precision=precision)
     laws[:, 0] += laws[:, 1] * centre + size
     laws[:, 2] *= np.exp(size)
     return laws, squares

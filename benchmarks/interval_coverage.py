@@ -1,0 +1,144 @@
+"""How often intervals of 95 % hold the truth: fitted power laws, calibrations of skills and effects over seeds.
+
+Each row of the table is 2 000 draws of one design.
+
+- Power law: losses 2 x^−0.35 + E at eight points a decade from x = 1000 on, over two or three decades, where E is a
+  share of the last loss. Each point scatters by 1 %; of several runs each differs besides by 1 % in its level and by
+  another 1 % at both ends of its tilt. Fitted by `theory.scaling_laws.fit` with its defaults.
+- Calibration: strengths 1/(1 + exp(ln c − r T)) at 40 steps, with ln c = 8 and r = 0.0225, and a scatter of 0.02 at each
+  point; of several runs each has a rate and an offset of its own, which scatter by 5 %. Calibrated by
+  `theory.skills.calibrate` with its defaults.
+- Effect: a metric at two or four levels of a factor, of seeds that differ as wholes and at each level (more at the
+  higher ones); without any effect, so that what is not covered is a false finding. Told by `Hypothesis.compare`.
+
+Rows that the file holds are not computed again, so a run that was stopped goes on where it was. Run as
+`python benchmarks/interval_coverage.py [--file FILE] [--only WORD …] [--draws NUMBER]`; each word is to be in the name
+of a design.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from resumable import keep, rows
+
+from dynascope.comparison.effect import Hypothesis
+from dynascope.errors import InputError
+from dynascope.theory.scaling_laws import fit
+from dynascope.theory.skills import calibrate
+
+FILE = Path(__file__).parent.parent / "docs" / "concepts" / "interval_coverage.csv"
+COLUMNS = ("interval of", "design", "runs", "draws", "refused", "warned", "held the truth")
+DRAWS = 2000
+SEVERAL = (2, 3, 4, 5, 8, 16)
+RATE, OFFSET = 0.0225, 8.0
+EXPONENT = 0.35
+
+Intervals = Mapping[str, tuple[tuple[float, float], float]]  # of one draw: the ends, and the truth
+
+
+class Design(NamedTuple):
+    """One simulation: what one draw of runs gives."""
+
+    subject: str
+    name: str
+    runs: int
+    drawn: Callable[[np.random.Generator], Intervals]
+
+
+def power_law(decades: int, share: float, runs: int) -> Design:
+    x = np.geomspace(1e3, 10.0 ** (3 + decades), 8 * decades + 1)
+    floor = share / (1 - share) * 2 * x[-1] ** -EXPONENT
+    tilts = np.stack([np.ones_like(x), np.linspace(-1, 1, len(x))])
+
+    def drawn(draw: np.random.Generator) -> Intervals:
+        noise = 0.01 * draw.normal(size=(runs, len(x)))
+        if runs > 1:
+            noise += 0.01 * draw.normal(size=(runs, 2)) @ tilts
+        found = fit((2 * x**-EXPONENT + floor) * np.exp(noise), x)
+        return {"exponent": (found.exponent_interval, EXPONENT), "floor": (found.floor_interval, floor)}
+
+    return Design("power law", f"{decades} decades, floor {share:.0%} of the last loss", runs, drawn)
+
+
+def calibration(runs: int) -> Design:
+    steps = np.arange(0.0, 800.0, 20.0)
+
+    def drawn(draw: np.random.Generator) -> Intervals:
+        rates, offsets = (
+            value * (1 + (0.05 * draw.normal(size=(runs, 1)) if runs > 1 else 0.0)) for value in (RATE, OFFSET)
+        )
+        strength = 1 / (1 + np.exp(offsets - rates * steps)) + 0.02 * draw.normal(size=(runs, len(steps)))
+        found = calibrate(steps, strength, target_scale=0.5)
+        return {"rate": (found.rate_interval, RATE), "offset": (found.offset_interval, OFFSET)}
+
+    return Design("calibration", "strengths of one skill", runs, drawn)
+
+
+def effect(levels: int, runs: int) -> Design:
+    spread, claim = np.linspace(0.5, 2, levels)[:, None], Hypothesis("factor", "metric", 1)
+
+    def drawn(draw: np.random.Generator) -> Intervals:
+        told = claim.compare(draw.normal(size=runs) + spread * draw.normal(size=(levels, runs)))
+        return {"effect": ((told.low, told.high), 0.0)}
+
+    return Design("effect", f"{levels} levels", runs, drawn)
+
+
+DESIGNS = [
+    *(power_law(decades, share, 1) for decades in (2, 3) for share in (0.0, 0.05, 0.2, 0.4, 0.6, 0.8)),
+    *(power_law(decades, 0.4, runs) for decades in (2, 3) for runs in SEVERAL),
+    *(calibration(runs) for runs in (1, *SEVERAL)),
+    *(effect(levels, runs) for levels in (2, 4) for runs in SEVERAL),
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--file", type=Path, default=FILE)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--draws", type=int, default=DRAWS)
+    asked = parser.parse_args()
+    kept = {(row["design"], row["runs"]) for row in rows(asked.file)}
+    for design in DESIGNS:
+        called = f"{design.subject}, {design.name}, runs {design.runs}"
+        if (design.name, str(design.runs)) not in kept and all(word in called for word in asked.only):
+            for row in covered(design, asked.draws):
+                keep(asked.file, row, COLUMNS)
+
+
+def covered(design: Design, draws: int) -> list[dict[str, Any]]:
+    """The rows of one design: each draw is seeded by its number, so that designs are compared on the same noise."""
+    refused = warned = 0
+    hits: dict[str, int] = {}
+    for seed in range(draws):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            try:
+                found = design.drawn(np.random.default_rng(seed))
+            except InputError:
+                refused += 1
+                continue
+        warned += bool(heard)
+        for name, ((low, high), truth) in found.items():
+            hits[name] = hits.get(name, 0) + (low <= truth <= high)
+    counts = {"draws": draws, "refused": f"{refused / draws:.1%}", "warned": f"{warned / draws:.1%}"}
+    return [
+        {
+            "interval of": f"{design.subject}: {name}" if name != design.subject else name,
+            "design": design.name,
+            "runs": design.runs,
+            **counts,
+            "held the truth": f"{held / (draws - refused):.1%}",
+        }
+        for name, held in hits.items()
+    ]
+
+
+if __name__ == "__main__":
+    main()

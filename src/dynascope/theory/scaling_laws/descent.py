@@ -1,0 +1,91 @@
+"""Levenberg and Marquardt's descent for many small least-squares problems at once, with bounds and outliers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+
+__all__ = ["Residuals", "descend", "huber", "huber_weights"]
+
+# Residuals of some laws, and their derivatives by the numbers of these laws; the places say which problems they are of.
+Residuals = Callable[
+    [Float[np.ndarray, "laws numbers"], Int[np.ndarray, " laws"]],
+    tuple[Float[np.ndarray, "laws rows"], Float[np.ndarray, "laws rows numbers"]],
+]
+
+_MOST_STEPS = 300
+_STIFF = 1e10  # damping at which no step makes a difference any more
+_FREE = 1e-2  # damping below which a step is nearly the whole one
+
+
+def descend(
+    residuals: Residuals,
+    start: Float[np.ndarray, "laws numbers"],
+    lower: ArrayLike,
+    upper: ArrayLike,
+    *,
+    threshold: ArrayLike = np.inf,
+    precision: float = 1e-13,
+) -> tuple[Float[np.ndarray, "laws numbers"], Float[np.ndarray, " laws"]]:
+    """The numbers of each law with the least sum of Huber's squares, near its start, and that sum.
+
+    SciPy's `least_squares` takes one problem at a time; an interval asks for a hundred small ones.
+
+    Args:
+        residuals: Of laws, with derivatives.
+        start: One law in each row.
+        lower: Of each number; a number that is pushed against its bound stays there.
+        upper: Likewise.
+        threshold: From where on a residual counts by its size and no more by its square, for all or for each.
+        precision: Share of the sum that the last step gains at most; below 1e-13 rounding hides it.
+    """
+    lower, upper = (np.broadcast_to(np.asarray(bound, float), start.shape[1:]) for bound in (lower, upper))
+    laws = np.clip(start, lower, upper)
+    places = np.arange(len(laws))
+    damping, active = np.full(len(laws), 1e-3), np.ones(len(laws), bool)
+    rest, slopes = residuals(laws, places)
+    sums = huber(rest, threshold)
+    for _ in range(_MOST_STEPS):
+        own = np.flatnonzero(active)
+        now, left, kept = laws[own], damping[own], slopes[own]
+        weighted = kept * huber_weights(rest[own], threshold)[..., None]
+        force = np.matmul(weighted.swapaxes(1, 2), rest[own][..., None])[..., 0]
+        stays = ((now <= lower) & (force > 0)) | ((now >= upper) & (force < 0))
+        curvature = np.matmul(weighted.swapaxes(1, 2), kept)
+        curvature[stays[:, :, None] | stays[:, None, :]] = 0
+        force[stays] = 0
+        diagonal = np.einsum("ckk->ck", curvature)
+        diagonal += left[:, None] * diagonal + 1e-300 + stays
+        step = np.linalg.solve(curvature, force[..., None])[..., 0]
+        trial = np.clip(now - step, lower, upper)
+        # A step too long may overflow or underflow, and is not taken.
+        with np.errstate(all="ignore"):
+            found, found_slopes = residuals(trial, own)
+            sum_found = huber(found, threshold)
+        better = sum_found < sums[own]
+        gained = np.where(better, sums[own] - sum_found, np.sum(force * step, axis=1))
+        done = (gained <= precision * sums[own]) & (better | (left < _FREE))
+        taken = own[better]
+        laws[taken], sums[taken] = trial[better], sum_found[better]
+        rest[taken], slopes[taken] = found[better], found_slopes[better]
+        damping[own] = np.where(better, np.maximum(left / 5, 1e-12), left * 4)
+        active[own] = ~done & (damping[own] <= _STIFF)
+        if not active.any():
+            break
+    return laws, sums
+
+
+def huber(rest: Float[np.ndarray, "laws rows"], threshold: ArrayLike) -> Float[np.ndarray, " laws"]:
+    """Sum of r² up to the threshold and 2 t |r| − t² beyond."""
+    size = np.abs(rest)
+    short = np.minimum(size, threshold)
+    return np.sum(short * (2 * size - short), axis=-1)
+
+
+def huber_weights(rest: Float[np.ndarray, "laws rows"], threshold: ArrayLike) -> Float[np.ndarray, "laws rows"]:
+    """What the squares would be weighted with, for the same slope."""
+    size = np.abs(rest)
+    return np.minimum(1.0, np.divide(threshold, size, out=np.ones_like(size), where=size > threshold))
