@@ -5,8 +5,8 @@ Each row of the table is 2 000 draws of one design.
 - Power law: losses 2 x^−0.35 + E at eight points a decade from x = 1000 on, over two or three decades, where E is a
   share of the last loss. Each point scatters by 1 %; of several runs each differs besides by 1 % in its level and by
   another 1 % at both ends of its tilt. Fitted by `theory.scaling_laws.fit` with its defaults.
-- Calibration: strengths 1/(1 + exp(ln c − r T)) at 40 steps, with ln c = 8 and r = 0.0225, and a scatter of 0.02 at each
-  point; of several runs each has a rate and an offset of its own, which scatter by 5 %. Calibrated by
+- Calibration: strengths 1/(1 + exp(ln c − r T)) at 40 steps, with ln c = 8 and r = 0.0225, and a scatter of 0.02 at
+  each point; of several runs each has a rate and an offset of its own, which scatter by 5 %. Calibrated by
   `theory.skills.calibrate` with its defaults.
 - Effect: a metric at two or four levels of a factor, of seeds that differ as wholes and at each level (more at the
   higher ones); without any effect, so that what is not covered is a false finding. Told by `Hypothesis.compare`.

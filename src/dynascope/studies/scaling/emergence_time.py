@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from dynascope.comparison.interval import student_half
 from dynascope.comparison.undecided import leave_undecided
 from dynascope.errors import InputError
 from dynascope.networks.gaussian_mlp import gaussian_mlp
@@ -25,7 +26,6 @@ from dynascope.theory.skills import Calibration, calibrate, half_strength_steps,
 __all__ = ["EmergenceTime"]
 
 _WITHIN = 0.15  # of a half-strength step, either way
-_CHANCE = 2.0  # standard errors, of the calibration and of the mean over networks, that may be chance
 _BEYOND = 1.5  # how far beyond the last forecast step to train
 _RISE = 0.25  # of its start, by which the loss may rise between two records, in the mean over networks
 _REASON = (
@@ -37,7 +37,7 @@ _REASON = (
 class EmergenceTime(EmergenceStudy):
     """The strength R_k/S of each skill of multitask sparse parity after T steps of gradient descent.
 
-    A two-layer ReLU network is trained on one skill alone. The line logit(R/S) = 2 η S r T − ln c through its strength
+    A two-layer ReLU network is trained on one skill alone. The logistic logit(R/S) = 2 η S r T − ln c of its strength
     between 0.05 and 0.6, in the mean over networks, gives the rate r and the offset ln c. From these and the
     frequencies P(k) alone follows the strength of every skill of a network that learns them all, and the step
     T_k = ln c/(2 η S r P(k)) at which it has half its strength.
@@ -189,7 +189,7 @@ class EmergenceTime(EmergenceStudy):
             },
             theory=self.theory,
             reference=self.reference.paper,
-            **{f"calibrated_{name}": value for name, value in found._asdict().items()},
+            **{f"calibrated_{name}": value for name, value in found._asdict().items() if "interval" not in name},
             **{f"{name}_tolerance": float(value) for name, value in tolerance.items()},
             **{f"{name}_tolerance_reason": _REASON for name in tolerance},
         )
@@ -202,8 +202,14 @@ class EmergenceTime(EmergenceStudy):
         if tree.attrs["verdict"] == "disagree":
             logarithms = (each["log_half_strength_step"].to_numpy() for each in (observed, predicted))
             beyond = np.abs(np.subtract(*logarithms)) - math.log(1 + _WITHIN)
-            errors = np.hypot(error / forecast, spread / mean / math.sqrt(observed.sizes["seed"]))
-            if np.all(beyond < _CHANCE * errors):
+            # Student's intervals of the calibration and of the mean over networks.
+            calibrated, trained = (
+                student_half(1.0, seeds) for seeds in (self.calibration_seeds, observed.sizes["seed"])
+            )
+            chance = np.hypot(
+                calibrated * math.sqrt(self.calibration_seeds) * error / forecast, trained * spread / mean
+            )
+            if np.all(beyond < chance):
                 leave_undecided(tree, "Networks scatter too widely to say whether they follow the forecast.")
         rows = [
             f"skill {skill} at {step:.0f} ± {deviation:.0f}, forecast {due:.0f} ({percent(step / due - 1)})"

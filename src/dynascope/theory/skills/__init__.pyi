@@ -1,10 +1,10 @@
 from . import multilinear as multilinear
 from . import parity_relu as parity_relu
 from .calibration import Calibration as Calibration
-from .calibration import Need as Need
 from .calibration import calibrate as calibrate
-from .calibration import calibrate_data as calibrate_data
-from .calibration import calibrate_parameters as calibrate_parameters
+from .needs import Need as Need
+from .needs import calibrate_data as calibrate_data
+from .needs import calibrate_parameters as calibrate_parameters
 from .skill_laws import data_emergence as data_emergence
 from .skill_laws import half_strength_steps as half_strength_steps
 from .skill_laws import parameter_emergence as parameter_emergence

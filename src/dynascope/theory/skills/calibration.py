@@ -1,60 +1,57 @@
-"""Calibrate the laws of emergence on runs with one skill: how fast, from how many samples, with how many neurons."""
+"""Calibrate the law of emergence in time on runs with one skill: its rate and its offset."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
+from scipy.special import expit, stdtrit
 
-from dynascope.arguments import count_axes, require, require_array, require_positive
-from dynascope.errors import InputError
-from dynascope.theory.skills.training_set import Definition, to_fraction
+from dynascope.arguments import require, require_array, require_between, require_positive
+from dynascope.theory.skills.one_skill import checked_curves
 
-__all__ = ["Calibration", "Need", "calibrate", "calibrate_data", "calibrate_parameters"]
+__all__ = ["Calibration", "calibrate"]
+
+_MOST_WINDOWS = 10  # until the points in the window stay the same, or take turns at its ends
+_MOST_STEPS = 50
+_ROUGH = 1e-3  # step of Newton's, as a share, that tells which points are in the window
+_ROUNDING = 1e-14
 
 
 class Calibration(NamedTuple):
     """The time law of a network, as `time_emergence` takes it.
 
+    Of several runs errors and intervals say how far their mean may be from that of all runs; of one they are those of
+    its curve, and do not know how much another seed would differ.
+
     Attributes:
         rate: r.
         rate_error: Its standard error.
+        rate_interval: Its confidence interval, from zero on where no slowness is contradicted.
         offset: ln c = ln(S/R(0) − 1).
         offset_error: Its standard error.
+        offset_interval: Its confidence interval.
         half_step: Step at which the one skill has half its strength; skill k has it at half_step/P(k).
         half_step_error: Its standard error, in which those of rate and offset largely cancel.
+        half_step_interval: Its confidence interval, up to infinity where the rate may be zero.
         initial_strength: R(0)/S = 1/(1 + c), where the fitted curve starts.
-        runs: Number of runs. Of several the errors are those of their mean; of one, those of the straight line, which
-            do not know how much another seed would differ.
+        runs: Number of runs.
     """
 
     rate: float
     rate_error: float
+    rate_interval: tuple[float, float]
     offset: float
     offset_error: float
+    offset_interval: tuple[float, float]
     half_step: float
     half_step_error: float
+    half_step_interval: tuple[float, float]
     initial_strength: float
-    runs: int
-
-
-class Need(NamedTuple):
-    """How much a network needs to learn a skill, as `data_emergence` and `parameter_emergence` take it.
-
-    Attributes:
-        needed: D_c or N_c.
-        error: Its standard error: what the distance between the recorded values leaves open, width/√12 of the interval
-            in which half strength is passed, and the error of the mean over runs.
-        half: The number of samples or neurons with which the one skill has half its strength.
-        runs: Number of runs.
-    """
-
-    needed: float
-    error: float
-    half: float
     runs: int
 
 
@@ -65,28 +62,41 @@ def calibrate(
     learning_rate: float = 1.0,
     target_scale: float = 1.0,
     window: tuple[float, float] = (0.05, 0.6),
+    confidence: float = 0.95,
 ) -> Calibration:
     """Rate and offset of the time law, from the strength of one skill that is trained alone.
 
-    A straight line logit(R/S) = 2 η S r T − ln c, fitted with the weights R/S (1 − R/S) where R/S is in the window.
-    Networks saturate more slowly than the logistic, so the window ends a little above half strength.
+    The logistic R/S = 1/(1 + exp(ln c − 2 η S r T)), fitted to each run where its own value is in the window by the
+    equations Σ (R/S − fit) = 0 and Σ T (R/S − fit) = 0, which noise in the strength does not bias. Networks saturate
+    more slowly than the logistic, so the window ends a little above half strength.
+
+    Of several runs rates and offsets are averaged, with Student's interval over runs. Of one run, whose points are
+    taken to scatter independently, whatever their size, the errors are those of the squares of what is left at each
+    point, over 1 − leverage (HC3), with Student's interval for two numbers less than points. Both cover what they
+    state, from two runs and from about five points in the window on; intervals from few are wide.
 
     Whoever gives neither η nor S, here and in the forecast, has a rate in units of 2 η S and the same steps; with them
     the rate is comparable between runs.
 
     Args:
         steps: T, increasing, shape (steps,).
-        strength: R/S at these steps, shape (steps,) or (runs, steps).
+        strength: R/S at these steps, shape (steps,) or (runs, steps); at most one, but for noise.
         learning_rate: η of the runs.
         target_scale: S of the runs.
         window: The values of R/S between which to fit.
+        confidence: Of the intervals.
 
     Raises:
-        InputError: Fewer than three points of a run in the window, a strength that does not grow there or starts half
-            learned, or numbers out of range.
+        InputError: Fewer than three points of a run in the window, a strength that does not grow there, starts half
+            learned or exceeds one, or numbers out of range.
+
+    Warns:
+        UserWarning: Runs so few, or so different, that the rate may be any slower one.
 
     References:
-        Nam, DPhil thesis (2024), section 5.2; Nam et al., arXiv:2404.17563, where the rate is 1/22.
+        Nam, DPhil thesis (2024), section 5.2; Nam et al., arXiv:2404.17563, where the rate is 1/22. MacKinnon & White,
+        J. Econometrics 29, 305 (1985), for HC3; Fieller, J. R. Stat. Soc. B 16, 175 (1954), for the interval of the
+        half step, a ratio.
 
     Example:
         >>> steps = np.arange(0, 1000, 50)
@@ -96,6 +106,7 @@ def calibrate(
         (0.04, 7.0, 350.0)
     """
     require_positive(learning_rate=learning_rate, target_scale=target_scale)
+    require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
     low, high = require_array("window", window, (2,))
     require(
         0 < low < high < 1,
@@ -104,97 +115,116 @@ def calibrate(
         value=window,
         remedy="choose two fractions between zero and one, in order",
     )
-    steps, runs = _checked_curves("steps", steps, strength)
-    fits = [_line(steps, run, low, high) for run in runs]
-    # Of each run: slope, intercept, half step; then the errors of the lines, in the same order.
-    values, errors = np.array([fit[0] for fit in fits]), np.array([fit[1] for fit in fits])
-    spread = values.std(axis=0, ddof=1) / math.sqrt(len(runs)) if len(runs) > 1 else errors[0]
-    slope, offset = values.mean(axis=0)[:2]
-    unit = 2 * learning_rate * target_scale
+    steps, runs = checked_curves("steps", steps, strength)
+    fits = [_logistic(steps, run, low, high) for run in runs]
+    slope, offset = mean = np.mean([fit[0] for fit in fits], axis=0)
+    covariance, freedom = fits[0][1:]
+    if len(runs) > 1:
+        covariance, freedom = np.cov(np.transpose([fit[0] for fit in fits])) / len(runs), len(runs) - 1
+    allowed, unit = float(stdtrit(freedom, (1 + confidence) / 2)), 2 * learning_rate * target_scale
+    half = offset / slope
+    errors = np.sqrt(np.diag(covariance))
+    lows, highs = mean - allowed * errors, mean + allowed * errors
+    if lows[0] <= 0:
+        several = f"{len(runs)} runs" if len(runs) > 1 else "the points of one run"
+        warnings.warn(
+            f"{several} do not tell the rate: it may be anything up to {highs[0] / unit:.3g}; "
+            f"{'give more runs' if len(runs) > 1 else 'record more often'}",
+            stacklevel=2,
+        )
+    ratio = np.array([-half, 1.0])  # the half step changes as offset − half step · slope, over the slope
     return Calibration(
         rate=float(slope / unit),
-        rate_error=float(spread[0] / unit),
+        rate_error=float(errors[0] / unit),
+        rate_interval=(max(float(lows[0] / unit), 0.0), float(highs[0] / unit)),
         offset=float(offset),
-        offset_error=float(spread[1]),
-        half_step=float(offset / slope),
-        half_step_error=float(spread[2]),
+        offset_error=float(errors[1]),
+        offset_interval=(float(lows[1]), float(highs[1])),
+        half_step=float(half),
+        half_step_error=math.sqrt(max(float(ratio @ covariance @ ratio), 0.0)) / float(slope),
+        half_step_interval=_ratio_interval(mean, covariance, allowed),
         initial_strength=float(1 / (1 + np.exp(offset))),
         runs=len(runs),
     )
 
 
-def calibrate_data(
-    samples: ArrayLike,
-    strength: ArrayLike,
-    *,
-    definition: Definition = "correlation",
-) -> Need:
-    """D_c, the samples that a network needs for a skill, from runs on one skill.
-
-    Where half strength is passed, D_c = 2 D_½ in correlation and 4/3 D_½ in loss.
-
-    Args:
-        samples: D of each run, increasing, shape (sizes,).
-        strength: R/S after training, shape (sizes,) or (runs, sizes), measured by the same definition: as E[g f]/S, or
-            as 1 − √(2 L)/S.
-        definition: "correlation" or "loss_equivalent".
-
-    Raises:
-        InputError: A strength that does not pass ½, or numbers out of range.
-
-    References:
-        Nam, DPhil thesis (2024), 5.5, where D_c = 800 in loss.
-
-    Example:
-        >>> calibrate_data([100, 300, 500, 700], [0.1, 0.3, 0.55, 0.9]).needed
-        920.0
-    """
-    return _calibrate_need("samples", samples, strength, definition)
-
-
-def calibrate_parameters(
-    neurons: ArrayLike,
-    strength: ArrayLike,
-    *,
-    definition: Definition = "correlation",
-) -> Need:
-    """N_c, the neurons that a network needs for a skill, from runs on one skill.
-
-    Args:
-        neurons: N of each run, increasing, shape (widths,).
-        strength: R/S after training, shape (widths,) or (runs, widths).
-        definition: "correlation" or "loss_equivalent".
-
-    Raises:
-        InputError: A strength that does not pass ½, or numbers out of range.
-
-    References:
-        Nam, DPhil thesis (2024), 5.9, where N_c = 4.
-
-    Example:
-        >>> calibrate_parameters([1, 2, 3, 4], [0.25, 0.5, 0.75, 1.0]).needed
-        4.0
-    """
-    return _calibrate_need("neurons", neurons, strength, definition)
-
-
-def _line(steps: np.ndarray, strength: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
-    """Slope, offset and half step of logit(R/S) over the steps, and their standard errors."""
+def _logistic(
+    steps: np.ndarray, strength: np.ndarray, low: float, high: float
+) -> tuple[Float[np.ndarray, " 2"], Float[np.ndarray, "2 2"], int]:
+    """Slope and offset of a run, their covariance and its degrees of freedom."""
     inside = (strength > low) & (strength < high)
+    _require_points(inside)
+    logit = np.log(strength[inside]) - np.log1p(-strength[inside])
+    found = _line(steps[inside], logit, strength[inside] * (1 - strength[inside]))
+    # Noise carries points into a window of values and out of it, which biases; that of the fitted values stays.
+    for _ in range(_MOST_WINDOWS):
+        fitted = expit(found[0] * steps - found[1])
+        before, inside = inside, (fitted > low) & (fitted < high)
+        _require_points(inside)
+        if np.array_equal(before, inside):
+            break
+        found = _solved(steps[inside], strength[inside], found, _ROUGH)
+    found = _solved(steps[inside], strength[inside], found)
+    t, r = steps[inside], strength[inside]
+    fitted = expit(found[0] * t - found[1])
+    slopes = np.stack([t, -np.ones_like(t)], axis=1)
+    inverse = np.linalg.pinv((slopes * (fitted * (1 - fitted))[:, None]).T @ slopes)
+    leverage = np.sum((slopes @ inverse) * slopes, axis=1) * fitted * (1 - fitted)
+    left = slopes * ((r - fitted) / np.maximum(1 - leverage, _ROUNDING))[:, None]
+    return found, inverse @ (left.T @ left) @ inverse, len(t) - 2
+
+
+def _line(t: np.ndarray, logit: np.ndarray, weights: np.ndarray) -> Float[np.ndarray, " 2"]:
+    centre = np.average(t, weights=weights)
+    slope = weights @ ((t - centre) * logit) / (weights @ (t - centre) ** 2)
+    return _growing(np.array([slope, slope * centre - np.average(logit, weights=weights)]))
+
+
+def _solved(t: np.ndarray, r: np.ndarray, start: np.ndarray, precision: float = _ROUNDING) -> Float[np.ndarray, " 2"]:
+    """Newton's steps to the maximum of Σ r η − ln(1 + e^η), which is concave, halved where they go too far."""
+    centre = t.mean()
+    z, now = t - centre, np.array([start[0], start[1] - start[0] * centre])
+
+    def height(numbers: np.ndarray) -> float:
+        logit = numbers[0] * z - numbers[1]
+        return float(np.sum(r * logit - np.logaddexp(0, logit)))
+
+    slopes = np.stack([z, -np.ones_like(z)], axis=1)
+    for _ in range(_MOST_STEPS):
+        fitted = expit(now[0] * z - now[1])
+        curvature = (slopes * (fitted * (1 - fitted))[:, None]).T @ slopes
+        step = np.linalg.solve(curvature, slopes.T @ (r - fitted))
+        reached = height(now)
+        while height(now + step) < reached - 1e-12 * abs(reached):
+            step /= 2
+        now = now + step
+        if np.all(np.abs(step) <= precision * np.abs(now)):
+            break
+    return _growing(np.array([now[0], now[1] + now[0] * centre]))
+
+
+def _ratio_interval(mean: np.ndarray, covariance: np.ndarray, allowed: float) -> tuple[float, float]:
+    """Fieller's interval of offset/slope: the ratios h for which offset − h · slope may be zero."""
+    (slopes, both), (_, offsets) = covariance * allowed**2
+    slope, offset = mean
+    squared, mixed, free = slope**2 - slopes, slope * offset - both, offset**2 - offsets
+    root = math.sqrt(max(float(mixed**2 - squared * free), 0.0))
+    lower = free / (mixed + root) if free > 0 else 0.0
+    return max(float(lower), 0.0), float((mixed + root) / squared) if squared > 0 else math.inf
+
+
+def _require_points(inside: np.ndarray) -> None:
     require(
         inside.sum() >= 3,
-        f"{inside.sum()} values of the strength are between {low:g} and {high:g}",
+        f"{inside.sum()} steps of a run are in the window",
         argument="strength",
         value=int(inside.sum()),
         remedy="record more often, or train until the skill is learned",
     )
-    t, r = steps[inside], strength[inside]
-    weights = r * (1 - r)
-    logit = np.log(r) - np.log1p(-r)
-    centre, level = np.average(t, weights=weights), np.average(logit, weights=weights)
-    variation = weights @ (t - centre) ** 2
-    slope = weights @ ((t - centre) * logit) / variation
-    offset = slope * centre - level
+
+
+def _growing(found: np.ndarray) -> np.ndarray:
+    slope, offset = found
     require(
         slope > 0 and offset > 0,
         "the strength does not grow from below one half" if slope > 0 else "the strength does not grow in the window",
@@ -202,53 +232,4 @@ def _line(steps: np.ndarray, strength: np.ndarray, low: float, high: float) -> t
         value=float(slope if slope <= 0 else -offset),
         remedy="give R/S of a skill that is learned from a small start",
     )
-    noise = weights @ (logit - slope * t + offset) ** 2 / (len(t) - 2)
-    half = offset / slope
-    # The error of the line at the step T is √(noise (1/Σw + (T − centre)²/variation)).
-    distances = np.array([0.0, half]) - centre
-    at_start, at_half = np.sqrt(noise * (1 / weights.sum() + distances**2 / variation))
-    return np.array([slope, offset, half]), np.array([math.sqrt(noise / variation), at_start, at_half / slope])
-
-
-def _calibrate_need(name: str, amounts: ArrayLike, strength: ArrayLike, definition: Definition) -> Need:
-    amounts, runs = _checked_curves(name, amounts, strength)
-    half = float(to_fraction(0.5, definition))
-    # The learned fraction is linear in the amount, as the strength is not, so that interpolation is exact.
-    fractions = to_fraction(np.minimum(runs, 1.0), definition)
-    crossings = np.array([_crossing(amounts, run, half) for run in fractions])
-    halves, widths = crossings.T / half
-    spread = halves.std(ddof=1) / math.sqrt(len(runs)) if len(runs) > 1 else 0.0
-    error = math.hypot(widths.mean() / math.sqrt(12), spread)
-    return Need(float(halves.mean()), error, float(halves.mean() * half), len(runs))
-
-
-def _crossing(amounts: np.ndarray, fraction: np.ndarray, level: float) -> tuple[float, float]:
-    """Where the fraction first reaches the level, interpolated linearly, and the width of that interval."""
-    reached = int(np.argmax(fraction >= level))
-    if fraction[reached] < level or reached == 0:
-        raise InputError(
-            "the strength does not pass one half",
-            argument="strength",
-            value=float(fraction[reached]),
-            remedy="extend the runs on both sides of half strength",
-        )
-    width = amounts[reached] - amounts[reached - 1]
-    share = (level - fraction[reached - 1]) / (fraction[reached] - fraction[reached - 1])
-    return float(amounts[reached - 1] + share * width), float(width)
-
-
-def _checked_curves(
-    name: str, amounts: ArrayLike, strength: ArrayLike
-) -> tuple[Float[np.ndarray, " values"], Float[np.ndarray, "runs values"]]:
-    amounts = require_array(name, amounts, (None,))
-    require(
-        bool(len(amounts) >= 2 and amounts[0] >= 0 and np.all(np.diff(amounts) > 0)),
-        f"{name} does not increase from zero or above",
-        argument=name,
-        value=amounts.tolist(),
-        remedy="give at least two numbers in increasing order, none negative",
-    )
-    shape = (len(amounts),) if count_axes(strength) <= 1 else (None, len(amounts))
-    runs = np.atleast_2d(require_array("strength", strength, shape))
-    require(len(runs) > 0, "there are no runs", argument="strength", value=0, remedy="give at least one")
-    return amounts, runs
+    return found

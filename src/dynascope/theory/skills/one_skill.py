@@ -1,0 +1,51 @@
+"""The strength of one skill that is trained alone, in one run or several."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import count_axes, require, require_array
+
+__all__ = ["checked_curves"]
+
+_ABOVE_ONE = 0.05  # by which any strength may exceed that of a perfect network, as measured ones do
+_DEVIATIONS = 5.0  # and by how many of the scatter between neighbours
+
+
+def checked_curves(
+    name: str, amounts: ArrayLike, strength: ArrayLike
+) -> tuple[Float[np.ndarray, " values"], Float[np.ndarray, "runs values"]]:
+    """Amounts and R/S of every run, checked.
+
+    Raises:
+        InputError: Amounts that do not increase, another shape, or strengths that are not shares of the greatest one.
+    """
+    amounts = require_array(name, amounts, (None,))
+    require(
+        bool(len(amounts) >= 2 and amounts[0] >= 0 and np.all(np.diff(amounts) > 0)),
+        f"{name} does not increase from zero or above",
+        argument=name,
+        value=amounts.tolist(),
+        remedy="give at least two numbers in increasing order, none negative",
+    )
+    shape = (len(amounts),) if count_axes(strength) <= 1 else (None, len(amounts))
+    runs = np.atleast_2d(require_array("strength", strength, shape))
+    require(len(runs) > 0, "there are no runs", argument="strength", value=0, remedy="give at least one")
+    highest = float(runs.max())
+    require(
+        highest <= 1 + max(_ABOVE_ONE, _DEVIATIONS * _scatter_when_learned(runs)),
+        f"the strength reaches {highest:.3g}, and that of a perfect network is one",
+        argument="strength",
+        value=highest,
+        remedy="give R/S: divide by the strength S of a network that has learned the skill",
+    )
+    return amounts, runs
+
+
+def _scatter_when_learned(runs: Float[np.ndarray, "runs values"]) -> float:
+    """Standard deviation of single values where the strength has stopped growing, by its bends."""
+    # Second differences do not see the slow end of the growth.
+    bends = np.diff(runs, n=2, axis=1)[(runs[:, 2:] > 0.8) & (runs[:, 1:-1] > 0.8) & (runs[:, :-2] > 0.8)]
+    return float(np.sqrt(np.mean(bends**2) / 6)) if len(bends) >= 5 else 0.0
