@@ -203,13 +203,9 @@ class EmergenceTime(EmergenceStudy):
             logarithms = (each["log_half_strength_step"].to_numpy() for each in (observed, predicted))
             beyond = np.abs(np.subtract(*logarithms)) - math.log(1 + _WITHIN)
             # Student's intervals of the calibration and of the mean over networks.
-            calibrated, trained = (
-                student_half(1.0, seeds) for seeds in (self.calibration_seeds, observed.sizes["seed"])
-            )
-            chance = np.hypot(
-                calibrated * math.sqrt(self.calibration_seeds) * error / forecast, trained * spread / mean
-            )
-            if np.all(beyond < chance):
+            alone = student_half(self.calibration_seeds, self.calibration_seeds) * error / forecast
+            trained = student_half(1.0, observed.sizes["seed"]) * spread / mean
+            if np.all(beyond < np.hypot(alone, trained)):
                 leave_undecided(tree, "Networks scatter too widely to say whether they follow the forecast.")
         rows = [
             f"skill {skill} at {step:.0f} ± {deviation:.0f}, forecast {due:.0f} ({percent(step / due - 1)})"
