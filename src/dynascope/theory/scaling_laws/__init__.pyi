@@ -7,6 +7,12 @@ from .finite_task import time_window as time_window
 from .fitting import PowerLawFit as PowerLawFit
 from .fitting import fit as fit
 from .integral import skill_integral as skill_integral
+from .joint_fitting import JointLawFit as JointLawFit
+from .joint_fitting import SplitIntervals as SplitIntervals
+from .joint_fitting import fit_joint as fit_joint
+from .joint_law import IsoFlop as IsoFlop
+from .joint_law import JointLaw as JointLaw
+from .joint_law import Split as Split
 from .laws import ScalingLaws as ScalingLaws
 from .laws import power_laws as power_laws
 from .power_law import PowerLaw as PowerLaw

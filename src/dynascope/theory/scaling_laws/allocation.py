@@ -12,8 +12,11 @@ from scipy.optimize import minimize_scalar, root_scalar
 from scipy.special import expit
 
 from dynascope.arguments import real_array, require, require_numbers, require_positive
+from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.fitting import PowerLawFit
+from dynascope.theory.scaling_laws.joint_fitting import JointLawFit
+from dynascope.theory.scaling_laws.joint_law import JointLaw
 from dynascope.theory.scaling_laws.power_law import PowerLaw
 from dynascope.theory.scaling_laws.resources import time_law
 from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
@@ -126,13 +129,14 @@ def finite_optimum(compute: float, exponent: float, fewest: float, most: float, 
 def plan(
     compute: ArrayLike,
     *,
-    time: PowerLaw | PowerLawFit,
-    parameters: PowerLaw | PowerLawFit,
+    time: PowerLaw | PowerLawFit | None = None,
+    parameters: PowerLaw | PowerLawFit | None = None,
+    joint: JointLaw | JointLawFit | None = None,
     contrast: float | None = None,
     cost: float = 1.0,
     floor: float = 0.0,
 ) -> Plan:
-    """Share out compute by one's own power laws in time, a T^−t, and in parameters, b N^−n.
+    """Share out compute by one's own power laws in time, a T^−t, and in parameters, b N^−n, or by a law of both.
 
     Each holds while the other resource is plentiful. The loss with both depends on how skills are learned:
 
@@ -144,19 +148,26 @@ def plan(
     has the same exponents and counts these skills twice: in that model, at α = 0.6 and c = 99, it puts the loss 81 %
     too high and asks for 64 % more neurons than is best. Given C = cost · T · N the loss falls as C^−nt/(n+t).
 
+    Two slices, in time at one N and in parameters at one T, do not tell the floor E: that of the first is E + b N^−n,
+    and that of the second E + a T^−t. A law of both resources, from `fit_joint`, tells it apart, and says by
+    `split_intervals` how surely; its data D are the time, in samples.
+
     Args:
         compute: C > 0, of any shape.
         time: a and t, from `fit` or a `PowerLaw`.
         parameters: b and n.
+        joint: In place of both, from `fit_joint` or a `JointLaw`.
         contrast: c = S/R₀ − 1 of skills that emerge, exp(offset) of `emergence.calibrate`.
         cost: Compute of one step and one parameter, such as 6 times the batch size in FLOPs.
-        floor: Loss that no resource removes, such as the `floor` of a fit, which is not taken from there.
+        floor: Loss that no resource removes, which is less than the `floor` of a fit to a slice; a joint law has its
+            own.
 
     Returns:
         `Plan`, each of its arrays of the shape of the compute.
 
     Raises:
-        InputError: A number out of range, such as t ≥ 1 with a contrast.
+        InputError: A number out of range, such as t ≥ 1 with a contrast; a floor above that of a slice, as its interval
+            has it; or a joint law beside another, a contrast or a floor.
 
     References:
         Nam, DPhil thesis (2024), section 4.3.4, whose equation 4.39 is the sum; Hoffmann et al., arXiv:2203.15556.
@@ -169,7 +180,28 @@ def plan(
     """
     compute = require_numbers("compute", compute, above=0)
     require_positive(cost=cost)
+    real_array("floor", floor, minimum=0, dimensions=0)
+    if joint is not None:
+        alone = time is None and parameters is None and contrast is None and floor == 0
+        remedy = "give it with compute and cost alone"
+        require(alone, "a joint law is given beside others", argument="joint", remedy=remedy)
+        law = joint.law if isinstance(joint, JointLawFit) else joint
+        best = law.split(compute, cost=cost)
+        falls = best.exponent * law.parameters_exponent
+        return Plan(best.parameters, best.data, best.loss, best.exponent, 1 - best.exponent, falls)
+    if time is None or parameters is None:
+        missing = "time" if time is None else "parameters"
+        raise InputError(f"{missing} is missing", argument=missing, remedy="give time and parameters, or joint")
     for name, law in (("time", time), ("parameters", parameters)):
+        if isinstance(law, PowerLawFit):
+            highest = law.floor_interval[1]
+            require(
+                floor <= highest,
+                f"floor is {floor:.6g}, and the losses of {name} come down to {highest:.6g}",
+                argument="floor",
+                value=floor,
+                remedy="give what is left with all resources, less than the floor of any slice; fit_joint tells it",
+            )
         for number in (law.prefactor, law.exponent):
             require(
                 math.isfinite(number) and number > 0,
@@ -178,7 +210,6 @@ def plan(
                 value=(law.prefactor, law.exponent),
                 remedy="give a loss that falls",
             )
-    real_array("floor", floor, minimum=0, dimensions=0)
     t, n = time.exponent, parameters.exponent
     ratio = math.log(parameters.prefactor) - math.log(time.prefactor)
     if contrast is None:

@@ -5,23 +5,25 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import count_axes, require, require_array, require_between, require_numbers
+from dynascope.theory.scaling_laws.misfit import drifts, require_one_law
 from dynascope.theory.scaling_laws.profile_intervals import EXPONENT, FLOOR, LEVEL, profile_interval
 from dynascope.theory.scaling_laws.spread import ExpectedLoss, Spread, spread_of
+from dynascope.theory.scaling_laws.straight_window import (
+    checked_window,
+    line_through,
+    local_slopes,
+    straight_stretch,
+    thinned,
+)
 from dynascope.theory.scaling_laws.unknown_floor import STEEPEST, RaisedPowerLaw, fit_above_floor
 
 __all__ = ["PowerLawFit", "fit"]
-
-_PER_DECADE = 20
-_BENDING = 0.03  # of the exponent, by which local ones may differ in an automatic window
-_EXACT = 1e-3  # scatter about a law, as a share of the loss, that no drift is worth a word of
-_UNLIKELY = 3.3  # standard deviations
 
 
 class PowerLawFit(NamedTuple):
@@ -56,6 +58,18 @@ class PowerLawFit(NamedTuple):
     floor_interval: tuple[float, float]
     missing: float
     spread: Spread
+
+    def __repr__(self) -> str:
+        ends = {name: getattr(self, f"{name}_interval") for name in ("exponent", "prefactor", "floor")}
+        numbers = [
+            f"  {name} {getattr(self, name):.4g} ({low:.4g} to {high:.4g})" for name, (low, high) in ends.items()
+        ]
+        first, last = self.window
+        runs = f"{self.points} points of {self.runs} run{'s' * (self.runs > 1)}"
+        lacking = f" - {self.missing:.4g}" if self.missing else ""
+        head = f"L = floor + prefactor x^-exponent{lacking}, from {runs}, x = {first:.4g} to {last:.4g};"
+        local = f"  local exponents {self.slope_spread[0]:.4g} to {self.slope_spread[1]:.4g}"
+        return "\n".join([head, "with confidence intervals:", *numbers, local])
 
     def loss(self, resource: ArrayLike, *, confidence: float = 0.95) -> ExpectedLoss:
         """The loss at some amounts of the resource, and where that of a further run is to be expected there.
@@ -109,11 +123,13 @@ def fit(
     a share of the loss above a floor that is known; with several runs if these are independent, whatever their points.
 
     Args:
-        losses: L, shape (points,) or (runs, points).
+        losses: L, shape (points,) or (runs, points), where runs differ by their seeds alone. The losses of models of
+            different size are no such runs: `fit_joint` takes them.
         resource: x > 0, increasing, shape (points,).
         window: Least and greatest resource to fit; found automatically if not given.
         floor: Loss that stays however much there is of the resource, such as that of absent neurons or label noise, if
-            it is known; zero for none. Left out, it is fitted.
+            it is known; zero for none. Left out, it is fitted. It holds all that the other resources leave, as they
+            were in these runs, and is not the floor of the task.
         missing: Loss of the rare part of an infinite task that the finite one lacks, `missing_loss`.
         confidence: Of the intervals.
 
@@ -123,12 +139,12 @@ def fit(
     Raises:
         InputError: Fewer than three points in the window, or five for a floor that is to be fitted; a loss there that
             is not above the floor; one that does not fall, or more steeply than with the exponent 20, if the floor is
-            to be fitted; or numbers out of range.
+            to be fitted; runs that are losses of different models; or numbers out of range.
 
     Warns:
         UserWarning: A window of less than a decade; a floor of which the losses tell so little that half of the last
-            loss may be it or none; losses of one run that drift about the law, so that their points are not
-            independent or the law is another.
+            loss may be it or none; losses that drift about the law, of several runs by more than these differ, so
+            that neighbouring points are not independent or the law is another.
 
     References:
         Nam, DPhil thesis (2024), section C.1, for the missing loss.
@@ -150,13 +166,14 @@ def fit(
     shape = (len(resource),) if count_axes(losses) <= 1 else (None, len(resource))
     runs = np.atleast_2d(require_array("losses", losses, shape))
     require(len(runs) > 0, "there are no runs", argument="losses", value=0, remedy="give at least one")
+    require_one_law(runs)
     known = 0.0 if floor is None else floor
     require_between(0, math.inf, floor=known, missing=missing)
     require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
     runs = runs - known + missing
-    low, high = _checked_window(window, resource)
+    low, high = checked_window(window, resource)
     chosen = np.flatnonzero((resource >= low) & (resource <= high))
-    chosen = chosen[_thinned(np.log10(resource[chosen]))]
+    chosen = chosen[thinned(np.log10(resource[chosen]))]
     if window is None and floor is not None:
         # Once the loss has reached its floor, what is above it is scatter.
         above = runs[:, chosen].mean(axis=0) > 0
@@ -169,7 +186,7 @@ def fit(
             remedy="lower the floor, or record earlier",
         )
         if len(chosen) >= 3:
-            first, last = _straight_stretch(np.log(resource[chosen]), np.log(runs[:, chosen].mean(axis=0)))
+            first, last = straight_stretch(np.log(resource[chosen]), np.log(runs[:, chosen].mean(axis=0)))
             chosen = chosen[first:last]
     require(
         len(chosen) >= (3 if floor is not None else 5),
@@ -201,7 +218,7 @@ def fit(
         value=len(rest),
         remedy="record earlier, or give a floor",
     )
-    slopes = _local_slopes(x[: len(rest)], np.log(rest))
+    slopes = local_slopes(x[: len(rest)], np.log(rest))
     levels, exponents, floors = (
         (law[which], law[which]) if which in fixed else profile_interval(x, y, law, which, confidence, fixed=fixed)
         for which in (LEVEL, EXPONENT, FLOOR)
@@ -228,7 +245,7 @@ def fit(
 
 def _straight(x: np.ndarray, runs: np.ndarray) -> RaisedPowerLaw:
     """A line, through losses less a floor that is known."""
-    level, exponent = _line(x, np.log(runs.mean(axis=0)))
+    level, exponent = line_through(x, np.log(runs.mean(axis=0)))
     return RaisedPowerLaw(float(level), float(exponent), 0.0)
 
 
@@ -255,83 +272,12 @@ def _warn_of_little(x: np.ndarray, runs: np.ndarray, law: RaisedPowerLaw, floors
             f"{last:.3g}; record further, or give the floor",
             stacklevel=3,
         )
-    residual = np.log(runs.mean(axis=0)) - law.logarithm(x)
-    size, points = residual @ residual, len(x)
-    if len(runs) > 1 or math.sqrt(size / points) < _EXACT:
-        return
-    # Von Neumann's ratio of independent numbers is two, with this standard deviation.
-    ratio, deviation = np.sum(np.diff(residual) ** 2) / size, 2 * math.sqrt((points - 2) / (points**2 - 1))
-    if ratio < 2 - _UNLIKELY * deviation:
+    if drifts(x, runs, law):
         warnings.warn(
             "the losses drift about the power law that was fitted: the law is another, or neighbouring points are not "
-            "independent and intervals are too narrow; choose a window, or give several runs",
+            f"independent and intervals are too narrow; choose a window{', or give several runs' * (len(runs) == 1)}",
             stacklevel=3,
         )
-
-
-def _line(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
-    """Value at x = 0 and minus the slope of the line through points, along the last axis of y."""
-    centred = x - x.mean()
-    exponent = -(y @ centred) / (centred @ centred)
-    return y.mean(axis=-1) + exponent * x.mean(), exponent
-
-
-def _local_slopes(x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, " pairs"]:
-    """Exponents between neighbouring parts of the window: thirds, or in a wide window decades."""
-    number = min(max(3, round((x[-1] - x[0]) / math.log(10))), len(x))
-    parts = np.array_split(np.arange(len(x)), number)
-    centres = np.array([[x[part].mean(), y[part].mean()] for part in parts])
-    return -np.diff(centres[:, 1]) / np.diff(centres[:, 0])
-
-
-def _thinned(decades: np.ndarray) -> np.ndarray:
-    """Places of the first point in each twentieth of a decade, so that late times do not outweigh all others."""
-    if len(decades) == 0:
-        return np.arange(0)
-    return np.unique(np.floor((decades - decades[0]) * _PER_DECADE + 1e-6), return_index=True)[1]
-
-
-def _straight_stretch(x: np.ndarray, y: np.ndarray) -> tuple[int, int]:
-    """First place of the stretch and the one after its last."""
-    best, found = (-math.inf, -math.inf), (0, len(x))
-    for first in range(len(x) - 2):
-        for last in range(len(x), first + 2, -1):
-            width = x[last - 1] - x[first]
-            if width < best[0] - 1e-9:
-                break
-            bend, excused = _bend(x[first:last], y[first:last])
-            if bend <= max(_BENDING, excused) and (width, -bend) > best:
-                best, found = (width, -bend), (first, last)
-    return found
-
-
-def _bend(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """By how much the local exponents differ, over that of the window, and by how much scatter makes them differ."""
-    width, descent = x[-1] - x[0], y[0] - y[-1]
-    if descent <= 0:
-        return math.inf, 0.0
-    slopes = _local_slopes(x, y)
-    # Second differences see the scatter of neighbours and not a slow bend.
-    share = (x[2:] - x[1:-1]) / (x[2:] - x[:-2])
-    scatter = y[1:-1] - share * y[:-2] - (1 - share) * y[2:]
-    noise = math.sqrt(np.mean(scatter**2) / 1.5)
-    parts = len(slopes) + 1
-    of_one_slope = noise * math.sqrt(2 * parts / len(x)) * parts / width
-    return float(np.ptp(slopes)) * width / descent, 2 * math.sqrt(2) * of_one_slope * width / descent
-
-
-def _checked_window(window: tuple[float, float] | None, resource: np.ndarray) -> tuple[float, float]:
-    if window is None:
-        return float(resource[0]), float(resource[-1])
-    low, high = require_array("window", window, (2,))
-    require(
-        low < high,
-        f"window is {window}",
-        argument="window",
-        value=window,
-        remedy="give the least and the greatest resource, in order",
-    )
-    return float(low), float(high)
 
 
 def _pair(values: Sequence[float] | np.ndarray) -> tuple[float, float]:

@@ -1,0 +1,290 @@
+"""A joint law of parameters and data, from the losses of any runs, with what it says of compute."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import require, require_between, require_numbers
+from dynascope.theory.scaling_laws.joint_law import IsoFlop, JointLaw, Split
+from dynascope.theory.scaling_laws.joint_profile import JointProfile, Quantity
+from dynascope.theory.scaling_laws.joint_quantities import (
+    best_exponent,
+    best_loss,
+    best_size,
+    loss_at,
+    plain,
+    prefactor,
+)
+from dynascope.theory.scaling_laws.joint_search import UPPER, Scaled, nearest_joint_law
+from dynascope.theory.scaling_laws.spread import ExpectedLoss
+
+__all__ = ["JointLawFit", "SplitIntervals", "fit_joint"]
+
+_TOGETHER = 0.99  # correlation of ln N and ln D from which one stands for the other
+_FEWEST, _NUMBERS = 8, 5
+
+
+class SplitIntervals(NamedTuple):
+    """Confidence intervals of the best use of compute, as arrays of lower and of upper ends.
+
+    Attributes:
+        parameters: Of N*.
+        data: Of D*.
+        loss: Of the law at its best.
+        exponent: Of that with which N* grows with the compute.
+    """
+
+    parameters: tuple[Float[np.ndarray, ...], Float[np.ndarray, ...]]
+    data: tuple[Float[np.ndarray, ...], Float[np.ndarray, ...]]
+    loss: tuple[Float[np.ndarray, ...], Float[np.ndarray, ...]]
+    exponent: tuple[float, float]
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class JointLawFit:
+    """L = floor + A N^−a + B D^−b, fitted to losses.
+
+    Attributes:
+        law: The five numbers.
+        floor_interval: Confidence interval of the floor, as all of them from zero, or up to infinity, where nothing is
+            contradicted on that side.
+        parameters_prefactor_interval: That of A.
+        parameters_exponent_interval: That of a.
+        data_prefactor_interval: That of B.
+        data_exponent_interval: That of b.
+        scatter: Standard deviation of ln L about the law, without outliers.
+        points: Number of losses.
+        confidence: Of the intervals.
+        unclear: What the losses do not tell, in words; empty if they tell all.
+        profile: How the fit grows worse around the law, from which further intervals come.
+        centres: Of ln N, ln D and ln L, about which that is.
+    """
+
+    law: JointLaw
+    floor_interval: tuple[float, float]
+    parameters_prefactor_interval: tuple[float, float]
+    parameters_exponent_interval: tuple[float, float]
+    data_prefactor_interval: tuple[float, float]
+    data_exponent_interval: tuple[float, float]
+    scatter: float
+    points: int
+    confidence: float
+    unclear: tuple[str, ...]
+    profile: JointProfile
+    centres: tuple[float, float, float]
+
+    def __repr__(self) -> str:
+        named = zip(("E", "A", "a", "B", "b"), JointLaw._fields, strict=True)
+        lines = [
+            f"  {short} = {getattr(self.law, name):.4g} ({low:.4g} to {high:.4g})"
+            for short, name in named
+            for low, high in [getattr(self, f"{name}_interval")]
+        ]
+        head = f"L = E + A N^-a + B D^-b, from {self.points} losses that scatter by {self.scatter:.2%}"
+        return "\n".join([f"{head};", f"intervals of {self.confidence:.0%}:", *lines, *self.unclear])
+
+    def loss(self, parameters: ArrayLike, data: ArrayLike) -> ExpectedLoss:
+        """The loss at N and D, and where that of a further run is to be expected there.
+
+        Args:
+            parameters: N > 0.
+            data: D > 0, of a shape that fits.
+
+        Raises:
+            InputError: A number that is not positive.
+        """
+        found = self.law.loss(parameters, data)
+        shape = np.shape(found)
+        n, d = (np.broadcast_to(np.asarray(each, float), shape).ravel() for each in (parameters, data))
+        low, high = np.empty((2, n.size))
+        chance = self.profile.allowed(self.confidence) * self.scatter
+        for k, value in enumerate(np.ravel(found)):
+            ends = np.log(np.exp(self.centres[2]) / value) + self._interval(loss_at(self._near(n[k], d[k])))
+            reach = np.hypot(ends, chance)
+            low[k], high[k] = value * np.exp(-reach[0]), value * np.exp(reach[1])
+        return ExpectedLoss(found, low.reshape(shape), high.reshape(shape))
+
+    def split(self, compute: ArrayLike, *, cost: float = 6.0) -> Split:
+        """The best N* and D* for the compute, as `JointLaw.split`."""
+        return self.law.split(compute, cost=cost)
+
+    def split_intervals(self, compute: ArrayLike, *, cost: float = 6.0) -> SplitIntervals:
+        """The intervals of the same.
+
+        Args:
+            compute: C > 0, of any shape.
+            cost: Compute of one parameter and one sample.
+
+        Raises:
+            InputError: A number that is not positive, or a law of which a term does not fall.
+        """
+        self.split(compute, cost=cost)
+        amounts = np.asarray(compute, float)
+        sizes, losses = np.empty((2, amounts.size, 2))
+        for k, amount in enumerate(amounts.ravel()):
+            total = math.log(amount) - math.log(cost) - self.centres[0] - self.centres[1]
+            sizes[k] = np.exp(self.centres[0] + self._interval(best_size(total)))
+            losses[k] = np.exp(self.centres[2] + self._interval(best_loss(total)))
+        (fewest, most), (low, high) = (np.moveaxis(each.reshape(*amounts.shape, 2), -1, 0) for each in (sizes, losses))
+        exponents = np.clip(self._interval(best_exponent), 0.0, 1.0)
+        with np.errstate(divide="ignore"):
+            data = amounts / cost / most, amounts / cost / fewest
+        return SplitIntervals((fewest, most), data, (low, high), (float(exponents[0]), float(exponents[1])))
+
+    def isoflop(self, compute: float, parameters: ArrayLike | None = None, *, cost: float = 6.0) -> IsoFlop:
+        """The losses of models of different size that all spend the compute, as `JointLaw.isoflop`."""
+        return self.law.isoflop(compute, parameters, cost=cost)
+
+    def _near(self, parameters: float, data: float) -> tuple[float, float]:
+        return math.log(parameters) - self.centres[0], math.log(data) - self.centres[1]
+
+    def _interval(self, quantity: Quantity) -> np.ndarray:
+        return np.array(self.profile.interval(quantity, self.confidence))
+
+
+def fit_joint(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike, *, confidence: float = 0.95) -> JointLawFit:
+    """Fit L = E + A N^−a + B D^−b to the losses of runs with N parameters and D samples.
+
+    Huber's loss of ln L: residuals count by their squares up to 1.345 times their own scatter, and by their size
+    beyond, so that single bad runs hardly matter. For given exponents E, A and B are found by linear least squares, on
+    a grid of exponents; from its lowest places all five are descended, none of them negative. The procedure of Hoffmann
+    et al., approach 3, has the same aim with a threshold of 1e-3, which makes it the sum of absolute residuals.
+
+    An interval holds the values that the losses do not contradict when everything else is fitted again, as told by
+    Student's t with five degrees of freedom less than losses. It has the coverage it states if each loss is of a run of
+    its own, whose scatter is a share of the loss.
+
+    Args:
+        parameters: N > 0, of the shape of the losses or one that fits; with losses in a table of shape (sizes,
+            amounts) its rows.
+        data: D > 0, samples or tokens; likewise its columns.
+        losses: L > 0, of at least eight runs; several seeds of one N and D are as many runs.
+        confidence: Of the intervals.
+
+    Returns:
+        `JointLawFit`, which `plan` takes.
+
+    Raises:
+        InputError: Fewer than eight losses, fewer than three different N or D, shapes that do not fit, or numbers out
+            of range.
+
+    Warns:
+        UserWarning: The losses do not tell the terms apart: N and D go together in all runs, one of the terms may be
+            absent, or the floor may be anything.
+
+    References:
+        Hoffmann et al., arXiv:2203.15556; Besiroglu et al., arXiv:2404.10102, on their intervals.
+
+    Example:
+        >>> n, d = np.geomspace(1e6, 1e9, 6), np.geomspace(1e8, 1e11, 6)
+        >>> found = fit_joint(n, d, 1.7 + 400 * n[:, None] ** -0.34 + 410 * d**-0.28)
+        >>> print(f"{found.law.floor:.4f} {found.law.parameters_exponent:.4f} {found.law.data_exponent:.4f}")
+        1.7000 0.3400 0.2800
+        >>> print(f"{found.split(1e21).parameters:.3e}")
+        1.854e+09
+    """
+    require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
+    n, d, values = _checked(parameters, data, losses)
+    scaled = Scaled.of(n, d, values)
+    numbers, threshold = nearest_joint_law(scaled)
+    profile = JointProfile(scaled, numbers, threshold)
+    of_n, of_d, of_loss = scaled.centres
+    floor, a, b = (profile.interval(plain(k), confidence) for k in (0, 3, 4))
+    levels = [profile.interval(prefactor(k, centre), confidence) for k, centre in ((1, of_n), (2, of_d))]
+    law = JointLaw(
+        floor=float(numbers[0] * np.exp(of_loss)),
+        parameters_prefactor=float(np.exp(of_loss + numbers[1] + numbers[3] * of_n)),
+        parameters_exponent=float(numbers[3]),
+        data_prefactor=float(np.exp(of_loss + numbers[2] + numbers[4] * of_d)),
+        data_exponent=float(numbers[4]),
+    )
+    with np.errstate(over="ignore"):
+        first, second = (tuple(np.exp(of_loss + np.array(each)).tolist()) for each in levels)
+    found = JointLawFit(
+        law=law,
+        floor_interval=_above_zero(np.array(floor) * math.exp(of_loss)),
+        parameters_prefactor_interval=first,
+        parameters_exponent_interval=_above_zero(np.array(a)),
+        data_prefactor_interval=second,
+        data_exponent_interval=_above_zero(np.array(b)),
+        scatter=profile.scatter,
+        points=values.size,
+        confidence=confidence,
+        unclear=(),
+        profile=profile,
+        centres=scaled.centres,
+    )
+    unclear = _unclear(found, scaled, float(values.min()))
+    for sentence in unclear:
+        warnings.warn(sentence, stacklevel=2)
+    return dataclasses.replace(found, unclear=unclear)
+
+
+def _checked(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    n, d, values = (
+        require_numbers(name, each, above=0)
+        for name, each in (("parameters", parameters), ("data", data), ("losses", losses))
+    )
+    if values.ndim == 2 and n.ndim == d.ndim == 1 and values.shape == (n.size, d.size):
+        n = n[:, None]
+    for name, each in (("parameters", n), ("data", d)):
+        fits = each.ndim <= values.ndim and all(
+            have in (1, want) for have, want in zip(each.shape[::-1], values.shape[::-1], strict=False)
+        )
+        require(
+            fits,
+            f"{name} has shape {each.shape} and losses {values.shape}",
+            argument=name,
+            value=each.shape,
+            remedy="give one for every loss, or a table of losses with one N for every row and one D for every column",
+        )
+    n, d, values = (each.ravel() for each in np.broadcast_arrays(n, d, values))
+    require(
+        values.size >= _FEWEST,
+        f"there are {values.size} losses",
+        argument="losses",
+        value=values.size,
+        remedy=f"give at least {_FEWEST}, for a law of five numbers",
+    )
+    for name, each in (("parameters", n), ("data", d)):
+        different = len(np.unique(each))
+        require(
+            different >= 3,
+            f"{name} has {different} different values",
+            argument=name,
+            value=different,
+            remedy="give runs with at least three, or fit one resource alone with fit",
+        )
+    return n, d, values
+
+
+def _unclear(found: JointLawFit, scaled: Scaled, least: float) -> tuple[str, ...]:
+    """What the losses do not tell, each with a remedy."""
+    said = []
+    if abs(float(np.corrcoef(scaled.n, scaled.d)[0, 1])) > _TOGETHER:
+        said.append("N and D go together in all runs, so that losses cannot tell their terms apart; vary one alone")
+    for of, resource in (("parameters", "N"), ("data", "D")):
+        exponents, prefactors = (getattr(found, f"{of}_{name}_interval") for name in ("exponent", "prefactor"))
+        if exponents[0] <= 0 or exponents[1] >= UPPER[3] or prefactors[0] <= 0:
+            said.append(
+                f"the losses do not tell the term in {resource}: its exponent may be anything from {exponents[0]:.3g} "
+                f"to {exponents[1]:.3g}; record more losses, or over a wider range of {resource}"
+            )
+    low, high = found.floor_interval
+    if low <= 0 and high > least / 2:
+        said.append(
+            f"the losses do not tell the floor: it may be anything from zero to {high:.3g}, and the least loss is "
+            f"{least:.3g}; record further"
+        )
+    return tuple(said)
+
+
+def _above_zero(ends: np.ndarray) -> tuple[float, float]:
+    return max(float(ends[0]), 0.0), float(ends[1])

@@ -1,0 +1,91 @@
+"""Confidence intervals of whatever follows from a joint law, by what each value would cost in the fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import t as student
+
+from dynascope.theory.scaling_laws.descent import descend, huber, huber_weights
+from dynascope.theory.scaling_laws.joint_search import LOWER, UPPER, Scaled, joint_residuals
+from dynascope.theory.scaling_laws.profile_intervals import crossing
+
+__all__ = ["JointProfile", "Quantity"]
+
+# A number that follows from each law, and its derivatives by the five numbers of the law.
+Quantity = Callable[[Float[np.ndarray, "laws 5"]], tuple[Float[np.ndarray, " laws"], Float[np.ndarray, "laws 5"]]]
+
+_REACH = np.array([0.4, 0.7, 0.9, 1.0, 1.1, 1.3, 1.7, 2.5, 4.0, 8.0, 20.0])
+_STIFF = 10.0  # how much more stiffly a quantity is held than the losses hold it
+_ROUNDING = 1e-13  # an error that is none
+_FARTHEST = 30.0  # of a quantity from its estimate, all being logarithms, exponents or losses over their mean
+
+
+class JointProfile:
+    """The neighbourhood of a law that was fitted.
+
+    Attributes:
+        scatter: Standard deviation of the logarithm of a loss about the law, of losses that are no outliers.
+        freedom: Degrees of freedom.
+    """
+
+    def __init__(self, data: Scaled, law: Float[np.ndarray, " 5"], threshold: float):
+        self._data, self._law, self._threshold = data, law, threshold
+        rest, slopes = joint_residuals(law[None], data.n, data.d, data.y)
+        points = rest.size
+        self.freedom = points - 5
+        inside = float(np.mean(np.abs(rest) <= threshold))
+        bent = np.clip(rest, -threshold, threshold)
+        # Huber's corrections for few points, of the size of a sum of squares that chance adds for one number.
+        few = 1 + 5 / points * (1 - inside) / inside
+        self._chance = few**2 * float(np.sum(bent**2)) / self.freedom / inside
+        self.scatter = math.sqrt(float(np.sum(bent**2)) / self.freedom / inside)
+        self._sum = float(huber(rest, threshold)[0])
+        weighted = slopes[0] * huber_weights(rest[0], threshold)[:, None]
+        free = (law > LOWER) | (np.arange(5) > 0)
+        self._inverse = np.linalg.pinv((weighted.T @ slopes[0]) * np.outer(free, free), rcond=1e-13, hermitian=True)
+
+    def allowed(self, confidence: float) -> float:
+        """Student's t."""
+        return float(student.ppf((1 + confidence) / 2, self.freedom))
+
+    def interval(self, quantity: Quantity, confidence: float) -> tuple[float, float]:
+        """The values that the losses do not contradict; infinite where they contradict none.
+
+        The quantity is drawn to values around its estimate by one more residual. Wherever it comes to lie, the law is
+        the nearest of all that have it there, so that it need not be held exactly.
+        """
+        found, gradient = (each[0] for each in quantity(self._law[None]))
+        error = math.sqrt(max(self._chance * float(gradient @ self._inverse @ gradient), 0.0))
+        error = max(error, math.sqrt(self._chance))
+        if error < _ROUNDING:
+            return float(found), float(found)
+        allowed, data = self.allowed(confidence), self._data
+        usual = min(allowed * error, _FARTHEST / _REACH[-1])
+        targets = found + usual * np.concatenate([-_REACH, _REACH])
+        hold = _STIFF * math.sqrt(self._chance) * allowed / max(usual, 1e-300)
+
+        def residuals(laws: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            rest, slopes = joint_residuals(laws, data.n, data.d, data.y)
+            value, gradient = quantity(laws)
+            held = hold * (value - targets[places])[:, None]
+            return np.hstack([rest, held]), np.concatenate([slopes, hold * gradient[:, None]], axis=1)
+
+        thresholds = np.append(np.full(data.y.size, self._threshold), np.inf)
+        starts = np.tile(self._law, (len(targets), 1))
+        laws, _ = descend(residuals, starts, LOWER, UPPER, threshold=thresholds, precision=1e-8)
+        rest, _ = joint_residuals(laws, data.n, data.d, data.y)
+        against = np.sqrt(np.maximum(huber(rest, self._threshold) - self._sum, 0) / self._chance)
+        values, half = quantity(laws)[0], len(_REACH)
+        return (
+            _end(found, values[:half], against[:half], allowed, -math.inf),
+            _end(found, values[half:], against[half:], allowed, math.inf),
+        )
+
+
+def _end(found: float, values: np.ndarray, against: np.ndarray, allowed: float, bound: float) -> float:
+    values, against = np.append(found, values), np.append(0.0, against)
+    return crossing(values, against, allowed) if against.max() > allowed else bound

@@ -1,0 +1,104 @@
+"""The joint law of parameters and data that is nearest to given losses: variable projection, then a descent."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy.ndimage import minimum_filter
+
+from dynascope.theory.scaling_laws.descent import descend
+
+__all__ = ["HUBER", "LOWER", "UPPER", "Scaled", "joint_residuals", "nearest_joint_law"]
+
+HUBER = 1.345  # standard deviations beyond which a residual counts by its size: 95 % of the precision without outliers
+LOWER = np.array([0.0, -60.0, -60.0, 0.0, 0.0])  # of E, ln A, ln B, a and b, in units of the middle of the data
+UPPER = np.array([np.inf, 60.0, 60.0, 20.0, 20.0])
+
+_EXPONENTS = np.geomspace(0.02, 3.0, 14)
+_STARTS = 12
+_EXACT = 1e-10  # a scatter that is rounding
+_ROUNDS = 4  # of scatter and fit, each from the other
+_ABSENT = 1e-4  # of the loss, from which a term starts that is absent at the start
+
+
+class Scaled(NamedTuple):
+    """Losses in units of their geometric mean, and logarithms of the resources about their mean.
+
+    Attributes:
+        n: ln N − centre.
+        d: ln D − centre.
+        y: ln L − centre.
+        centres: Those of the three.
+    """
+
+    n: Float[np.ndarray, " points"]
+    d: Float[np.ndarray, " points"]
+    y: Float[np.ndarray, " points"]
+    centres: tuple[float, float, float]
+
+    @classmethod
+    def of(cls, parameters: np.ndarray, data: np.ndarray, losses: np.ndarray) -> Scaled:
+        """Of numbers that are positive."""
+        logs = [np.log(each) for each in (parameters, data, losses)]
+        n, d, y = (float(each.mean()) for each in logs)
+        return cls(logs[0] - n, logs[1] - d, logs[2] - y, (n, d, y))
+
+
+def joint_residuals(
+    laws: Float[np.ndarray, "laws 5"], n: np.ndarray, d: np.ndarray, y: np.ndarray | float
+) -> tuple[Float[np.ndarray, "laws points"], Float[np.ndarray, "laws points 5"]]:
+    """ln(E + A N^−a + B D^−b) − ln L and its derivatives by E, ln A, ln B, a and b."""
+    floor, level_n, level_d, a, b = laws.T[..., None]
+    of_n, of_d = np.exp(level_n - a * n), np.exp(level_d - b * d)
+    loss = floor + of_n + of_d
+    slopes = np.stack([np.ones_like(loss), of_n, of_d, -n * of_n, -d * of_d], axis=-1) / loss[..., None]
+    return np.log(loss) - y, slopes
+
+
+def nearest_joint_law(data: Scaled) -> tuple[Float[np.ndarray, " 5"], float]:
+    """E, ln A, ln B, a and b, and the threshold of Huber's squares.
+
+    For given exponents the law is linear in E, A and B, which are found at once for a grid of exponents, with the
+    squares of (law − L)/L. From the lowest places of the grid all five are descended in the logarithm. The threshold
+    goes by the median size of what is left, so that outliers do not move it.
+    """
+    laws = _starts(data)
+
+    def residuals(now: np.ndarray, _: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return joint_residuals(now, data.n, data.d, data.y)
+
+    laws, sums = descend(residuals, laws, LOWER, UPPER, precision=1e-8)
+    threshold = np.inf
+    for _ in range(_ROUNDS):
+        left = residuals(laws[np.argmin(sums)][None], np.zeros(1, int))[0]
+        scatter = 1.4826 * float(np.median(np.abs(left))) * np.sqrt(left.size / max(left.size - 5, 1))
+        threshold = HUBER * max(scatter, _EXACT)
+        laws, sums = descend(residuals, laws, LOWER, UPPER, threshold=threshold, precision=1e-8)
+    best = laws[[np.argmin(sums)]]
+    return descend(residuals, best, LOWER, UPPER, threshold=threshold)[0][0], threshold
+
+
+def _starts(data: Scaled) -> Float[np.ndarray, "starts 5"]:
+    """The lowest places of a grid of exponents, with the best E, A and B, none of them negative."""
+    a, b = (each.ravel() for each in np.meshgrid(_EXPONENTS, _EXPONENTS, indexing="ij"))
+    inverse = np.exp(-data.y)
+    terms = [np.ones((len(a), 1)), np.exp(-a[:, None] * data.n), np.exp(-b[:, None] * data.d)]
+    columns = np.stack([term * inverse for term in terms], axis=-1)
+    products, sides = np.einsum("gpk,gpl->gkl", columns, columns), columns.sum(axis=1)
+    best, numbers = np.full(len(a), np.inf), np.zeros((len(a), 3))
+    for kept in (list(each) for size in (1, 2, 3) for each in itertools.combinations(range(3), size)):
+        part = products[:, kept][:, :, kept] + 1e-12 * np.eye(len(kept))
+        found = np.linalg.solve(part, sides[:, kept][..., None])[..., 0]
+        # The sum of squares of c·x − 1, at its least.
+        squares = inverse.size - np.sum(found * sides[:, kept], axis=1)
+        better = np.all(found >= 0, axis=1) & (squares < best)
+        best[better], numbers[better] = squares[better], 0.0
+        numbers[np.ix_(better, kept)] = found[better]
+    height = best.reshape(len(_EXPONENTS), -1)
+    low = (height == minimum_filter(height, 3, mode="nearest")).ravel()
+    chosen = np.argsort(np.where(low, best - best.max() - 1, best))[:_STARTS]
+    floor, *levels = numbers[chosen].T
+    return np.column_stack([floor, *np.log(np.maximum(levels, _ABSENT)), a[chosen], b[chosen]])
