@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.theory.scaling_laws import PowerLaw, compute_optimum, plan, power_laws, time_law
+from dynascope.theory.scaling_laws import JointLaw, PowerLaw, compute_optimum, fit, plan, power_laws, time_law
 from dynascope.theory.scaling_laws.allocation import finite_optimum
 
 MODEL = {"target_scale": 1.0, "initial_strength": 0.01}
@@ -79,12 +79,28 @@ def test_the_sum_counts_absent_skills_twice():
         ("contrast", {"contrast": 0.0}),
         ("cost", {"cost": 0.0}),
         ("floor", {"floor": -1.0}),
+        ("time", {"time": None}),
+        ("parameters", {"parameters": None}),
+        ("joint", {"joint": JointLaw(1.0, 2.0, 0.3, 2.0, 0.3)}),
     ],
 )
 def test_bad_plans_are_refused_by_name(argument, change):
     with pytest.raises(InputError) as refusal:
         plan(**{"compute": 1e6, "time": TIME, "parameters": PARAMETERS, **change})
     assert refusal.value.argument == argument
+
+
+def test_the_floor_of_a_slice_is_not_that_of_a_plan():
+    x = np.geomspace(10, 1e5, 41)
+    joint = JointLaw(1.0, 3.0, 0.5, 5.0, 0.4)
+    in_time, in_size = fit(joint.loss(20.0, x), x), fit(joint.loss(x, 1e4), x)
+    # Each slice holds what the other resource leaves: 3/√20 and 5 · 1e4^−0.4.
+    np.testing.assert_allclose([in_time.floor, in_size.floor], [1.6708, 1.1256], rtol=1e-4)
+    with pytest.raises(InputError, match="come down to") as refusal:
+        plan(1e9, time=in_time, parameters=in_size, floor=in_time.floor)
+    assert refusal.value.argument == "floor"
+    known = plan(1e9, time=in_time, parameters=in_size, floor=1.0)
+    np.testing.assert_allclose(known.loss, plan(1e9, joint=joint).loss, rtol=1e-6)
 
 
 def test_bad_models_are_refused():

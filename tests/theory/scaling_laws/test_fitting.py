@@ -141,6 +141,9 @@ def test_losses_of_one_run_that_drift_are_warned_of():
     bent = RESOURCE**-0.5 * np.exp(0.1 * np.sin(np.log(RESOURCE)))
     with pytest.warns(UserWarning, match="drift about the power law"):
         fit(bent, RESOURCE)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fit(np.stack([bent, 1.1 * bent, 0.9 * bent]), RESOURCE)
+
+
+def test_what_is_printed_fits_a_terminal_and_has_no_arrays():
+    lines = repr(fit(2 * RESOURCE**-0.5 + 0.1, RESOURCE)).splitlines()
+    assert max(map(len, lines)) < 80
+    assert "  exponent 0.5 (0.5 to 0.5)" in lines

@@ -67,7 +67,7 @@ def descend(
             sum_found = huber(found, threshold)
         better = sum_found < sums[own]
         gained = np.where(better, sums[own] - sum_found, np.sum(force * step, axis=1))
-        done = (gained <= precision * sums[own]) & (better | (left < _FREE))
+        done = (gained <= precision * sums[own]) & (left < _FREE)
         taken = own[better]
         laws[taken], sums[taken] = trial[better], sum_found[better]
         rest[taken], slopes[taken] = found[better], found_slopes[better]

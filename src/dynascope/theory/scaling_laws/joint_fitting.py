@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_between, require_numbers
+from dynascope.arguments import count_axes, require, require_array, require_between
 from dynascope.theory.scaling_laws.joint_law import IsoFlop, JointLaw, Split
 from dynascope.theory.scaling_laws.joint_profile import JointProfile, Quantity
 from dynascope.theory.scaling_laws.joint_quantities import (
@@ -229,8 +229,7 @@ def fit_joint(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike, *, conf
 
 def _checked(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     n, d, values = (
-        require_numbers(name, each, above=0)
-        for name, each in (("parameters", parameters), ("data", data), ("losses", losses))
+        _positive(name, each) for name, each in (("parameters", parameters), ("data", data), ("losses", losses))
     )
     if values.ndim == 2 and n.ndim == d.ndim == 1 and values.shape == (n.size, d.size):
         n = n[:, None]
@@ -263,6 +262,13 @@ def _checked(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike) -> tuple
             remedy="give runs with at least three, or fit one resource alone with fit",
         )
     return n, d, values
+
+
+def _positive(name: str, values: ArrayLike) -> np.ndarray:
+    array = require_array(name, values, (None,) * count_axes(values))
+    least = float(array.min(initial=math.inf))
+    require(least > 0, f"{name} has a value of {least:.6g}", argument=name, value=least, remedy="leave out such runs")
+    return array
 
 
 def _unclear(found: JointLawFit, scaled: Scaled, least: float) -> tuple[str, ...]:

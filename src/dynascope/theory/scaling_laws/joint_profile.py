@@ -44,9 +44,8 @@ class JointProfile:
         self._chance = few**2 * float(np.sum(bent**2)) / self.freedom / inside
         self.scatter = math.sqrt(float(np.sum(bent**2)) / self.freedom / inside)
         self._sum = float(huber(rest, threshold)[0])
-        weighted = slopes[0] * huber_weights(rest[0], threshold)[:, None]
-        free = (law > LOWER) | (np.arange(5) > 0)
-        self._inverse = np.linalg.pinv((weighted.T @ slopes[0]) * np.outer(free, free), rcond=1e-13, hermitian=True)
+        weighted = slopes[0] * huber_weights(rest, threshold)[0][:, None]
+        self._inverse = np.linalg.pinv(weighted.T @ slopes[0], rcond=1e-13, hermitian=True)
 
     def allowed(self, confidence: float) -> float:
         """Student's t."""
