@@ -23,6 +23,7 @@ bounded = settings(max_examples=12, deadline=None)
 # G4 of the theory ledger, whose W is the transpose of ours.
 H4 = np.array([[1, 0, 1], [1, 0.2, 0], [0, 1, 1], [0.1, 1, 0], [-1, 0, 1], [-1, -0.3, 1]])
 W4 = np.array([[1, 0, 0], [0, 1, 0], [-1, 0, 0.5]]).T
+OURS, THEIRS = "features_classes", "classes_features"
 Y4 = np.array([0, 0, 1, 1, 2, 2])
 
 
@@ -63,8 +64,8 @@ def streamed(features, labels, classifier, bias, cuts):
     parts = [rows for rows in np.split(np.arange(len(features)), cuts) if len(rows)]
     batches = (class_moments(features[rows], labels[rows], classes=classifier.shape[1]) for rows in parts)
     moments = functools.reduce(operator.add, batches)
-    differ = sum(nearest_mean_disagreement(moments, features[rows], classifier, bias) for rows in parts)
-    return values(collapse_metrics(moments, classifier)) | {"nc4": differ / moments.samples}
+    differ = sum(nearest_mean_disagreement(moments, features[rows], classifier, bias, layout=OURS) for rows in parts)
+    return values(collapse_metrics(moments, classifier, layout=OURS)) | {"nc4": differ / moments.samples}
 
 
 def assert_same(found, expected, tolerance=1e-10):
@@ -74,7 +75,7 @@ def assert_same(found, expected, tolerance=1e-10):
 
 
 def test_the_golden_numbers():
-    found = values(neural_collapse(H4, Y4, W4, np.zeros(3)))
+    found = values(neural_collapse(H4, Y4, W4, np.zeros(3), layout=OURS))
     expected = {
         "nc1": 0.03527490024,
         "nc1_product": 0.321733333333,
@@ -109,9 +110,9 @@ def test_a_perfect_simplex_has_collapsed():
 @pytest.mark.parametrize(("classes", "limit"), [(4, 0.5176380902), (10, 0.320364486014)])
 def test_nc3_without_a_bias_tends_to_its_limit_unless_the_classifier_is_centred(classes, limit):
     labels, classifier = np.repeat(np.arange(classes), 3), np.eye(classes)
-    found = values(neural_collapse(np.eye(classes)[labels], labels, classifier))
+    found = values(neural_collapse(np.eye(classes)[labels], labels, classifier, layout=OURS))
     assert found["nc3"] == pytest.approx(limit, abs=1e-10)
-    centred = values(neural_collapse(np.eye(classes)[labels], labels, classifier, center_classifier=True))
+    centred = values(neural_collapse(np.eye(classes)[labels], labels, classifier, layout=OURS, center_classifier=True))
     assert centred["nc3"] == pytest.approx(0, abs=1e-15)
 
 
@@ -120,8 +121,8 @@ def test_nc4_can_fail_for_a_perfect_simplex_without_a_bias():
     simplex, shift = np.eye(c) - 1 / c, np.array([5.0, 0.0, 0.0])
     labels = np.arange(c)
     features = simplex + shift
-    assert values(neural_collapse(features, labels, simplex.T))["nc4"] > 0.5
-    assert values(neural_collapse(features, labels, simplex.T, -simplex @ shift))["nc4"] == 0
+    assert values(neural_collapse(features, labels, simplex.T, layout=OURS))["nc4"] > 0.5
+    assert values(neural_collapse(features, labels, simplex.T, -simplex @ shift, layout=OURS))["nc4"] == 0
 
 
 def test_two_classes_are_always_a_simplex():
@@ -212,6 +213,34 @@ def test_single_precision_is_summed_in_double():
     assert found["nc1"][1].dtype == np.float64
 
 
+def test_the_layout_of_pytorch_is_known_by_its_shape_or_by_its_name():
+    features, labels, classifier, bias = draw(6)
+    expected = values(neural_collapse(features, labels, classifier, bias))
+    for layout in (None, THEIRS):
+        assert_same(values(neural_collapse(features, labels, classifier.T, bias, layout=layout)), expected)
+    moments = class_moments(features, labels, classes=4)
+    assert_same(values(collapse_metrics(moments, classifier.T)), values(collapse_metrics(moments, classifier)))
+    square = draw(7, p=4)
+    expected = values(neural_collapse(*square, layout=OURS))
+    turned = values(neural_collapse(*square[:2], square[2].T, square[3], layout=THEIRS))
+    assert_same(turned, expected)
+    assert not np.isclose(values(neural_collapse(*square, layout=THEIRS))["nc3"], expected["nc3"])
+
+
+def test_a_square_classifier_needs_a_layout():
+    features, labels, classifier, bias = draw(7, p=4)
+    moments = class_moments(features, labels, classes=4)
+    for call in (
+        lambda: neural_collapse(features, labels, classifier, bias),
+        lambda: neural_collapse(features, labels, classifier, bias, classes=4),
+        lambda: collapse_metrics(moments, classifier),
+        lambda: nearest_mean_disagreement(moments, features, classifier),
+    ):
+        with pytest.raises(InputError, match="features_classes") as refusal:
+            call()
+        assert refusal.value.argument == "layout"
+
+
 def test_without_a_classifier_there_are_no_nc3_and_nc4():
     features, labels, *_ = draw(6)
     assert set(neural_collapse(features, labels)) == {"nc1", "nc1_product", "nc2_angle", "nc2_norm", "class_mean_norm"}
@@ -232,7 +261,7 @@ def test_without_a_classifier_there_are_no_nc3_and_nc4():
     ],
 )
 def test_bad_input_is_refused_by_name(argument, change):
-    good = {"features": H4, "labels": Y4, "classifier": W4, "bias": np.zeros(3), "classes": 3}
+    good = {"features": H4, "labels": Y4, "classifier": W4, "bias": np.zeros(3), "classes": 3, "layout": OURS}
     with pytest.raises(InputError) as refusal:
         neural_collapse(**good | change)
     assert refusal.value.argument == argument

@@ -44,7 +44,7 @@ def classifier_collapse(
     if levels is not None:
         # The nearest level to one output f, min (f − t_i)², has the largest t_i f − t_i²/2.
         classifier, bias = classifier * levels, bias * levels - levels**2 / 2
-    found = neural_collapse(features[:n], labels, classifier, bias, center_classifier=True)
+    found = neural_collapse(features[:n], labels, classifier, bias, layout="features_classes", center_classifier=True)
     decided = np.argmax(features @ classifier + bias, axis=1)
     spread = np.linalg.svd(features[:n] - features[:n].mean(0), compute_uv=False) ** 2
     return {

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
-from dynascope.arguments import array_namespace, holds, require
+from dynascope.arguments import array_namespace, holds, require, require_choice
 from dynascope.errors import InputError
 from dynascope.probes.class_moments import ClassMoments, class_moments
 from dynascope.probes.features.rows import finite_matrix
 
-__all__ = ["ClassMoments", "class_moments", "collapse_metrics", "nearest_mean_disagreement", "neural_collapse"]
+__all__ = [
+    "ClassMoments",
+    "Layout",
+    "class_moments",
+    "collapse_metrics",
+    "nearest_mean_disagreement",
+    "neural_collapse",
+]
+
+Layout = Literal["features_classes", "classes_features"]
 
 _RESOLUTION = 1e-10  # eigenvalues of Σ_B below this fraction of the largest count as zero
 _ROUNDING = 1e-14  # a distance of means below this fraction of them is rounding
 
 
 def collapse_metrics(
-    moments: ClassMoments, classifier: Any | None = None, *, center_classifier: bool = False
+    moments: ClassMoments,
+    classifier: Any | None = None,
+    *,
+    layout: Layout | None = None,
+    center_classifier: bool = False,
 ) -> dict[str, tuple[tuple[str, ...], Any]]:
     """NC1 to NC3 from the moments of a stream of batches; zero each where features have collapsed.
 
@@ -35,7 +48,9 @@ def collapse_metrics(
 
     Args:
         moments: From `class_moments`, of all samples.
-        classifier: W, shape (p, C): outputs = features @ W + bias. None leaves nc3 out.
+        classifier: W, shape (p, C): outputs = features @ W + bias; or its transpose. None leaves nc3 out.
+        layout: "features_classes" for shape (p, C), "classes_features" for (C, p), as the weight of PyTorch's `Linear`.
+            If not given the shape tells, which that of a square matrix does not.
         center_classifier: Whether to take its mean over classes off first.
 
     Returns:
@@ -44,8 +59,8 @@ def collapse_metrics(
         Σ_W.
 
     Raises:
-        InputError: A class without samples, a class mean that is equal to μ_g, or a classifier of another shape, with
-            values that are not finite, or equal to zero (the values are not seen while JAX traces).
+        InputError: A class without samples, a class mean that is equal to μ_g, or a classifier of another shape, square
+            without a layout, with values that are not finite, or equal to zero (values are not seen while JAX traces).
 
     References:
         Papyan, Han & Donoho, arXiv:2008.08186; Nam, DPhil thesis (2024), 2.10 (the product form) and D.6 (its Σ_B is
@@ -54,8 +69,8 @@ def collapse_metrics(
     Example:
         >>> import numpy as np
         >>> corners = class_moments(np.eye(3)[[0, 0, 1, 2]], np.array([0, 0, 1, 2]), classes=3)
-        >>> {name: float(values.round(12)) for name, (_, values) in collapse_metrics(corners, np.eye(3)).items()
-        ...  if name.startswith("nc")}
+        >>> {name: float(values.round(12)) for name, (_, values) in collapse_metrics(corners, np.eye(3),
+        ...  layout="features_classes").items() if name.startswith("nc")}
         {'nc1': 0.0, 'nc1_product': 0.0, 'nc2_angle': 0.0, 'nc2_norm': 0.0, 'nc3': 0.605810893055}
     """
     xp = array_namespace(moments.means)
@@ -89,7 +104,7 @@ def collapse_metrics(
         "nc2_norm": xp.std(norms) / xp.mean(norms),
     }
     if classifier is not None:
-        w = _classifier(classifier, moments.means).T
+        w = _oriented(classifier, *moments.means.shape[::-1], moments.means, layout).T
         w = w - xp.mean(w, axis=0) if center_classifier else w
         size = xp.sqrt(xp.sum(w**2))
         require(
@@ -103,7 +118,9 @@ def collapse_metrics(
     return {name: ((), value) for name, value in found.items()} | {"class_mean_norm": (("class",), norms)}
 
 
-def nearest_mean_disagreement(moments: ClassMoments, features: Any, classifier: Any, bias: Any | None = None) -> Any:
+def nearest_mean_disagreement(
+    moments: ClassMoments, features: Any, classifier: Any, bias: Any | None = None, *, layout: Layout | None = None
+) -> Any:
     """NC4 of a batch: the number of its samples that the classifier puts in another class than the nearest class mean.
 
     A second pass over the samples, whose sum over batches, divided by n, is NC4. Without a bias, features that are not
@@ -114,8 +131,9 @@ def nearest_mean_disagreement(moments: ClassMoments, features: Any, classifier: 
     Args:
         moments: From `class_moments`, of all samples.
         features: H of the batch, shape (n, p).
-        classifier: W, shape (p, C): outputs = features @ W + bias.
+        classifier: W, shape (p, C): outputs = features @ W + bias; or its transpose.
         bias: Shape (C,); None for zeros.
+        layout: As in `collapse_metrics`.
 
     Returns:
         The number, without dimension, in the precision of the moments. Of equal outputs or distances the first counts.
@@ -127,7 +145,8 @@ def nearest_mean_disagreement(moments: ClassMoments, features: Any, classifier: 
         >>> import numpy as np
         >>> h, y = np.eye(3), np.arange(3)
         >>> moments = class_moments(h, y, classes=3)
-        >>> float(nearest_mean_disagreement(moments, h, np.eye(3), np.array([0.0, 0.0, 2.0])))
+        >>> bias = np.array([0.0, 0.0, 2.0])
+        >>> float(nearest_mean_disagreement(moments, h, np.eye(3), bias, layout="features_classes"))
         2.0
     """
     xp = array_namespace(moments.means, features)
@@ -140,7 +159,7 @@ def nearest_mean_disagreement(moments: ClassMoments, features: Any, classifier: 
         value=tuple(features.shape),
         remedy="give the features of the same layer",
     )
-    outputs = h @ _classifier(classifier, moments.means)
+    outputs = h @ _oriented(classifier, p, classes, moments.means, layout)
     if bias is not None:
         row, _ = finite_matrix("bias", bias[None, :] if len(bias.shape) == 1 else bias)
         require(
@@ -164,6 +183,7 @@ def neural_collapse(
     bias: Any | None = None,
     *,
     classes: int | None = None,
+    layout: Layout | None = None,
     center_classifier: bool = False,
 ) -> dict[str, tuple[tuple[str, ...], Any]]:
     """NC1 to NC4 of features on samples; zero each where features have collapsed.
@@ -177,9 +197,11 @@ def neural_collapse(
     Args:
         features: H, shape (n, p), the inputs of the last layer; of NumPy, JAX or PyTorch.
         labels: Classes 0..C−1 as whole numbers, shape (n,), of the same library.
-        classifier: W, shape (p, C): outputs = features @ W + bias. None leaves nc3 and nc4 out.
+        classifier: W, shape (p, C): outputs = features @ W + bias; or its transpose. None leaves nc3 and nc4 out.
         bias: Shape (C,); None for zeros.
         classes: C; if not given that of the classifier, or without one the largest label plus one.
+        layout: "features_classes" for shape (p, C), "classes_features" for (C, p), as the weight of PyTorch's `Linear`.
+            If not given the shape tells, which that of a square matrix does not.
         center_classifier: Whether nc3 takes the mean over classes off the classifier first.
 
     Returns:
@@ -194,17 +216,19 @@ def neural_collapse(
     Example:
         >>> import numpy as np
         >>> h, y = np.array([[1.0, 0.1], [1.0, -0.1], [-1.0, 0.0], [-1.0, 0.0]]), np.array([0, 0, 1, 1])
-        >>> found = neural_collapse(h, y, np.array([[1.0, -1.0], [0.0, 0.0]]))
+        >>> found = neural_collapse(h, y, np.array([[1.0, -1.0], [0.0, 0.0]]), layout="features_classes")
         >>> {name: float(values.round(4)) for name, (_, values) in found.items() if name in ("nc1", "nc3", "nc4")}
         {'nc1': 0.0, 'nc3': 0.0, 'nc4': 0.0}
     """
-    if classes is None:
-        classes = _classes(labels) if classifier is None else int(classifier.shape[-1])
-    moments = class_moments(features, labels, classes=classes)
-    found = collapse_metrics(moments, classifier, center_classifier=center_classifier)
-    if classifier is not None:
-        found["nc4"] = ((), nearest_mean_disagreement(moments, features, classifier, bias) / moments.samples)
-    return found
+    if classifier is None:
+        moments = class_moments(features, labels, classes=_classes(labels) if classes is None else classes)
+        return collapse_metrics(moments)
+    h, _ = finite_matrix("features", features)
+    w = _oriented(classifier, h.shape[1], None, h, layout)
+    moments = class_moments(features, labels, classes=int(w.shape[1]) if classes is None else classes)
+    found = collapse_metrics(moments, w, layout="features_classes", center_classifier=center_classifier)
+    disagree = nearest_mean_disagreement(moments, features, w, bias, layout="features_classes")
+    return found | {"nc4": ((), disagree / moments.samples)}
 
 
 def _classes(labels: Any) -> int:
@@ -218,16 +242,28 @@ def _classes(labels: Any) -> int:
         ) from None
 
 
-def _classifier(classifier: Any, means: Any) -> Any:
-    array_namespace(means, classifier)
+def _oriented(classifier: Any, p: int, classes: int | None, beside: Any, layout: Layout | None) -> Any:
+    """The classifier as a matrix of shape (p, C), whichever way round it was given; any C if it is not known."""
+    require_choice("layout", layout, (None, *get_args(Layout)))
+    array_namespace(beside, classifier)
     w, _ = finite_matrix("classifier", classifier)
-    wanted = (means.shape[1], means.shape[0])
+    shape = tuple(w.shape)
+    wanted = f"({p}, {'C' if classes is None else classes})"
     require(
-        tuple(w.shape) == wanted,
-        f"classifier has shape {tuple(w.shape)}",
+        layout is not None or shape[0] != shape[1],
+        f"classifier has the square shape {shape}, which does not tell its features from its classes",
+        argument="layout",
+        remedy='give layout="features_classes" if outputs are features @ classifier, "classes_features" if it is the '
+        "weight of PyTorch's Linear",
+    )
+    if layout == "classes_features" or (layout is None and shape[0] != p):
+        w = w.T
+    require(
+        w.shape[0] == p and classes in (None, w.shape[1]),
+        f"classifier has shape {shape}",
         argument="classifier",
-        value=tuple(w.shape),
-        remedy=f"pass the matrix of shape {wanted} by which features are multiplied from the right",
+        value=shape,
+        remedy=f"pass a matrix of shape {wanted}, or its transpose",
     )
     return w
 

@@ -270,7 +270,10 @@ class NeuralCollapse(CurvesStudy):
         h, w, path = run["first"].to_numpy(), run["second"].to_numpy(), slice(None, -1)
         left, right = self._modes.sample_vector[labels], self._modes.output_vector
         moments = [[class_moments(each, labels, classes=classes) for each in start] for start in h]
-        metrics = [collapse_metrics(*each) for each in zip(moments[0][path], w[0, path], strict=True)]
+        metrics = [
+            collapse_metrics(each, classifier, layout="features_classes")
+            for each, classifier in zip(moments[0][path], w[0, path], strict=True)
+        ]
         ends = [start[-1].means for start in moments[1:]]
         shares = np.array([[between_class_share(each) for each in start] for start in moments[1:]])
         return {
