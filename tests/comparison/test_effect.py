@@ -56,6 +56,21 @@ def test_the_interval_of_runs_that_are_not_paired_covers_the_truth_at_least_as_o
     assert sum(effect.low <= 0 <= effect.high for effect in effects) > 554
 
 
+def test_one_run_is_always_undecided():
+    for direction in (-1, 0, 1):
+        for paired in (True, False):
+            effect = claim(direction).compare([[1.0], [5.0], [9.0]], paired=paired)
+            assert (effect.change, effect.sign, effect.holds) == (8.0, 0, "undecided")
+            assert (effect.low, effect.high) == (-np.inf, np.inf)
+
+
+def test_two_runs_without_an_effect_are_found_to_have_one_no_more_often_than_said():
+    drawn = np.random.default_rng(0).normal(size=(2000, 3, 2))
+    found = sum(claim().compare(each).holds != "undecided" for each in drawn)
+    # 5 % of 2000 with three deviations of 10.
+    assert 70 < found < 130
+
+
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.1, 10), st.floats(-5, 5))
 def test_units_of_the_metric_do_not_matter(seed, unit, origin):
@@ -71,7 +86,7 @@ def test_units_of_the_metric_do_not_matter(seed, unit, origin):
     ("runs", "fields", "argument"),
     [
         ([[1.0, 2.0]], {}, "runs"),
-        ([[1.0], [2.0]], {}, "runs"),
+        (np.zeros((2, 0)), {}, "runs"),
         ([[1.0, np.nan], [2.0, 3.0]], {}, "runs"),
         ([[1.0, 2.0], [2.0, 3.0]], {"confidence": 1.0}, "confidence"),
     ],

@@ -164,6 +164,17 @@ def test_softmax_outputs_are_those_of_the_logits():
     assert_same(values(feature_metrics(moments)), expected, 1e-9)
 
 
+def test_utilizations_of_few_held_out_samples_that_exceed_one_are_warned_of():
+    generator = np.random.default_rng(0)
+    h, w = generator.normal(size=(200, 8)), generator.normal(size=(8, 3))
+    few, many = (generator.normal(size=(n, 8)) for n in (20, 2000))
+    with pytest.warns(UserWarning, match="sum to 1.23, not to one"):
+        feature_metrics(h, h @ w, held_out=(few, few @ w))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        feature_metrics(h, h @ w, held_out=(many, many @ w))
+
+
 @pytest.mark.parametrize("bias", [False, True])
 def test_held_out_samples_give_the_overlaps(bias):
     arrays, more = draw(), [each[:40] for each in draw(n=100)]

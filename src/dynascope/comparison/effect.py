@@ -21,9 +21,9 @@ class Effect(NamedTuple):
     Attributes:
         change: Mean over runs of the trend: the least-squares slope against the number of the level, times the number
             of steps between levels; with two levels the difference.
-        low: Lower end of its interval.
-        high: Upper end.
-        size: The change over the spread between runs of one level, NaN where runs of a level do not differ.
+        low: Lower end of its interval; −∞ of a single run.
+        high: Upper end; ∞ of a single run.
+        size: The change over the spread between runs of one level, NaN where runs of a level do not differ, or are one.
         sign: +1 or −1 where the interval leaves out zero, else 0.
         holds: "holds" or "does not hold" if the sign is the expected one or another, "undecided" if it is not known.
     """
@@ -76,7 +76,8 @@ class Hypothesis:
         """The effect in runs at increasing levels of the factor, with its Student interval over runs.
 
         Two runs are enough for an interval that covers the truth as often as it says where the trends of runs are
-        normally distributed, but it is then wide. Of runs that are not paired it covers the truth at least as often.
+        normally distributed, but it is then wide. Of runs that are not paired it covers the truth at least as often. Of
+        one run nothing is known of chance: its interval has no ends, and the effect is undecided.
 
         Args:
             runs: The metric, shape (levels, runs), levels in the order in which the factor grows.
@@ -84,21 +85,24 @@ class Hypothesis:
             confidence: Probability of the interval, above 0 and below 1.
 
         Raises:
-            InputError: Fewer than two levels or two runs, values that are not finite, or a confidence outside (0, 1).
+            InputError: Fewer than two levels, no run, values that are not finite, or a confidence outside (0, 1).
         """
         values = require_array("runs", runs, (None, None))
         require(
-            min(values.shape) >= 2,
+            values.shape[0] >= 2 and values.shape[1] >= 1,
             f"runs has shape {values.shape}",
             argument="runs",
             value=values.shape,
-            remedy="give at least two levels of the factor and two runs of each",
+            remedy="give at least two levels of the factor, and two runs or more of each",
         )
         count = values.shape[1]
         levels = np.arange(len(values)) - (len(values) - 1) / 2
         weights = levels * (len(values) - 1) / np.sum(levels**2)
-        trends, variances = weights @ values, np.var(values, axis=1, ddof=1)
+        trends = weights @ values
         change = float(np.mean(trends))
+        if count == 1:
+            return Effect(change, -np.inf, np.inf, np.nan, 0, self._told(0))
+        variances = np.var(values, axis=1, ddof=1)
         variance = np.var(trends, ddof=1) if paired else weights**2 @ variances
         half = student_half(float(variance), count, confidence)
         low, high = change - half, change + half

@@ -74,7 +74,7 @@ def collapse_metrics(
         {'nc1': 0.0, 'nc1_product': 0.0, 'nc2_angle': 0.0, 'nc2_norm': 0.0, 'nc3': 0.605810893055}
     """
     xp = array_namespace(moments.means)
-    classes, _ = moments.means.shape
+    classes, p = moments.means.shape
     require(
         holds(xp.all(moments.sizes > 0)),
         "a class has no samples",
@@ -104,7 +104,7 @@ def collapse_metrics(
         "nc2_norm": xp.std(norms) / xp.mean(norms),
     }
     if classifier is not None:
-        w = _oriented(classifier, *moments.means.shape[::-1], moments.means, layout).T
+        w = _oriented(classifier, p, classes, moments.means, layout).T
         w = w - xp.mean(w, axis=0) if center_classifier else w
         size = xp.sqrt(xp.sum(w**2))
         require(

@@ -19,6 +19,7 @@ from dynascope.probes.features.rows import OutputFunction, Rows, check_samples, 
 
 __all__ = ["feature_metrics"]
 
+_EXCESS = 0.01  # by which utilizations of held-out samples may sum to more than one, without a word
 _IMBALANCE = 1.5  # largest class over the smallest, from which the balance that κ assumes is said to be missing
 
 
@@ -74,7 +75,8 @@ def feature_metrics(
             n ≤ C, or features or outputs that are the same on every sample.
 
     Warns:
-        UserWarning: Classes are not balanced (the largest over 1.5 times the smallest), or n < p. Not while JAX traces.
+        UserWarning: Classes are not balanced (the largest over 1.5 times the smallest), n < p, or utilizations of
+            held-out samples sum to more than 1.01. Not while JAX traces.
 
     References:
         Y. Nam, DPhil thesis (2024), chapter 2.
@@ -132,6 +134,8 @@ def feature_metrics(
         found[f"effective_dimension_{name}"] = ((), effective_dimension(share))
         if name == "utilization":
             found["output_dimension"] = ((), dimension)
+            if held_out is not None:
+                _warn_of_excess(xp.sum(share))
     found["kappa_cka"] = ((), kappa)
     found["minimum_features"] = ((), kappa < threshold)
     found["threshold"] = ((), xp.full_like(kappa, threshold))
@@ -160,6 +164,16 @@ def _rows(features: Any, outputs: Any, targets: Any, output_function: OutputFunc
 def _with_constant(rows: Rows) -> Rows:
     xp = array_namespace(rows.features)
     return rows._replace(features=xp.concat([rows.features, rows.constant], axis=1))
+
+
+def _warn_of_excess(total: Any) -> None:
+    """Modes that are orthogonal on some samples are not on others, and then count what they share twice."""
+    if not holds(total <= 1 + _EXCESS):
+        warnings.warn(
+            f"Utilizations of the held-out samples sum to {float(total):.3g}, not to one: features overlap there that "
+            "are orthogonal on the samples; hold out more.",
+            stacklevel=3,
+        )
 
 
 def _check_same(rows: Rows, held_out: Rows) -> None:
