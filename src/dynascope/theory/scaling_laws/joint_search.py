@@ -21,6 +21,7 @@ _EXPONENTS = np.geomspace(0.02, 3.0, 14)
 _STARTS = 12
 _EXACT = 1e-10  # a scatter that is rounding
 _ROUNDS = 4  # of scatter and fit, each from the other
+_ALIKE = 1e-10  # of the square of a term, which keeps terms that are alike apart
 _ABSENT = 1e-4  # of the loss, from which a term starts that is absent at the start
 
 
@@ -87,10 +88,12 @@ def _starts(data: Scaled) -> Float[np.ndarray, "starts 5"]:
     inverse = np.exp(-data.y)
     terms = [np.ones((len(a), 1)), np.exp(-a[:, None] * data.n), np.exp(-b[:, None] * data.d)]
     columns = np.stack([term * inverse for term in terms], axis=-1)
+    sizes = np.linalg.norm(columns, axis=1)
+    columns /= sizes[:, None]
     products, sides = np.einsum("gpk,gpl->gkl", columns, columns), columns.sum(axis=1)
     best, numbers = np.full(len(a), np.inf), np.zeros((len(a), 3))
     for kept in (list(each) for size in (1, 2, 3) for each in itertools.combinations(range(3), size)):
-        part = products[:, kept][:, :, kept] + 1e-12 * np.eye(len(kept))
+        part = products[:, kept][:, :, kept] + _ALIKE * np.eye(len(kept))
         found = np.linalg.solve(part, sides[:, kept][..., None])[..., 0]
         # The sum of squares of c·x − 1, at its least.
         squares = inverse.size - np.sum(found * sides[:, kept], axis=1)
@@ -100,5 +103,5 @@ def _starts(data: Scaled) -> Float[np.ndarray, "starts 5"]:
     height = best.reshape(len(_EXPONENTS), -1)
     low = (height == minimum_filter(height, 3, mode="nearest")).ravel()
     chosen = np.argsort(np.where(low, best - best.max() - 1, best))[:_STARTS]
-    floor, *levels = numbers[chosen].T
+    floor, *levels = (numbers / sizes)[chosen].T
     return np.column_stack([floor, *np.log(np.maximum(levels, _ABSENT)), a[chosen], b[chosen]])
