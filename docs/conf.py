@@ -34,6 +34,7 @@ default_role = "code"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = False
+autodoc_mock_imports = ["torch"]  # pages are built without it
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 
 from dynascope.arguments import given, require, require_choice, require_integer
+from dynascope.probes.kernel.adapters import also_in_pytorch
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction
 from dynascope.probes.kernel.dense_tracing import DenseUse, dense_uses
 from dynascope.probes.kernel.model import Arrays, Model, count_examples, layer_rates, split
@@ -54,6 +55,7 @@ class Size:
     uses: tuple[DenseUse, ...]
 
 
+@also_in_pytorch
 def estimate_cost(
     apply: Callable[[Any, Any], Any],
     params: Any,
@@ -79,7 +81,7 @@ def estimate_cost(
     are mirrored. F is what the compiler counts, where the body of a loop of unknown length counts once.
 
     Args:
-        apply: As `neural_tangent_kernel` takes it, and so the others.
+        apply: As `neural_tangent_kernel` takes it, also of PyTorch, and so the others.
         params: Parameters.
         x: Inputs.
         other: A second set of inputs.
@@ -184,11 +186,18 @@ def cost_of(algorithm: str, size: Size, contraction: Contraction, block: int, dr
 
 
 def choose(
-    size: Size, contraction: Contraction, algorithm: str, batch_size: int | None, draws: int | None, memory: float
+    size: Size,
+    contraction: Contraction,
+    algorithm: str,
+    batch_size: int | None,
+    draws: int | None,
+    memory: float,
+    *,
+    automatic: tuple[str, ...] = EXACT,
 ):
-    """The cheapest exact algorithm, or the one asked for, in the largest blocks that fit into the memory."""
+    """The cheapest automatic algorithm, or the one asked for, in the largest blocks that fit into the memory."""
     block = min(batch_size or math.inf, max(size.rows, size.columns))
-    names = EXACT if algorithm == "auto" else (algorithm,)
+    names = automatic if algorithm == "auto" else (algorithm,)
     while True:
         costs = {name: cost_of(name, size, contraction, int(block), draws) for name in names}
         fitting = {name: cost for name, cost in costs.items() if cost.bytes <= memory}

@@ -1,4 +1,4 @@
-"""The empirical neural tangent kernel of any JAX function, by the algorithm that suits it."""
+"""The empirical neural tangent kernel of any function, by the algorithm that suits it; here in JAX."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from dynascope.arguments import (
     require_positive,
     require_seed,
 )
+from dynascope.probes.kernel.adapters import also_in_pytorch
 from dynascope.probes.kernel.contraction import contract_jacobians, contract_layers
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
 from dynascope.probes.kernel.cost import Algorithm, choose, measure
@@ -38,6 +39,7 @@ _BLOCK = {
 _MIRRORED = {"full": (2, 3, 0, 1), "diagonal": (1, 0, 2), "trace": (1, 0)}
 
 
+@also_in_pytorch
 def neural_tangent_kernel(
     apply: Callable[[Any, Any], Any],
     params: Any,
@@ -75,9 +77,11 @@ def neural_tangent_kernel(
     Compiled once for each `apply` (the same object, hashable) and each set of shapes. For float64 call it within
     `jax.enable_x64(True)`. Outputs of an example must not depend on its batch: dropout off, batch statistics frozen.
 
+    Modules, functions and tensors of PyTorch go to `dynascope.torch.neural_tangent_kernel`, which has more on them.
+
     Args:
         apply: (params, inputs (n, ...)) → outputs (n, c), or (n,) for c = 1; for an equinox module
-            `lambda network, x: network(x)`.
+            `lambda network, x: network(x)`; or a `torch.nn.Module`.
         params: A tree; its arrays of floating-point numbers are the parameters θ, everything else is fixed.
         x: Inputs, n of them along the first axis of every array of the tree.
         other: x', a second set of inputs; the same set if absent.

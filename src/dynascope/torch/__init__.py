@@ -1,0 +1,17 @@
+"""The same measures on modules, functions and tensors of PyTorch.
+
+It is the one room that imports PyTorch, and no other imports it.
+"""
+
+import importlib.util
+
+import lazy_loader
+
+for _needed, _for in (("torch", "PyTorch"), ("array_api_compat", "array-api-compat")):
+    if importlib.util.find_spec(_needed) is None:
+        raise ModuleNotFoundError(
+            f"dynascope.torch needs {_for}, which is not installed: run python -m pip install 'dynascope[torch]'.",
+            name=_needed,
+        )
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

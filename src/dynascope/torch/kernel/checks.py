@@ -1,0 +1,201 @@
+"""What is asked for, checked on two examples: that outputs are what they must be, and how they are differentiated."""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import torch
+
+from dynascope.arguments import require
+from dynascope.errors import InputError
+from dynascope.torch.kernel.dense_tracing import Use, dense_uses, layer_signals
+from dynascope.torch.kernel.differentiation import outputs_of, pulled, quiet
+from dynascope.torch.kernel.model import Model, rows_of, split
+from dynascope.torch.kernel.rates import layer_rates
+
+__all__ = ["Checked", "check"]
+
+
+class Checked(NamedTuple):
+    """What is differentiated, and how.
+
+    Attributes:
+        model: The model.
+        rates: Of its parameters.
+        uses: Of its dense weights.
+        mapped: Whether `torch.func` maps it over examples; else they are taken one by one.
+    """
+
+    model: Model
+    rates: tuple[torch.Tensor, ...] | None
+    uses: tuple[Use, ...]
+    mapped: bool
+
+
+def check(apply: Any, params: Any, x: Any, other: Any, rates: Any) -> Checked:
+    """The model of these arguments.
+
+    Raises:
+        InputError: Any of them is not what `neural_tangent_kernel` takes.
+    """
+    model = split(apply, params)
+    eta = layer_rates(model, rates)
+    mapped = True
+    for name, inputs in (("x", x), ("other", other)):
+        if inputs is not None:
+            _require_examples(name, inputs, model.parameters[0].device)
+            mapped = _check_outputs(model, rows_of(inputs, slice(0, 2))) and mapped
+    # Weights with a rate for each entry need their gradients.
+    excluded = frozenset(() if eta is None else (i for i, rate in enumerate(eta) if rate.ndim))
+    return Checked(model, eta, tuple(_true_uses(model, rows_of(x, slice(0, 2)), excluded, mapped)), mapped)
+
+
+def _require_examples(argument: str, inputs: Any, device: torch.device) -> None:
+    """Raise `InputError` unless all are finite tensors of one length, where the parameters are."""
+    found = jax.tree.leaves(inputs)
+    strange = [type(each).__name__ for each in found if not isinstance(each, torch.Tensor)]
+    require(
+        not strange,
+        f"{argument} holds values of the type {', '.join(sorted(set(strange)))}",
+        argument=argument,
+        value=strange,
+        remedy="give tensors of PyTorch, alone or in dictionaries, lists and tuples",
+    )
+    lengths = {tuple(each.shape[:1]) for each in found}
+    require(
+        len(lengths) == 1 and lengths != {()} and lengths != {(0,)},
+        f"{argument} has tensors of {sorted(tuple(each.shape) for each in found)}",
+        argument=argument,
+        value=[tuple(each.shape) for each in found],
+        remedy="give one example or more along the first axis of every tensor",
+    )
+    elsewhere = sorted({str(each.device) for each in found if each.device != device})
+    require(
+        not elsewhere,
+        f"{argument} is on {', '.join(elsewhere)} and the parameters are on {device}",
+        argument=argument,
+        value=elsewhere,
+        remedy=f"move it by .to({str(device)!r})",
+    )
+    bad = any(not bool(torch.isfinite(each).all()) for each in found if each.is_floating_point())
+    require(not bad, f"{argument} has values that are not finite", argument=argument, remedy="drop or fill them first")
+
+
+def _check_outputs(model: Model, few: Any) -> bool:
+    """Raise `InputError` where outputs are not as they must be; else whether `torch.func` maps their gradients."""
+    try:
+        with torch.no_grad():
+            together = model.call(model.parameters, few)
+    except Exception as error:
+        raise InputError(
+            f"apply fails on {len(jax.tree.leaves(few)[0])} examples with {type(error).__name__}: {_first_line(error)}",
+            argument="apply",
+            remedy="give one that maps the parameters and inputs (n, ...) to outputs (n, c)",
+        ) from error
+    _require_outputs(together, few)
+    mapped = _is_mapped(model, few)
+    try:
+        alone = outputs_of(model, few, mapped=mapped)
+    except Exception as error:
+        raise InputError(
+            f"apply fails on one example alone with {type(error).__name__}: {_first_line(error)}",
+            argument="apply",
+            remedy="give one whose outputs for an example do not need others; freeze batch statistics by eval()",
+        ) from error
+    # Products of other shapes round differently; a batch statistic changes the outputs by far more.
+    tolerance = torch.finfo(alone.dtype).eps ** 0.5 * alone.abs().max()
+    require(
+        alone.numel() == together.numel() and bool(((together.reshape(alone.shape) - alone).abs() <= tolerance).all()),
+        "the outputs for one example depend on the others in its batch, or on chance",
+        argument="apply",
+        remedy="freeze the statistics of batch normalisation and switch dropout off, as module.eval() does",
+    )
+    return mapped
+
+
+def _require_outputs(outputs: Any, few: Any) -> None:
+    require(
+        isinstance(outputs, torch.Tensor),
+        f"the outputs are of the type {type(outputs).__name__}",
+        argument="apply",
+        value=type(outputs).__name__,
+        remedy="give a function that picks one tensor from them, lambda network, x: network(x)[0] say, with the module "
+        "as params",
+    )
+    count = len(jax.tree.leaves(few)[0])
+    require(
+        outputs.ndim > 0 and len(outputs) == count and outputs.numel() > 0,
+        f"apply gives outputs of shape {tuple(outputs.shape)} for {count} examples",
+        argument="apply",
+        value=tuple(outputs.shape),
+        remedy="give one that maps inputs (n, ...) to outputs (n, c)",
+    )
+    require(
+        outputs.is_floating_point(),
+        f"the outputs are of the type {outputs.dtype}",
+        argument="apply",
+        value=str(outputs.dtype),
+        remedy="give real outputs of floating-point numbers, logits and not classes say",
+    )
+    require(
+        bool(torch.isfinite(outputs).all()),
+        "the outputs are not finite",
+        argument="x",
+        remedy="check the parameters and the inputs for values that are not finite",
+    )
+
+
+def _is_mapped(model: Model, few: Any) -> bool:
+    try:
+        _gradients(model, few, mapped=True)
+        outputs_of(model, few, mapped=True)
+    except Exception:  # of any kind, since code of the user's runs on tensors that it may not expect
+        return False
+    return True
+
+
+def _gradients(model: Model, few: Any, *, mapped: bool) -> list[torch.Tensor]:
+    """vᵀ ∂f/∂θ for one direction v, for each parameter."""
+    with torch.no_grad():
+        outputs = model.outputs(model.parameters, rows_of(few, 0))
+
+    def function(parameters: Any, example: Any) -> Any:
+        return model.outputs(parameters, example), []
+
+    return pulled(function, model.parameters, few, _direction(outputs)[None], mapped=mapped)[0]
+
+
+def _direction(outputs: torch.Tensor) -> torch.Tensor:
+    """Different weights of all outputs."""
+    return torch.cos(torch.arange(1, outputs.numel() + 1, device=outputs.device, dtype=outputs.dtype))
+
+
+def _true_uses(model: Model, few: Any, excluded: frozenset[int], mapped: bool) -> list[Use]:
+    """The uses of weights whose gradients are those that PyTorch gives.
+
+    Code that the reader does not see, compiled say, or that has a gradient of its own, shows here.
+    """
+    with quiet():
+        uses = dense_uses(model, rows_of(few, 0), excluded=excluded)
+    if not uses:
+        return uses
+    expected = _gradients(model, few, mapped=mapped)
+    with torch.no_grad():
+        direction = _direction(model.outputs(model.parameters, rows_of(few, 0)))
+    layers, _ = layer_signals(model, uses, few, direction[None], mapped=mapped)
+    true = {place for place, layer in layers.items() if _agrees(uses, place, *layer, expected[place])}
+    return [use for use in uses if use.dense.parameter in true]
+
+
+def _agrees(uses: list[Use], place: int, h: torch.Tensor, d: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Whether h and D of a weight make its gradient (n, 1, *shape)."""
+    found = torch.einsum("npgk,npgm->ngmk", h, d[:, 0]).flatten(1, 2)
+    first = next(use.dense for use in uses if use.dense.parameter == place)
+    found = (found.mT if first.orientation == 0 else found).reshape(expected.shape)
+    return bool(((found - expected).abs() <= torch.finfo(h.dtype).eps ** 0.5 * expected.abs().max()).all())
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:200]

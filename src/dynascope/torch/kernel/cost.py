@@ -1,0 +1,100 @@
+"""What each algorithm for the neural tangent kernel of PyTorch code will cost, before it runs."""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from dynascope.arguments import given, require_choice, require_integer
+from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction
+from dynascope.probes.kernel.cost import ESTIMATES, EXACT, Cost, Size, cost_of
+from dynascope.torch.kernel.checks import check
+from dynascope.torch.kernel.dense_tracing import Use
+from dynascope.torch.kernel.model import Model, count_rows, rows_of
+
+__all__ = ["estimate_cost", "measure"]
+
+
+def estimate_cost(
+    apply: Callable[..., Any],
+    params: Any,
+    x: Any,
+    other: Any = None,
+    *,
+    contraction: Contraction = "full",
+    batch_size: int | None = None,
+    rates: Any = None,
+    draws: int | None = None,
+) -> dict[str, Cost]:
+    """Operations and bytes of each algorithm of `dynascope.torch.neural_tangent_kernel`, found on two examples.
+
+    The formulas are those of `dynascope.probes.kernel.estimate_cost`, with the operations F of a forward pass as
+    `torch.utils.flop_counter` counts them: those of products and convolutions. "layerwise" takes one pass for each
+    tensor of parameters in place of one for all, which is not counted.
+
+    Args:
+        apply: As `neural_tangent_kernel` takes it, and so the others.
+        params: Parameters.
+        x: Inputs.
+        other: A second set of inputs.
+        contraction: "full", "diagonal" or "trace".
+        batch_size: Examples in one block; all by default.
+        rates: Learning rates.
+        draws: q, as `neural_tangent_kernel` takes it.
+
+    Returns:
+        Algorithm → its cost.
+
+    Raises:
+        InputError: As `neural_tangent_kernel`.
+
+    Example:
+        >>> import torch
+        >>> costs = estimate_cost(torch.nn.Linear(512, 10), None, torch.ones(64, 512))
+        >>> costs["jacobian"].flops / costs["structured"].flops > 50
+        True
+    """
+    require_choice("contraction", contraction, CONTRACTIONS)
+    require_integer(**given(batch_size=batch_size, draws=draws))
+    checked = check(apply, params, x, other, rates)
+    size = measure(checked.model, checked.uses, x, other)
+    block = min(batch_size or math.inf, max(size.rows, size.columns))
+    return {name: cost_of(name, size, contraction, int(block), draws) for name in EXACT + ESTIMATES}
+
+
+def measure(model: Model, uses: Sequence[Use], x: Any, other: Any) -> Size:
+    """What the costs depend on, from one forward pass of one example."""
+    counted, numbers = FlopCounterMode(display=False), _Numbers()
+    with torch.no_grad(), counted, numbers:
+        outputs = model.outputs(model.parameters, rows_of(x, 0))
+    rows = count_rows(x)
+    return Size(
+        rows=rows,
+        columns=rows if other is None else count_rows(other),
+        symmetric=other is None,
+        outputs=outputs.numel(),
+        itemsize=max(each.element_size() for each in model.parameters),
+        # What has no products multiplies and adds about once for each parameter.
+        forward=float(counted.get_total_flops() or 2 * sum(each.numel() for each in model.parameters)),
+        activations=numbers.count,
+        parameters=tuple(each.numel() for each in model.parameters),
+        uses=tuple(use.dense for use in uses),
+    )
+
+
+class _Numbers(TorchDispatchMode):
+    """Counts the numbers that operations compute, views of others left out."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        if isinstance(found, torch.Tensor) and not getattr(func, "is_view", False):
+            self.count += found.numel()
+        return found

@@ -1,0 +1,135 @@
+"""Gradients of the outputs of each example: mapped over the examples by PyTorch, or where it cannot, one by one."""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import torch
+
+from dynascope.errors import InputError
+from dynascope.torch.kernel.model import Model, count_rows
+
+__all__ = ["Function", "jacobians", "moved", "outputs_of", "pulled", "quiet", "unit_directions"]
+
+# (tensors that are differentiated, one example) → (outputs in a row, other tensors).
+Function = Callable[[Sequence[torch.Tensor], Any], tuple[torch.Tensor, Sequence[torch.Tensor]]]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """With gradients, and without the warning of `torch.func` that it maps an operation in a loop."""
+    with warnings.catch_warnings(), torch.enable_grad():
+        warnings.filterwarnings("ignore", message="There is a performance drop")
+        yield
+
+
+def outputs_of(model: Model, examples: Any, *, mapped: bool) -> torch.Tensor:
+    """The outputs of each example alone, shape (n, c)."""
+
+    def single(example: Any) -> torch.Tensor:
+        return model.outputs(model.parameters, example)
+
+    with quiet(), torch.no_grad():
+        return torch.func.vmap(single)(examples) if mapped else torch.stack([single(each) for each in _each(examples)])
+
+
+def pulled(
+    function: Function, free: Sequence[torch.Tensor], examples: Any, directions: torch.Tensor, *, mapped: bool
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """vᵀ ∂f(x_i)/∂θ for each direction v of outputs.
+
+    Args:
+        function: f.
+        free: θ.
+        examples: n examples.
+        directions: v, shape (r, c).
+        mapped: Whether by `torch.func`, which is faster but does not know all operations.
+
+    Returns:
+        (For each θ, shape (n, r, *θ.shape); the other tensors of the function, with the examples as their first axis).
+    """
+    if not mapped:
+        return _one_by_one(function, free, examples, directions)
+
+    def single(example: Any) -> Any:
+        _, pull, *others = torch.func.vjp(lambda *values: _as_lists(function(values, example)), *free, has_aux=True)
+        return list(torch.func.vmap(pull)(directions)), others[0]
+
+    with quiet():
+        return torch.func.vmap(single)(examples)
+
+
+def jacobians(model: Model, places: Sequence[int], examples: Any, *, mapped: bool) -> torch.Tensor:
+    """∂f_a(x_i)/∂θ for the parameters at these places, shape (n, c, p)."""
+
+    def function(chosen: Sequence[torch.Tensor], example: Any) -> Any:
+        merged = list(model.parameters)
+        for place, each in zip(places, chosen, strict=True):
+            merged[place] = each
+        return model.outputs(merged, example), []
+
+    first = next(_each(examples))
+    unit = unit_directions(model, first)
+    free = [model.parameters[place] for place in places]
+    found, _ = pulled(function, free, examples, unit, mapped=mapped)
+    return torch.cat([each.reshape(*each.shape[:2], -1) for each in found], dim=-1)
+
+
+def unit_directions(model: Model, example: Any) -> torch.Tensor:
+    """One for each output."""
+    with torch.no_grad():
+        outputs = model.outputs(model.parameters, example)
+    return torch.eye(outputs.numel(), dtype=outputs.dtype, device=outputs.device)
+
+
+def moved(model: Model, directions: Sequence[torch.Tensor], examples: Any) -> torch.Tensor:
+    """J r for a direction r of the parameters, shape (n, c), by `torch.func`."""
+
+    def outputs(*parameters: torch.Tensor) -> torch.Tensor:
+        return torch.func.vmap(lambda example: model.outputs(parameters, example))(examples)
+
+    try:
+        with quiet():
+            return torch.func.jvp(outputs, model.parameters, tuple(directions))[1]
+    except (RuntimeError, NotImplementedError) as error:
+        raise InputError(
+            f"PyTorch cannot take derivatives forward through apply ({str(error).partition(chr(10))[0][:200]})",
+            argument="algorithm",
+            remedy='choose "structured" or "layerwise"',
+        ) from error
+
+
+def _one_by_one(
+    function: Function, free: Sequence[torch.Tensor], examples: Any, directions: torch.Tensor
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    rows, kept = [], []
+    for example in _each(examples):
+        leaves = [each.detach().requires_grad_() for each in free]
+        with quiet():
+            outputs, others = function(leaves, example)
+            found = [_gradients(outputs, leaves, direction) for direction in directions]
+        rows.append([torch.stack(each) for each in zip(*found, strict=True)])
+        kept.append([each.detach() for each in others])
+    return [torch.stack(each) for each in zip(*rows, strict=True)], [
+        torch.stack(each) for each in zip(*kept, strict=True)
+    ]
+
+
+def _gradients(outputs: torch.Tensor, leaves: list[torch.Tensor], direction: torch.Tensor) -> Sequence[torch.Tensor]:
+    if not leaves or not outputs.requires_grad:
+        return [torch.zeros_like(each) for each in leaves]
+    return torch.autograd.grad(outputs, leaves, direction, retain_graph=True, materialize_grads=True)
+
+
+def _each(examples: Any) -> Iterator[Any]:
+    for row in range(count_rows(examples)):
+        yield jax.tree.map(lambda each, row=row: each[row], examples)
+
+
+def _as_lists(found: tuple[torch.Tensor, Sequence[torch.Tensor]]) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    return found[0], list(found[1])

@@ -1,0 +1,206 @@
+"""The empirical neural tangent kernel of PyTorch modules and functions, by the algorithm that suits it."""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from dynascope.arguments import given, require, require_choice, require_integer, require_positive, require_seed
+from dynascope.errors import InputError
+from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
+from dynascope.probes.kernel.cost import Algorithm, choose
+from dynascope.probes.kernel.layers import contract_signals
+from dynascope.torch.kernel.checks import Checked, check
+from dynascope.torch.kernel.contraction import (
+    contract_jacobians,
+    contract_structured,
+    kernel_columns,
+    projected_outputs,
+)
+from dynascope.torch.kernel.cost import measure
+from dynascope.torch.kernel.model import count_rows, rows_of
+
+__all__ = ["neural_tangent_kernel"]
+
+_MIRRORED = {"full": (2, 3, 0, 1), "diagonal": (1, 0, 2), "trace": (1, 0)}
+_DIRECT = ("structured", "layerwise", "jacobian")
+_BY_MAPPING = ("products", "sketch")  # these need torch.func
+
+
+def neural_tangent_kernel(
+    apply: Callable[..., Any],
+    params: Any,
+    x: Any,
+    other: Any = None,
+    *,
+    algorithm: Algorithm = "auto",
+    contraction: Contraction = "full",
+    batch_size: int | None = None,
+    rates: Any = None,
+    draws: int | None = None,
+    seed: int = 0,
+    memory: float = 4e9,
+) -> NeuralTangentKernel:
+    """The empirical neural tangent kernel Θ_{ia,jb} = Σ_θ η_θ ∂f_a(x_i)/∂θ ∂f_b(x'_j)/∂θ, that is J diag(η) J'ᵀ.
+
+    It is that of `dynascope.probes.kernel.neural_tangent_kernel`, which gives modules and tensors of PyTorch to this
+    one: the same algorithms, contractions, estimates and conventions. The kernel is a tensor on the device and in the
+    precision of the parameters, without a history of its own.
+
+    "structured" reads the code as it runs: `torch.nn.Linear`, convolutions, embeddings and products `x @ W`, also in
+    functions of your own, also a weight that is used several times, are contracted from what flows through them
+    (activations h and signals ∂f/∂z); where positions are many, through the gradient of this one weight. Other
+    parameters (biases, normalisation, `torch.nn.MultiheadAttention`, `torch.nn.LSTM`, an embedding that is also the
+    last layer) are contracted by their Jacobians, and so is a weight whose structure does not give the gradient that
+    PyTorch computes on two examples.
+
+    Examples are mapped over by `torch.func`; code that it cannot map (that looks at values of tensors or writes into
+    tensors, say) is differentiated example by example, which takes longer. "products" and "sketch" need the map, and
+    operations that PyTorch differentiates forward; "auto" takes "products" only where memory is too short for others.
+
+    Args:
+        apply: A `torch.nn.Module` or a function (params, inputs (n, ...)) → outputs (n, c), or (n,) for c = 1. Inputs
+            go into a module as `torch.func.functional_call` gives them: a tuple as its arguments, and anything else as
+            the only one; a dictionary whose keys are names of arguments as keywords. It is used as it is: call `eval()`
+            before if it has dropout or batch normalisation.
+        params: Of a module None for all parameters that require a gradient, so that frozen ones take no part, or
+            {name: tensor} as of `module.named_parameters()`: these are θ, whether they require a gradient or not, and
+            the others are fixed at their values. Of a function a module, as of None, or a tensor or a tree of tensors
+            (dictionaries, lists, tuples), in which those of floating-point numbers are θ. A tensor in several places is
+            one parameter. Buffers are fixed, and nothing is written into them.
+        x: Inputs, n of them along the first axis of every tensor of the tree.
+        other: x', a second set of inputs; the same set if absent.
+        algorithm: "auto", "structured", "layerwise", "jacobian", "products", "pseudo", "logits" or "sketch".
+        contraction: "full" (n, c, n', c), "diagonal" (n, n', c) for a = b, or "trace" (n, n'), its mean over outputs.
+        batch_size: Examples in one block of the kernel; the largest that fits into the memory by default. It changes
+            the answer by rounding only.
+        rates: η, from zero: a number, or a tree that is a prefix of `params` with one number, or a tensor of its
+            shape, for each branch or parameter; for a module {name: number} with a name for every parameter.
+        draws: Outputs drawn for "logits" (one by default), directions for "sketch" (1000 by default; entries to 3–5 %).
+        seed: Seed of the draw of "logits" and "sketch".
+        memory: Bytes that may be held beyond parameters and inputs, by estimate.
+
+    Returns:
+        The kernel, with its conventions.
+
+    Raises:
+        InputError: A name that is not known, parameters that are not finite or complex, inputs of no or of unequal
+            length or on another device, rates that do not fit, layers in training mode that draw or look at the batch,
+            outputs that are no tensor, not finite or depend on the batch, or a kernel that does not fit into memory.
+
+    References:
+        Neural Tangent Kernel, arXiv:1806.07572; Fast Finite Width Neural Tangent Kernel, arXiv:2206.08720; A Fast,
+        Well-Founded Approximation to the Empirical Neural Tangent Kernel, arXiv:2206.12543.
+
+    Example:
+        >>> import torch
+        >>> kernel = neural_tangent_kernel(torch.nn.Linear(2, 3, bias=False), None, torch.eye(2), contraction="trace")
+        >>> kernel.values.tolist(), kernel.dimensions, kernel.algorithm
+        ([[1.0, 0.0], [0.0, 1.0]], ('sample', 'other_sample'), 'structured')
+    """
+    require_choice("algorithm", algorithm, typing.get_args(Algorithm))
+    require_choice("contraction", contraction, CONTRACTIONS)
+    require_seed(seed)
+    require_positive(memory=memory)
+    require_integer(**given(batch_size=batch_size, draws=draws))
+    checked = check(apply, params, x, other, rates)
+    size = measure(checked.model, checked.uses, x, other)
+    outputs: tuple[int, ...] = ()
+    if algorithm == "pseudo":
+        checked, contraction = _reduced(checked, "pseudo"), "trace"
+    if algorithm == "logits":
+        require_integer(most=size.outputs, draws=draws or 1)
+        chosen = np.random.default_rng(seed).choice(size.outputs, size=draws or 1, replace=False)
+        outputs = tuple(sorted(int(each) for each in chosen))
+        checked = _reduced(checked, outputs)
+    try:
+        name, cost = choose(size, contraction, algorithm, batch_size, draws, memory, automatic=_DIRECT)
+    except InputError:
+        if algorithm != "auto" or not checked.mapped:
+            raise
+        # It needs the least memory, and as many calls as the kernel has columns.
+        name, cost = choose(size, contraction, "products", batch_size, draws, memory)
+    require(
+        checked.mapped or name not in _BY_MAPPING,
+        f"{name!r} needs torch.func, which cannot map this apply over examples",
+        argument="algorithm",
+        value=name,
+        remedy='choose "structured" or "layerwise", with more memory or smaller batches where that is short',
+    )
+    if algorithm == "sketch":
+        values = _sketched(checked, x, other, contraction, cost.batch_size, draws or 1000, seed)
+    else:
+        values = _in_blocks(_block(name, checked, contraction), x, other, cost.batch_size, contraction)
+    if algorithm == "pseudo":
+        normalisation = "sum over pairs of outputs, over their number c"
+    else:
+        normalisation = "mean over outputs" if contraction == "trace" else "none"
+    return NeuralTangentKernel(
+        values=values,
+        dimensions=CONTRACTIONS[contraction],
+        contraction="pseudo" if algorithm == "pseudo" else contraction,
+        algorithm=name,
+        normalisation=normalisation,
+        parametrisation="the tensors of params as apply takes them" + ("" if rates is None else ", with rates"),
+        outputs=outputs,
+    )
+
+
+def _reduced(checked: Checked, reduction: str | tuple[int, ...]) -> Checked:
+    return checked._replace(model=dataclasses.replace(checked.model, reduction=reduction))
+
+
+def _block(name: str, checked: Checked, contraction: Contraction) -> Callable[[Any, Any], torch.Tensor]:
+    """The kernel between two blocks of examples; the second may be None for the same."""
+    model, rates, uses, mapped = checked
+
+    def between(one: Any, two: Any) -> torch.Tensor:
+        if name == "products":
+            return kernel_columns(model, rates, one, two, contraction, mapped=mapped)
+        if name in ("jacobian", "layerwise"):
+            return contract_jacobians(model, rates, one, two, contraction, together=name == "jacobian", mapped=mapped)
+        return contract_structured(model, uses, rates, one, two, contraction, mapped=mapped)
+
+    return between
+
+
+def _in_blocks(
+    between: Callable[[Any, Any], torch.Tensor], x: Any, other: Any, block: int, contraction: Contraction
+) -> torch.Tensor:
+    """The kernel put together from those between blocks; the lower half of a symmetric one is mirrored."""
+    across = 2 if contraction == "full" else 1
+    rows = _blocks(x, block)
+    columns = rows if other is None else _blocks(other, block)
+    found: dict[tuple[int, int], torch.Tensor] = {}
+    for i, one in enumerate(rows):
+        for j, two in enumerate(columns):
+            if other is None and j < i:
+                found[i, j] = found[j, i].permute(_MIRRORED[contraction])
+            else:
+                found[i, j] = between(one, None if other is None and i == j else two)
+    lines = [torch.cat([found[i, j] for j in range(len(columns))], dim=across) for i in range(len(rows))]
+    return torch.cat(lines)
+
+
+def _blocks(inputs: Any, block: int) -> list[Any]:
+    return [rows_of(inputs, slice(start, start + block)) for start in range(0, count_rows(inputs), block)]
+
+
+def _sketched(
+    checked: Checked, x: Any, other: Any, contraction: Contraction, block: int, draws: int, seed: int
+) -> torch.Tensor:
+    def projected(inputs: Any) -> torch.Tensor:
+        parts = [
+            projected_outputs(checked.model, checked.rates, each, draws=draws, seed=seed)
+            for each in _blocks(inputs, block)
+        ]
+        return torch.cat(parts)
+
+    one = projected(x)
+    return contract_signals(one, one if other is None else projected(other), contraction) / draws

@@ -1,0 +1,261 @@
+"""A module or a function of PyTorch as the algorithms need it: of one example, with its parameters in a list."""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import torch
+
+from dynascope.arguments import require
+from dynascope.errors import InputError
+
+__all__ = ["NONE", "Model", "count_rows", "rows_of", "split"]
+
+NONE = -1  # the number of a parameter where there is none
+_INSIDE = "network."  # where a module is inside of one that applies a function to it
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """What is differentiated, with respect to what.
+
+    Attributes:
+        call: (tensors in place of the parameters, inputs (n, ...)) → outputs (n, ...).
+        parameters: The tensors that gradients are taken with respect to, each of them once.
+        tree: Of `params` as it was given, or as it is found in the module, with the number of the parameter at each
+            end; −1 where there is none.
+        reduction: None for all outputs, "pseudo" for c^(−1/2) Σ_a f_a, or the numbers of the outputs kept.
+    """
+
+    call: Callable[[Sequence[torch.Tensor], Any], Any]
+    parameters: tuple[torch.Tensor, ...]
+    tree: Any
+    reduction: str | tuple[int, ...] | None = None
+
+    def outputs(self, parameters: Sequence[torch.Tensor], example: Any) -> torch.Tensor:
+        """The outputs for one example in a row."""
+        found = self.call(parameters, jax.tree.map(lambda each: each[None], example)).reshape(-1)
+        if self.reduction is None:
+            return found
+        if self.reduction == "pseudo":
+            return found.sum().reshape(1) / found.numel() ** 0.5
+        return torch.stack([found[number] for number in self.reduction])
+
+
+def split(apply: Any, params: Any) -> Model:
+    """The model of a module, or of a function of a module or of a tree of tensors."""
+    require(
+        callable(apply),
+        f"apply is of the type {type(apply).__name__}",
+        argument="apply",
+        value=type(apply).__name__,
+        remedy="give a torch.nn.Module, or a function of (params, x)",
+    )
+    if isinstance(apply, torch.nn.Module):
+        return _of_module(_plain(apply), params)
+    if isinstance(params, torch.nn.Module):
+        network = _plain(params)
+        return _of_module(_Applied(network, apply), _trained(network, _INSIDE), network)
+    return _of_tree(apply, params)
+
+
+def rows_of(inputs: Any, rows: slice | int) -> Any:
+    """Some of the examples."""
+    return jax.tree.map(lambda each: each[rows], inputs)
+
+
+def count_rows(inputs: Any) -> int:
+    """The number of examples."""
+    return jax.tree.leaves(inputs)[0].shape[0]
+
+
+class _Applied(torch.nn.Module):
+    """A function of a module and its inputs, as a module."""
+
+    def __init__(self, network: torch.nn.Module, apply: Callable[[Any, Any], Any]):
+        super().__init__()
+        self.network = network
+        self.apply_to = apply
+
+    def forward(self, *inputs: Any) -> Any:
+        return self.apply_to(self.network, inputs[0])
+
+
+def _plain(module: torch.nn.Module) -> Any:
+    """The module itself where it was compiled, since programs of its own show no layers."""
+    return getattr(module, "_orig_mod", module)
+
+
+def _trained(module: torch.nn.Module, prefix: str = "") -> dict[str, torch.Tensor]:
+    return {prefix + name: each for name, each in module.named_parameters() if each.requires_grad}
+
+
+def _of_module(module: torch.nn.Module, params: Any, network: torch.nn.Module | None = None) -> Model:
+    lazy = [name for name, each in module.named_parameters() if isinstance(each, torch.nn.UninitializedParameter)]
+    require(
+        not lazy,
+        f"the parameters {', '.join(lazy)} have no shape yet",
+        argument="apply",
+        value=lazy,
+        remedy="call the module once on inputs first",
+    )
+    _require_still(module if network is None else network)
+    chosen = _trained(module) if params is None else params
+    # A module that is tied lists its parameters more than once.
+    named = dict(module.named_parameters(remove_duplicate=False))
+    require(
+        params is not None or chosen,
+        "no parameter of the module requires a gradient",
+        argument="params",
+        value=len(named),
+        remedy="give {name: tensor} of those that are meant, as of module.named_parameters(), or unfreeze them",
+    )
+    require(
+        isinstance(chosen, Mapping) and len(chosen) > 0 and all(name in named for name in chosen),
+        "params is not a dictionary of parameters of the module",
+        argument="params",
+        value=sorted(map(str, chosen)) if isinstance(chosen, Mapping) else type(chosen).__name__,
+        remedy="give None for all that require a gradient, or {name: tensor} with names of module.named_parameters()",
+    )
+    wrong = [name for name, each in chosen.items() if getattr(each, "shape", None) != named[name].shape]
+    require(
+        not wrong,
+        f"{', '.join(wrong)} in params has another shape than in the module",
+        argument="params",
+        value=wrong,
+        remedy="give tensors of the shapes that module.named_parameters() has",
+    )
+    tied: dict[int, str] = {}
+    for name in chosen:
+        first = tied.setdefault(id(named[name]), name)
+        require(
+            chosen[name] is chosen[first],
+            f"{first} and {name} are one parameter of the module and two tensors in params",
+            argument="params",
+            value=[first, name],
+            remedy="give it once, under one of its names",
+        )
+    # The tree sorts its keys, and so do the rates.
+    names = sorted(chosen)
+    parameters, places = _once([chosen[name] for name in names])
+    kept = {name: each.detach() for name, each in module.named_parameters() if id(each) not in tied}
+    # What a forward pass writes into buffers goes into copies.
+    kept |= {name: each.detach().clone() for name, each in module.named_buffers()}
+    keys = {place: name for name, place in reversed(list(zip(names, places, strict=True)))}
+
+    def call(values: Sequence[torch.Tensor], inputs: Any) -> Any:
+        given = {name: values[place] for place, name in keys.items()}
+        if network is not None or not isinstance(inputs, tuple | dict):
+            inputs = (inputs,)
+        elif isinstance(inputs, dict):
+            return torch.func.functional_call(module, kept | given, *_dictionary(module, inputs))
+        return torch.func.functional_call(module, kept | given, inputs)
+
+    return Model(
+        call, parameters, {name.removeprefix(_INSIDE): place for name, place in zip(names, places, strict=True)}
+    )
+
+
+def _dictionary(module: torch.nn.Module, inputs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A dictionary by keywords if these are arguments of the forward pass, or else as its one argument."""
+    known = inspect.signature(module.forward).parameters
+    return ((), inputs) if all(name in known for name in inputs) else ((inputs,), {})
+
+
+def _of_tree(apply: Callable[[Any, Any], Any], params: Any) -> Model:
+    found, structure = jax.tree.flatten(params)
+    tensors = [i for i, each in enumerate(found) if isinstance(each, torch.Tensor) and _differentiable(each)]
+    parameters, numbers = _once([found[i] for i in tensors])
+    places = [NONE] * len(found)
+    for i, number in zip(tensors, numbers, strict=True):
+        places[i] = number
+    modules = [type(each).__name__ for each in found if isinstance(each, torch.nn.Module)]
+    require(
+        not modules,
+        f"params holds modules ({', '.join(modules)}) in a {type(params).__name__}",
+        argument="params",
+        value=modules,
+        remedy="put them into one torch.nn.ModuleDict or torch.nn.ModuleList and give that",
+    )
+    require(
+        tensors,
+        "params has no tensors of floating-point numbers",
+        argument="params",
+        value=len(found),
+        remedy="give the tree of tensors that apply takes first, or None with a module",
+    )
+    fixed = [each.detach() if isinstance(each, torch.Tensor) else each for each in found]
+
+    def call(values: Sequence[torch.Tensor], inputs: Any) -> Any:
+        merged = [each if place == NONE else values[place] for each, place in zip(fixed, places, strict=True)]
+        return apply(jax.tree.unflatten(structure, merged), inputs)
+
+    return Model(call, parameters, jax.tree.unflatten(structure, places))
+
+
+def _once(tensors: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], tuple[int, ...]]:
+    """Each tensor once, without its history, and the place of each."""
+    places: dict[int, int] = {}
+    parameters = []
+    for each in tensors:
+        require(
+            isinstance(each, torch.Tensor) and _differentiable(each),
+            "a parameter is not a tensor of floating-point numbers",
+            argument="params",
+            value=str(getattr(each, "dtype", type(each).__name__)),
+            remedy="give tensors of floating-point numbers",
+        )
+        require(
+            each.device == tensors[0].device,
+            f"parameters are on {tensors[0].device} and on {each.device}",
+            argument="params",
+            value=str(each.device),
+            remedy="move all of them to one device",
+        )
+        require(
+            bool(torch.isfinite(each).all()),
+            "params has values that are not finite",
+            argument="params",
+            remedy="drop or fill them first",
+        )
+        if id(each) not in places:
+            places[id(each)] = len(parameters)
+            parameters.append(each.detach())
+    return tuple(parameters), tuple(places[id(each)] for each in tensors)
+
+
+def _differentiable(tensor: torch.Tensor) -> bool:
+    if tensor.is_complex():
+        raise InputError(
+            "a parameter is complex",
+            argument="params",
+            value=str(tensor.dtype),
+            remedy="give its real and imaginary parts",
+        )
+    return tensor.is_floating_point()
+
+
+def _require_still(module: torch.nn.Module) -> None:
+    """Raise `InputError` where a layer draws, or looks at its batch, as some do in training only."""
+    layers = torch.nn.modules
+    moving = [
+        f"{type(each).__name__} {name!r}"
+        for name, each in module.named_modules()
+        if each.training
+        and (
+            isinstance(each, layers.batchnorm._BatchNorm | torch.nn.RReLU)
+            or (isinstance(each, layers.dropout._DropoutNd) and each.p > 0)
+        )
+    ]
+    require(
+        not moving,
+        f"the module is in training mode with {', '.join(moving[:3])}{' and others' if len(moving) > 3 else ''}",
+        argument="apply",
+        value=moving,
+        remedy="call module.eval() first, so that each example has outputs of its own",
+    )

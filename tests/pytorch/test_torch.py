@@ -1,0 +1,48 @@
+"""The room of PyTorch, and those that do without it.
+
+The folder is not named as the room is: with it on the path, Python would take it for PyTorch where that is missing.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+MISSING = """
+import sys
+sys.modules[{name!r}] = None
+try:
+    import dynascope.torch
+except ModuleNotFoundError as error:
+    print(error.name, "|", error)
+"""
+OTHERS = """
+import sys
+sys.modules["torch"] = None
+import dynascope, numpy
+from dynascope.probes import kernel
+found = kernel.neural_tangent_kernel(lambda w, x: x @ w, numpy.ones((2, 3)), numpy.eye(2), contraction="trace")
+print(found.values.tolist())
+"""
+
+
+def said(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_without_pytorch_the_room_says_what_to_install():
+    assert said(MISSING.format(name="torch")) == (
+        "torch | dynascope.torch needs PyTorch, which is not installed: run python -m pip install 'dynascope[torch]'."
+    )
+    assert said(MISSING.format(name="array_api_compat")).startswith(
+        "array_api_compat | dynascope.torch needs array-api"
+    )
+
+
+def test_the_kernel_of_a_function_of_jax_needs_no_pytorch():
+    assert said(OTHERS) == "[[1.0, 0.0], [0.0, 1.0]]"
+
+
+def test_importing_dynascope_and_its_kernels_does_not_load_pytorch():
+    code = "import sys, dynascope.probes.kernel.empirical, dynascope.networks; print('torch' in sys.modules)"
+    assert said(code) == "False"
