@@ -26,6 +26,14 @@ class Sideways(nn.Module):
         return nn.functional.dropout(self.layer(x), training=self.training)
 
 
+class Silent(torch.autograd.Function):
+    """It has no backward pass."""
+
+    @staticmethod
+    def forward(context, x):
+        return x.clone()
+
+
 def product(w, x):
     return x @ w
 
@@ -35,7 +43,7 @@ REFUSED = {
     "dropout": ((nn.Sequential(LINEAR, nn.Dropout()), None, X), r"Dropout '1': call module.eval\(\)"),
     "batch normalisation": ((nn.Sequential(LINEAR, NORMALISED), None, X), "training mode with BatchNorm1d '1'"),
     "the same in a function": ((lambda m, x: m(x), nn.Sequential(LINEAR, nn.Dropout()), X), "training mode"),
-    "dropout in a function": ((Sideways(), None, X), "or on chance"),
+    "dropout in a function": ((Sideways(), None, X), "draws random numbers.*eval"),
     "statistics of the batch": ((nn.Sequential(LINEAR, UNTRACKED).eval(), None, X), r"one example alone.*eval\(\)"),
     "a centred batch": ((lambda w, x: (x - x.mean(0)) @ w, WEIGHT, X), "depend on the others"),
     "several outputs": ((nn.LSTM(3, 2).double(), None, X), r"tuple.*network\(x\)\[0\]"),
@@ -43,6 +51,7 @@ REFUSED = {
     "no outputs": ((lambda w, x: (x @ w)[:, :0], WEIGHT, X), "shape"),
     "one number": ((lambda w, x: (x @ w).sum(), WEIGHT, X), r"shape \(\) for 2 examples"),
     "outputs that are not finite": ((lambda w, x: (x @ w) / 0, WEIGHT, X), "outputs are not finite"),
+    "no derivative": ((lambda w, x: Silent.apply(x @ w), WEIGHT, X), "cannot differentiate apply.*NotImplemented"),
     "an error of its own": ((product, WEIGHT, X[:, :2]), "apply fails on 2 examples with RuntimeError: mat1"),
     "another precision": ((product, WEIGHT, X.float()), "same dtype"),
     "no function": ((3, WEIGHT, X), "apply is of the type int"),

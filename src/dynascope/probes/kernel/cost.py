@@ -186,18 +186,11 @@ def cost_of(algorithm: str, size: Size, contraction: Contraction, block: int, dr
 
 
 def choose(
-    size: Size,
-    contraction: Contraction,
-    algorithm: str,
-    batch_size: int | None,
-    draws: int | None,
-    memory: float,
-    *,
-    automatic: tuple[str, ...] = EXACT,
+    size: Size, contraction: Contraction, algorithm: str, batch_size: int | None, draws: int | None, memory: float
 ):
-    """The cheapest automatic algorithm, or the one asked for, in the largest blocks that fit into the memory."""
+    """The cheapest exact algorithm, or the one asked for, in the largest blocks that fit into the memory."""
     block = min(batch_size or math.inf, max(size.rows, size.columns))
-    names = automatic if algorithm == "auto" else (algorithm,)
+    names = EXACT if algorithm == "auto" else (algorithm,)
     while True:
         costs = {name: cost_of(name, size, contraction, int(block), draws) for name in names}
         fitting = {name: cost for name, cost in costs.items() if cost.bytes <= memory}

@@ -85,6 +85,8 @@ def _require_examples(argument: str, inputs: Any, device: torch.device) -> None:
 
 def _check_outputs(model: Model, few: Any) -> bool:
     """Raise `InputError` where outputs are not as they must be; else whether `torch.func` maps their gradients."""
+    device = model.parameters[0].device
+    state = _random_state(device)
     try:
         with torch.no_grad():
             together = model.call(model.parameters, few)
@@ -94,6 +96,12 @@ def _check_outputs(model: Model, few: Any) -> bool:
             argument="apply",
             remedy="give one that maps the parameters and inputs (n, ...) to outputs (n, c)",
         ) from error
+    require(
+        torch.equal(state, _random_state(device)),
+        "apply draws random numbers",
+        argument="apply",
+        remedy="switch dropout off, as module.eval() does, and draw before",
+    )
     _require_outputs(together, few)
     mapped = _is_mapped(model, few)
     try:
@@ -108,10 +116,12 @@ def _check_outputs(model: Model, few: Any) -> bool:
     tolerance = torch.finfo(alone.dtype).eps ** 0.5 * alone.abs().max()
     require(
         alone.numel() == together.numel() and bool(((together.reshape(alone.shape) - alone).abs() <= tolerance).all()),
-        "the outputs for one example depend on the others in its batch, or on chance",
+        "the outputs for one example depend on the others in its batch",
         argument="apply",
-        remedy="freeze the statistics of batch normalisation and switch dropout off, as module.eval() does",
+        remedy="freeze the statistics of batch normalisation, as module.eval() does",
     )
+    if not mapped:
+        _require_derivative(model, rows_of(few, slice(0, 1)))
     return mapped
 
 
@@ -154,6 +164,21 @@ def _is_mapped(model: Model, few: Any) -> bool:
     except Exception:  # of any kind, since code of the user's runs on tensors that it may not expect
         return False
     return True
+
+
+def _require_derivative(model: Model, one: Any) -> None:
+    try:
+        _gradients(model, one, mapped=False)
+    except Exception as error:
+        raise InputError(
+            f"PyTorch cannot differentiate apply ({type(error).__name__}: {_first_line(error)})",
+            argument="apply",
+            remedy="give code whose outputs torch.autograd.grad differentiates",
+        ) from error
+
+
+def _random_state(device: torch.device) -> torch.Tensor:
+    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
 
 def _gradients(model: Model, few: Any, *, mapped: bool) -> list[torch.Tensor]:

@@ -23,7 +23,7 @@ Function = Callable[[Sequence[torch.Tensor], Any], tuple[torch.Tensor, Sequence[
 @contextmanager
 def quiet() -> Iterator[None]:
     """With gradients, and without the warning of `torch.func` that it maps an operation in a loop."""
-    with warnings.catch_warnings(), torch.enable_grad():
+    with warnings.catch_warnings(), torch.inference_mode(False), torch.enable_grad():
         warnings.filterwarnings("ignore", message="There is a performance drop")
         yield
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import typing
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import torch
 from dynascope.arguments import given, require, require_choice, require_integer, require_positive, require_seed
 from dynascope.errors import InputError
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
-from dynascope.probes.kernel.cost import Algorithm, choose
+from dynascope.probes.kernel.cost import Algorithm, Cost, Size, choose
 from dynascope.probes.kernel.layers import contract_signals
 from dynascope.torch.kernel.checks import Checked, check
 from dynascope.torch.kernel.contraction import (
@@ -29,7 +30,6 @@ from dynascope.torch.kernel.model import count_rows, rows_of
 __all__ = ["neural_tangent_kernel"]
 
 _MIRRORED = {"full": (2, 3, 0, 1), "diagonal": (1, 0, 2), "trace": (1, 0)}
-_DIRECT = ("structured", "layerwise", "jacobian")
 _BY_MAPPING = ("products", "sketch")  # these need torch.func
 
 
@@ -62,7 +62,8 @@ def neural_tangent_kernel(
 
     Examples are mapped over by `torch.func`; code that it cannot map (that looks at values of tensors or writes into
     tensors, say) is differentiated example by example, which takes longer. "products" and "sketch" need the map, and
-    operations that PyTorch differentiates forward; "auto" takes "products" only where memory is too short for others.
+    operations that PyTorch differentiates forward. "auto" is "structured", and "layerwise" or "products" where it does
+    not fit into the memory.
 
     Args:
         apply: A `torch.nn.Module` or a function (params, inputs (n, ...)) → outputs (n, c), or (n,) for c = 1. Inputs
@@ -119,13 +120,7 @@ def neural_tangent_kernel(
         chosen = np.random.default_rng(seed).choice(size.outputs, size=draws or 1, replace=False)
         outputs = tuple(sorted(int(each) for each in chosen))
         checked = _reduced(checked, outputs)
-    try:
-        name, cost = choose(size, contraction, algorithm, batch_size, draws, memory, automatic=_DIRECT)
-    except InputError:
-        if algorithm != "auto" or not checked.mapped:
-            raise
-        # It needs the least memory, and as many calls as the kernel has columns.
-        name, cost = choose(size, contraction, "products", batch_size, draws, memory)
+    name, cost = _chosen(size, contraction, algorithm, batch_size, draws, memory)
     require(
         checked.mapped or name not in _BY_MAPPING,
         f"{name!r} needs torch.func, which cannot map this apply over examples",
@@ -150,6 +145,16 @@ def neural_tangent_kernel(
         parametrisation="the tensors of params as apply takes them" + ("" if rates is None else ", with rates"),
         outputs=outputs,
     )
+
+
+def _chosen(size: Size, contraction: Contraction, algorithm: str, *limits: Any) -> tuple[str, Cost]:
+    """The algorithm asked for; of itself the structured one, or where memory is short for it those that hold less."""
+    if algorithm == "auto":
+        for name in ("structured", "layerwise"):
+            with contextlib.suppress(InputError):
+                return choose(size, contraction, name, *limits)
+        algorithm = "products"
+    return choose(size, contraction, algorithm, *limits)
 
 
 def _reduced(checked: Checked, reduction: str | tuple[int, ...]) -> Checked:
