@@ -31,6 +31,9 @@ hypothesis.settings.register_profile("dynascope", max_examples=12, deadline=None
 hypothesis.settings.register_profile("explore", max_examples=100, deadline=None, database=None, derandomize=False)
 hypothesis.settings.load_profile("dynascope")
 
+# Tracing makes millions of objects that live long, which Python's garbage collector would go through again and again.
+gc.set_threshold(20_000, 10, 10)
+
 _programs = collections.Counter()  # found in the cache, and asked for
 
 
@@ -45,6 +48,12 @@ def pytest_sessionstart(session):
         kept = contextlib.ExitStack()
         kept.enter_context(compile_cache())
         session.config.add_cleanup(kept.close)
+
+
+def pytest_collection_finish():
+    """Never look for garbage among modules and tests, which stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session):
