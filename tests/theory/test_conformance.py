@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -249,21 +249,34 @@ def of_each(condition: Callable[[Member], bool]) -> pytest.MarkDecorator:
 COMPILABLE, DIFFERENTIABLE = of_each(is_compilable), of_each(is_differentiable)
 
 
+ROWS = 5  # calls in a batch
+
+
 class Compiled(NamedTuple):
-    """A function of all its arguments that are numbers, as one program, in which JAX sees no value.
+    """A function of all its arguments that are numbers, mapped over a batch of calls, in which JAX sees no value.
 
     Attributes:
         call: The call of the example that gives what the docstring asks for where values are traced.
         arguments: All that is traced, in 64 bits.
-        both: The parts of the answer, and the slope of their sum in what is no record if the docstring promises one.
+        both: The parts of the answer, and the slope of their sum in what is no record if the docstring promises one,
+            of each call of a batch.
     """
 
     call: Call
     arguments: dict[str, Any]
     both: Callable[[dict[str, Any]], tuple[list[jax.Array], dict[str, Any]]]
 
-    def answer(self, arguments: dict[str, Any]) -> list[jax.Array]:
-        return self.both(arguments)[0]
+    def of(self, changes: Sequence[dict[str, Any]]) -> list[tuple[list[np.ndarray], dict[str, Any]]]:
+        """The parts and the slopes of calls with some arguments changed, which share one program."""
+        found = []
+        for first in range(0, len(changes), ROWS):
+            batch = changes[first : first + ROWS]
+            padded = [*batch, *[batch[0]] * (ROWS - len(batch))]
+            rows = jax.tree.map(lambda *each: np.stack(each), *(self.arguments | change for change in padded))
+            with jax.enable_x64(True):
+                together = jax.device_get(self.both(rows))
+            found += [jax.tree.map(lambda leaf, row=row: leaf[row], together) for row in range(len(batch))]
+        return found
 
 
 @functools.cache
@@ -272,6 +285,7 @@ def compiled(function: Member) -> Compiled:
     plain = traced(call).keys() if is_differentiable(function) else ()
 
     @jax.jit
+    @jax.vmap
     def both(arguments: dict[str, Any]) -> tuple[list[jax.Array], dict[str, Any]]:
         def total(moved: dict[str, Any]) -> tuple[jax.Array, list[jax.Array]]:
             parts = values(function(call, **arguments | moved))
@@ -293,51 +307,37 @@ VANISHING = {"features.collapse_trajectory": 1e-15, "neuron.interpolator": 1e-29
 
 @pytest.mark.slow
 @COMPILABLE
-def test_compiled_it_gives_the_same(function):
+def test_compiled_and_mapped_over_many_it_gives_the_same_as_one_by_one(function):
     program = compiled(function)
-    with jax.enable_x64(True):
-        alone = values(function(program.call, **program.arguments))
-        together = program.answer(program.arguments)
-    assert len(alone) == len(together) > 0
-    for one, other in zip(alone, together, strict=True):
-        # The compiler may order sums otherwise.
-        least = max(1e-12 * np.abs(one).max(initial=0.0), VANISHING.get(function.name, 0.0))
-        np.testing.assert_allclose(other, one, rtol=1e-9, atol=least)
-
-
-@pytest.mark.slow
-@COMPILABLE
-def test_mapped_over_many_it_gives_the_same_as_one_by_one(function):
-    program = compiled(function)
-    with jax.enable_x64(True):
-        arguments = traced(program.call)
-        many = jax.tree.map(lambda value: np.stack([value, 1.01 * value]), arguments)
-        mapped = jax.device_get(jax.jit(jax.vmap(lambda arguments: values(function(program.call, **arguments))))(many))
-        for member in (0, 1):
-            alone = program.answer(program.arguments | jax.tree.map(lambda value, member=member: value[member], many))
-            for one, other in zip(alone, mapped, strict=True):
-                np.testing.assert_allclose(other[member], one, rtol=1e-9, atol=1e-12 * np.abs(one).max(initial=0.0))
+    plain = traced(program.call)
+    many = [{}, jax.tree.map(lambda value: 1.01 * value, plain)]
+    for change, (together, _) in zip(many, program.of(many), strict=True):
+        with jax.enable_x64(True):
+            alone = values(function(program.call, **program.arguments | change))
+        assert len(alone) == len(together) > 0
+        for one, other in zip(alone, together, strict=True):
+            # The compiler may order sums otherwise.
+            least = max(1e-12 * np.abs(one).max(initial=0.0), VANISHING.get(function.name, 0.0))
+            np.testing.assert_allclose(other, one, rtol=1e-9, atol=least)
 
 
 @pytest.mark.slow
 @DIFFERENTIABLE
 def test_its_derivative_is_the_slope_between_neighbours(function):
     program, step = compiled(function), 1e-5
+    arguments = traced(program.call)
+    random = np.random.default_rng(0)
+    # Each number moves by a share of itself, so that none leaves its domain.
+    moved = jax.tree.map(lambda value: value * random.uniform(0.5, 1.0, value.shape), arguments)
+    there = [
+        jax.tree.map(lambda value, way, by=by: value + by * step * way, arguments, moved) for by in (0, 2, -2, 1, -1)
+    ]
+    found = program.of(there)
+    value, farther, back, near, behind = (sum(float(np.sum(part)) for part in parts) for parts, _ in found)
+    gradient = found[0][1]
     with jax.enable_x64(True):
-        arguments = traced(program.call)
-        random = np.random.default_rng(0)
-        # Each number moves by a share of itself, so that none leaves its domain.
-        moved = jax.tree.map(lambda value: value * random.uniform(0.5, 1.0, value.shape), arguments)
-
-        def at(distance: float) -> tuple[float, dict[str, Any]]:
-            there = jax.tree.map(lambda value, way: value + distance * way, arguments, moved)
-            parts, gradient = jax.device_get(program.both(program.arguments | there))
-            return sum(float(np.sum(part)) for part in parts), gradient
-
-        outer, inner = at(2 * step)[0] - at(-2 * step)[0], at(step)[0] - at(-step)[0]
-        value, gradient = at(0.0)
         known = sum(float(np.sum(part)) for part in values(function(program.call)))
-    slope = (8 * inner - outer) / (12 * step)
+    slope = (8 * (near - behind) - (farther - back)) / (12 * step)
     derivative = sum(jax.tree.leaves(jax.tree.map(lambda part, way: float((part * way).sum()), gradient, moved)))
     # What is differentiated is the answer; the compiler may order sums otherwise.
     assert value == pytest.approx(known, rel=1e-9)
@@ -354,20 +354,20 @@ OF_PARTS = {"balanced.gram", "features.kernel_regression_error"}
 @COMPILABLE
 def test_outside_its_domain_it_gives_nan_where_it_is_traced(function):
     program, plausible = compiled(function), []
-    arguments = program.arguments
-    with jax.enable_x64(True):
-        inside = jax.device_get(program.answer(arguments))
-        for name, value in arguments.items():
-            if not isinstance(value, np.ndarray) or not re.match(r"[^.;,]*? [>≥] 0\b", function.explained[name]):
-                continue
-            outside = jax.device_get(program.answer(arguments | {name: -1 - np.abs(value)}))
-            lost = [np.isnan(found).all() for found in outside]
-            if function.name in OF_PARTS and any(lost):
-                # What does not depend on the argument stays what it was.
-                same = zip(lost, outside, inside, strict=True)
-                lost = [each or np.allclose(found, expected, rtol=1e-9, atol=0) for each, found, expected in same]
-            if not all(lost):
-                plausible.append(name)
+    changes = {
+        name: {name: -1 - np.abs(value)}
+        for name, value in program.arguments.items()
+        if isinstance(value, np.ndarray) and re.match(r"[^.;,]*? [>≥] 0\b", function.explained[name])
+    }
+    (inside, _), *others = program.of([{}, *changes.values()])
+    for name, (outside, _) in zip(changes, others, strict=True):
+        lost = [np.isnan(found).all() for found in outside]
+        if function.name in OF_PARTS and any(lost):
+            # What does not depend on the argument stays what it was.
+            same = zip(lost, outside, inside, strict=True)
+            lost = [each or np.allclose(found, expected, rtol=1e-9, atol=0) for each, found, expected in same]
+        if not all(lost):
+            plausible.append(name)
     assert plausible == []
 
 
