@@ -172,9 +172,13 @@ def assert_equal(case, made_by, *, parts=1, **options):
     return record
 
 
-@pytest.mark.parametrize("network", CASES)
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_a_hundred_steps_are_those_of_pytorch(optimizer, network):
+# What an optimizer does to one array it does to any, and the gradient does not depend on it. Adam would not see a factor
+# on all gradients, so the larger networks learn by others.
+@pytest.mark.parametrize(
+    ("network", "optimizer"),
+    [*(("perceptron", each) for each in OPTIMIZERS), ("residual", "nesterov"), ("transformer", "momentum")],
+)
+def test_a_hundred_steps_are_those_of_pytorch(network, optimizer):
     made, rate, torch_optimizer = OPTIMIZERS[optimizer]
     assert_equal(
         CASES[network],

@@ -7,37 +7,41 @@ from dynascope.theory.scaling_laws.profile_intervals import EXPONENT, FLOOR, LEV
 from dynascope.theory.scaling_laws.unknown_floor import RaisedPowerLaw, fit_above_floor
 
 X = np.linspace(7, 7 + 2.5 * np.log(10), 24)
-DRAWS = 100
+DRAWS = 60
 
 
-def covered(law, runs, own, shared, *, which=EXPONENT, seed=0):
-    """In which share of draws the interval of 95 % holds the truth: scatter of each point, and of each whole run."""
-    draw, hits = np.random.default_rng(seed), 0
+def covered(law, runs, own, shared, numbers=(EXPONENT,), seed=0):
+    """In which shares of draws intervals of 95 % hold the truth: scatter of each point, and of each whole run."""
+    draw, hits = np.random.default_rng(seed), np.zeros(len(numbers))
     tilts = np.stack([np.ones_like(X), X - X.mean()])
     for _ in range(DRAWS):
         noise = own * draw.normal(size=(runs, len(X))) + draw.normal(size=(runs, 2)) @ (shared * tilts)
         curves = np.exp(law.logarithm(X) + noise)
         found = fit_above_floor(X, np.log(curves.mean(axis=0)))
-        low, high = profile_interval(X, curves, found, which, 0.95)
-        hits += low <= law[which] <= high
+        for place, which in enumerate(numbers):
+            low, high = profile_interval(X, curves, found, which, 0.95)
+            hits[place] += low <= law[which] <= high
     return hits / DRAWS
 
 
-# Of 100 draws at 95 % the share scatters by 2.2 %; three and a half of that are 8 %.
+# Of 60 draws at 95 % the share scatters by 2.8 %; three and a half of that are 10 %. An interval of one standard
+# deviation would hold the truth in 68 %.
+LEAST = 0.85
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.05, 0.4, 0.8])
 def test_one_run_of_independent_points_is_covered(share):
     last = float(np.exp(np.log(2) - 0.35 * X[-1]))
     law = RaisedPowerLaw(np.log(2), 0.35, share / (1 - share) * last)
-    assert 0.87 <= covered(law, 1, 0.01, 0.0) <= 1.0
-    assert 0.87 <= covered(law, 1, 0.01, 0.0, which=FLOOR) <= 1.0
+    assert min(covered(law, 1, 0.01, 0.0, (EXPONENT, FLOOR))) >= LEAST
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("runs", [2, 3, 8])
 def test_runs_that_differ_as_wholes_are_covered(runs):
     law = RaisedPowerLaw(np.log(2), 0.35, 0.02)
-    assert 0.87 <= covered(law, runs, 0.003, 0.01) <= 1.0
+    assert covered(law, runs, 0.003, 0.01) >= LEAST
 
 
 def test_an_interval_of_too_little_confidence_would_not_cover():

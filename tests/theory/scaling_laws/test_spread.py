@@ -13,15 +13,15 @@ LAW = 2 * X**-0.4 + 0.05
 @pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 3])
 def test_a_further_run_is_where_it_is_expected_to_be(runs):
-    draw, hits, draws = np.random.default_rng(runs), 0, 60
+    draw, hits, draws = np.random.default_rng(runs), 0, 40
     ahead = 1e5
     for _ in range(draws):
         losses = LAW * np.exp(0.02 * draw.normal(size=(runs, len(X))))
         low, high = fit(losses, X).loss(ahead)[1:]
         further = (2 * ahead**-0.4 + 0.05) * np.exp(0.02 * draw.normal())
         hits += low <= further <= high
-    # 57 are expected, with a standard deviation of 1.7; the scatter of three runs is known better than is supposed.
-    assert hits >= 51
+    # 38 are expected, with a standard deviation of 1.4; the scatter of three runs is known better than is supposed.
+    assert hits >= 33
 
 
 def test_the_law_is_told_with_what_was_given():
