@@ -172,8 +172,8 @@ def assert_equal(case, made_by, *, parts=1, **options):
     return record
 
 
-# What an optimizer does to one array it does to any, and the gradient does not depend on it. Adam would not see a factor
-# on all gradients, so the larger networks learn by others.
+# What an optimizer does to one array it does to any, and the gradient does not depend on it. Adam would not see a
+# factor on all gradients, so the larger networks learn by others.
 @pytest.mark.parametrize(
     ("network", "optimizer"),
     [*(("perceptron", each) for each in OPTIMIZERS), ("residual", "nesterov"), ("transformer", "momentum")],

@@ -9,29 +9,6 @@ from dynascope.studies import find_study
 ContinualLearning = find_study("continual-learning")
 
 
-def drawn(seed: int):
-    draw = np.random.default_rng(seed)
-    weakest = float(draw.uniform(0.7, 1.2))
-    return ContinualLearning(
-        **ContinualLearning.tiny,
-        weakest=weakest,
-        strongest=weakest * float(draw.uniform(1.2, 2)),
-        largest_balance=float(draw.uniform(0.3, 2)),
-        seed=seed,
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0])
-def test_theory_and_experiment_agree_at_random_fields(seed):
-    tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    # The old task was learned before, and something of it is forgotten; otherwise agreement would be cheap.
-    old_loss = tree["observed"]["old_loss"]
-    assert np.all(old_loss[:, 0] < 1e-9)
-    assert np.all(old_loss[:, -1] > 0.1 * tree["predicted"]["old_loss_at_the_end"])
-
-
 @pytest.mark.slow
 def test_as_much_is_forgotten_in_the_end_whatever_the_balance():
     predicted = ContinualLearning(**ContinualLearning.tiny | {"balances": 5}).predict()

@@ -13,32 +13,6 @@ from dynascope.studies.linear_networks.line_alignment import LineAlignment, _sid
 SIZES = {name: LineAlignment.tiny[name] for name in ("width", "input_dimension", "samples", "times")}
 
 
-def drawn(seed: int) -> LineAlignment:
-    draw = np.random.default_rng(seed)
-    return LineAlignment(
-        **SIZES,
-        target=float(draw.choice([-1, 1]) * draw.uniform(0.3, 3)),
-        noise=float(draw.uniform(0, 0.5)),
-        disturbance=float(draw.uniform(0.05, 0.8)),
-        first_rate=float(np.exp(draw.normal())),
-        second_rate=float(np.exp(draw.normal())),
-        descent=False,
-        seed=seed,
-    )
-
-
-# The direction of the line is that of the seed, and part of the programs.
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0])
-def test_theory_and_experiment_agree_at_random_fields(seed):
-    tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    # By then every start has learned all that can be learned; otherwise agreement would be cheap.
-    loss = tree["observed"].to_dataset().transpose("time", "start", ...)["loss"]
-    floor = float(loss[-1].min())
-    assert np.all(loss[-1] - floor < 0.01 * (loss[0] - floor))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("target", [1.0, -2.0])
 def test_starts_are_what_they_are_called(target):

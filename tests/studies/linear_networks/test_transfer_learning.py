@@ -9,33 +9,6 @@ from dynascope.studies import find_study
 TransferLearning = find_study("transfer-learning")
 
 
-def drawn(seed: int):
-    draw = np.random.default_rng(seed)
-    weakest = float(draw.uniform(0.7, 1.2))
-    dimension, rank = ((2, 1), (3, 2), (2, 2))[seed % 3]
-    return TransferLearning(
-        dimension=dimension,
-        rank=rank,
-        weakest=weakest,
-        strongest=weakest * float(draw.uniform(1.0, 2)),
-        largest_balance=float(draw.uniform(0.5, 2)),
-        balances=2,
-        times=40,
-        seed=seed,
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0])
-def test_theory_and_experiment_agree_at_random_fields(seed):
-    tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    # The new target was not known before, and most of what can be learned of it is; otherwise it would be cheap.
-    strength = tree["observed"]["mode_strength"]
-    np.testing.assert_allclose(strength[:, 0], 0, atol=1e-12)
-    assert np.all(strength[..., 0][:, -1] > 0.9)
-
-
 @pytest.mark.slow
 def test_unused_directions_are_learned_from_a_large_first_layer_only():
     predicted = TransferLearning(dimension=3, rank=1, times=10).predict()
