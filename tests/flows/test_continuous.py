@@ -37,9 +37,13 @@ def one_neuron(first, second):
 TRACES = []
 
 
-def coefficients(network):
+def coefficients(unit, network):
     TRACES.append(1)
-    return network.first @ network.second[:, 0]
+    return network.first @ network.second[:, 0] / unit
+
+
+def in_units(unit):
+    return {"coefficient": (jax.tree_util.Partial(coefficients, np.array(unit)), ["feature"])}
 
 
 # Targets that no run reaches; a test sets its own.
@@ -47,7 +51,7 @@ STOPPING = {
     "save": 31,
     "loss_target": 1e-300,
     "stationarity": 1e-300,
-    "statistics": {"coefficient": (coefficients, ["feature"])},
+    "statistics": in_units(1.0),
 }
 
 
@@ -193,7 +197,7 @@ def test_members_of_an_ensemble_equal_single_runs():
 @pytest.mark.slow
 def test_a_second_call_does_not_compile_again():
     def run(scales, duration):
-        options = STOPPING | {"loss_target": 1e-3 / duration}
+        options = STOPPING | {"loss_target": 1e-3 / duration, "statistics": in_units(duration)}
         gradient_flow(network_of(0), TASK, duration=duration, scale=scales, **options)
 
     run(np.linspace(0.1, 0.3, 8), 1.0)

@@ -78,7 +78,8 @@ def gradient_flow(
     dimensions in the record are `seed`, `scale`, `learning_rate`, in this order, each present if a list was given.
 
     A program is compiled for each structure (shapes, statistics, solver, stops) and found again at the next call;
-    pass the same function objects as statistics, not new lambdas, to benefit.
+    pass the same function objects as statistics, not new lambdas, to benefit. What else a statistic knows is part of
+    the program too, but for the arrays in a `jax.tree_util.Partial`.
 
     Args:
         network: An equinox module, a function of a batch (n, d) with outputs (n, c), with float64 or float32 weights,

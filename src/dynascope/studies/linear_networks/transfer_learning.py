@@ -11,13 +11,13 @@ import jax
 import numpy as np
 import xarray as xr
 
+from dynascope.flows.objective import Samples
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
 from dynascope.studies.curves_study import exact
 from dynascope.studies.fields import count, positive, seed
 from dynascope.studies.linear_networks.balanced_study import BALANCED, TwoTasksStudy
 from dynascope.studies.study import Reference
-from dynascope.tasks.expectation import Expectation
 from dynascope.tasks.random_maps import rotation, whitened
 from dynascope.theory.transfer import joint_transfer, transfer_error, transfer_speed
 
@@ -121,7 +121,7 @@ class TransferLearning(TwoTasksStudy):
         """Train on the old task, then a readout on its own and all layers together, by gradient flow."""
         networks, unlearned = self._converged(np.abs(self._balances).min() / 2), np.zeros((self.dimension, 1))
         new, both = self._task, whitened(np.hstack(self._maps), "both tasks")
-        frozen = Expectation(lambda network: new.loss(_frozen(network)), new.name, new.description)
+        frozen = _Frozen(Samples(new.inputs, new.targets), new.name, new.description)
         run = self._flow([_with_second(each, unlearned) for each in networks], frozen, self._times)
         enlarged = [_with_second(each, np.hstack([each.second, unlearned])) for each in networks]
         joint = self._flow(enlarged, both, self._times)["product"].to_numpy()
@@ -195,9 +195,19 @@ class TransferLearning(TwoTasksStudy):
         return np.sort(np.concatenate([np.linspace(0.0, 4.0 / slowest, self.times - len(fast)), fast]))
 
 
-def _frozen(network: TwoLayer) -> TwoLayer:
-    """The network with a first layer that gradients do not reach."""
-    return eqx.tree_at(lambda layers: layers.first, network, jax.lax.stop_gradient(network.first))
+class _Frozen(eqx.Module):
+    """Samples that a network learns with a first layer that gradients do not reach."""
+
+    samples: Samples
+    name: str = eqx.field(static=True)
+    description: tuple[str, ...] = eqx.field(static=True)
+
+    def loss(self, network: TwoLayer) -> Any:
+        first = jax.lax.stop_gradient(network.first)
+        return self.samples.loss(eqx.tree_at(lambda layers: layers.first, network, first))
+
+    def attributes(self) -> dict[str, Any]:
+        return {"task": self.name, "description": list(self.description)}
 
 
 def _with_second(network: TwoLayer, second: np.ndarray) -> TwoLayer:

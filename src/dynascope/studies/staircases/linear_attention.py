@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
+import jax
 import numpy as np
 import xarray as xr
 
@@ -120,7 +121,7 @@ class LinearAttentionStaircase(StaircaseStudy):
     def _learned_fraction(self) -> Callable[[LinearAttention | MergedAttention], Any]:
         """Diagonal of Σ P in the principal directions, largest variance first: one where a prompt is read in full."""
         variances, axes = np.linalg.eigh(self._task.covariance)
-        return lambda network: (variances * ((axes.T @ network.matrix) * axes.T).sum(axis=1))[::-1]
+        return jax.tree_util.Partial(_along, variances, axes)
 
     @functools.cached_property
     def _task(self) -> InContextRegression:
@@ -131,3 +132,7 @@ class LinearAttentionStaircase(StaircaseStudy):
     def _network(self) -> LinearAttention | MergedAttention:
         network, _ = _KINDS[self.parametrisation]
         return network(self.inputs, self.heads, seed=self.seed)
+
+
+def _along(variances: Any, axes: Any, network: LinearAttention | MergedAttention) -> Any:
+    return (variances * ((axes.T @ network.matrix) * axes.T).sum(axis=1))[::-1]

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
+import jax
 import numpy as np
 import xarray as xr
 from numpy.polynomial import hermite_e
@@ -174,8 +175,7 @@ class MultiIndexStaircase(StaircaseStudy):
     @functools.cached_property
     def _index_strength(self) -> Callable[[Any], Any]:
         """Σ_i a_i ⟨w_i, w_r⟩^k for each direction w_r, which is g_r once all is learned."""
-        directions, degree = self._task.directions, self.degree
-        return lambda network: ((directions @ network.first) ** degree @ network.second)[:, 0]
+        return jax.tree_util.Partial(_strengths, self._task.directions, self.degree)
 
     @functools.cached_property
     def _task(self) -> MultiIndex:
@@ -186,3 +186,7 @@ class MultiIndexStaircase(StaircaseStudy):
     @functools.cached_property
     def _network(self) -> TwoLayer:
         return TwoLayer(self.dimension, self.width, 1, activation=f"power-{self.degree}", seed=self.seed)
+
+
+def _strengths(directions: Any, degree: int, network: Any) -> Any:
+    return ((directions @ network.first) ** degree @ network.second)[:, 0]

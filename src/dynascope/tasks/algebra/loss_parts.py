@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -23,10 +24,11 @@ def loss_parts(task: Learnable, encoding: np.ndarray, projections: Sequence[np.n
         projections: On each part, shape (n, n); they commute with the permutations.
     """
     # The loss of a network that leaves the other parts at zero holds their whole power.
-    others = [(encoding @ encoding - encoding @ part @ encoding) / 2 for part in projections]
+    others = np.array([(encoding @ encoding - encoding @ part @ encoding) / 2 for part in projections])
+    # Its arrays are no part of compiled programs, which so serve for other encodings too.
+    return jax.tree_util.Partial(_losses, task, tuple(projections), others)
 
-    def losses(network: Any) -> Any:
-        within = [eqx.tree_at(lambda net: net.second, network, network.second @ part) for part in projections]
-        return jnp.stack([task.loss(each) - rest for each, rest in zip(within, others, strict=True)])
 
-    return losses
+def _losses(task: Any, projections: Sequence[Any], others: Any, network: Any) -> Any:
+    within = [eqx.tree_at(lambda net: net.second, network, network.second @ part) for part in projections]
+    return jnp.stack([task.loss(each) for each in within]) - others
