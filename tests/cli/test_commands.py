@@ -368,19 +368,6 @@ def test_a_check_that_is_out_of_time_is_judged_on_what_was_due(data, tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_a_program_that_is_interrupted_ends_at_once_whatever_still_computes(monkeypatch, capsys):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    ended = []
-    monkeypatch.setattr("dynascope.cli.listing.study_index", interrupt)
-    monkeypatch.setattr("os._exit", ended.append)
-    monkeypatch.setattr("sys.argv", ["dynascope", "list"])
-    main()
-    assert ended == [130]
-    assert capsys.readouterr().err == "dynascope: interrupted.\n"
-
-
 @pytest.mark.parametrize("arguments", [["--help"], ["predict", "--help"], ["run", "linear-staircase", "--help"]])
 def test_help_is_no_failure_and_names_nothing_of_python(arguments):
     said = dynascope(*arguments)
@@ -841,20 +828,6 @@ def test_a_pipe_of_few_letters_gets_json_all_the_same(data, tmp_path):
     assert Path(said.answer["record"]).name == "dynascope-größe-linear.zarr"
     assert "Reading" in said.err
     assert "Traceback" not in said.err
-
-
-@pytest.mark.parametrize("flags", [[], ["--json"]])
-def test_a_reader_who_leaves_is_not_told_of_a_disagreement(flags):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dynascope", "list", *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.close()
-    complaint = process.stderr.read()
-    process.stderr.close()
-    assert process.wait() == 3
-    assert complaint == b""
 
 
 @pytest.mark.slow

@@ -1,5 +1,5 @@
 """The command line."""
 
-from dynascope.cli.commands import main
+from dynascope.cli.program import main
 
 __all__ = ["main"]

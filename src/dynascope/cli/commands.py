@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
-import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -16,7 +16,7 @@ import tyro
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import __version__, record, report
 from dynascope.arguments import require, require_choice
-from dynascope.cli.exit_codes import AGREED, FAILED, INTERRUPTED
+from dynascope.cli.exit_codes import AGREED
 from dynascope.cli.failure import FAILURES, Failure
 from dynascope.cli.listing import List
 from dynascope.cli.parsing import parsed, unknown_command
@@ -56,13 +56,12 @@ _COMPLETIONS = ("--tyro-print-completion", "--tyro-write-completion")  # options
 _SHELLS = ("bash", "zsh", "fish")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return its exit code, as `exit_codes` has them.
+def main(arguments: list[str]) -> int:
+    """Run a command and return its exit code.
 
-    With `--traceback` anywhere an error is told with where it came from.
+    Args:
+        arguments: What follows the name of the program.
     """
-    is_program = arguments is None
-    arguments = sys.argv[1:] if arguments is None else arguments
     as_json, traced = "--json" in arguments, "--traceback" in arguments
     arguments = [each for each in arguments if each != "--traceback"]
     if arguments[:1] == ["--version"]:
@@ -74,23 +73,17 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         code = _command(arguments)()
         sys.stdout.flush()
-    except BrokenPipeError:
-        # Who read the results has left; without this, closing the pipe would complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
     except FAILURES as error:
         if traced:
             traceback.print_exception(error)
         failure = Failure.of(error)
-        if as_json:
-            print_json({"error": failure.answer})
-        else:
-            failure.print()
         code = failure.code
-    if is_program and code == INTERRUPTED:
-        # Threads still compute, and to end the interpreter under them may crash, with another exit code.
-        sys.stdout.flush()
-        os._exit(code)
+        if as_json:
+            with contextlib.suppress(OSError):  # of an output that takes nothing, which may be what failed
+                print_json({"error": failure.answer})
+                sys.stdout.flush()
+                return code
+        failure.print()
     return code
 
 
@@ -140,7 +133,3 @@ def _all(commands: dict[str, Any]) -> Callable[..., Any]:
         version: Print the version.
     """
     return dynascope
-
-
-if __name__ == "__main__":
-    sys.exit(main())

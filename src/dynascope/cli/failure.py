@@ -8,10 +8,13 @@ import math
 import sys
 from typing import Any
 
+from dynascope.cli import interrupts
 from dynascope.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
 from dynascope.errors import DivergenceError, InputError
 
 __all__ = ["FAILURES", "Failure"]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 FAILURES = (Exception, KeyboardInterrupt)  # all that ends a command before its time
 
@@ -40,18 +43,24 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """What an error of one of the types of `FAILURES` says."""
+        """What an error of one of the types of `FAILURES` says; an interrupt is then taken to be answered."""
+        if isinstance(error, KeyboardInterrupt) or interrupts.heard():
+            interrupts.hear()
+            return cls(INTERRUPTED, interrupts.MESSAGE, None, None, interrupts.REMEDY)
         if isinstance(error, InputError):
             return cls(BAD_INPUT, str(error), error.argument, error.value, error.remedy)
         if isinstance(error, DivergenceError):
             return cls(FAILED, str(error), "flow", error.time, error.remedy)
         if isinstance(error, OSError):
             place, remedy = str(error.filename or "the output"), "choose another folder with --out"
-            if error.errno == errno.ENOSPC:
-                remedy = f"free some space, or {remedy}"
-            return cls(BAD_INPUT, f"{place}: {error.strerror}: {remedy}.", "out", place, remedy)
-        if isinstance(error, KeyboardInterrupt):
-            return cls(INTERRUPTED, "interrupted.", None, None, "run it again")
+            said = error.strerror or str(error)
+            if error.errno in _FULL:
+                said, remedy = f"the disk is full ({said})", f"free some space, or {remedy}"
+            return cls(BAD_INPUT, f"{place}: {said}: {remedy}.", "out", place, remedy)
+        if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+            said = " ".join(str(error).split())
+            remedy = "choose fewer samples or a smaller network, or a machine with more"
+            return cls(FAILED, f"the memory does not suffice ({said}): {remedy}.", "memory", said, remedy)
         said = " ".join([type(error).__name__, *str(error).splitlines()[:1]])
         remedy = "report it with what --traceback adds"
         return cls(FAILED, f"this was not foreseen, and the fault is ours ({said}): {remedy}.", None, said, remedy)

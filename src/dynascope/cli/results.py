@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 # The face of a room loads what is behind it when it is used.
 from dynascope import record, report
 from dynascope.arguments import require, require_seed
+from dynascope.cli.interrupts import uninterrupted
 from dynascope.cli.progress import step
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def write_results(tree: xr.DataTree, folder: Path, name: str) -> Path:
     What is there already stays: the first of `<name>-run-2`, `<name>-run-3`, … that is free is taken instead.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with step("Writing the page and the record"), _free(folder, name) as path:
+    with step("Writing the page and the record"), uninterrupted(), _free(folder, name) as path:
         written = record.save(tree, path)
         report.write_page(tree, page_of(path))
     return written
@@ -79,7 +80,7 @@ def write_results(tree: xr.DataTree, folder: Path, name: str) -> Path:
 
 def replace_results(tree: xr.DataTree, written: Path) -> None:
     """Write a page and a record in place of those that were written there; each is whole at any time."""
-    with step("Writing the page and the record"):
+    with step("Writing the page and the record"), uninterrupted():
         record.save(tree, written)
         report.write_page(tree, page_of(written))
 

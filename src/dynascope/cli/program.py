@@ -1,0 +1,50 @@
+"""The command line as a process: what happens to it from its first moment to its last.
+
+Whatever reads its output may leave, and a user may interrupt it at any time; the exit code says what was found all the
+same. The commands themselves are imported when all that is prepared, and so this module imports little.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+
+from dynascope.cli import interrupts
+from dynascope.cli.exit_codes import FAILED, INTERRUPTED
+from dynascope.cli.streams import outlive_readers
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code, as `exit_codes` has them.
+
+    With `--traceback` anywhere an error is told with where it came from.
+
+    Args:
+        arguments: What follows the name of the program; if not given, that of this process, which then ends here.
+    """
+    if arguments is not None:
+        from dynascope.cli import commands  # as below
+
+        return commands.main(arguments)
+    outlive_readers()
+    interrupts.listen(as_json="--json" in sys.argv)
+    code = FAILED
+    try:
+        from dynascope.cli import commands  # it takes a while, in which one may interrupt
+
+        code = commands.main(sys.argv[1:])
+    except KeyboardInterrupt:
+        interrupts.hear()
+        interrupts.tell(as_json="--json" in sys.argv)
+        code = INTERRUPTED
+    except Exception:
+        traceback.print_exc()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    # Threads may still compute, and to end the interpreter under them may crash, with another exit code.
+    os._exit(code)
