@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from dynascope.arguments import require
+from dynascope.arguments import require, require_memory, require_unpacked
 from dynascope.errors import InputError
 
 __all__ = ["numbers", "plain", "read_curve", "read_rates"]
@@ -19,6 +19,7 @@ __all__ = ["numbers", "plain", "read_curve", "read_rates"]
 _CLOCKS = ("step", "time")
 _RATES = ("learning_rate", "lr")
 _LISTED = 8
+_NUMBER = 4  # bytes that a byte of text takes as numbers, since two make one
 
 
 def read_curve(source: Any) -> tuple[Any, str, Any]:
@@ -66,19 +67,28 @@ def read_rates(source: Any, steps: Float[np.ndarray, " n"]) -> float | Float[np.
         return float(rates[0])
     lasts = np.diff(np.append(steps, steps[-1] + 1))
     lasts[0] += steps[0]  # before which nothing was logged
+    require_memory(
+        lasts.sum() * rates.itemsize,
+        "a learning rate for each step",
+        argument="steps",
+        value=float(steps[-1]),
+        remedy="count steps, not samples, or give one rate by --learning-rate",
+    )
     return np.repeat(rates, lasts.astype(int))
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
     problem = "is a directory" if path.is_dir() else "" if path.is_file() else "does not exist"
     require(not problem, f"{path} {problem}", argument="losses", value=str(path), remedy="name a CSV file")
+    require_unpacked(_NUMBER * path.stat().st_size, path.name, argument="losses", value=str(path))
     try:
         table = pd.read_csv(path, skipinitialspace=True)
         if all(_is_number(name) for name in table.columns):
             table = pd.read_csv(path, skipinitialspace=True, header=None)
     except Exception as error:  # damaged files raise a dozen types, most of them undocumented
+        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise InputError(
-            f"{path.name} cannot be read as a table ({str(error).splitlines()[0].rstrip('.')})",
+            f"{path.name} cannot be read as a table ({reason})",
             argument="losses",
             value=str(path),
             remedy="write it in UTF-8 with commas between the columns step and loss",

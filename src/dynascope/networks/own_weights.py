@@ -12,6 +12,7 @@ from dynascope.arguments import require, require_array, require_choice
 from dynascope.errors import InputError
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Dimensioned
+from dynascope.tasks.data.packed_arrays import read_archive
 
 __all__ = ["weights_from_file"]
 
@@ -63,16 +64,17 @@ def weights_from_file(path: str | Path, kind: str, task: Any) -> TwoLayer:
 def _read(path: Path) -> dict[str, np.ndarray]:
     require(path.is_file(), f"{path} does not exist", argument="weights", value=str(path), remedy="name an .npz file")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            found = {name: archive[name] for name in archive.files if name in _NAMES}
-            others = [name for name in archive.files if "/" not in name]  # as in what PyTorch saves
-    except (OSError, ValueError, AttributeError, TypeError):
+        found, names = read_archive(path, _NAMES)
+    except InputError:
+        raise
+    except Exception:  # damaged files raise a dozen types, most of them undocumented
         raise InputError(
             f"{path.name} is no .npz archive of arrays, and pickles are not read, as they can run code",
             argument="weights",
             value=str(path),
             remedy=f"save the weights by {_SAVED}",
         ) from None
+    others = [name for name in names if "/" not in name]  # as in what PyTorch saves
     missing = [name for name in _NAMES if name not in found]
     require(
         not missing,

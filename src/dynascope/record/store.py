@@ -6,6 +6,7 @@ read can run code: a record whose arrays need a decoder other than plain decompr
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from os import PathLike
@@ -15,7 +16,7 @@ from zipfile import ZipFile, ZipInfo, is_zipfile
 import xarray as xr
 import zarr
 
-from dynascope.arguments import require
+from dynascope.arguments import require, require_unpacked
 from dynascope.errors import InputError
 from dynascope.record.names import name_all
 from dynascope.record.schema import validate_record
@@ -164,6 +165,7 @@ def _read_from(source: Path, named: str) -> xr.DataTree:
     if source.is_dir():
         return _checked(_read(source))
     with tempfile.TemporaryDirectory() as folder, ZipFile(source) as archive:
+        require_unpacked(sum(entry.file_size for entry in archive.infolist()), repr(named), value=named)
         archive.extractall(folder)
         return _checked(_read(Path(folder)))
 
@@ -210,9 +212,12 @@ def _write(tree: xr.DataTree, path: Path) -> None:
 
 
 def _read(path: Path) -> xr.DataTree:
+    size = 0
     for name, member in zarr.open_group(path, mode="r", zarr_format=_FORMAT).members(max_depth=None):
         if isinstance(member, zarr.Array):
             _check_array(name, member)
+            size += math.prod(member.shape) * member.dtype.itemsize
+            require_unpacked(size, f"the array {name!r}, with those before it,", value=name)
     with xr.open_datatree(path, engine="zarr", consolidated=False, decode_times=False) as tree:
         # A record of an older version, or one that was computed with, may have parts without names.
         records = {node.path: name_all(node.to_dataset(inherit=False).load()) for node in tree.subtree}

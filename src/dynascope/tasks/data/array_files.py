@@ -12,6 +12,7 @@ import numpy as np
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.tasks.data.packed_arrays import read_archive, read_array
 
 __all__ = ["read_arrays"]
 
@@ -25,7 +26,8 @@ def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
         x of shape (n,), (n, d) or (n, height, width) and y of shape (n,) or (n, c), of numbers, truth values or text.
 
     Raises:
-        InputError: A file that is damaged, arrays that are missing, hold other values or do not fit together.
+        InputError: A file that is damaged or larger than may be unpacked, arrays that are missing, hold other values
+            or do not fit together.
     """
     x, y = _read_npz(path) if path.suffix.lower() == ".npz" else _read_npy_pair(path)
     for name, array, dimensions in (("x", x, (1, 2, 3)), ("y", y, (1, 2))):
@@ -62,11 +64,7 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
         remedy="write it with numpy.savez(path, x=…, y=…)",
     )
 
-    def read(file: Path) -> tuple[list[str], dict[str, np.ndarray]]:
-        with np.load(file, allow_pickle=False) as archive:
-            return archive.files, {name: archive[name] for name in ("x", "y") if name in archive.files}
-
-    names, arrays = _undamaged(path, read)
+    arrays, names = _undamaged(path, lambda file: read_archive(file, ("x", "y")))
     for name in ("x", "y"):
         require(
             name in arrays,
@@ -95,16 +93,14 @@ def _read_npy_pair(path: Path) -> tuple[np.ndarray, np.ndarray]:
         remedy="save the targets there",
     )
 
-    def read(file: Path) -> np.ndarray:
-        with file.open("rb") as stream:
-            return np.lib.format.read_array(stream, allow_pickle=False)
-
-    return _undamaged(path, read), _undamaged(sibling, read)
+    return _undamaged(path, read_array), _undamaged(sibling, read_array)
 
 
 def _undamaged(path: Path, read: Callable[[Path], _Contents]) -> _Contents:
     try:
         return read(path)
+    except InputError:
+        raise
     except Exception as error:  # damaged files raise a dozen types, most of them undocumented
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise InputError(

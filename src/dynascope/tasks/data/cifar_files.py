@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int, UInt8
 
-from dynascope.arguments import require
+from dynascope.arguments import require, require_unpacked
 from dynascope.errors import InputError
 
 __all__ = ["find_cifar", "read_cifar", "read_cifar_names"]
@@ -101,6 +101,7 @@ def read_cifar_names(folder: Path, classes: int, *, coarse: bool = False) -> tup
 
 
 def _read(path: Path, classes: int, coarse: bool) -> tuple[np.ndarray, np.ndarray]:
+    require_unpacked(path.stat().st_size, path.name, value=str(path))
     data = np.fromfile(path, np.uint8)
     labels = 1 if classes == 10 else 2
     record = labels + _CHANNELS * _SIDE**2

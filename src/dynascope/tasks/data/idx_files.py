@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int, UInt8
 
-from dynascope.arguments import require
+from dynascope.arguments import require, require_unpacked
 from dynascope.errors import InputError
 
 __all__ = ["find_idx", "is_idx", "read_idx"]
@@ -91,10 +91,26 @@ def _labels_beside(path: Path) -> Path:
 
 
 def _read(path: Path, magic: int, what: str) -> np.ndarray:
-    data = path.read_bytes()
-    if data.startswith(_GZIP):
+    axes = magic & 0xFF
+    with path.open("rb") as file:
+        packed = file.read(len(_GZIP)) == _GZIP
+        file.seek(0)
+        stream = gzip.GzipFile(fileobj=file) if packed else file
         try:
-            data = gzip.decompress(data)
+            head = stream.read(4 * (1 + axes))
+            found = int.from_bytes(head[:4], "big")
+            require(
+                len(head) == 4 * (1 + axes) and found == magic,
+                f"{path.name} begins with {head[:4].hex() or 'nothing'} instead of {magic:08x}",
+                argument="path",
+                value=found,
+                remedy=f"give an IDX file of {what}",
+            )
+            shape = [int.from_bytes(head[4 * (1 + axis) : 4 * (2 + axis)], "big") for axis in range(axes)]
+            size = math.prod(shape)
+            require_unpacked(size, path.name, value=str(path))
+            data = stream.read(size)
+            goes_on = stream.read(1) != b""
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(
                 f"{path.name} cannot be decompressed ({error})",
@@ -102,22 +118,11 @@ def _read(path: Path, magic: int, what: str) -> np.ndarray:
                 value=str(path),
                 remedy="fetch it again",
             ) from None
-    axes = magic & 0xFF
-    found = int.from_bytes(data[:4], "big")
     require(
-        len(data) >= 4 * (1 + axes) and found == magic,
-        f"{path.name} begins with {data[:4].hex() or 'nothing'} instead of {magic:08x}",
+        len(data) == size > 0 and not goes_on,
+        f"{path.name} says that its shape is {tuple(shape)} and holds {'more than ' * goes_on}{len(data)} bytes",
         argument="path",
-        value=found,
-        remedy=f"give an IDX file of {what}",
+        value=len(data),
+        remedy="fetch it again" if size else f"give a file with {what} in it",
     )
-    shape = [int.from_bytes(data[4 * (1 + axis) : 4 * (2 + axis)], "big") for axis in range(axes)]
-    held = len(data) - 4 * (1 + axes)
-    require(
-        held == math.prod(shape) > 0,
-        f"{path.name} says that its shape is {tuple(shape)} and holds {held} bytes",
-        argument="path",
-        value=held,
-        remedy="fetch it again" if math.prod(shape) else f"give a file with {what} in it",
-    )
-    return np.frombuffer(data, np.uint8, offset=4 * (1 + axes)).reshape(shape)
+    return np.frombuffer(data, np.uint8).reshape(shape)

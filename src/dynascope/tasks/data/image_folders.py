@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -9,7 +10,7 @@ from types import ModuleType
 import numpy as np
 from jaxtyping import Int, UInt8
 
-from dynascope.arguments import require
+from dynascope.arguments import require, require_unpacked
 from dynascope.errors import InputError
 
 __all__ = ["EXTENSIONS", "find_parts", "read_image_folders"]
@@ -83,7 +84,7 @@ def read_image_folders(
             remedy=f"put images of one class into it ({', '.join(EXTENSIONS)}), or remove it",
         )
         for file in files:
-            pixels = _read(pillow, file)
+            pixels = _read(pillow, file, bytes_before=sum(each.nbytes for each in found))
             first = first or file
             require(
                 not found or pixels.shape[:2] == found[0].shape[:2],
@@ -128,11 +129,17 @@ def _pillow() -> ModuleType:
     return Image
 
 
-def _read(pillow: ModuleType, path: Path) -> np.ndarray:
+def _read(pillow: ModuleType, path: Path, *, bytes_before: int) -> np.ndarray:
+    """The pixels of an image, unless they and those before it are more than may be unpacked."""
     try:
-        with pillow.open(path) as image:
+        # What is unpacked is limited by the memory, not by what Pillow takes for an attack, of which it only warns.
+        with warnings.catch_warnings(action="ignore"), pillow.open(path) as image:
             mode = image.mode
+            size = bytes_before + image.width * image.height * (1 if mode in _GREY else 3)
+            require_unpacked(size, f"{path.parent.name}/{path.name}, with the images before it,", value=str(path))
             pixels = np.asarray(image.convert("L" if mode in _GREY else "RGB"), np.uint8)
+    except InputError:
+        raise
     except Exception as error:  # damaged images raise a dozen types
         raise InputError(
             f"{path.parent.name}/{path.name} cannot be read as an image ({type(error).__name__})",

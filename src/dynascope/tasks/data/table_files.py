@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet
 
-from dynascope.arguments import require
+from dynascope.arguments import require, require_unpacked
 from dynascope.errors import InputError
 from dynascope.tasks.data.columns import listed
 
@@ -18,6 +19,8 @@ __all__ = ["TABLES", "read_table"]
 TABLES = (".csv", ".tsv", ".parquet")
 _SEPARATORS = (",", ";", "\t")
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
+_NUMBER = 4  # bytes that a byte of text takes as numbers, since two make one
+_LONGEST = 10**6  # letters of a line
 _WHOLE = re.compile(r"[-+]?\d+")
 
 
@@ -33,8 +36,12 @@ def read_table(path: Path) -> tuple[dict[str, pd.Series], list[str]]:
     Raises:
         InputError: A file that is not a table whose columns all have a name of their own.
     """
+    packed = path.suffix.lower() == ".parquet"
     try:
-        columns, notes = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path)
+        require_unpacked(_parquet_size(path) if packed else _NUMBER * path.stat().st_size, path.name, value=str(path))
+        columns, notes = _read_parquet(path) if packed else _read_text(path)
+    except InputError:
+        raise
     except Exception as error:  # damaged files raise a dozen types, most of them undocumented
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise InputError(
@@ -42,7 +49,7 @@ def read_table(path: Path) -> tuple[dict[str, pd.Series], list[str]]:
             argument="path",
             value=str(path),
             remedy="write it with pandas.DataFrame.to_parquet"
-            if path.suffix.lower() == ".parquet"
+            if packed
             else "write it in UTF-8 with commas between columns and one row of column names",
         ) from None
     header = [name for name, _ in columns]
@@ -55,6 +62,13 @@ def read_table(path: Path) -> tuple[dict[str, pd.Series], list[str]]:
         problem, remedy = f"{path.name} has several columns named {listed(repeated)}", "give each its own name"
     require(not problem, problem, argument="path", value=str(path), remedy=remedy)
     return dict(columns), notes
+
+
+def _parquet_size(path: Path) -> int:
+    """Bytes of the columns, at least those of one number for each row, as a file can say many equal ones by one."""
+    told = pyarrow.parquet.read_metadata(path)
+    groups = sum(told.row_group(place).total_byte_size for place in range(told.num_row_groups))
+    return max(groups, told.num_rows * told.num_columns * np.dtype(float).itemsize)
 
 
 def _read_parquet(path: Path) -> tuple[list[tuple[str, pd.Series]], list[str]]:
@@ -83,7 +97,9 @@ def _read_text(path: Path) -> tuple[list[tuple[str, pd.Series]], list[str]]:
 def _separator(path: Path) -> str:
     """The one that makes most columns of the first row; a comma where none does."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        first = next((line for line in stream if line.strip()), "")
+        first = next((line for line in iter(lambda: stream.readline(_LONGEST), "") if line.strip()), "")
+    if len(first) >= _LONGEST:
+        raise ValueError(f"its first line has more than {_LONGEST} letters")
     return max(_SEPARATORS, key=lambda each: len(next(csv.reader([first], delimiter=each, skipinitialspace=True))))
 
 

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from dynascope.arguments import machine_memory, require_memory, require_unpacked, said_bytes
+from dynascope.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("limit", "fits", "not_quite"), [("1000", 1000, 1001), ("2 kB", 2000, 2001), ("1.5GB", 1.5e9, 1.5e9 + 1)]
+)
+def test_what_may_be_unpacked_is_as_the_user_says(monkeypatch, limit, fits, not_quite):
+    monkeypatch.setenv("DYNASCOPE_MEMORY", limit)
+    require_unpacked(fits, "trees.npz")
+    with pytest.raises(InputError, match=r"trees.npz takes .* when it is unpacked") as caught:
+        require_unpacked(not_quite, "trees.npz", value="trees.npz")
+    assert (caught.value.argument, caught.value.value) == ("path", "trees.npz")
+
+
+@pytest.mark.parametrize("limit", ["much", "-1", "1e9", "nan"])
+def test_a_limit_that_is_no_number_of_bytes_is_refused(monkeypatch, limit):
+    monkeypatch.setenv("DYNASCOPE_MEMORY", limit)
+    with pytest.raises(InputError, match="set it to a number of bytes"):
+        require_unpacked(1, "trees.npz")
+
+
+def test_without_a_limit_it_is_a_quarter_of_the_memory(monkeypatch):
+    monkeypatch.delenv("DYNASCOPE_MEMORY", raising=False)
+    require_unpacked(machine_memory() / 4, "trees.npz")
+    with pytest.raises(InputError):
+        require_unpacked(machine_memory() / 4 + 1, "trees.npz")
+    require_memory(machine_memory(), "the network", argument="width", remedy="choose less")
+    with pytest.raises(InputError, match=f"the network needs .* and there are {said_bytes(machine_memory())}"):
+        require_memory(machine_memory() + 1, "the network", argument="width", remedy="choose less")
