@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope import flows
-from dynascope.arguments import require_choice
+from dynascope.arguments import checked, require_choice
 from dynascope.errors import InputError
 from dynascope.flows.deadline import is_limited, overdue, stopping_after
 from dynascope.flows.exact.few_prompts import few_prompts
@@ -44,6 +44,7 @@ _STOPPED = "What was due until then is judged. More time: --minutes, or seconds=
 Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 
 
+@checked
 def observe(
     task: Learnable | Sequence[Any] | Mapping[str, Any],
     network: Network | Sequence[Network] | NetworkKind,

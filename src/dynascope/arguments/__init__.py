@@ -24,6 +24,8 @@ from dynascope.arguments.arrays import (
     require_times,
 )
 from dynascope.arguments.compiled import all_finite, nan_outside, real_arrays, real_times, real_value
+from dynascope.arguments.kinds import checked, face
+from dynascope.arguments.memory import machine_memory, require_memory, require_unpacked, said_bytes
 from dynascope.arguments.numbers import (
     given,
     require,
@@ -36,15 +38,19 @@ from dynascope.arguments.numbers import (
     require_positive,
     require_seed,
     require_sizes,
+    shown,
 )
 
 __all__ = [
     "all_finite",
     "array_namespace",
+    "checked",
     "count_axes",
+    "face",
     "given",
     "holds",
     "is_traced",
+    "machine_memory",
     "nan_outside",
     "real_array",
     "real_arrays",
@@ -63,10 +69,14 @@ __all__ = [
     "require_finite_values",
     "require_integer",
     "require_known",
+    "require_memory",
     "require_numbers",
     "require_positive",
     "require_real_values",
     "require_seed",
     "require_sizes",
     "require_times",
+    "require_unpacked",
+    "said_bytes",
+    "shown",
 ]

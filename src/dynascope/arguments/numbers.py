@@ -21,7 +21,11 @@ __all__ = [
     "require_positive",
     "require_seed",
     "require_sizes",
+    "shown",
 ]
+
+_MOST_DIGITS, _MOST_LETTERS = 20, 80
+_MOST_INTEGER = 2**63 - 1  # that shapes and loops can have
 
 
 def given(**arguments: Any) -> dict[str, Any]:
@@ -32,6 +36,25 @@ def given(**arguments: Any) -> dict[str, Any]:
         {'batch_size': 3}
     """
     return {name: value for name, value in arguments.items() if value is not None}
+
+
+def shown(value: Any) -> str:
+    """A value as an error tells it: short, and on one line.
+
+    Example:
+        >>> shown("frob"), shown(1.5), shown(10**400)
+        ('frob', '1.5', 'an integer of 401 digits')
+    """
+    if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
+        return f"an integer of {math.floor(value.bit_length() * math.log10(2)) + 1} digits"
+    shape = getattr(value, "shape", ())
+    if shape:
+        return f"an array of shape {tuple(shape)}"
+    try:
+        told = " ".join(str(value).split())
+    except Exception:  # of a class of the user's
+        told = f"of the type {type(value).__name__}"
+    return told if len(told) <= _MOST_LETTERS else f"{told[:_MOST_LETTERS]} … (of the type {type(value).__name__})"
 
 
 def require(condition: Any, problem: str, *, argument: str, value: Any = None, remedy: str) -> None:
@@ -53,7 +76,7 @@ def require_positive(**arguments: Any) -> None:
             valid = False
         require(
             valid,
-            f"{name} is {value}",
+            f"{name} is {shown(value)}",
             argument=name,
             value=value,
             remedy="choose a finite positive number",
@@ -76,7 +99,9 @@ def require_count(*, least: int = 1, most: float = math.inf, **arguments: Any) -
             valid = math.isfinite(value) and value == int(value) and least <= int(value) <= most
         except (TypeError, ValueError, OverflowError):
             valid = False
-        require(valid, f"{name} is {value}", argument=name, value=value, remedy=f"choose a whole number {bounds}")
+        require(
+            valid, f"{name} is {shown(value)}", argument=name, value=value, remedy=f"choose a whole number {bounds}"
+        )
 
 
 def require_integer(*, least: int = 1, most: float = math.inf, **arguments: Any) -> None:
@@ -92,7 +117,7 @@ def require_integer(*, least: int = 1, most: float = math.inf, **arguments: Any)
     bounds = f"of at least {least}" if math.isinf(most) else f"from {least} to {most}"
     for name, value in arguments.items():
         valid = _is_integer(value, least, most)
-        require(valid, f"{name} is {value}", argument=name, value=value, remedy=f"choose an integer {bounds}")
+        require(valid, f"{name} is {shown(value)}", argument=name, value=value, remedy=f"choose an integer {bounds}")
 
 
 def require_sizes(name: str, values: Any, *, fewest: int = 0, most: float = math.inf, remedy: str) -> tuple[int, ...]:
@@ -116,7 +141,7 @@ def require_sizes(name: str, values: Any, *, fewest: int = 0, most: float = math
     """
     sizes = tuple(values) if isinstance(values, Iterable) else (values,)
     valid = fewest <= len(sizes) <= most and all(_is_integer(each, 1, math.inf) for each in sizes)
-    require(valid, f"{name} is {sizes}", argument=name, value=sizes, remedy=remedy)
+    require(valid, f"{name} is {shown(sizes)}", argument=name, value=sizes, remedy=remedy)
     return tuple(map(operator.index, sizes))
 
 
@@ -157,7 +182,7 @@ def require_between(
             valid = valid and (value < most if open_above else value <= most)
         except (TypeError, ValueError, OverflowError):
             valid = False
-        require(valid, f"{name} is {value}", argument=name, value=value, remedy=remedy.rstrip())
+        require(valid, f"{name} is {shown(value)}", argument=name, value=value, remedy=remedy.rstrip())
 
 
 def require_choice(name: str, value: Any, choices: Collection[Any]) -> None:
@@ -175,7 +200,8 @@ def require_choice(name: str, value: Any, choices: Collection[Any]) -> None:
         valid = False
     named = [repr(each) for each in choices]
     remedy = " or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
-    require(valid, f"{name} is {value!r}", argument=name, value=str(value), remedy=f"choose {remedy}")
+    told = repr(value) if isinstance(value, str) and len(value) < _MOST_LETTERS else shown(value)
+    require(valid, f"{name} is {told}", argument=name, value=shown(value), remedy=f"choose {remedy}")
 
 
 def require_seed(seed: Any) -> None:
@@ -200,7 +226,7 @@ def require_context(context_length: Any) -> float:
         valid = False
     require(
         valid,
-        f"context_length is {context_length}",
+        f"context_length is {shown(context_length)}",
         argument="context_length",
         value=context_length,
         remedy="choose at least one example, or infinity",
@@ -210,6 +236,6 @@ def require_context(context_length: Any) -> float:
 
 def _is_integer(value: Any, least: float, most: float) -> bool:
     try:
-        return least <= operator.index(value) <= most
+        return least <= operator.index(value) <= min(most, _MOST_INTEGER)
     except TypeError:
         return False

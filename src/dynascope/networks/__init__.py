@@ -1,5 +1,5 @@
 """What learns: equinox modules that carry their weights."""
 
-import lazy_loader
+from dynascope.arguments import face
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = face(__name__, __file__)

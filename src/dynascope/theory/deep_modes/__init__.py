@@ -5,6 +5,6 @@ layer holds a mode with the weight a, and its strength s = a^L learns the singul
 ds/dt = L s^(2−2/L) (σ − s). Without alignment it is a model: the order of the jumps and how long the plateaus are.
 """
 
-import lazy_loader
+from dynascope.arguments import face
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = face(__name__, __file__)

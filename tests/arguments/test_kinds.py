@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import pytest
+
+from dynascope import groups, tasks
+from dynascope.arguments import checked
+from dynascope.errors import InputError
+
+KINDS = [
+    (str, "text", "oak", [None, 3, ["oak"]]),
+    (bool, "True or False", True, [None, "yes", 2, np.ones(2)]),
+    (int, "a whole number", np.int64(3), [None, "3", [3], 1j, 10**400]),
+    (float, "a number", np.array(0.5), [None, "half", [0.5], np.ones(2), np.array("a")]),
+    (Literal["a", "b"], "'a' or 'b'", "c", [None, 3]),
+    (str | os.PathLike[str], "text or a path", Path("there"), [None, 3]),
+    (Callable[[int], int] | None, "a function or None", None, ["f"]),
+    (Mapping[str, int], "a dictionary", {}, [None, [("a", 1)]]),
+    (Sequence[str], "a list of which each is text", ("a",), [None, "a", [1]]),
+    (tuple[int, ...], "a list of which each is a whole number", (1, 2), [3, ["a"]]),
+    (np.ndarray, "an array of numbers", [1.0], [None, "a", {}]),
+    (Annotated[Path, "of a file"], "a path", Path("there"), ["there"]),
+    (Path, "a path", Path("there"), [None]),
+    ("NotThere | str", "", None, []),
+]
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize(("kind", "words", "right", "wrong"), KINDS)
+def test_what_a_function_fails_on_is_named_where_it_is_of_another_kind(kind, words, right, wrong):
+    def fail(thing):
+        raise AttributeError("it has no such attribute")
+
+    fail.__annotations__["thing"] = kind
+    for value in wrong:
+        with pytest.raises(InputError, match=r"^thing is ") as caught:
+            checked(fail)(value)
+        assert caught.value.argument == "thing"
+        assert str(caught.value).endswith(f": give {words}.")
+    with pytest.raises(AttributeError):
+        checked(fail)(thing=right)
+
+
+def test_what_works_is_never_refused_and_a_default_is_not_looked_at():
+    def size(values: str = None, *more: int, **others: int):  # type: ignore[assignment]
+        return len(values or more)
+
+    assert checked(size)([1, 2]) == 2
+    assert checked(size).__name__ == "size"
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_the_faces_of_rooms_name_such_arguments():
+    with pytest.raises(InputError, match="group is 3: give a Group"):
+        groups.irreducible_representations(3)
+    with pytest.raises(InputError, match="path is 3: give text or a path"):
+        tasks.from_file(3)
+    assert groups.irreducible_representations is groups.irreducible_representations
