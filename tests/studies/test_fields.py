@@ -1,4 +1,4 @@
-import dataclasses
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -24,6 +24,7 @@ class Sample(StatedStudy):
     factors: list[float] = fields.numbers([0.1, 1.0], "Factors.", above=0.0)
     widths: list[int] = fields.numbers([2, 4], "Widths.", whole=True, increasing=True, fewest=2)
     kind: str = fields.choice("one", "Which kind.", ("one", "two"))
+    level: Literal["low", "high"] = fields.choice("low", "Which level.")
     runs: list[str] = fields.choices(["one"], "Which runs.", ("one", "two"))
     extras: list[str] = fields.choices([], "Which runs besides.", ("one", "two"), fewest=0)
     loud: bool = fields.flag(False, "Whether to be loud.")
@@ -43,11 +44,10 @@ def test_a_study_is_a_frozen_dataclass_whose_docstring_names_its_fields():
     assert "    Attributes:\n        samples: Number of samples.\n" in Sample.__doc__
 
 
-def test_a_field_tells_what_there_is_to_choose_from():
-    offered = {each.name: each.metadata["options"] for each in dataclasses.fields(Sample)}
-    assert offered["kind"] == offered["runs"] == ("one", "two")
-    assert offered["loud"] == (True, False)
-    assert offered["samples"] == offered["data"] == ()
+def test_what_may_be_chosen_is_what_the_literal_says_that_annotates_the_field():
+    assert Sample(level="high").level == "high"
+    with pytest.raises(InputError, match="level is 'lower'"):
+        Sample(level="lower")
 
 
 def test_a_list_may_be_empty_or_repeat_where_its_field_says_so():

@@ -107,7 +107,7 @@ QUANTITIES = {
     # Modes, weights and alignment
     "mode_strength": "strength of the mode",
     "multilinear_strength": "strength in the multilinear model",
-    "learned_fraction": "learned fraction",
+    "learned_fraction": "learned part of the target",
     "coefficients": "coefficient",
     "population_coefficients": "coefficient, on the population",
     "coefficient_along_target": "coefficient along the target",
@@ -158,7 +158,7 @@ QUANTITIES = {
     "digits_keeps_kernel": "whether the kernel stays, on digits",
     "kernel_exponent": "exponent of the kernel in the width",
     "log_kernel": "logarithm of the kernel",
-    "log_kernel_change": "change of the kernel (its logarithm)",
+    "log_kernel_change": "change of the kernel (its decimal logarithm)",
     "log_learning_speed": "learning speed (its logarithm)",
     "log_output_variance": "variance of the output (its logarithm)",
     "speed_exponent": "exponent of the learning speed in the width",

@@ -1,5 +1,6 @@
 from .claims_study import ClaimsStudy as ClaimsStudy
 from .curves_study import CurvesStudy as CurvesStudy
+from .curves_study import exact as exact
 from .index import StudyEntry as StudyEntry
 from .index import find_studies as find_studies
 from .index import find_study as find_study
@@ -7,6 +8,7 @@ from .index import study_index as study_index
 from .staircase_study import Setup as Setup
 from .staircase_study import StaircaseStudy as StaircaseStudy
 from .stated import StatedStudy as StatedStudy
+from .stated import Values as Values
 from .study import Reference as Reference
 from .study import Study as Study
 from .study import curve_tolerance as curve_tolerance

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import xarray as xr
@@ -24,16 +23,9 @@ class CurvesStudy(StatedStudy):
     precision, and those of the same name are compared along `along`.
     """
 
-    if TYPE_CHECKING:
-        _times: Any
-
     def trained(self) -> Values | xr.Dataset:
         """Train, and measure."""
         raise NotImplementedError
-
-    def labels(self) -> Mapping[str, Any]:
-        """Times, where they are known."""
-        return {"time": self._times} if hasattr(type(self), "_times") else {}
 
     def observe(self) -> xr.Dataset:
         """The record of `trained`."""

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from dynascope.arguments import require, require_choice, require_integer, require_seed
 
@@ -102,11 +102,13 @@ def numbers(
     return _field(list(default), description, check)
 
 
-def choice(default: str | int, description: str, options: Sequence[str | int]) -> Any:
-    """One of the options."""
-    return _field(
-        default, description, lambda name, value, study: require_choice(name, value, tuple(options)), options=options
-    )
+def choice(default: str | int, description: str, options: Sequence[str | int] = ()) -> Any:
+    """One of the options, which are those of the Literal by which the field is annotated if none are given."""
+
+    def check(name: str, value: Any, study: Any) -> None:
+        require_choice(name, value, tuple(options) or get_args(get_type_hints(type(study))[name]))
+
+    return _field(default, description, check)
 
 
 def choices(default: Sequence[str], description: str, options: Sequence[str], *, fewest: int = 1) -> Any:
@@ -118,7 +120,7 @@ def choices(default: Sequence[str], description: str, options: Sequence[str], *,
         right = right and set(value) <= set(options)
         require(right, f"{name} is {value}", argument=name, value=value, remedy=remedy)
 
-    return _field(list(default), description, check, options=options)
+    return _field(list(default), description, check)
 
 
 def flag(default: bool, description: str) -> Any:
@@ -164,9 +166,9 @@ def described(study: type) -> str:
     return "\n".join([(study.__doc__ or "").rstrip(), *(["\n    Attributes:", *lines] if lines else [])])
 
 
-def _field(default: Any, description: str, check: _Check, *, options: Sequence[Any] = ()) -> Any:
+def _field(default: Any, description: str, check: _Check) -> Any:
     start: dict[str, Any] = {"default_factory": default.copy} if isinstance(default, list) else {"default": default}
-    return dataclasses.field(**start, metadata={"description": description, "check": check, "options": tuple(options)})
+    return dataclasses.field(**start, metadata={"description": description, "check": check})
 
 
 def _bound(bound: Bound, study: Any, without: float) -> float:

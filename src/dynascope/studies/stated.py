@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
@@ -17,7 +19,8 @@ from dynascope.studies.study import Study
 
 __all__ = ["StatedStudy", "Values"]
 
-Values = Mapping[str, Any]  # name → values along the axes of the study, or (names of the axes, values)
+#: What a study states of its variables: for each name its values along `axes`, or the names of its axes and the values.
+Values = Mapping[str, Any]
 _FIRST = {"mode": 1, "layer": 1, "jump": 1}  # what is counted from one
 
 
@@ -35,22 +38,34 @@ class StatedStudy(Study):
     is made.
 
     Attributes:
+        name: What the command line calls it; by default the name of the class, in small letters with hyphens.
         theory: What the record of the prediction calls the theory.
-        trains: What both records call the network.
+        task: What both records call the task, if not as `_task` calls itself.
+        told: What both say of it besides, one sentence each, with fields in braces.
+        trains: What both call the network, with fields in braces.
+        flow: How networks are trained, in words with fields in braces, where no flow says so in its record.
         axes: Names of the axes of a variable that does not name its own.
+        labelled: What labels an axis: labels, or the name of the attribute that has them.
         names: Long name and units of variables and axes that are called otherwise here than elsewhere.
     """
 
     theory: ClassVar[str] = ""
+    task: ClassVar[str] = ""
+    told: ClassVar[tuple[str, ...]] = ()
     trains: ClassVar[str] = ""
+    flow: ClassVar[str] = ""
     axes: ClassVar[tuple[str, ...]] = ("time",)
+    labelled: ClassVar[Mapping[str, Any]] = {}
     names: ClassVar[Mapping[str, tuple[str, str]]] = {}
 
     if TYPE_CHECKING:
         _task: Any
+        _times: Any
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
+        if "name" not in vars(cls) and "reference" in vars(cls):
+            cls.name = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
         dataclasses.dataclass(frozen=True)(cls)
         cls.__doc__ = fields.described(cls)
 
@@ -65,29 +80,42 @@ class StatedStudy(Study):
             InputError: They do not fit together.
         """
 
-    def require(self, holds: Any, field: str, remedy: str, *, problem: str = "") -> None:
-        """Refuse the value of a field unless something holds; the problem is the value itself if nothing else is said.
+    def require(self, holds: Any, field: str, remedy: str, *, beside: str = "", problem: str = "") -> None:
+        """Refuse the value of a field unless something holds.
+
+        Args:
+            holds: What must hold.
+            field: The field to be changed.
+            remedy: What to do.
+            beside: Another field that it does not go with.
+            problem: What is wrong, if more than the values of these fields is to be said.
 
         Raises:
             InputError: It does not hold.
         """
         value = getattr(self, field)
-        require(bool(holds), problem or f"{field} is {value}", argument=field, value=value, remedy=remedy)
+        values = f"{field} is {value}" + (f", and {beside} is {getattr(self, beside)}" if beside else "")
+        require(bool(holds), problem or values, argument=field, value=value, remedy=remedy)
 
-    def labels(self) -> Mapping[str, Any]:
-        """Labels along axes by name; an axis without any is numbered."""
-        return {}
+    def labels(self) -> Values:
+        """Labels along axes by name, with times where they are known; an axis without any is numbered."""
+        named = ({"time": "_times"} if hasattr(type(self), "_times") else {}) | dict(self.labelled)
+        return {axis: operator.attrgetter(of)(self) if isinstance(of, str) else of for axis, of in named.items()}
 
-    def about(self) -> Mapping[str, Any]:
-        """What both records say of the task and the network; of a study that `trains` one, what its `_task` says."""
-        scale = getattr(self, "scale", 1.0)
-        return {"network": self.trains, "scale": scale, **self._task.attributes()} if self.trains else {}
+    def about(self) -> Values:
+        """What both records say of the task and the network, of a study that says what it `trains`."""
+        if not self.trains:
+            return {}
+        said = {"task": self.task} if self.task else self._task.attributes()
+        told = [*said.get("description", []), *(each.format(**vars(self)) for each in self.told)]
+        network, scale = self.trains.format(**vars(self)), getattr(self, "scale", 1.0)
+        return {"network": network, "scale": scale, **said, **({"description": told} if told else {})}
 
     def exact(self) -> Values:
         """What theory says."""
         return {}
 
-    def said(self) -> Mapping[str, Any]:
+    def said(self) -> Values:
         """What the record of the prediction says besides its theory."""
         return {}
 
@@ -124,7 +152,10 @@ class StatedStudy(Study):
                 numbers = np.arange(length) + _FIRST.get(axis, 0)
                 coordinates.setdefault(axis, np.asarray(labels.get(axis, numbers)))
         names = {name: words for name, words in self.names.items() if name in variables or name in coordinates}
-        return make_record(variables, coordinates, attributes={**self.about(), **attributes}, names=names)
+        # Claims and effects come with intervals of this confidence.
+        said: dict[str, Any] = {"confidence": 0.95} if {"low", "high"} <= variables.keys() else {}
+        said |= {"flow": self.flow.format(**vars(self))} if self.flow else {}
+        return make_record(variables, coordinates, attributes={**said, **self.about(), **attributes}, names=names)
 
     def run_record(
         self, run: xr.Dataset, values: Values, *, members: str | None = None, without: Sequence[str] = ()

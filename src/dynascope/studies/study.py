@@ -7,7 +7,7 @@ import dataclasses
 import json
 import shlex
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import xarray as xr
@@ -58,6 +58,7 @@ class Study:
         meaning: What the result means, in plain words that are true however it came out, with numbers of the result in
             braces (`plot.fill_caption`).
         figures: The figures that tell its result, in order.
+        symbols: What a dimension is called beside lines, in all figures that do not say so themselves.
         tiny: Fields that make the study small enough to run in seconds, with the same claim.
     """
 
@@ -73,6 +74,7 @@ class Study:
     question: ClassVar[str] = ""
     meaning: ClassVar[str] = ""
     figures: ClassVar[tuple[Chart, ...]] = ()
+    symbols: ClassVar[Mapping[str, str]] = {}
     tiny: ClassVar[Mapping[str, Any]] = {}
 
     def observe(self) -> xr.Dataset:
@@ -125,9 +127,14 @@ class Study:
             "command": self._command,
         }
         said |= {name: getattr(self, name) for name in ("question", "meaning") if getattr(self, name)}
-        if self.figures:
-            said["figures"] = to_json(self.figures)
+        if charts := tuple(self.charts()):
+            usual = self.symbols
+            said["figures"] = to_json(dataclasses.replace(each, symbols=each.symbols or usual) for each in charts)
         return said
+
+    def charts(self) -> Iterable[Chart]:
+        """The figures that tell this result; by default all that are declared."""
+        return self.figures
 
     @property
     def _command(self) -> str:

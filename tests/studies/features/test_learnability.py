@@ -78,7 +78,6 @@ def test_a_wrong_spectrum_refutes_it():
         ("exponent", 0.0),
         ("target_exponent", np.nan),
         ("noise_variance", -0.1),
-        ("basis", "cosine"),
         ("draws", 0),
         ("seed", -1),
     ],

@@ -99,7 +99,6 @@ def test_the_signal_is_fitted_in_the_window_and_with_the_printed_tail_there_is_n
         ("benign_mode", 6),
         ("malignant_mode", 5),
         ("noise_variance", -0.1),
-        ("tail", "long"),
         *((name, 0) for name in ("trained", "draws", "positions", "strong_modes")),
         ("times", 1),
         ("seed", -1),

@@ -115,7 +115,7 @@ def test_a_remedy_must_shorten_the_delay(study, monkeypatch, default, remedy, ve
 
 def test_weights_that_only_decay_follow_adam(study):
     with jax.enable_x64(True):
-        weight = study._network(study._runs["default"], 1).network.weights[0][study._images.blank].astype(float)
+        weight = study._network(study._runs["default"], 1).network.weights[0][study._task.blank].astype(float)
         first, adam = np.sqrt(np.mean(weight**2)), optax.adam(study.learning_rate)
         state, sizes = adam.init(weight), []
 
@@ -137,19 +137,6 @@ def test_blank_weights_vanish_at_the_rate_of_adam_however_small_the_decay(study)
     one, other = (dataclasses.replace(study, weight_decay=decay).predict()["blank_weight"] for decay in (1e-4, 1e-2))
     assert float(abs(one - other).max()) < 0.01
     assert float(one.sel(run="default").isel(step=-1).max()) < 0.1
-
-
-def test_a_threshold_that_is_not_reached_counts_as_reached_at_the_last_step(study):
-    steps = study._recorded
-    never, soon = np.zeros(len(steps)), np.where(np.arange(len(steps)) < 3, 0.0, 1.0)
-    found, learned = study._delay(soon, soon)
-    assert learned == 3
-    assert (found["train_step"], found["delay"], found["reached"]) == (steps[3], 0, True)
-    assert found["delay_resolution"] == steps[3] - steps[2]
-    found, learned = study._delay(never, soon)
-    assert learned == len(steps) - 1
-    assert (found["train_step"], found["delay"], found["reached"]) == (steps[-1], steps[3] - steps[-1], False)
-    assert found["delay_decades"] == pytest.approx(np.log10(steps[3] / steps[-1]))
 
 
 @pytest.mark.parametrize(

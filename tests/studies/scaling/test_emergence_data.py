@@ -28,7 +28,7 @@ def no_networks(monkeypatch):
     """Networks that learn a skill in proportion to what it has beyond ten of its samples, and all of it from twenty."""
 
     def trained(self, size, skill=None):
-        counts = size * (self._parity.frequencies if skill is None else np.ones(1))
+        counts = size * (self._task.frequencies if skill is None else np.ones(1))
         strength = np.tile(np.clip(counts / 10 - 1, 0.0, 1.0), (2 * self.runs, 1))
         return strength, (1 - strength) ** 2, np.zeros(len(strength))
 
@@ -59,7 +59,7 @@ def test_the_law_of_many_features_fails_its_check_for_few(no_networks):
 
     study = dataclasses.replace(TINY)
     predicted, observed = study.judged(study.predict()), study.observe()
-    limit = data_emergence(study.samples, study._parity.frequencies, study.features)
+    limit = data_emergence(study.samples, study._task.frequencies, study.features)
     wrong = predicted.assign(basis_strength=(predicted["basis_strength"].dims, limit))
     assert "The measurement is at fault" in study.compare(observed, wrong).attrs["verdict_sentence"]
 
@@ -69,7 +69,7 @@ def test_the_forecast_comes_from_one_skill_and_holds_for_networks_that_follow_it
     predicted, observed = study.judged(study.predict()), study.observe()
     # Between 8 samples, without strength, and 16, with 0.6, half is passed at 14 2/3.
     assert predicted.attrs["needed_correlation"] == pytest.approx(2 * (8 + 8 * 5 / 6))
-    assert predicted["half_samples"].to_numpy() * study._parity.frequencies == pytest.approx(8 + 8 * 5 / 6)
+    assert predicted["half_samples"].to_numpy() * study._task.frequencies == pytest.approx(8 + 8 * 5 / 6)
     tree = study.compare(observed, predicted)
     assert tree.attrs["verdict"] == "agree"
     # Two skills at other places between the numbers of samples than one, and a line between these.
@@ -115,7 +115,7 @@ def test_skills_whose_forecast_is_not_within_the_samples_are_left_out(no_network
 
 def test_the_published_setting_is_a_field_away():
     published = EmergenceData(paper=True, seed=5)._setting
-    assert (published._parity.input_dimension, published.width, published.steps) == (37, 1000, 500_000)
+    assert (published._task.input_dimension, published.width, published.steps) == (37, 1000, 500_000)
     assert (published.seed, published.paper) == (5, False)
 
 

@@ -95,7 +95,7 @@ def test_a_network_is_out_of_order_where_a_rarer_skill_is_stronger_than_any_befo
 
 def test_the_published_setting_is_a_field_away():
     published = EmergenceParameters(paper=True, seed=5)._setting
-    assert (published._parity.input_dimension, published.batch_size, published.steps) == (37, 4000, 500_000)
+    assert (published._task.input_dimension, published.batch_size, published.steps) == (37, 4000, 500_000)
     assert (published.seed, published.paper, published.learning_rate, published.weight_decay) == (5, False, 1e-3, 5e-5)
 
 

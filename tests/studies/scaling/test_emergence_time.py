@@ -130,7 +130,7 @@ def test_fresh_samples_train_networks_of_more_bits_than_a_population_can_have():
 
 def test_the_published_setting_is_that_of_the_source():
     published = EmergenceTime(paper=True, seed=3)._setting
-    assert published._parity.input_dimension == 37
+    assert published._task.input_dimension == 37
     assert (published.width, published.batch_size, published.steps, published.seeds) == (1000, 4000, 30_000, 10)
     assert (published.seed, published.paper) == (3, False)
 

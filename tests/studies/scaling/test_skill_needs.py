@@ -17,7 +17,7 @@ CASES = [
     (
         EmergenceData(skills=2, samples=AMOUNTS, batch_size=8, features=8),
         lambda study, needed, skills, definition: data_emergence(
-            study._amounts, study._parity.frequencies if skills > 1 else [1.0], needed, definition=definition
+            study._amounts, study._task.frequencies if skills > 1 else [1.0], needed, definition=definition
         ),
     ),
     (
@@ -64,7 +64,7 @@ def test_networks_that_follow_the_law_need_what_is_forecast(study_and_law):
     np.testing.assert_allclose(observed["strength"], strength)
     np.testing.assert_allclose(observed["strength_error"], 0.01)
     np.testing.assert_allclose(observed["loss_equivalent"], law(study, 6.0, 2, "loss_equivalent"), atol=1e-12)
-    np.testing.assert_allclose(observed["loss"], study.target_scale**2 / 2 * losses @ study._parity.frequencies)
+    np.testing.assert_allclose(observed["loss"], study.target_scale**2 / 2 * losses @ study._task.frequencies)
     half, ratio = (observed[f"half_{study.resource}{end}"].to_numpy() for end in ("", "_ratio"))
     np.testing.assert_allclose(half / study._forecast_half, ratio)
     # Of half the need that was calibrated, up to what lies between amounts and, of samples, their chance.

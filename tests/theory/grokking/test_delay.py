@@ -34,6 +34,15 @@ def test_a_threshold_that_is_never_reached_leaves_the_delay_unknown():
     assert (found.train_step, found.test_step, found.delay, found.decades) == (50, None, None, None)
 
 
+def test_a_threshold_that_is_never_reached_is_recorded_as_reached_at_the_last_step():
+    late = grokking_delay(STEPS, FITTED, LATE).recorded(STEPS[-1])
+    assert (late["train_step"], late["test_step"], late["delay"], late["delay_resolution"]) == (50, 100, 50, 50)
+    assert (late["fitted"], late["generalised"]) == (True, True)
+    never = grokking_delay(STEPS, FITTED, LATE, test_threshold=0.98).recorded(STEPS[-1])
+    assert (never["train_step"], never["test_step"], never["delay"]) == (50, 250, 200)
+    assert (never["fitted"], never["generalised"]) == (True, False)
+
+
 def test_the_test_curve_may_be_first():
     found = grokking_delay(STEPS, LATE, FITTED, train_threshold=0.95, test_threshold=0.99)
     assert found.delay == -50

@@ -20,10 +20,8 @@ from dynascope.networks.mlp import with_random_biases
 from dynascope.plot import Chart
 from dynascope.probes.features import eigenfeatures
 from dynascope.probes.last_layer import metrics_over_time
-from dynascope.studies.claims_study import ClaimsStudy
-from dynascope.studies.curves_study import exact
+from dynascope.studies import ClaimsStudy, Reference, Values, exact
 from dynascope.studies.fields import choice, count, number, positive, seed
-from dynascope.studies.study import Reference
 from dynascope.tasks import Task
 from dynascope.tasks.data.relabelled import balanced_digits
 from dynascope.tasks.step import step_on_a_line
@@ -58,7 +56,6 @@ class FeatureMetrics(ClaimsStudy):
         "digits",
         '"digits" for images and a small convolutional network, or "heaviside" for a step on the line and four dense '
         "layers.",
-        ("digits", "heaviside"),
     )
     samples: int = count(
         800,
@@ -77,7 +74,6 @@ class FeatureMetrics(ClaimsStudy):
     seeds: int = count(3, "Number of starts.", least=2)
     seed: int = seed("Seed of the weights, of the samples and of the batches of the first start; others follow it.")
 
-    name: ClassVar[str] = "feature-metrics"
     reference: ClassVar[Reference] = Reference(
         paper="Y. Nam, C. Mingard, S. H. Lee, S. Hayou, A. Louis, Visualising Feature Learning in Deep Neural Networks "
         "by Diagonalizing the Forward Feature Map; Nam, DPhil thesis (2024), chapter 2",
@@ -113,7 +109,6 @@ class FeatureMetrics(ClaimsStudy):
             points=True,
             title="What the strongest features make up",
             x_label="number of features, the strongest first",
-            y_label="share of the output made of them",
             caption="How much of the outputs the strongest features make up at the end of training: where the points "
             "reach 1, the features beyond are not used.",
         ),
@@ -133,6 +128,7 @@ class FeatureMetrics(ClaimsStudy):
     names: ClassVar = {"accuracy": ("accuracy on held-out samples", "1")}
     minutes: ClassVar[float] = 0.7
     theory: ClassVar[str] = "gradient flow of a linear model on fixed features"
+    flow: ClassVar[str] = "SGD of all layers, and gradient flow of the last layer alone"
     tolerance: ClassVar = exact(*_ALONE) | exact(
         "accuracy", error=0.01, reason="rounding may turn a sample that lies on the boundary of two classes"
     )
@@ -145,11 +141,10 @@ class FeatureMetrics(ClaimsStudy):
     def check(self) -> None:
         """As many digits as there are, and no fewer than in a batch."""
         self.require(self.data != "digits" or self.samples <= _MOST_DIGITS, "samples", f"choose 20 to {_MOST_DIGITS}")
-        self.require(
-            self.batch_size <= self.samples // 10 * 10, "batch_size", "choose no more than there are training samples"
-        )
+        few = "choose no more than there are training samples"
+        self.require(self.batch_size <= self.samples // 10 * 10, "batch_size", few, beside="samples")
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Train in both ways, and measure the features and outputs of all recorded times."""
         with jax.enable_x64(True):
             others = [dataclasses.replace(self, seed=self.seed + k, times=2) for k in range(1, self.seeds)]
@@ -177,7 +172,7 @@ class FeatureMetrics(ClaimsStudy):
         unknown = {} if np.all(found["fitted"][1]) else {"low": -np.inf, "high": np.inf}
         return [dataclasses.replace(claim, **unknown) for claim in claims]
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The modes of the first features, each of which learns its part of the target exponentially."""
         # The bias is a feature that is one everywhere.
         features, count = np.pad(self._start, ((0, 0), (0, 1)), constant_values=1.0), self._count
@@ -190,11 +185,11 @@ class FeatureMetrics(ClaimsStudy):
         curves = _along_axes(self._measured([self._start] * len(self._times), outputs + values @ learned))
         return {name: curves[name] for name in _ALONE}
 
-    def labels(self) -> Mapping[str, Any]:
+    def labels(self) -> Values:
         """Times, and kinds of training."""
         return {"time": self._times, "run": ["last layer", "full"], "seed": self.seed + np.arange(self.seeds)}
 
-    def about(self) -> Mapping[str, Any]:
+    def about(self) -> Values:
         """The samples and the network."""
         pictures = self.data == "digits"
         return {

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
@@ -13,9 +12,8 @@ import xarray as xr
 from dynascope.comparison.chance import WORTH, within_chance
 from dynascope.flows.linear_models import averaged, ridge_fit
 from dynascope.plot import Chart
-from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed
-from dynascope.studies.study import Reference
 from dynascope.tasks.sines import sines
 from dynascope.theory.features.finite_samples import asymptotic_error, unfitted_share
 from dynascope.theory.features.kernel_regression import KernelRegression, kernel_regression_error
@@ -52,13 +50,12 @@ class Learnability(CurvesStudy):
     target_exponent: float = number(1.0, "b of the target's coefficients k^(−b).")
     ridge: float = number(0.5, "Ridge δ ≥ 0; zero for gradient flow to its end.", least=0.0)
     noise_variance: float = number(0.25, "Variance σ² ≥ 0 of the noise in the labels.", least=0.0)
-    basis: str = choice(
-        "gaussian", 'Gaussian features e_k, or "sine" for √2 sin(2πkx) with x uniform in [0, 1].', ("gaussian", "sine")
+    basis: Literal["gaussian", "sine"] = choice(
+        "gaussian", 'Gaussian features e_k, or "sine" for √2 sin(2πkx) with x uniform in [0, 1].'
     )
     draws: int = count(300, "Number of training sets for each n.", least=10)
     seed: int = seed("Seed of the draws.")
 
-    name: ClassVar[str] = "learnability"
     reference: ClassVar[Reference] = Reference(
         paper="J. B. Simon, M. Dickens, D. Karkada, M. R. DeWeese, The eigenlearning framework: a conservation law "
         "perspective on kernel regression and wide neural networks; Nam, DPhil thesis (2024), chapter 1",
@@ -68,7 +65,9 @@ class Learnability(CurvesStudy):
         "follow from these fractions.",
     )
     theory: ClassVar[str] = "kernel regression on features as if Gaussian"
+    flow: ClassVar[str] = "none: the end of training is solved for"
     axes: ClassVar = ("samples",)
+    labelled: ClassVar = {"samples": "samples", "mode": "_shown"}
     along: ClassVar[str] = "samples"
     question: ClassVar[str] = "How much of a target can be learned from so many samples, and what error is left?"
     meaning: ClassVar[str] = (
@@ -96,8 +95,6 @@ class Learnability(CurvesStudy):
             log="xy",
             points=True,
             error="loss_deviation",
-            x_label="number of training samples",
-            y_label="loss on new samples",
             caption="The loss on new samples falls from {observed.loss:first} to {observed.loss:last} with more "
             "samples. Bars show how much it differs from one training set to another.",
         ),
@@ -151,7 +148,7 @@ class Learnability(CurvesStudy):
             problem=f"samples is {self.samples}, and the number of modes {self.modes}; the fit leaves too few free",
         )
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Draw training sets, solve them, and average."""
         options = {"ridge": self.ridge, "noise_variance": self.noise_variance}
         rows = []
@@ -164,7 +161,7 @@ class Learnability(CurvesStudy):
         chance = {f"{name}_standard_error": each for name, each in self._curves(*errors).items()}
         return {**self._curves(*means), **chance, "loss_deviation": deviations[0]}
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The effective ridge, and what follows from it."""
         found = self._error
         return self._curves(found.test_loss, found.training_mse / 2, found.coefficient_mean, found.learnability) | {
@@ -172,15 +169,11 @@ class Learnability(CurvesStudy):
             "effective_ridge": found.effective_ridge,
         }
 
-    def said(self) -> Mapping[str, Any]:
+    def said(self) -> Values:
         """Where the theory is to be taken with care."""
         return {"theory_warnings": list(self._error.warnings)}
 
-    def labels(self) -> Mapping[str, Any]:
-        """Numbers of samples, and modes."""
-        return {"samples": self.samples, "mode": self._shown}
-
-    def about(self) -> Mapping[str, Any]:
+    def about(self) -> Values:
         """The target and the draws."""
         return {
             "task": "a noisy target with a power-law spectrum",

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dynascope.flows.linear_models import exactly_learned, train_from_zero
 from dynascope.plot import Chart
-from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed
-from dynascope.studies.study import Reference
 from dynascope.tasks.sines import centres, points_apart, sines
 from dynascope.theory.features.ridge import learnability
 from dynascope.theory.features.spectrum import mode_flow, training_flow
@@ -36,7 +35,6 @@ class LinearInductiveBias(CurvesStudy):
     positions: int = count(400, "Number of places x, labels of `sample`, at which the fits are recorded.")
     seed: int = seed("Seed of the points and of their labels, which are Gaussian.")
 
-    name: ClassVar[str] = "linear-inductive-bias"
     reference: ClassVar[Reference] = Reference(
         paper="J. B. Simon, M. Dickens, D. Karkada, M. R. DeWeese, The eigenlearning framework: a conservation law "
         "perspective on kernel regression and wide neural networks; set-up in Nam, DPhil thesis (2024), figure 1.2",
@@ -45,6 +43,7 @@ class LinearInductiveBias(CurvesStudy):
         "also the modes that it learns first.",
     )
     theory: ClassVar[str] = "modes of the training kernel and of the population"
+    flow: ClassVar[str] = "gradient flow"
     axes: ClassVar = ("run", "time")
     along: ClassVar = ("time", "sample")
     title: ClassVar[str] = "What linear models prefer"
@@ -105,7 +104,7 @@ class LinearInductiveBias(CurvesStudy):
         few = f"choose two or more, and fewer than modes, of which there are {self.modes}"
         self.require(self.samples < self.modes, "samples", few)
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Train both models on the points and on the population, and solve them for many random points."""
         x, y = self._data
         # Repeated points change no mean; both tasks then have the same size, and one program trains them.
@@ -115,7 +114,7 @@ class LinearInductiveBias(CurvesStudy):
         _, population = self._train(grid, np.sum(sines(grid, self.modes), axis=1))
         return self._curves(loss, points, population, self._mean_learnability())
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The modes of the training kernel and of the population, and the learnability."""
         flows = self._flows(self._times)
         points = [np.sqrt(intensity) * flow.weights for intensity, flow in zip(self._intensity, flows, strict=True)]
@@ -126,11 +125,11 @@ class LinearInductiveBias(CurvesStudy):
             "intensity": (("run", "mode"), self._intensity),
         }
 
-    def labels(self) -> Mapping[str, Any]:
+    def labels(self) -> Values:
         """Models, times and places."""
         return {"run": ["low first", "high first"], "time": self._times, "sample": centres(self.positions)}
 
-    def about(self) -> Mapping[str, Any]:
+    def about(self) -> Values:
         """The points and the models."""
         x, y = self._data
         return {

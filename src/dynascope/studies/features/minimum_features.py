@@ -12,13 +12,12 @@ import numpy as np
 from dynascope.comparison.effect import report_runs
 from dynascope.flows.steps import image_classifiers
 from dynascope.flows.steps.image_classifiers import ClassifierRun, Trained, train_on_labels
-from dynascope.plot import Chart, to_json
+from dynascope.plot import Chart
 from dynascope.probes.last_layer import CURVES, SPAN, network_metrics
-from dynascope.studies.claims_study import ClaimsStudy
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.features import feature_claims
 from dynascope.studies.features.feature_claims import HYPOTHESES, RANDOM
 from dynascope.studies.fields import choice, choices, count, flag, number, positive, seed, text
-from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
 
 __all__ = ["MinimumFeatures"]
@@ -50,13 +49,9 @@ class MinimumFeatures(ClaimsStudy):
 
     data: str = text("digits", '"digits", or the path of labelled images.')
     network: Literal["mlp", "residual"] = choice(
-        "mlp",
-        '"mlp" or "residual", the network whose data, learning rate, weight decay and labels are varied.',
-        ("mlp", "residual"),
+        "mlp", '"mlp" or "residual", the network whose data, learning rate, weight decay and labels are varied.'
     )
-    loss: Literal["squared", "cross_entropy"] = choice(
-        "squared", '"squared" or "cross_entropy".', ("squared", "cross_entropy")
-    )
+    loss: Literal["squared", "cross_entropy"] = choice("squared", '"squared" or "cross_entropy".')
     samples: int = count(1000, "Number of training images.", least=2)
     test_samples: int = count(10_000, "Largest number of test images.", least=2)
     width: int = count(
@@ -74,7 +69,6 @@ class MinimumFeatures(ClaimsStudy):
     seeds: int = count(4, "Number of initialisations of each network, from which runs are told from chance.", least=2)
     seed: int = seed("Seed of the data.")
 
-    name: ClassVar[str] = "minimum-features"
     reference: ClassVar[Reference] = Reference(
         paper="Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapters 2 and 7); Y. Nam, C. Mingard, "
         "S. H. Lee, S. Hayou, A. Louis, Visualising feature learning in deep neural networks by diagonalizing the "
@@ -84,7 +78,10 @@ class MinimumFeatures(ClaimsStudy):
         "towards minimum features.",
     )
     theory: ClassVar[str] = "spans of features and outputs"
+    trains: ClassVar[str] = "{network}"
+    flow: ClassVar[str] = "descent with momentum, of a rate that falls from {learning_rate:g}"
     axes: ClassVar = ("run", "seed")
+    labelled: ClassVar = {"run": "_names", "knob": "_factors"}
     along: ClassVar = "run"
     checks: ClassVar = ("total_utilization", "total_utilization_maximum", "dimension_bound", "dimension_bound_maximum")
     minutes: ClassVar[float] = 2.5
@@ -105,7 +102,6 @@ class MinimumFeatures(ClaimsStudy):
             "kappa_cka_change",
             interval=("kappa_cka_change_low", "kappa_cka_change_high"),
             title="What moves a network towards few features",
-            y_label="change of κ",
             caption="How much each change of the training moves κ, the distance to minimum features: below zero it "
             "brings fewer features. Bars are 95 % intervals over {parameters.seeds} starts; one that leaves out zero "
             "is told from chance.",
@@ -114,7 +110,6 @@ class MinimumFeatures(ClaimsStudy):
             "accuracy_change",
             interval=("accuracy_change_low", "accuracy_change_high"),
             title="What moves the accuracy",
-            y_label="change of test accuracy",
             caption="The same for the share of new images that are right: fewer features and better answers need not "
             "come together.",
         ),
@@ -124,7 +119,6 @@ class MinimumFeatures(ClaimsStudy):
             points=True,
             title="Every network",
             x_label="how it was trained",
-            y_label="distance to minimum features κ",
             caption="κ of every network; a point is a start. {observed.kappa_cka[run=default]:mean} is the mean of the "
             "default.",
         ),
@@ -134,7 +128,6 @@ class MinimumFeatures(ClaimsStudy):
             log="x",
             title="How the output is spread over the features",
             x_label="number of features, the strongest first",
-            y_label="share of the output made of them",
             caption="How much of the outputs the strongest features make up after training. Where a curve reaches 1, "
             "the features beyond are not used.",
         ),
@@ -149,7 +142,7 @@ class MinimumFeatures(ClaimsStudy):
         **{"hypotheses": ["H3", "H9"], "seeds": 2},
     }
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Train all networks, and measure their features."""
         runs = [self._measured(each) for each in self._trained().values()]
         most = max(each["intensity"].shape[1] for each in runs)
@@ -158,7 +151,7 @@ class MinimumFeatures(ClaimsStudy):
             **{name: (("run", "mode"), [_mean(each[name], most) for each in runs]) for name in CURVES},
         }
 
-    def claimed(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
+    def claimed(self, found: Mapping[str, Any]) -> Values:
         """What the hypotheses say of the runs, and how far each factor moves κ and the accuracy, with intervals."""
         metrics = [name for name in found if name not in CURVES]
         runs = {name: {metric: found[metric][k] for metric in metrics} for k, name in enumerate(self._names)}
@@ -181,36 +174,20 @@ class MinimumFeatures(ClaimsStudy):
         """What the chosen hypotheses say of κ."""
         return feature_claims.deciding(self.hypotheses)
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """What holds for the features of every network."""
         return dict.fromkeys(("total_utilization", "dimension_bound"), np.ones((len(self._names), self.seeds)))
 
-    def labels(self) -> Mapping[str, Any]:
-        """The runs, and what differs between them."""
-        return {"run": self._names, "knob": self._factors}
-
-    def attributes(self) -> dict[str, Any]:
-        """With the figures that there are for these hypotheses."""
+    def charts(self) -> list[Chart]:
+        """Those that there are for these hypotheses."""
         tested = tuple(each for each in self._factors if each not in feature_claims.REGRESSED)
         dials, accuracy, networks, curves = self.figures
-        charts = [
+        return [
             *[dials] * bool(self._factors),
             *[dataclasses.replace(accuracy, members={"knob": tested})] * bool(tested),
             networks,
             dataclasses.replace(curves, members={"run": tuple(each for each in _CURVES_SHOWN if each in self._names)}),
         ]
-        return super().attributes() | {"figures": to_json(charts)}
-
-    def about(self) -> Mapping[str, Any]:
-        """The images and the network."""
-        return {
-            "task": self._data.name,
-            "description": list(self._data.description),
-            "samples": self.samples,
-            "network": self.network,
-            "scale": 1.0,
-            "confidence": 0.95,
-        }
 
     @property
     def _factors(self) -> list[str]:
@@ -223,7 +200,7 @@ class MinimumFeatures(ClaimsStudy):
         return [name for name in (*self._runs, *_REGRESSIONS) if name in needed]
 
     @functools.cached_property
-    def _data(self) -> LabelledImages:
+    def _task(self) -> LabelledImages:
         data = labelled_images(self.data, self.samples, self.test_samples, self.seed)
         enough = f"choose at least {data.classes}, so that each of the classes can have its feature"
         self.require(self.width >= data.classes, "width", enough)
@@ -239,7 +216,7 @@ class MinimumFeatures(ClaimsStudy):
             width = self.width if network in ("mlp", "convolutional") else -(-self.width // 8)
             return ClassifierRun(network, width, **usual | changes)
 
-        grey = self._data.inputs.shape[-1] == 1
+        grey = self._task.inputs.shape[-1] == 1
         return {
             "default": run(),
             **{name: run(**turned) for name, turned in feature_claims.dialled(usual).items()},
@@ -254,13 +231,13 @@ class MinimumFeatures(ClaimsStudy):
 
         @functools.cache  # runs of different names may be the same
         def train(run: ClassifierRun) -> list[Trained]:
-            return [train_on_labels(run, self._data, seed=seed, **options) for seed in range(self.seeds)]
+            return [train_on_labels(run, self._task, seed=seed, **options) for seed in range(self.seeds)]
 
         return {name: train(self._runs[name]) if name in self._runs else self._regression(name) for name in self._names}
 
     def _regression(self, name: str) -> list[Trained]:
         """MLPs on a scalar target, on the classes, on small targets, or with all layers but the last frozen."""
-        data, hidden = self._data, (2 * self.width, self.width)
+        data, hidden = self._task, (2 * self.width, self.width)
         inputs, targets = data.inputs.reshape(self.samples, -1), np.eye(data.classes)[data.labels]
         options = {"epochs": self.epochs, "batch_size": self.batch_size, "learning_rate": self.learning_rate}
         if name == "last layer only":

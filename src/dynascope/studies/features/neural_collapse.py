@@ -16,12 +16,11 @@ from dynascope.flows.collapsing_networks import NETWORKS, CollapsingNetworks
 from dynascope.networks import TwoLayer
 from dynascope.networks.unconstrained import aligned_features, random_features
 from dynascope.observation import observe
-from dynascope.plot import Chart, to_json
+from dynascope.plot import Chart
 from dynascope.probes.class_moments import between_class_share, class_moments
 from dynascope.probes.neural_collapse import collapse_metrics
-from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import choices, count, numbers, positive, seed
-from dynascope.studies.study import Reference
 from dynascope.tasks import Task
 from dynascope.tasks.data.relabelled import LABELS
 from dynascope.theory.features.unconstrained import ClassModes, class_modes, collapse_end, collapse_trajectory
@@ -115,7 +114,6 @@ class NeuralCollapse(CurvesStudy):
     batch_size: int = count(50, "Samples in a step.", most="samples")
     seed: int = seed("Seed of all weights, of the labels and of the batches.")
 
-    name: ClassVar[str] = "neural-collapse"
     reference: ClassVar[Reference] = Reference(
         paper="D. G. Mixon, H. Parshall, J. Pi, Neural collapse with unconstrained features; theory in Y. Nam, DPhil "
         "thesis (2024), chapter 3",
@@ -128,9 +126,9 @@ class NeuralCollapse(CurvesStudy):
     meaning: ClassVar[str] = (
         "Before its last layer a network turns each example into a list of numbers, its features. Here the features of "
         "every training sample were set free and trained themselves, together with the last layer. From small random "
-        "values, those of a class moved to one point: in the end, differences between classes were "
-        "{observed.end_between_class_share:least:percent} of all differences or more. The path and its end "
-        "are known in closed form; from an aligned start the loss differs from it by {agreement.loss}, relative to its "
+        "values, those of a class moved to one point: in the end, at least "
+        "{observed.end_between_class_share:least:percent} of all differences were between classes. The path and its "
+        "end are known in closed form; from an aligned start the loss differs from it by {agreement.loss}, over its "
         "size. So collapse needs no architecture and no meaning in the labels, only features that may move freely and "
         "start small. In a network features are bound to the inputs, and the theory says nothing exact; where networks "
         "are trained too, judged is whether the spread within their classes falls to a tenth of what it was, over "
@@ -139,7 +137,6 @@ class NeuralCollapse(CurvesStudy):
     figures: ClassVar = (
         Chart(
             "between_class_share",
-            y_label="share of the variance between classes",
             caption="Free features from small random starts. At first hardly anything tells the classes apart; the "
             "share of the variance that is between classes ends at {observed.end_between_class_share:mean} on average, "
             "and theory says 1: all features of a class at one point.",
@@ -147,7 +144,6 @@ class NeuralCollapse(CurvesStudy):
         Chart(
             "mode_strength",
             residual=True,
-            y_label="strength of the mode",
             caption="Free features from an aligned start. The network learns the differences between classes (modes) "
             "along curves that are known from the start; those of classes of one size are learned at once and "
             "coincide. Below: training less theory.",
@@ -155,6 +151,7 @@ class NeuralCollapse(CurvesStudy):
     )
     minutes: ClassVar[float] = 1.0
     theory: ClassVar[str] = "unconstrained feature model"
+    flow: ClassVar[str] = "gradient flow of free features, and Adam of networks if there are any"
     tolerance: ClassVar = exact("loss", "mode_strength", "class_mean_norm", "nc3") | exact(
         *("end_class_mean_gram", "end_classifier_gram", "end_between_class_share"),
         error=1e-3,
@@ -176,7 +173,7 @@ class NeuralCollapse(CurvesStudy):
         trained = self.networks and self.labels
         self.require(self.starts > 1 or not trained, "starts", "choose two or more, or no networks")
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Train the unconstrained features by gradient flow, then the networks by Adam."""
         # The labels of axes come with the values, as a field has the name of what tells them elsewhere.
         networks, measured = self._networks, self._networks.measure()
@@ -208,7 +205,7 @@ class NeuralCollapse(CurvesStudy):
         classes = [each for each in self.labels if each in LABELS[:3]]
         return tuple(f"{network}, {each}" for network in self.networks for each in classes)
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The closed form of the path from the aligned start, and the end that small starts share."""
         rates: Any = {"feature_rate": self.feature_rate, "classifier_rate": self.classifier_rate}
         times, starts = self._times[:-1], (self.starts, 1, 1)
@@ -229,16 +226,19 @@ class NeuralCollapse(CurvesStudy):
             "end_between_class_share": ("start", np.ones(self.starts)),
         }
 
+    def charts(self) -> tuple[Chart, ...]:
+        """With those of the networks, if there are any."""
+        return self.figures + (_OF_NETWORKS if self.networks and self.labels else ())
+
     def attributes(self) -> dict[str, Any]:
         """With the story of the networks, if there are any."""
         said = super().attributes()
         if self.networks and self.labels:
             network, kind = self.networks[-1], _RANDOM if _RANDOM in self.labels else self.labels[-1]
-            said["figures"] = to_json((*self.figures, *_OF_NETWORKS))
             said["meaning"] += f" {_of_network(network, kind)}"
         return said
 
-    def about(self) -> Mapping[str, Any]:
+    def about(self) -> Values:
         """Both tasks."""
         return {
             "task": "one-hot labels of free features, and digits",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import xarray as xr
@@ -14,10 +13,8 @@ from dynascope.comparison.chance import within_chance
 from dynascope.flows.linear_models import least_norm, noise_power, train_from_zero
 from dynascope.plot import Chart
 from dynascope.probes.averages import error_of_median
-from dynascope.studies.curves_study import exact
+from dynascope.studies import Reference, StatedStudy, Values, exact
 from dynascope.studies.fields import choice, count, number, seed
-from dynascope.studies.stated import StatedStudy
-from dynascope.studies.study import Reference
 from dynascope.tasks.sines import NoisySines, Samples, centres, sines
 from dynascope.theory.features.overfitting import OverfittingSetup, overfitting_error
 from dynascope.theory.features.spectrum import training_flow
@@ -48,10 +45,8 @@ class Overfitting(StatedStudy):
     noise_variance: float = number(
         0.09, "Variance σ² of the noise in the labels; the target has the power ½.", least=0.0
     )
-    tail: str = choice(
-        "corrected",
-        '"corrected" for tail intensities 1/(p − d), or "printed" for the n/(p − d) of the source.',
-        ("corrected", "printed"),
+    tail: Literal["corrected", "printed"] = choice(
+        "corrected", '"corrected" for tail intensities 1/(p − d), or "printed" for the n/(p − d) of the source.'
     )
     trained: int = count(3, "Number of draws that are trained at all times.")
     draws: int = count(300, "Number of draws that are solved for the end of training alone.")
@@ -61,7 +56,6 @@ class Overfitting(StatedStudy):
     )
     seed: int = seed("Seed of the draws.")
 
-    name: ClassVar[str] = "overfitting"
     reference: ClassVar[Reference] = Reference(
         paper="J. B. Simon, M. Dickens, D. Karkada, M. R. DeWeese, The eigenlearning framework: a conservation law "
         "perspective on kernel regression and wide neural networks; set-ups in Nam, DPhil thesis (2024), 1.6",
@@ -121,6 +115,7 @@ class Overfitting(StatedStudy):
         ),
     )
     minutes: ClassVar[float] = 0.4
+    flow: ClassVar[str] = "gradient flow"
     tolerance: ClassVar = exact(
         *("loss", "test_loss", "learned_fraction", "strong_fraction", "fitted", "strong_part", "tail_part"),
         error=1e-5,
@@ -135,12 +130,8 @@ class Overfitting(StatedStudy):
     def check(self) -> None:
         """Set-ups that the theory knows, and targets where they belong."""
         for name, setup, wanted in zip(("benign_mode", "malignant_mode"), self._setups, (True, False), strict=True):
-            self.require(
-                setup.is_benign is wanted,
-                name,
-                f"choose a mode {'up to' if wanted else 'above'} strong_modes",
-                problem=f"{name} is {setup.target_mode} and strong_modes {self.strong_modes}",
-            )
+            remedy = f"choose a mode {'up to' if wanted else 'above'} strong_modes"
+            self.require(setup.is_benign is wanted, name, remedy, beside="strong_modes")
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
         """With a wider tolerance of the learnability for a short tail or few samples."""
@@ -195,7 +186,7 @@ class Overfitting(StatedStudy):
             theory_warnings=list(found[0].warnings),
         )
 
-    def labels(self) -> Mapping[str, Any]:
+    def labels(self) -> Values:
         """Targets, times, places, and numbers of modes that fit pure noise."""
         return {
             "run": ["benign", "malignant"],
@@ -204,7 +195,7 @@ class Overfitting(StatedStudy):
             "scaling_parameter": _PURE_NOISE,
         }
 
-    def about(self) -> Mapping[str, Any]:
+    def about(self) -> Values:
         """The targets and the draws."""
         return {
             "task": "a sine with noise",

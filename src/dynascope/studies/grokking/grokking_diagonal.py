@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +12,8 @@ from dynascope.networks.difference_of_squares import DifferenceOfSquares
 from dynascope.observation import observe
 from dynascope.plot import Chart
 from dynascope.probes.passage import passage
-from dynascope.studies.curves_study import CurvesStudy
+from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, numbers, positive, seed
-from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks.sparse_linear import DecayedLoss, SparseLinear, sparse_linear
 from dynascope.theory.grokking import (
     critical_point,
@@ -54,7 +52,6 @@ class GrokkingDiagonal(CurvesStudy):
     times: int = count(400, "Number of times at which both are recorded.", least=20)
     seed: int = seed("Seed of the data.")
 
-    name: ClassVar[str] = "grokking-diagonal"
     reference: ClassVar[Reference] = Reference(
         paper="K. Lyu, J. Jin, Z. Li, S. S. Du, J. D. Lee, W. Hu, Dichotomy of early and late phase implicit biases "
         "can provably induce grokking",
@@ -65,6 +62,14 @@ class GrokkingDiagonal(CurvesStudy):
     theory: ClassVar[str] = "interpolants under weight decay"
     names: ClassVar = {"test_error": ("relative test error", "1")}
     axes: ClassVar = ("scale", "time")
+    task: ClassVar[str] = "a sparse linear function"
+    told: ClassVar = (
+        "{samples} samples of {inputs} independent inputs, {relevant} of them relevant.",
+        "Weight decay {weight_decay:g}; the test error is over all inputs, relative to the targets.",
+    )
+    trains: ClassVar[str] = "diagonal linear, a difference of squares"
+    flow: ClassVar[str] = "gradient flow with weight decay"
+    labelled: ClassVar = {"scale": "scales"}
     along: ClassVar = ("time", "scale")
     title: ClassVar[str] = "Grokking of a diagonal network"
     question: ClassVar[str] = "Can one know beforehand when a network will generalise, long after it has fitted?"
@@ -82,7 +87,6 @@ class GrokkingDiagonal(CurvesStudy):
         _CHART_OF_TIMES(
             "test_error",
             log="x",
-            y_label="relative test error",
             caption="The test error for each size (scale) of the initial weights. It stays high for long after the "
             "samples are fitted and then falls; dashed is what theory says from the time on by which they are fitted.",
         ),
@@ -96,17 +100,15 @@ class GrokkingDiagonal(CurvesStudy):
         Chart(
             "grokking_time",
             over="scale",
+            title="When the network generalises",
             log="x",
             points=True,
-            x_label="scale of the initial weights",
-            y_label="time at which the test error falls",
             caption="When the network generalises: the time grows with the logarithm of the initial weights, a "
             "straight line here, and with one over the weight decay, {parameters.weight_decay}.",
         ),
         _CHART_OF_TIMES(
             "weight_product",
             log="y",
-            y_label="mean product of paired weights",
             caption="The clock behind it: decay shrinks the products of paired weights at one rate whatever the data "
             "are, a straight line here, and the network generalises when they fall below a value given by the data.",
         ),
@@ -142,7 +144,7 @@ class GrokkingDiagonal(CurvesStudy):
         }
         return self.record(values, delay_resolution=[each.resolution for each in delays])
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The late test curves of theory, from the time on by which all networks have fitted."""
         times = self._times[self._times >= self._fitted]
         curves = [late_curve(*self._data, times, scale=scale, weight_decay=self.weight_decay) for scale in self.scales]
@@ -155,32 +157,15 @@ class GrokkingDiagonal(CurvesStudy):
             "time": ("time", times),
         }
 
-    def said(self) -> Mapping[str, Any]:
+    def said(self) -> Values:
         """What follows from the data alone."""
         point = self._critical_point
         return {"critical_product": point.product, "grokking_lag": point.lag, "fitting_time": self._fitted}
 
-    def labels(self) -> Mapping[str, Any]:
-        """Starts and times."""
-        return {"scale": self.scales, "time": self._times}
-
-    def about(self) -> Mapping[str, Any]:
-        """The task and the network."""
-        return {
-            "task": "a sparse linear function",
-            "description": [
-                f"{self.samples} samples of {self.inputs} independent inputs, {self.relevant} of them relevant.",
-                f"Weight decay {self.weight_decay:g}; the test error is over all inputs, relative to the targets.",
-            ],
-            "network": "diagonal linear, a difference of squares",
-            "scale": 1.0,
-        }
-
     def check(self) -> None:
         """There are many interpolants, and networks fit before they generalise."""
-        self.require(
-            self.samples < self.inputs, "samples", "choose fewer samples than inputs, so that there are interpolants"
-        )
+        fewer = "choose fewer samples than inputs, so that there are interpolants"
+        self.require(self.samples < self.inputs, "samples", fewer, beside="inputs")
         self.require(
             self._fitted < self._grokking_times.min(),
             "weight_decay",

@@ -15,10 +15,9 @@ from dynascope.flows.dialled import dialled_network, train_dialled
 from dynascope.plot import Chart
 from dynascope.probes.features import kappa_cka
 from dynascope.probes.last_layer import layer_metrics
-from dynascope.studies.claims_study import ClaimsStudy
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, positive, seed, text
 from dynascope.studies.grokking.grokking_remedies import DECIDING, TABLE, TWINS, put_claims, remedies
-from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks.data.labelled_images import ImagesInRows, images_in_rows, labelled_images
 from dynascope.theory.grokking import grokking_delay
 from dynascope.theory.grokking.twins import Dials
@@ -76,7 +75,6 @@ class GrokkingDigits(ClaimsStudy):
     seeds: int = count(4, "Number of initialisations of each run.", least=2)
     seed: int = seed("Seed of the choice of training images.")
 
-    name: ClassVar[str] = "grokking-digits"
     reference: ClassVar[Reference] = Reference(
         paper="Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, section 6.4.3); Y. Nam, S. H. Lee, "
         "C. Domine, Y. C. Park, C. London, W. Choi, N. Goring, S. Lee, Position: Solve layerwise linear models first "
@@ -85,7 +83,10 @@ class GrokkingDigits(ClaimsStudy):
         claim="Smaller weights, inputs or outputs and larger targets shorten the delay of grokking.",
     )
     theory: ClassVar[str] = "symmetries of Adam with decay, and weights that feel nothing else"
+    trains: ClassVar[str] = "mlp, tanh, four layers"
+    flow: ClassVar[str] = "Adam with weight decay, of rate {learning_rate:g}, with {batch_size} images in a step"
     axes: ClassVar = ("run", "seed", "step")
+    labelled: ClassVar = {"run": TABLE, "knob": tuple(TWINS), "step": "_recorded"}
     along: ClassVar = ("step", "run")
     judged_claims: ClassVar = DECIDING
     title: ClassVar[str] = "Grokking of digits"
@@ -133,7 +134,6 @@ class GrokkingDigits(ClaimsStudy):
         _CHART_OF_STEPS(
             "loss_ratio",
             log="xy",
-            y_label="loss of the twin over that of its run",
             caption="Three remedies were trained a second time with other dials turned instead, so that theory makes "
             "them twins: the ratio of the losses is then one known number at every step.",
         ),
@@ -152,7 +152,7 @@ class GrokkingDigits(ClaimsStudy):
         **{"steps": 300, "records": 40, "train_threshold": 0.8, "test_threshold": 0.5, "seeds": 2},
     }
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Train the default, the remedies and the twins from all seeds."""
         runs = [self._run(seed) for seed in range(self.seeds)]
         ratios = [[run[name]["loss"] / run[of]["loss"] for run in runs] for name, of in TWINS.items()]
@@ -164,16 +164,16 @@ class GrokkingDigits(ClaimsStudy):
             },
         }
 
-    def claimed(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
+    def claimed(self, found: Mapping[str, Any]) -> Values:
         """What the runs say of the hypotheses."""
         of_runs = {name: values for name, (axes, values) in found.items() if axes == _RUNS}
         return put_claims({name: dict(zip(TABLE, values, strict=True)) for name, values in of_runs.items()})
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The ratio of the losses of twins, the weights of blank pixels, and the sum of the utilizations."""
         runs, shape = self._runs, (self.seeds, len(self._recorded))
         ratios = [(runs[name].target / runs[run].target) ** 2 for name, run in TWINS.items()]
-        blank = {"blank_weight": [self._blank_weights(runs[name]) for name in TABLE]} if len(self._images.blank) else {}
+        blank = {"blank_weight": [self._blank_weights(runs[name]) for name in TABLE]} if len(self._task.blank) else {}
         return {
             "loss_ratio": (_RATIOS, [np.full(shape, ratio) for ratio in ratios]),
             "total_utilization_after": (_RUNS, np.ones((len(TABLE), self.seeds))),
@@ -183,28 +183,18 @@ class GrokkingDigits(ClaimsStudy):
     @property
     def checks(self) -> tuple[str, ...]:
         """Everything that is compared: there are weights of blank pixels where pixels are blank."""
-        return tuple(each for each in self.tolerance if len(self._images.blank) or not each.startswith("blank_weight"))
+        return tuple(each for each in self.tolerance if len(self._task.blank) or not each.startswith("blank_weight"))
 
-    def labels(self) -> Mapping[str, Any]:
-        """Runs, twins and steps."""
-        return {"run": TABLE, "knob": list(TWINS), "step": self._recorded}
-
-    def about(self) -> Mapping[str, Any]:
-        """The images and the network."""
-        images = self._images
+    def about(self) -> Values:
+        """With the thresholds."""
         return {
-            "task": images.name,
-            "description": list(images.description),
-            "samples": self.samples,
-            "network": "mlp, tanh, four layers",
-            "scale": 1.0,
+            **super().about(),
             "train_threshold": self.train_threshold,
             "test_threshold": self.test_threshold,
-            "confidence": 0.95,
         }
 
     @functools.cached_property
-    def _images(self) -> ImagesInRows:
+    def _task(self) -> ImagesInRows:
         data = labelled_images(self.data, self.samples, self.test_samples, self.seed)
         for name, number in (("samples", self.samples), ("test_samples", len(data.test_inputs))):
             problem = f"{name} has {number} images of {data.classes} classes"
@@ -224,7 +214,7 @@ class GrokkingDigits(ClaimsStudy):
         return np.unique(np.append(0, spread))
 
     def _network(self, run: Dials, seed: int) -> Any:
-        images = self._images
+        images = self._task
         widths = (images.inputs.shape[1], *(self.width,) * _HIDDEN_LAYERS, images.targets.shape[1])
         return dialled_network(run, widths, weight_decay=self.weight_decay, seed=seed)
 
@@ -232,7 +222,7 @@ class GrokkingDigits(ClaimsStudy):
         """Every run from one seed: the loss, and of those of the table all that is measured."""
         networks = [self._network(run, seed) for run in self._runs.values()]
         options = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "recorded": self._recorded}
-        losses, kept = train_dialled(networks, self._images.inputs, self._images.targets, seed=seed, **options)
+        losses, kept = train_dialled(networks, self._task.inputs, self._task.targets, seed=seed, **options)
         return {
             name: {"loss": loss} | (self._measured(each) if name in TABLE else {})
             for name, loss, each in zip(self._runs, losses, kept, strict=True)
@@ -240,10 +230,15 @@ class GrokkingDigits(ClaimsStudy):
 
     def _measured(self, snapshots: Any) -> dict[str, Any]:
         """What is measured of a run along the steps, and of its features when the images are learned and in the end."""
-        images = self._images
+        images = self._task
         known = scaled_network.accuracy(snapshots, images.inputs, images.targets)
         test_known = scaled_network.accuracy(snapshots, images.test_inputs, images.test_targets)
-        delay, learned = self._delay(known, test_known)
+        steps = self._recorded[1:]  # not from step zero, which has no logarithm
+        thresholds = self.train_threshold, self.test_threshold
+        delay = grokking_delay(steps, known[1:], test_known[1:], *thresholds).recorded(steps[-1])
+        reached = delay.pop("fitted") & delay.pop("generalised")
+        delay |= {"delay_decades": math.log10(delay["test_step"] / delay["train_step"]), "reached": reached}
+        learned = self._recorded.tolist().index(delay["train_step"])
         found = {"accuracy": known, "test_accuracy": test_known, **delay}
         if len(images.blank):
             size = _root_mean_square(snapshots.network.weights[0][:, images.blank].astype(float))
@@ -253,28 +248,12 @@ class GrokkingDigits(ClaimsStudy):
             found |= {f"{quantity}_{when}": value for quantity, value in self._features(each).items()}
         return found
 
-    def _delay(self, accuracy: np.ndarray, test_accuracy: np.ndarray) -> tuple[dict[str, float], int]:
-        """When the thresholds were passed, and the number of the record at which the training images were learned."""
-        steps = self._recorded[1:]  # not from step zero, which has no logarithm
-        found = grokking_delay(steps, accuracy[1:], test_accuracy[1:], self.train_threshold, self.test_threshold)
-        known = found.train_step, found.test_step
-        train, test = (float(steps[-1] if each is None else each) for each in known)
-        said = {
-            "train_step": train,
-            "test_step": test,
-            "delay": test - train,
-            "delay_decades": math.log10(test / train),
-            "delay_resolution": found.resolution,
-            "reached": None not in known,
-        }
-        return said, 1 + steps.tolist().index(train)
-
     def _features(self, network: Any) -> dict[str, float]:
         """Metrics of the features of a network on the training images, and κ on the test images too."""
         with jax.enable_x64(True):
             trained, tested = (
                 [np.asarray(each(inputs.astype(float))) for each in (network.features, network.outputs)]
-                for inputs in (self._images.inputs, self._images.test_inputs)
+                for inputs in (self._task.inputs, self._task.test_inputs)
             )
         found = layer_metrics(*trained, bias=True)
         return {
@@ -286,7 +265,7 @@ class GrokkingDigits(ClaimsStudy):
 
     def _blank_weights(self, run: Dials) -> np.ndarray:
         """Root mean square over the first, (seeds, records), of weights that nothing but the decay moves."""
-        rows = self._images.blank
+        rows = self._task.blank
         start = np.array([self._network(run, seed).network.weights[0][rows] for seed in range(self.seeds)], float)
         with jax.enable_x64(True):
             steps = np.arange(1, self.steps + 1)

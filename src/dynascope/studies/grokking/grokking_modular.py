@@ -20,9 +20,8 @@ from dynascope.networks.transformer import Transformer
 from dynascope.plot import Chart
 from dynascope.probes.classifiers import classifier_metrics, measure
 from dynascope.probes.last_layer import SPAN
-from dynascope.studies.claims_study import ClaimsStudy
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, fraction, number, positive, seed
-from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks.algebra.modular_arithmetic import ModularArithmetic
 from dynascope.tasks.algebra.modular_names import other_names, renamed_task
 from dynascope.theory.grokking import grokking_delay
@@ -68,19 +67,15 @@ class GrokkingModular(ClaimsStudy):
     """
 
     operation: Literal["addition", "subtraction", "multiplication", "division"] = choice(
-        "division", "What the table shows of two numbers.", ("addition", "subtraction", "multiplication", "division")
+        "division", "What the table shows of two numbers."
     )
     p: int = count(31, "The modulus, prime for multiplication and division.", least=3)
     train_fraction: float = fraction(0.7, "Fraction of the table that is trained on.", open_below=True, open_above=True)
     network: Literal["relu", "quadratic", "transformer"] = choice(
-        "transformer",
-        '"relu" or "quadratic" (two layers), or "transformer" (one block with ReLU, of four heads).',
-        ("relu", "quadratic", "transformer"),
+        "transformer", '"relu" or "quadratic" (two layers), or "transformer" (one block with ReLU, of four heads).'
     )
     width: int = count(256, "Hidden neurons of two layers; the stream of the transformer is a quarter as wide.")
-    loss: Literal["cross_entropy", "squared"] = choice(
-        "cross_entropy", "The loss that training lowers.", ("cross_entropy", "squared")
-    )
+    loss: Literal["cross_entropy", "squared"] = choice("cross_entropy", "The loss that training lowers.")
     learning_rate: float = positive(1e-3, "η of AdamW with β = (0.9, 0.98), on all training samples at each step.")
     weight_decay: float = number(2.0, "λ of AdamW: each step takes off η λ of the weights.", least=0.0)
     steps: int = count(3000, "Number of steps of training.")
@@ -90,7 +85,6 @@ class GrokkingModular(ClaimsStudy):
     seeds: int = count(6, "Number of runs.", least=2)
     seed: int = seed("Seed of the first run; the others follow it.")
 
-    name: ClassVar[str] = "grokking-modular"
     reference: ClassVar[Reference] = Reference(
         paper="A. Power, Y. Burda, H. Edwards, I. Babuschkin, V. Misra, Grokking: Generalization beyond overfitting on "
         "small algorithmic datasets; Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6)",
@@ -98,7 +92,9 @@ class GrokkingModular(ClaimsStudy):
         claim="Networks learn the held-out part of a table of modular arithmetic after they have learned the rest.",
     )
     theory: ClassVar[str] = "symmetries of training on one-hot numbers"
+    flow: ClassVar[str] = "AdamW on all training pairs, of rate {learning_rate:g} and decay {weight_decay:g}"
     axes: ClassVar = ("seed", "step")
+    labelled: ClassVar = {"seed": "_seeds", "step": "_steps"}
     along: ClassVar = ("step", "seed")
     judged_claims: ClassVar = ("H1",)
     title: ClassVar[str] = "Grokking of modular arithmetic"
@@ -138,7 +134,6 @@ class GrokkingModular(ClaimsStudy):
         _CHART_OF_STEPS(
             "kappa_cka",
             log="x",
-            y_label="distance to minimum features κ",
             caption="How far the features on the training samples are from the fewest that could form the outputs (0).",
         ),
         _CHART_OF_STEPS(
@@ -161,29 +156,20 @@ class GrokkingModular(ClaimsStudy):
         **{"learning_rate": 3e-3, "weight_decay": 1.0, "steps": 300, "times": 6, "seeds": 2},
     }
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Train all seeds and measure them on the way; then train anew for a while under other names."""
-        curves, last = self._curves(), self._steps[-1]
+        curves = self._curves()
         delays = [
-            grokking_delay(self._steps, *pair, self.train_threshold, self.test_threshold)
+            grokking_delay(self._steps, *pair, self.train_threshold, self.test_threshold).recorded(self._steps[-1])
             for pair in zip(curves["accuracy"], curves["test_accuracy"], strict=True)
         ]
-        reached = [[each.train_step for each in delays], [each.test_step for each in delays]]
-        train, test = ([float(last if at is None else at) for at in steps] for steps in reached)
-        middle = np.sqrt(np.multiply(train, test))
-        of_seeds = {
-            "train_step": train,
-            "test_step": test,
-            "overfitted_step": self._steps[np.abs(self._steps - middle[:, None]).argmin(axis=1)],
-            "delay": np.subtract(test, train),
-            "delay_resolution": [each.resolution for each in delays],
-            "fitted": [at is not None for at in reached[0]],
-            "generalised": [at is not None for at in reached[1]],
-            "renamed_loss": self._renamed_losses(),
-        }
+        of_seeds: dict[str, Any] = {name: [each[name] for each in delays] for name in delays[0]}
+        middle = np.sqrt(np.multiply(of_seeds["train_step"], of_seeds["test_step"]))
+        of_seeds["overfitted_step"] = self._steps[np.abs(self._steps - middle[:, None]).argmin(axis=1)]
+        of_seeds["renamed_loss"] = self._renamed_losses()
         return {**curves, **{name: ("seed", values) for name, values in of_seeds.items()}}
 
-    def claimed(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
+    def claimed(self, found: Mapping[str, Any]) -> Values:
         """What the runs say of each hypothesis; of the steps nothing, unless all thresholds were reached."""
         overfitted = np.arange(self.seeds), np.searchsorted(self._steps, found["overfitted_step"][1])
         runs = {each.metric: [found[each.metric][overfitted], found[each.metric][:, -1]] for each in _CLAIMS[1:]}
@@ -191,7 +177,7 @@ class GrokkingModular(ClaimsStudy):
         known = np.all([found["fitted"][1], found["generalised"][1]])
         return report_runs([(each, runs[each.metric]) for each in _CLAIMS], undecided=() if known else ("H1",))
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """What holds of every run."""
         shape = (self.seeds, len(self._steps))
         decay = (1 - self.learning_rate * self.weight_decay) ** self._steps
@@ -207,11 +193,7 @@ class GrokkingModular(ClaimsStudy):
         """Everything that is compared: there are unused weights where no sample reads them."""
         return tuple(each for each in self.tolerance if self._has_unused or not each.startswith("unused_weight"))
 
-    def labels(self) -> Mapping[str, Any]:
-        """Seeds and steps."""
-        return {"seed": list(self._seeds), "step": self._steps}
-
-    def about(self) -> Mapping[str, Any]:
+    def about(self) -> Values:
         """The table and the network."""
         table = self._tables[0].train
         return {
@@ -219,7 +201,6 @@ class GrokkingModular(ClaimsStudy):
             "description": [
                 *table.description,
                 "Each seed has its own weights and its own split.",
-                f"AdamW of rate {self.learning_rate:g} and decay {self.weight_decay:g}, on all training pairs.",
                 "Features are the inputs of the last layer on the training samples.",
             ],
             "samples": table.samples,
@@ -228,28 +209,19 @@ class GrokkingModular(ClaimsStudy):
             "convention": f"{Loss(self.loss).convention}; where a threshold was not reached, its step is the last one",
             "train_threshold": self.train_threshold,
             "test_threshold": self.test_threshold,
-            "confidence": 0.95,
         }
 
     def check(self) -> None:
         """Weights do not grow by decay, numbers have other names, and there are more pairs than classes."""
         multiple = 4 * _HEADS if self.network == "transformer" else 1
         self.require(self.width % multiple == 0, "width", f"choose a multiple of {multiple}")
-        self.require(
-            self.weight_decay * self.learning_rate < 1,
-            "weight_decay",
-            "choose zero or a positive number below 1/learning_rate",
-        )
-        self.require(
-            self.operation in ("addition", "subtraction") or all(self.p % k for k in range(2, self.p)),
-            "p",
-            "choose a prime number, so that all but zero have discrete logarithms",
-        )
-        self.require(
-            int(self._tables[0].trained.sum()) > self.p,
-            "train_fraction",
-            f"choose one that trains on more than {self.p} pairs, the number of classes",
-        )
+        remedy = "choose zero or a positive number below 1/learning_rate"
+        self.require(self.weight_decay * self.learning_rate < 1, "weight_decay", remedy, beside="learning_rate")
+        defined = self.operation in ("addition", "subtraction") or all(self.p % k for k in range(2, self.p))
+        prime = "choose a prime number, so that all but zero have discrete logarithms"
+        self.require(defined, "p", prime, beside="operation")
+        enough = f"choose one that trains on more than {self.p} pairs, the number of classes"
+        self.require(int(self._tables[0].trained.sum()) > self.p, "train_fraction", enough, beside="p")
 
     def _train(self, networks: list[Any], tasks: list[Any], steps: Any, kind: Any = np.float32) -> Any:
         """The networks on the way, as one whose weights have the dimensions (networks, steps) in front."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
@@ -13,7 +12,7 @@ from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import balanced_networks
 from dynascope.protocols import Learnable
-from dynascope.studies.curves_study import CurvesStudy
+from dynascope.studies import CurvesStudy
 from dynascope.tasks import Task
 from dynascope.tasks.random_maps import whitened
 from dynascope.theory.transfer import converged_layers
@@ -32,17 +31,15 @@ class BalancedStudy(CurvesStudy):
 
     theory: ClassVar[str] = "balanced two-layer linear networks"
     trains: ClassVar[str] = "linear"
+    symbols: ClassVar = {"balance": "λ"}
     axes: ClassVar[tuple[str, ...]] = ("balance", "time")
+    labelled: ClassVar = {"balance": "_balances"}
 
     if TYPE_CHECKING:
         largest_balance: float
         balances: int
         times: int
         seed: int
-
-    def labels(self) -> Mapping[str, Any]:
-        """Times and λ."""
-        return {"time": self._times, "balance": self._balances}
 
     @functools.cached_property
     def _balances(self) -> np.ndarray:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import xarray as xr
 
 from dynascope.plot import Chart
-from dynascope.studies.curves_study import exact
+from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed
 from dynascope.studies.linear_networks.balanced_study import BALANCED, TwoTasksStudy
-from dynascope.studies.study import Reference
 from dynascope.tasks.random_maps import random_map
 from dynascope.theory.balanced.convergence import slowest_rate
 from dynascope.theory.transfer import forgetting
@@ -39,7 +37,6 @@ class ContinualLearning(TwoTasksStudy):
     times: int = count(300, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the tasks and of the initial weights.")
 
-    name: ClassVar[str] = "continual-learning"
     reference: ClassVar[Reference] = Reference(
         *BALANCED,
         "How a two-layer linear network forgets a task while it learns another follows exactly from the two "
@@ -49,7 +46,6 @@ class ContinualLearning(TwoTasksStudy):
     figures: ClassVar = (
         Chart(
             "old_loss",
-            symbols={"balance": "λ"},
             title="Forgetting",
             caption="The loss on the old task while the new one is learned. The balance λ of the layers sets the time "
             "course; the two tasks set the end, {predicted.old_loss_at_the_end}.",
@@ -58,7 +54,6 @@ class ContinualLearning(TwoTasksStudy):
             "loss",
             log="y",
             decades=8,
-            symbols={"balance": "λ"},
             title="Learning",
             caption="The loss on the new task. With more inputs than outputs, a large first layer (λ < 0) has to turn "
             "towards the inputs that the new task uses, which takes long.",
@@ -85,7 +80,7 @@ class ContinualLearning(TwoTasksStudy):
         values = {"old_loss": np.sum(missed**2, axis=(-2, -1)) / 2}
         return self.run_record(run, values, members="balance", without=["product"])
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The exact solution from the layers that every start of that balance ends in."""
         old, new = self._old_task.cross_moment.T, self._task.cross_moment.T
         found = forgetting(*self._ends(), old, new, self._times)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -19,9 +19,9 @@ from dynascope.networks import DeepLinear
 from dynascope.networks.random_linear import Moments, moments_by_width
 from dynascope.plot import Chart
 from dynascope.record.steps_seen import crossing_times
-from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, numbers, seed
-from dynascope.studies.study import Reference, with_limits
+from dynascope.studies.study import with_limits
 from dynascope.tasks import Task
 from dynascope.theory.deep_modes import escape_time, initialisation_exponents, strength_at, time_to_strength
 from dynascope.theory.deep_modes.saddle import escape_slope
@@ -76,7 +76,6 @@ class DeepSaddles(CurvesStudy):
     times: int = count(2000, "Number of times at which both are recorded.", least=100)
     seed: int = seed("Seed of all random networks.")
 
-    name: ClassVar[str] = "deep-saddles"
     reference: ClassVar[Reference] = Reference(
         paper="A. Jacot, F. Ged, B. Şimşek, C. Hongler, F. Gabriel, Saddle-to-Saddle Dynamics in Deep Linear Networks: "
         "Small Initialization Training, Symmetry, and Sparsity",
@@ -111,8 +110,6 @@ class DeepSaddles(CurvesStudy):
             caption="The power of the width with which the tangent kernel grows at the start, against γ, for weights "
             "of variance width^−γ. Above zero wide networks are lazy; below zero their kernel vanishes and they start "
             "near the saddle at the origin.",
-            x_label="γ",
-            y_label="exponent of the kernel",
         ),
         Chart(
             "mode_strength",
@@ -135,6 +132,9 @@ class DeepSaddles(CurvesStudy):
     minutes: ClassVar[float] = 0.5
     theory: ClassVar[str] = "deep modes"
     along: ClassVar = ("time", "level", "exponent")
+    told: ClassVar = ("Whitened inputs, and a target map of singular values {singular_values}.",)
+    trains: ClassVar[str] = "linear of {depth} layers"
+    flow: ClassVar[str] = "gradient flow"
     names: ClassVar = {
         "exponent": ("γ of the variance width^−γ at the start", "1"),
         "regime": ("kind of learning", "1"),
@@ -169,7 +169,7 @@ class DeepSaddles(CurvesStudy):
         self.require(falling == list(self.singular_values), "singular_values", "give the largest first")
         self.require(set(self.gammas) != {1.0}, "gammas", "give another than 1, where the kernel keeps its size")
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Draw random networks, and train aligned and random ones by gradient flow."""
         modes, clock = len(self._targets), (self._scales, self._targets[0])
         aligned = self.depth * [self._initial_strength ** (1 / self.depth) * np.eye(modes)]
@@ -194,7 +194,7 @@ class DeepSaddles(CurvesStudy):
             **self._measured_start(),
         }
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """Closed forms of the aligned modes, and the exponents, ranks and levels of the paper."""
         targets = self._targets
         path = strength_at(self._times[:, None], targets, self._initial_strength, depth=self.depth)
@@ -222,7 +222,7 @@ class DeepSaddles(CurvesStudy):
         rests = exact(*_PLATEAU, error=max(_RESTS, 2 * unrest), reason=_UNREST)
         return with_limits(super().judged(predicted), escapes | rests)
 
-    def labels(self) -> Mapping[str, Any]:
+    def labels(self) -> Values:
         """Times, scales, and depths and γ at the start."""
         return {
             "time": self._times,
@@ -230,16 +230,6 @@ class DeepSaddles(CurvesStudy):
             "scaling_parameter": self.widths,
             "architecture": [f"{depth} layers" for depth in self.depths],
             "exponent": self.gammas,
-        }
-
-    def about(self) -> Mapping[str, Any]:
-        """The task and the networks that are trained."""
-        return {
-            **self._task.attributes(),
-            "description": [f"Whitened inputs, and a target map of singular values {self.singular_values}."],
-            "network": f"linear of {self.depth} layers",
-            "flow": "gradient flow",
-            "scale": 1.0,
         }
 
     def _train(self, weights: Sequence[np.ndarray], scales: Iterable[float]) -> tuple[np.ndarray, np.ndarray]:

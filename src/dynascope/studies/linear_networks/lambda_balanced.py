@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,10 +12,9 @@ from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import balanced_networks
 from dynascope.plot import Chart
 from dynascope.probes.kernel.path import kernel_sum_path
-from dynascope.studies.curves_study import exact
+from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed
 from dynascope.studies.linear_networks.balanced_study import BALANCED, BalancedStudy
-from dynascope.studies.study import Reference
 from dynascope.tasks import Task
 from dynascope.tasks.random_maps import random_map, whitened
 from dynascope.theory.balanced import gram
@@ -47,7 +45,6 @@ class LambdaBalanced(BalancedStudy):
     times: int = count(200, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the task and of the initial weights.")
 
-    name: ClassVar[str] = "lambda-balanced"
     reference: ClassVar[Reference] = Reference(
         *BALANCED,
         "Function, representations and kernel of a two-layer linear network follow exactly from its start and "
@@ -58,7 +55,6 @@ class LambdaBalanced(BalancedStudy):
     figures: ClassVar = (
         Chart(
             "kernel_distance",
-            symbols={"balance": "λ"},
             title="How far the tangent kernel turns",
             caption="The tangent kernel says how a step on one input moves the answer to another. It turns most where "
             "the layers are about equal, near λ = 0: such networks learn richly. Where one layer is much the larger it "
@@ -76,7 +72,6 @@ class LambdaBalanced(BalancedStudy):
         ),
         Chart(
             "loss",
-            symbols={"balance": "λ"},
             title="The loss",
             caption="The loss over time for each balance. With a hidden layer narrower than the task it ends above "
             "zero.",
@@ -105,7 +100,7 @@ class LambdaBalanced(BalancedStudy):
         measured = self._measured(run["inner"].to_numpy(), run["outer"].to_numpy())
         return self.run_record(run, measured, members="balance", without=["inner", "outer"])
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The exact solution, from the initial weights."""
         first, second = (np.stack([getattr(each, name) for each in self._networks]) for name in ("first", "second"))
         target = self._task.cross_moment.T

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -12,9 +11,8 @@ import xarray as xr
 
 from dynascope.networks import DiagonalLinear
 from dynascope.plot import Chart
-from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, number, positive, seed
-from dynascope.studies.study import Reference
 from dynascope.tasks import Task, regression
 from dynascope.theory.modes import mode_strength
 
@@ -40,7 +38,6 @@ class LayerwiseModes(CurvesStudy):
     times: int = count(400, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the inputs.")
 
-    name: ClassVar[str] = "layerwise-modes"
     reference: ClassVar[Reference] = Reference(
         paper="A. M. Saxe, J. L. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep "
         "linear neural networks",
@@ -83,16 +80,15 @@ class LayerwiseModes(CurvesStudy):
 
     def check(self) -> None:
         """Modes rise to the target."""
-        problem = f"initial_strength is {self.initial_strength} for a target of {self.target}"
         remedy = "choose a positive number below the size of the target"
-        self.require(self.initial_strength < abs(self.target), "initial_strength", remedy, problem=problem)
+        self.require(self.initial_strength < abs(self.target), "initial_strength", remedy, beside="target")
 
     def trained(self) -> xr.Dataset:
         """Train by gradient flow on the weights."""
         network = eqx.tree_at(lambda layers: (layers.u, layers.v), DiagonalLinear(self.modes), self._start)
         return self.followed(network, _mode_strength, relative_tolerance=1e-9, absolute_tolerance=1e-12)
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The closed form of each mode, and the loss that they add up to."""
         powers = np.diag(self._task.input_moment)
         mode = mode_strength(self._times[:, None], self.target, powers, *self._start)

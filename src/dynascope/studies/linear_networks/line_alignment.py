@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import optax
@@ -15,11 +14,10 @@ from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
 from dynascope.networks.line_starts import STARTS, line_starts
 from dynascope.observation import observe
-from dynascope.plot import Chart, to_json
+from dynascope.plot import Chart
 from dynascope.probes.alignment.line import LineLayers
-from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, flag, fraction, number, positive, seed
-from dynascope.studies.study import Reference
 from dynascope.tasks import Task
 from dynascope.theory import line
 
@@ -67,7 +65,6 @@ class LineAlignment(CurvesStudy):
     times: int = count(200, "Number of times at which both sides are recorded.", least=2)
     seed: int = seed("Seed of the data, of the initial weights and of the batches.")
 
-    name: ClassVar[str] = "line-alignment"
     reference: ClassVar[Reference] = Reference(
         paper="Y. Xu, L. Ziyin, When Does Feature Learning Happen? Perspective from an Analytically Solvable Model",
         arxiv="2401.07085",
@@ -105,6 +102,7 @@ class LineAlignment(CurvesStudy):
     theory: ClassVar[str] = "exact solution on a line"
     trains: ClassVar[str] = "linear"
     axes: ClassVar = ("start", "time")
+    labelled: ClassVar = {"start": STARTS}
     tolerance: ClassVar = exact(
         *("loss", "alignment", "first_norm", "second_norm"),
         reason="the theory is exact, and the solver keeps each step within 1e-9",
@@ -121,7 +119,7 @@ class LineAlignment(CurvesStudy):
         run = run.assign({f"{'_'.join(each)}_alignment": self._descended(*each) for each in descents})
         return self.run_record(run, report_claims(self._sides(run)))
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The exact solution from each start, and what it says before training."""
         start, rates, times = (*self._layers, self._data), self._rates, self._times
         norms = line.layer_norms(*start, times, **rates)
@@ -137,13 +135,9 @@ class LineAlignment(CurvesStudy):
             "time_scale": ("start", line.time_scale(*start, **rates).time),
         }
 
-    def attributes(self) -> dict[str, Any]:
-        """What the result says of itself, with figures of descent where there is any."""
-        return super().attributes() | ({"figures": to_json((*self.figures, *_OF_DESCENT))} if self.descent else {})
-
-    def labels(self) -> Mapping[str, Any]:
-        """Times, and what the starts are called."""
-        return {"time": self._times, "start": STARTS}
+    def charts(self) -> tuple[Chart, ...]:
+        """With those of descent where there is any."""
+        return self.figures + (_OF_DESCENT if self.descent else ())
 
     @property
     def judged_claims(self) -> tuple[str, ...]:

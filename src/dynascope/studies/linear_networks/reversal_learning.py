@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import xarray as xr
 from scipy.interpolate import CubicSpline
 
-from dynascope.plot import Chart, to_json
-from dynascope.studies.curves_study import exact
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import choice, count, positive, seed
 from dynascope.studies.linear_networks.balanced_study import BALANCED, TwoTasksStudy
-from dynascope.studies.study import Reference
 from dynascope.tasks.random_maps import random_map
 from dynascope.theory.balanced.convergence import slowest_rate
 from dynascope.theory.transfer import reversal_time, reversal_trajectory
@@ -47,7 +45,6 @@ class ReversalLearning(TwoTasksStudy):
     times: int = count(1000, "Number of times at which both are recorded.", least=10)
     seed: int = seed("Seed of the task and of the initial weights.")
 
-    name: ClassVar[str] = "reversal-learning"
     reference: ClassVar[Reference] = Reference(
         *BALANCED,
         "When its targets change their sign, every mode of a two-layer linear network passes zero at a time in "
@@ -59,7 +56,6 @@ class ReversalLearning(TwoTasksStudy):
         Chart(
             "mode_strength",
             places={"mode": (-1,)},
-            symbols={"balance": "λ"},
             title="Unlearning",
             caption="The strength of the weakest mode after all targets have changed their sign: it has to pass zero, "
             "where gradients vanish, and waits there the longer the more equal the layers are (λ near 0).",
@@ -72,7 +68,6 @@ class ReversalLearning(TwoTasksStudy):
             title="When zero is passed",
             caption="The time at which each mode is zero, against the balance λ. On a logarithmic axis the points come "
             "to lie on straight lines as λ falls: the time grows as the logarithm of 1/|λ|.",
-            y_label="time",
         ),
     )
     meaning: ClassVar[str] = (
@@ -118,7 +113,7 @@ class ReversalLearning(TwoTasksStudy):
         }
         return self.run_record(run, values, members="balance", without=["product"])
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The closed form of each mode from the layers that every start of that balance ends in."""
         balances = self._balances[:, None]
         path = reversal_trajectory(self._times[:, None], self._strengths, balances[:, None])
@@ -132,12 +127,9 @@ class ReversalLearning(TwoTasksStudy):
             "reversal_time": (("balance", "mode"), passed),
         }
 
-    def attributes(self) -> dict[str, Any]:
-        """What the result says of itself; negative λ have no logarithm."""
-        if self.sign > 0:
-            return super().attributes()
-        figures = (dataclasses.replace(each, log="") for each in self.figures)
-        return super().attributes() | {"figures": to_json(figures)}
+    def charts(self) -> tuple[Chart, ...]:
+        """Those that are declared; negative λ have no logarithm."""
+        return self.figures if self.sign > 0 else tuple(dataclasses.replace(each, log="") for each in self.figures)
 
     def _crossings(self, strength: np.ndarray) -> np.ndarray:
         """The first time at which each mode is zero, shape (balance, mode)."""

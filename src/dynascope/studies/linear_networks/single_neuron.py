@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,9 +12,8 @@ from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
 from dynascope.probes.kernel.path import kernel_path
-from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import choice, count, number, positive, seed
-from dynascope.studies.study import Reference
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import neuron_regression, unit_maps
 from dynascope.tasks.random_maps import orthonormal
@@ -52,7 +50,6 @@ class SingleNeuron(CurvesStudy):
         "whitened",
         '"whitened", where the weights are known in closed form, or "low-rank", where one direction is never seen and '
         "the variances of the others fall from 1 to ½, and the function alone follows an equation.",
-        ("whitened", "low-rank"),
     )
     dimension: int = count(2, "Number of inputs, at least two.", least=2)
     samples: int = count(
@@ -63,7 +60,6 @@ class SingleNeuron(CurvesStudy):
     times: int = count(300, "Number of times at which both are recorded.", least=10)
     seed: int = seed("Seed of the inputs and of the directions of the target and the start.")
 
-    name: ClassVar[str] = "single-neuron"
     reference: ClassVar[Reference] = Reference(
         paper="D. Kunin, A. Raventós, C. Dominé, F. Chen, D. Klindt, A. Saxe, S. Ganguli, "
         "Get rich quick: exact solutions reveal how unbalanced initializations promote rapid feature learning",
@@ -84,7 +80,6 @@ class SingleNeuron(CurvesStudy):
         Chart(
             "coefficient_across_target",
             over="coefficient_along_target",
-            symbols={"imbalance": "δ"},
             title="The path from the start to the target",
             caption="The map of the neuron, along the target to the right and across it upwards: one path for each "
             "imbalance δ of its layers. With a large output weight (δ > 0) the path is straight; with large input "
@@ -93,7 +88,6 @@ class SingleNeuron(CurvesStudy):
         Chart(
             "kernel_change",
             log="x",
-            symbols={"imbalance": "δ"},
             title="How far learning changes the neuron's own response",
             caption="Change of the tangent kernel relative to its start. Where it stays small the neuron is as good as "
             "linear in its weights (lazy); where it is large the neuron has learned features (rich).",
@@ -101,7 +95,6 @@ class SingleNeuron(CurvesStudy):
         Chart(
             "loss",
             log="x",
-            symbols={"imbalance": "δ"},
             residual=True,
             title="The loss",
             caption="The loss over time for each imbalance; the panel below shows what is left between training "
@@ -118,9 +111,11 @@ class SingleNeuron(CurvesStudy):
         "that what differs is due to the shares of the layers; this neuron is linear, with {parameters.inputs} inputs."
     )
     minutes: ClassVar[float] = 0.3
+    symbols: ClassVar = {"imbalance": "δ"}
     theory: ClassVar[str] = "exact single linear neuron"
     trains: ClassVar[str] = "single linear neuron"
     axes: ClassVar = ("imbalance", "time")
+    labelled: ClassVar = {"imbalance": "_imbalances", "feature": "_task.feature_names"}
     tolerance: ClassVar = {
         **exact(
             *("loss", "output_weight", "weights", "weight_along_target", "coefficients"),
@@ -155,7 +150,7 @@ class SingleNeuron(CurvesStudy):
         }
         return self.run_record(run, values, members="imbalance")
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The closed form for whitened inputs, else the flow of the function; and the limit without training."""
         axes = (*self.axes, "feature")
         path = self._path(self._times)
@@ -166,13 +161,9 @@ class SingleNeuron(CurvesStudy):
             "regime": ("imbalance", self._regimes(path)),
         }
 
-    def said(self) -> Mapping[str, Any]:
+    def said(self) -> Values:
         """The regime of the imbalance that is asked for."""
         return {"regime": str(self._regimes(self._path(self._times))[0])}
-
-    def labels(self) -> Mapping[str, Any]:
-        """Times, δ, and the coordinates of the inputs."""
-        return {"time": self._times, "imbalance": self._imbalances, "feature": self._task.feature_names}
 
     def _path(self, times: np.ndarray) -> dict[str, np.ndarray]:
         """What theory says of the neurons at some times, by the name that it has in the record."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -14,10 +13,9 @@ import xarray as xr
 from dynascope.flows.objective import Samples
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
-from dynascope.studies.curves_study import exact
+from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed
 from dynascope.studies.linear_networks.balanced_study import BALANCED, TwoTasksStudy
-from dynascope.studies.study import Reference
 from dynascope.tasks.random_maps import rotation, whitened
 from dynascope.theory.transfer import joint_transfer, transfer_error, transfer_speed
 
@@ -51,7 +49,6 @@ class TransferLearning(TwoTasksStudy):
     times: int = count(300, "Number of times at which both are recorded.", least=10)
     seed: int = seed("Seed of the tasks and of the initial weights.")
 
-    name: ClassVar[str] = "transfer-learning"
     reference: ClassVar[Reference] = Reference(
         *BALANCED,
         "A large first layer keeps features of all inputs and serves any new task, a large second layer keeps "
@@ -63,7 +60,6 @@ class TransferLearning(TwoTasksStudy):
             "loss",
             log="y",
             decades=8,
-            symbols={"balance": "λ"},
             title="A new readout on old features",
             caption="The loss of a new output that reads what the first layer has learned of an old task. With a large "
             "second layer (λ > 0) it may end on a floor: what the old task did not need is gone. With a large first "
@@ -72,7 +68,6 @@ class TransferLearning(TwoTasksStudy):
         Chart(
             "mode_strength",
             places={"mode": (-1,)},
-            symbols={"balance": "λ"},
             title="What is learned along the direction that mattered least",
             caption="The part of the new target along the input direction that the old task used least, or not at all. "
             "It is one once learned.",
@@ -81,7 +76,6 @@ class TransferLearning(TwoTasksStudy):
             ("old_loss", "new_loss"),
             log="y",
             places={"balance": (0, -1)},
-            symbols={"balance": "λ"},
             decades=8,
             title="All layers trained on both tasks",
             caption="What the old task loses for a while, and what the new one gains, at the smallest and the largest "
@@ -136,7 +130,7 @@ class TransferLearning(TwoTasksStudy):
         }
         return self.run_record(run, values, members="balance", without=["product"])
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The exact solutions from the layers that every start of that balance ends in."""
         old, new = self._old_task.cross_moment.T, self._task.cross_moment.T
         first, second = self._ends()

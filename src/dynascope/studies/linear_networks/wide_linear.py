@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,9 +13,8 @@ from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import isotropic_linear
 from dynascope.plot import Chart
 from dynascope.probes.kernel.path import kernel_path
-from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, flag, positive, seed
-from dynascope.studies.study import Reference
 from dynascope.tasks import Task, regression
 from dynascope.theory.wide import conserved_matrix, isotropic_flow, isotropic_preconditioner, preconditioner_matrix
 from dynascope.theory.wide.isotropic import trace_drift
@@ -47,7 +45,6 @@ class WideLinear(CurvesStudy):
     times: int = count(200, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the task and of the initial map.")
 
-    name: ClassVar[str] = "wide-linear"
     reference: ClassVar[Reference] = Reference(
         paper="D. Kunin, A. Raventós, C. Dominé, F. Chen, D. Klindt, A. Saxe, S. Ganguli, "
         "Get rich quick: exact solutions reveal how unbalanced initializations promote rapid feature learning",
@@ -57,13 +54,13 @@ class WideLinear(CurvesStudy):
     )
     theory: ClassVar[str] = "isotropic two-layer linear networks in function space"
     trains: ClassVar[str] = "linear"
+    symbols: ClassVar = {"imbalance": "δ"}
     along: ClassVar = ("time", "learning_rate")
     title: ClassVar[str] = "The imbalance of wide layers"
     question: ClassVar[str] = "Does it matter which of its two layers is the larger, in a network with several outputs?"
     figures: ClassVar = (
         Chart(
             "kernel_change",
-            symbols={"imbalance": "δ"},
             residual=True,
             title="How far the tangent kernel moves",
             caption="Relative change of the tangent kernel, with the large layer second (δ > 0) or first (δ < 0). "
@@ -72,7 +69,6 @@ class WideLinear(CurvesStudy):
         Chart(
             "loss",
             log="y",
-            symbols={"imbalance": "δ"},
             title="The loss",
             caption="The loss over time for each imbalance.",
         ),
@@ -80,7 +76,6 @@ class WideLinear(CurvesStudy):
             "step_drift",
             over="learning_rate",
             points=True,
-            symbols={"imbalance": "δ"},
             title="What steps of finite size do",
             caption="Gradient flow keeps the imbalance; descent in steps changes its trace in proportion to the step.",
             x_label="size of a step",
@@ -97,6 +92,12 @@ class WideLinear(CurvesStudy):
         "proportion to the step."
     )
     minutes: ClassVar[float] = 0.3
+    labelled: ClassVar = {
+        "learning_rate": "_steps",
+        "imbalance": "_imbalances",
+        "feature": "_task.feature_names",
+        "target": "_task.target_names",
+    }
     tolerance: ClassVar = {
         **exact(
             *("loss", "coefficients", "kernel_trace", "kernel_change"),
@@ -116,21 +117,11 @@ class WideLinear(CurvesStudy):
         joined = xr.concat(runs, "imbalance", combine_attrs="drop_conflicts", join="exact")
         return joined.assign_coords(imbalance=self._imbalances)
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The equation of the function alone, and the first-order drift that follows from its path."""
         members = [self._path(*each) for each in zip(self._imbalances, (self.outputs, self.inputs), strict=True)]
         found = {name: np.stack([each[name] for each in members]) for name in members[0]}
         return {name: (("imbalance", *_AXES.get(name, ("time",))), values) for name, values in found.items()}
-
-    def labels(self) -> Mapping[str, Any]:
-        """Times, step sizes, δ, and the coordinates of the task."""
-        return {
-            "time": self._times,
-            "learning_rate": self._steps,
-            "imbalance": self._imbalances,
-            "feature": self._task.feature_names,
-            "target": self._task.target_names,
-        }
 
     def _flow(self, imbalance: float) -> xr.Dataset:
         network = isotropic_linear(self._start, imbalance, **self._rates)

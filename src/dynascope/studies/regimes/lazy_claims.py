@@ -28,7 +28,6 @@ FIGURES = (
         "that are linear in their weights, and networks of which the last layer alone is trained.",
         title="Features from rich to lazy",
         x_label="training",
-        y_label="distance κ to minimum features (0: as few as needed)",
     ),
     Chart(
         ("distance_to_linearised", "distance_to_last_layer"),

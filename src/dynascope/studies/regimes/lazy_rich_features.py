@@ -17,10 +17,9 @@ from dynascope.probes.features import kappa_cka
 from dynascope.probes.kernel import centred_alignment
 from dynascope.probes.kernel.fastest_rate import fastest_rate
 from dynascope.probes.last_layer import layer_metrics
-from dynascope.studies.curves_study import CurvesStudy
+from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, numbers, positive, seed, text
 from dynascope.studies.regimes.lazy_claims import DISTANCE, FIGURES, LAST_LAYER, SMALLNESS
-from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
 from dynascope.theory.features.descent import descended_outputs
 from dynascope.theory.modes.richness import richer_settings
@@ -65,7 +64,7 @@ class LazyRichFeatures(CurvesStudy):
     width: int = count(32, "Number of neurons in each hidden layer.")
     hidden_layers: int = count(3, "Number of hidden layers.")
     activation: Literal["tanh", "erf", "gelu"] = choice(
-        "tanh", '"tanh", "erf" or "gelu", smooth as the expansion needs.', _SMOOTH
+        "tanh", '"tanh", "erf" or "gelu", smooth as the expansion needs.'
     )
     rich: list[float] = numbers(
         [1.0, 3.0, 10.0, 30.0, 100.0], "Factors α that are measured.", fewest=0, increasing=True, above=0.0
@@ -87,7 +86,6 @@ class LazyRichFeatures(CurvesStudy):
     scalar_target: float = positive(3.0, "Slope S > 0 that it learns.")
     seed: int = seed("Seed of the data, and of the first initialisation.")
 
-    name: ClassVar[str] = "lazy-rich-features"
     reference: ClassVar[Reference] = Reference(
         paper="Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6); L. Chizat, E. Oyallon, F. "
         "Bach, On Lazy Training in Differentiable Programming",
@@ -96,6 +94,13 @@ class LazyRichFeatures(CurvesStudy):
         "in proportion to the targets that are known from the start.",
     )
     theory: ClassVar[str] = "expansion in small targets"
+    told: ClassVar = (
+        "Labels are divided by the scaling parameter, and outputs multiplied by it.",
+        "The fastest time constant is that of the linearised network.",
+    )
+    trains: ClassVar[str] = "{activation}, {hidden_layers} hidden layers of {width}"
+    flow: ClassVar[str] = "gradient descent, in steps of a quarter of the fastest time constant"
+    names: ClassVar = {"time": ("training time, in fastest time constants", "1")}
     axes: ClassVar = ("seed", "scaling_parameter", "time")
     along: ClassVar = ("time", "scaling_parameter", "knob")
     title: ClassVar[str] = "Features on the way from rich to lazy"
@@ -133,7 +138,7 @@ class LazyRichFeatures(CurvesStudy):
         **{"rich": [3.0], "lazy": [300.0], "duration": 20.0, "times": 10},
     }
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Train the networks at every α, their linearisations and their last layers, and the scalar networks."""
         runs = {_named(alpha): self._run("all layers", alpha) for alpha in self._alphas}
         runs |= {kind: self._run(kind, 1.0) for kind in (_LINEARISED, _LAST_LAYER)}
@@ -158,7 +163,7 @@ class LazyRichFeatures(CurvesStudy):
             "run": ("run", list(runs)),
         }
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """Two orders of the expansion at every lazy α, the last layer as a linear model, and the scalar network."""
         inputs, targets, others = self._split
         found = expand(self._networks, inputs, targets, others, self._steps, learning_rate=self._rate)
@@ -182,9 +187,8 @@ class LazyRichFeatures(CurvesStudy):
         """More factors than one, in order, more steps than times, and a scalar network that starts at zero."""
         increasing = len(self._alphas) >= 2 and bool(np.all(np.diff(self._alphas) > 0))
         self.require(increasing, "lazy", "give larger factors than the rich ones, and two or more in all")
-        last = round(self.duration / _STEP)
-        problem = f"times is {self.times}, and there are {last} steps"
-        self.require(self.times <= last, "times", "choose fewer times, or a longer duration", problem=problem)
+        few = self.times <= round(self.duration / _STEP)
+        self.require(few, "times", "choose fewer times, or a longer duration", beside="duration")
         even = self.scalar_neurons % 2 == 0
         self.require(even, "scalar_neurons", "choose an even number, so that the network starts at zero")
 
@@ -260,7 +264,7 @@ class LazyRichFeatures(CurvesStudy):
         return [*self.rich, *self.lazy]
 
     @functools.cached_property
-    def _data(self) -> LabelledImages:
+    def _task(self) -> LabelledImages:
         data = labelled_images(self.data, self.samples, self.test_samples, self.seed)
         problem = f"samples is {self.samples}, and there are {data.classes} classes"
         self.require(self.samples > data.classes, "samples", f"choose more than {data.classes}", problem=problem)
@@ -272,18 +276,18 @@ class LazyRichFeatures(CurvesStudy):
     @functools.cached_property
     def _labels(self) -> np.ndarray:
         """One column for each class, for the training images and then for the others."""
-        return np.eye(self._data.classes)[np.concatenate([self._data.labels, self._data.test_labels])]
+        return np.eye(self._task.classes)[np.concatenate([self._task.labels, self._task.test_labels])]
 
     @functools.cached_property
     def _split(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Training images, their targets, and the other images."""
-        images = (self._data.inputs, self._data.test_inputs)
+        images = (self._task.inputs, self._task.test_inputs)
         inputs, others = (each.reshape(len(each), -1).astype(np.float64) for each in images)
         return inputs, self._labels[: self.samples], others
 
     @functools.cached_property
     def _networks(self) -> list[MLP]:
-        widths = (self._split[0].shape[1], *[self.width] * self.hidden_layers, self._data.classes)
+        widths = (self._split[0].shape[1], *[self.width] * self.hidden_layers, self._task.classes)
         return [MLP(widths, activation=self.activation, seed=self.seed + k) for k in range(self.seeds)]
 
     @functools.cached_property
@@ -307,28 +311,13 @@ class LazyRichFeatures(CurvesStudy):
         last = round(self.duration / _STEP)
         return np.unique(np.append(0, np.geomspace(1, last, self.times).round().astype(int)))
 
-    def labels(self) -> Mapping[str, Any]:
+    def labels(self) -> Values:
         """Initialisations, lazy factors, times and knobs."""
         return {
             "seed": range(self.seed, self.seed + self.seeds),
             "scaling_parameter": self.lazy,
             "time": _STEP * self._steps,
             "knob": list(self._scalars),
-        }
-
-    def about(self) -> Mapping[str, Any]:
-        """The images and the networks."""
-        return {
-            "task": self._data.name,
-            "description": [
-                *self._data.description,
-                "Labels are divided by the scaling parameter, and outputs multiplied by it.",
-                "Time is in units of the fastest time constant of the linearised network.",
-            ],
-            "samples": self.samples,
-            "network": f"{self.activation}, {self.hidden_layers} hidden layers of {self.width}",
-            "confidence": 0.95,
-            "scale": 1.0,
         }
 
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from dynascope.flows.exact.scalar import trained_curves
 from dynascope.plot import Chart
-from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, number, numbers, positive, seed
-from dynascope.studies.study import Reference
 from dynascope.theory.modes.scalar import Limit, Scaling, Setting, equivalent_scalings, limit, trajectory
 
 __all__ = ["ScalarNetwork"]
@@ -43,7 +42,6 @@ class ScalarNetwork(CurvesStudy):
     times: int = count(200, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the initial weights and of the samples.")
 
-    name: ClassVar[str] = "scalar-network"
     reference: ClassVar[Reference] = Reference(
         paper="Y. Nam, S. H. Lee, C. C. J. Dominé, Y. Park, C. London, W. Choi, N. Göring, S. Lee, Position: Solve "
         "Layerwise Linear Models First to Understand Neural Dynamical Phenomena; theorem in Nam, DPhil thesis (2024)",
@@ -62,10 +60,8 @@ class ScalarNetwork(CurvesStudy):
             "By how much the weights have grown at the end of training (ln γ), when one of four things is changed by "
             "a factor c: the target times c, the output or the input divided by c, or the weights divided by √c. "
             "Points of one colour are level where all four have the same effect.",
-            symbols={"scaling_parameter": "c"},
             title="Four knobs, one effect",
             x_label="what is changed",
-            y_label="growth of the weights, ln γ",
         ),
         Chart(
             "log_growth",
@@ -74,10 +70,8 @@ class ScalarNetwork(CurvesStudy):
             "with its clock undone by the learning rate. The panel below shows training less theory; of all knobs, "
             "both differ by at most {agreement.log_growth_maximum} of the size of a curve.",
             places={"knob": (0,)},
-            symbols={"scaling_parameter": "c"},
             residual=True,
             title="The growth over time",
-            y_label="growth of the weights, ln γ",
         ),
         Chart(
             "learned_fraction",
@@ -87,9 +81,7 @@ class ScalarNetwork(CurvesStudy):
             "the target from the beginning. It starts below zero where the first weights make a line of the wrong "
             "sign.",
             places={"knob": (-1,)},
-            symbols={"scaling_parameter": "c"},
             title="What is learned over time",
-            y_label="learned part of the target",
         ),
     )
     meaning: ClassVar[str] = (
@@ -106,41 +98,35 @@ class ScalarNetwork(CurvesStudy):
         "alike."
     )
     minutes: ClassVar[float] = 0.3
+    symbols: ClassVar = {"scaling_parameter": "c"}
     theory: ClassVar[str] = "scalar network"
     axes: ClassVar = ("knob", "scaling_parameter", "time")
+    task: ClassVar[str] = "a line through the origin"
+    told: ClassVar = (
+        "{samples} inputs of second moment {input_power:g}, and targets of slope {target:g}.",
+        "Times are in units of the final rate of approach.",
+    )
+    trains: ClassVar[str] = "two-layer linear"
+    flow: ClassVar[str] = "gradient flow"
+    names: ClassVar = {"time": ("training time × final rate of approach", "1")}
+    labelled: ClassVar = {"knob": _KNOBS, "scaling_parameter": "factors"}
     tolerance: ClassVar = exact("loss", "relative_loss", "learned_fraction", "log_growth")
     tiny: ClassVar = {"factors": [0.5, 4.0], "neurons": 3, "samples": 4, "times": 40}
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Train every network on its samples by gradient flow."""
         found = self._turned(self._train)
         return {**found, "final_log_growth": (self.axes[:2], found["log_growth"][..., -1])}
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The exact solution of every network."""
         found = self._turned(self._solve)
         return {**found, "final_log_growth": (self.axes[:2], found["final_log_growth"])}
 
-    def labels(self) -> Mapping[str, Any]:
-        """Knobs, factors and times."""
-        return {"knob": _KNOBS, "scaling_parameter": self.factors, "time": self._times}
-
-    def about(self) -> Mapping[str, Any]:
-        """The task before it is scaled."""
-        return {
-            "task": "a line through the origin",
-            "description": [
-                f"{self.samples} inputs of second moment {self.input_power:g}, and targets of slope {self.target:g}.",
-                "Times are in units of the final rate of approach.",
-            ],
-            "network": "two-layer linear",
-            "scale": 1.0,
-        }
-
     def _turned(self, curves: Callable[[Setting, float], Mapping[str, Any]]) -> dict[str, np.ndarray]:
         """The curves of the networks with every knob turned by every factor, each at its learning rate."""
 
-        def at(knob: str, c: float) -> Mapping[str, Any]:
+        def at(knob: str, c: float) -> Values:
             scaling = self._scalings[c][knob]
             return curves(scaling.setting, 1 / (float(scaling.clock) * float(self._ends[c].rate)))
 
@@ -151,7 +137,7 @@ class ScalarNetwork(CurvesStudy):
         inputs = np.random.default_rng([self.seed, 1]).normal(size=(self.samples, 1))
         return trained_curves(setting, inputs, self._times, learning_rate)
 
-    def _solve(self, setting: Setting, learning_rate: float) -> Mapping[str, Any]:
+    def _solve(self, setting: Setting, learning_rate: float) -> Values:
         path = trajectory(setting, self._times, learning_rate=learning_rate)
         return {
             "loss": path.loss,

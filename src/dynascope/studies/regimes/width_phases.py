@@ -14,10 +14,9 @@ from dynascope.comparison.limits import limit_tolerances
 from dynascope.comparison.power_fit import measured_exponents
 from dynascope.flows.wide_training import WideRun, solved_on_line, trained_on_line, trained_to_half
 from dynascope.networks.wide_networks import WideNetworks, drawn_networks
-from dynascope.plot import Chart, to_json
-from dynascope.studies.curves_study import CurvesStudy, exact
+from dynascope.plot import Chart
+from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, number, numbers, seed
-from dynascope.studies.study import Reference
 from dynascope.tasks import Task, digits
 from dynascope.theory.regimes.phases import (
     ZERO,
@@ -75,7 +74,6 @@ class WidthPhases(CurvesStudy):
     )
     seed: int = seed("Seed of the first network, and of the choice of digits.")
 
-    name: ClassVar[str] = "width-phases"
     reference: ClassVar[Reference] = Reference(
         paper="Y. Xu, L. Ziyin, When Does Feature Learning Happen? Perspective from an Analytically Solvable Model",
         arxiv="2401.07085",
@@ -96,7 +94,6 @@ class WidthPhases(CurvesStudy):
             log="x",
             title="Whose kernel still changes",
             x_label="width κ, or factor of the output",
-            y_label="change of the kernel (its decimal logarithm)",
         ),
         Chart(
             ("kernel_exponent", "speed_exponent"),
@@ -117,7 +114,6 @@ class WidthPhases(CurvesStudy):
             log="x",
             title="The same for networks on digits",
             x_label="width κ, or factor of the output",
-            y_label="change of the kernel (its decimal logarithm)",
         ),
     )
     meaning: ClassVar[str] = (
@@ -134,6 +130,7 @@ class WidthPhases(CurvesStudy):
     )
     minutes: ClassVar[float] = 1.5
     theory: ClassVar[str] = "phase diagram"
+    flow: ClassVar[str] = "gradient flow"
     axes: ClassVar = ("architecture",)
     tolerance: ClassVar = exact(
         *("log_kernel_change", "log_learning_speed"),
@@ -143,7 +140,7 @@ class WidthPhases(CurvesStudy):
     judged_claims: ClassVar = ("phases",)
     tiny: ClassVar = {"scaling_parameters": [64.0, 128.0, 256.0], "seeds": 4, "digits_seeds": 0}
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Train linear networks on a line and ReLU networks on digits."""
         line = self._on_line(trained_on_line)
         exponents = self._exponents(line)
@@ -166,7 +163,7 @@ class WidthPhases(CurvesStudy):
             variables["digits_keeps_kernel"] = (found["kernel_exponent"][1] < -ZERO).astype(int)
         return variables
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The closed form of each network on the line, and the exponents of the phase diagram."""
         for _, off in self._corrections.values():
             self.require(
@@ -185,7 +182,7 @@ class WidthPhases(CurvesStudy):
             **({"digits_keeps_kernel": keeps} if self.digits_seeds else {}),
         }
 
-    def said(self) -> Mapping[str, Any]:
+    def said(self) -> Values:
         """The tolerances of the exponents, and of digits if there are any."""
         said = limit_tolerances(self._corrections, _SOLVER, _LIMIT)
         for name in exact("digits_keeps_kernel") if self.digits_seeds else ():
@@ -203,10 +200,9 @@ class WidthPhases(CurvesStudy):
         tree["predicted"].dataset = predicted
         return tree
 
-    def attributes(self) -> dict[str, Any]:
-        """What the result says of the study it came from; digits are drawn if there are any."""
-        drawn = self.figures if self.digits_seeds else self.figures[:-1]
-        return super().attributes() | {"figures": to_json(drawn)}
+    def charts(self) -> tuple[Chart, ...]:
+        """Digits are drawn if there are any."""
+        return self.figures if self.digits_seeds else self.figures[:-1]
 
     def check(self) -> None:
         """On digits, of which no theory says how far they are from their limit, networks are as wide as that takes."""
@@ -214,11 +210,11 @@ class WidthPhases(CurvesStudy):
             enough = self.digits_seeds == 0 or least >= _DIGITS_FROM
             self.require(enough, name, f"choose {_DIGITS_FROM} or more for digits, or leave them out (digits_seeds=0)")
 
-    def labels(self) -> Mapping[str, Any]:
+    def labels(self) -> Values:
         """κ, and the names of the parametrisations."""
         return {"scaling_parameter": self.scaling_parameters, "architecture": list(self._parametrisations)}
 
-    def about(self) -> Mapping[str, Any]:
+    def about(self) -> Values:
         """Both tasks."""
         return {
             "task": self._line.name,

@@ -14,11 +14,10 @@ from dynascope.comparison import Claim
 from dynascope.flows.exact.extended_multilinear import train_extended
 from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
+from dynascope.studies import curve_tolerance
 from dynascope.studies.fields import count, numbers, positive, seed
-from dynascope.studies.scaling.emergence_study import SKILLS, STRENGTH
 from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, strength_chart
 from dynascope.studies.scaling.skill_simulation import nam
-from dynascope.studies.study import curve_tolerance
 from dynascope.tasks import Task
 from dynascope.tasks.parity.spread_skills import spread_samples
 from dynascope.theory.skills import calibrate_data, data_emergence
@@ -83,13 +82,13 @@ class EmergenceData(SkillNeeds):
     draws: int = count(5000, "Number of training sets that are drawn for that model.", least=4000)
     seed: int = seed("Seed of everything that is drawn.")
 
-    name: ClassVar[str] = "emergence-data"
     resource: ClassVar[str] = "samples"
     along_axis: ClassVar = staticmethod(np.log)  # frequencies fall by factors, and so do the forecasts differ
     calibrate: ClassVar = staticmethod(calibrate_data)
     axes: ClassVar = ("samples", "skill")
     shown: ClassVar = ("strength", "loss_equivalent", "half_samples")
     theory: ClassVar[str] = "interpolants of least norm on the features of each skill"
+    flow: ClassVar[str] = "gradient descent of rate {learning_rate:g}, with {batch_size} samples in a step"
     told: ClassVar = (
         "Networks of {width} neurons, two on each of {runs} training sets of every size.",
         "The model of the theory has {features} features for each skill.",
@@ -119,7 +118,6 @@ class EmergenceData(SkillNeeds):
             log="y",
             points=True,
             title="How many samples each skill needs",
-            x_label=SKILLS,
         ),
         CLAIM_CHART,
         Chart(
@@ -130,7 +128,6 @@ class EmergenceData(SkillNeeds):
             log="x",
             points=True,
             title="The model behind the forecast",
-            y_label=STRENGTH,
         ),
     )
     meaning: ClassVar[str] = (
@@ -158,7 +155,7 @@ class EmergenceData(SkillNeeds):
 
     def trained(self) -> xr.Dataset:
         """Solve and train the model of the theory, train the networks, and put the claims to them."""
-        draw, shares = np.random.default_rng([self.seed, 0]), self._parity.frequencies
+        draw, shares = np.random.default_rng([self.seed, 0]), self._task.frequencies
         counts = (draw.multinomial(size, shares, size=self.draws) for size in self.samples)
         strength, loss = zip(*(mean_interpolants(each, self.features, draw) for each in counts), strict=True)
         found = [self._trained(size) for size in self.samples]
@@ -173,13 +170,12 @@ class EmergenceData(SkillNeeds):
                 **self._observed(runs, losses),
                 "training_loss": ("samples", left),
                 **self._reported(runs, decided=bool(left.max() < _LEFT)),
-            },
-            confidence=0.95,
+            }
         )
 
     def forecast(self) -> xr.Dataset:
         """The laws of the model, and with D_c from networks that learn one skill the forecast for all."""
-        exact = data_emergence(self.samples, self._parity.frequencies, self.features, finite_size=True)
+        exact = data_emergence(self.samples, self._task.frequencies, self.features, finite_size=True)
         interpolants = [least_norm_strength(*each, self.skills) for each in self._small_sets]
         said = {"basis_strength": exact, "basis_loss": 1 - exact, "trained_strength": (("run", "skill"), interpolants)}
         return self._predicted(said, calibration="networks that learn the most frequent skill alone")
@@ -187,7 +183,7 @@ class EmergenceData(SkillNeeds):
     @functools.cached_property
     def _small_sets(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Training sets that teach a quarter of the most frequent skill: features of the samples, and targets."""
-        draw, shares = np.random.default_rng([self.seed, 1]), self._parity.frequencies
+        draw, shares = np.random.default_rng([self.seed, 1]), self._task.frequencies
         counts = np.round(self.features / 4 * shares / shares[0]).astype(int)
         found = [spread_samples(counts, self.features, draw) for _ in range(_TRAINED)]
         return [(inputs, self.target_scale * sign) for inputs, sign in found]
@@ -196,18 +192,18 @@ class EmergenceData(SkillNeeds):
         """The strength of each skill in the extended model, trained on the samples."""
         weights = np.random.default_rng([self.seed, 2]).normal(size=(self.skills, self.features))
         # Many times what it takes a skill of one sample to leave the start, whose rate is about 4 P(1) S/√D_c.
-        steps = int(250 * np.sqrt(self.features) / self._parity.frequencies[0])
+        steps = int(250 * np.sqrt(self.features) / self._task.frequencies[0])
         coefficients = train_extended(inputs, targets, weights, target_scale=self.target_scale, steps=steps)
         return coefficients[:, 0] / self.target_scale
 
     def _trained(self, size: int, skill: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of networks after training on D samples: R/S and loss of every skill, and the loss on these; over ½ S²."""
         most, found = self.samples[-1], []
-        widths = (self._parity.input_dimension, self.width, 1)
+        widths = (self._task.input_dimension, self.width, 1)
         for run in range(self.runs):
             key = int(np.random.default_rng([self.seed, size, run, 0 if skill is None else 1]).integers(2**31))
             # As many as for the largest set, so that sampling too is compiled once.
-            drawn = self._parity.sample(jax.random.key(key), most, skill=skill)
+            drawn = self._task.sample(jax.random.key(key), most, skill=skill)
             inputs, targets = (np.tile(np.asarray(each)[:size], (most // size, 1)) for each in drawn[:2])
             networks = [gaussian_mlp(widths, _DEVIATION, key + start) for start in range(_NETWORKS)]
             options = {"learning_rate": self._rate, "seed": key}
@@ -230,11 +226,11 @@ class EmergenceData(SkillNeeds):
         return self.samples[: len(found)], *np.transpose(found)
 
     def _law(self, needed: float, definition: Definition = "correlation") -> np.ndarray:
-        return data_emergence(self.samples, self._parity.frequencies, needed, definition=definition)
+        return data_emergence(self.samples, self._task.frequencies, needed, definition=definition)
 
     @property
     def _forecast_half(self) -> np.ndarray:
-        return self._needs["correlation"].half / self._parity.frequencies
+        return self._needs["correlation"].half / self._task.frequencies
 
     def _differences(self, runs: np.ndarray) -> list[Claim]:
         """By how much strength differs from a forecast of a quarter, a half and three quarters."""
@@ -251,7 +247,7 @@ class EmergenceData(SkillNeeds):
         super().check()
         least, most = self.samples[0], self.samples[-1]
         self.require(not any(most % size for size in self.samples), "samples", "give numbers that divide the last")
-        taught = least * self._parity.frequencies[-1]
+        taught = least * self._task.frequencies[-1]
         problem = f"the smallest of samples, {least}, teaches even the rarest skill of {self.features} features"
         remedy = "choose fewer samples to begin with, or more features"
         self.require(taught < self.features, "samples", remedy, problem=problem)

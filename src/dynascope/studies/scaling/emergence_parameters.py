@@ -14,11 +14,10 @@ from dynascope.flows.exact.extended_multilinear import train_with_features
 from dynascope.flows.steps.decay import decayed
 from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
+from dynascope.studies import curve_tolerance
 from dynascope.studies.fields import count, number, numbers, positive, seed
-from dynascope.studies.scaling.emergence_study import SKILLS, STRENGTH
 from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, strength_chart
 from dynascope.studies.scaling.skill_simulation import nam
-from dynascope.studies.study import curve_tolerance
 from dynascope.tasks import SparseParity
 from dynascope.tasks.parity.spread_skills import spread_parities
 from dynascope.theory.skills import calibrate_parameters, parameter_emergence
@@ -64,13 +63,13 @@ class EmergenceParameters(SkillNeeds):
     features: int = count(4, "N_c of the model of the theory.")
     seed: int = seed("Seed of everything that is drawn.")
 
-    name: ClassVar[str] = "emergence-parameters"
     resource: ClassVar[str] = "neurons"
     along_axis: ClassVar = staticmethod(np.float64)  # every skill needs as many neurons, and so do the forecasts differ
     calibrate: ClassVar = staticmethod(calibrate_parameters)
     axes: ClassVar = ("neurons", "skill")
     shown: ClassVar = ("strength", "loss_equivalent", "half_neurons")
     theory: ClassVar[str] = "features in the order of the frequency of their skills"
+    flow: ClassVar[str] = "Adam of rate {learning_rate:g}, with weight decay"
     told: ClassVar = (
         "{runs} networks of each number of neurons, {steps} steps of Adam.",
         "The model of the theory needs {features} features for a skill.",
@@ -96,7 +95,6 @@ class EmergenceParameters(SkillNeeds):
             "(dashed).",
             points=True,
             title="How many neurons each skill needs",
-            x_label=SKILLS,
         ),
         CLAIM_CHART,
         Chart(
@@ -106,7 +104,6 @@ class EmergenceParameters(SkillNeeds):
             "one: trained (points), and its exact law (dashed).",
             points=True,
             title="The model behind the forecast",
-            y_label=STRENGTH,
         ),
     )
     meaning: ClassVar[str] = (
@@ -136,7 +133,7 @@ class EmergenceParameters(SkillNeeds):
     def trained(self) -> xr.Dataset:
         """Train the model of the theory and the networks, and put the claims to them."""
         strength, loss = np.moveaxis(np.array([self._descended(count) for count in self.neurons]), 1, 0)
-        runs, losses = self._trained(self._parity, self.neurons)
+        runs, losses = self._trained(self._task, self.neurons)
         swapped = runs - np.minimum.accumulate(runs, axis=-1) > _SWAPPED
         return self.record(
             {
@@ -146,8 +143,7 @@ class EmergenceParameters(SkillNeeds):
                 "strength_spread": runs.std(axis=1, ddof=1),
                 "out_of_order": ("neurons", np.any(swapped, axis=-1).mean(axis=1)),
                 **self._reported(runs),
-            },
-            confidence=0.95,
+            }
         )
 
     def forecast(self) -> xr.Dataset:
@@ -159,8 +155,8 @@ class EmergenceParameters(SkillNeeds):
     def _descended(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Strength and loss of each skill in the model with N features; the loss over that of the zero function."""
         weights = np.abs(np.random.default_rng([self.seed, 2]).normal(size=(self.skills, self.features)))
-        steps = int(400 * np.sqrt(self.features) / self._parity.frequencies[-1])
-        frequencies, scale = self._parity.frequencies, self.target_scale
+        steps = int(400 * np.sqrt(self.features) / self._task.frequencies[-1])
+        frequencies, scale = self._task.frequencies, self.target_scale
         return train_with_features(*self._basis, count, frequencies, weights, target_scale=scale, steps=steps)
 
     @functools.cached_property
@@ -193,7 +189,7 @@ class EmergenceParameters(SkillNeeds):
         return widths, strength[..., 0].mean(axis=1), loss[..., 0].mean(axis=1)
 
     def _law(self, needed: float, definition: Definition = "correlation") -> np.ndarray:
-        return parameter_emergence(self.neurons, self._parity.skills, needed, definition=definition)
+        return parameter_emergence(self.neurons, self._task.skills, needed, definition=definition)
 
     @property
     def _forecast_half(self) -> np.ndarray:
@@ -222,5 +218,4 @@ class EmergenceParameters(SkillNeeds):
         problem = f"{self.skills} skills of {self.features} features are known to {self.neurons[0]} neurons"
         self.require(self.neurons[0] < most, "features", remedy, problem=problem)
         remedy = "choose how many fresh samples to draw, or at most 16 bits"
-        problem = f"batch_size is {self.batch_size} and bits {self.bits}"
-        self.require(self.batch_size > 0 or self._parity.has_expectation, "batch_size", remedy, problem=problem)
+        self.require(self.batch_size > 0 or self._task.has_expectation, "batch_size", remedy, beside="bits")

@@ -12,23 +12,21 @@ import numpy as np
 import xarray as xr
 
 from dynascope.flows import descend
+from dynascope.studies import StatedStudy, Values
 from dynascope.studies.fields import count, flag, positive
-from dynascope.studies.stated import StatedStudy
 from dynascope.tasks import SparseParity
 from dynascope.tasks.parity.skill_reading import SkillReading
 
-__all__ = ["SKILLS", "STRENGTH", "EmergenceStudy"]
+__all__ = ["STRENGTH", "EmergenceStudy"]
 
 STRENGTH = "strength of the skill (1: learned)"
-SKILLS = "skill, from the most frequent on"
 
 
 class EmergenceStudy(StatedStudy):
     """What the studies of emergence share: the task, and a forecast that is shown beside networks.
 
     It states `trained` and `forecast`, the records of both sides; networks are trained in single precision. `published`
-    are the fields of the source, `shown` the variables of the forecast that are not judged, and `told` what is said of
-    the networks after the task, with fields in braces.
+    are the fields of the source, and `shown` the variables of the forecast that are not judged.
     """
 
     skills: int = count(3, "Number of skills n_s.")
@@ -40,7 +38,7 @@ class EmergenceStudy(StatedStudy):
 
     published: ClassVar[Mapping[str, Any]]
     shown: ClassVar[tuple[str, ...]]
-    told: ClassVar[tuple[str, ...]]
+    trains: ClassVar[str] = "two-layer ReLU"
 
     if TYPE_CHECKING:
         learning_rate: float
@@ -73,18 +71,9 @@ class EmergenceStudy(StatedStudy):
         fields = dataclasses.asdict(self._setting) | {"paper": self.paper}
         return super().attributes() | {"parameters": json.dumps(fields)}
 
-    def labels(self) -> Mapping[str, Any]:
+    def labels(self) -> Values:
         """Skills from one."""
         return {"skill": range(1, self.skills + 1)}
-
-    def about(self) -> Mapping[str, Any]:
-        """The task and the networks."""
-        return {
-            "task": self._parity.name,
-            "description": [*self._parity.description, *(each.format(**vars(self)) for each in self.told)],
-            "network": "two-layer ReLU",
-            "scale": 1.0,
-        }
 
     def check(self) -> None:
         """There are bits enough for the skills."""
@@ -98,13 +87,13 @@ class EmergenceStudy(StatedStudy):
         return dataclasses.replace(self, **self.published, paper=False) if self.paper else self
 
     @functools.cached_property
-    def _parity(self) -> SparseParity:
+    def _task(self) -> SparseParity:
         names = ("skills", "bits", "relevant_bits", "exponent", "target_scale")
         return SparseParity(**{name: getattr(self, name) for name in names})
 
     @functools.cached_property
     def _one_skill(self) -> SparseParity:
-        return dataclasses.replace(self._parity, skills=1)
+        return dataclasses.replace(self._task, skills=1)
 
     def _read(self, networks: list[Any], task: Any, steps: Any, *names: str, **options: Any) -> list[np.ndarray]:
         """What is read of networks that descend on a task, or on its exact loss where no batches are asked for.
@@ -112,7 +101,7 @@ class EmergenceStudy(StatedStudy):
         For each name, of `SkillReading` or "loss", an array of shape (networks, steps, skills), or without skills.
         """
         drawn = isinstance(task, SparseParity)
-        parity = task if drawn else self._parity
+        parity = task if drawn else self._task
         run = descend(
             networks,
             task.expectation() if drawn and not self.batch_size else task,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import xarray as xr
@@ -17,8 +16,9 @@ from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
 from dynascope.probes.half_strength import first_half, spread_of_halves
 from dynascope.record.numbers import percent
+from dynascope.studies import Values
 from dynascope.studies.fields import count, flag, positive, seed
-from dynascope.studies.scaling.emergence_study import SKILLS, STRENGTH, EmergenceStudy
+from dynascope.studies.scaling.emergence_study import STRENGTH, EmergenceStudy
 from dynascope.studies.scaling.skill_simulation import nam
 from dynascope.tasks import SparseParity
 from dynascope.theory.skills import Calibration, calibrate, half_strength_steps, time_emergence
@@ -80,13 +80,13 @@ class EmergenceTime(EmergenceStudy):
     seeds: int = count(5, "Networks with all skills.", least=2)
     seed: int = seed("Seed of the networks and samples.")
 
-    name: ClassVar[str] = "emergence-time"
     told: ClassVar = ("Of networks of {width} neurons {calibration_seeds} learn one skill, and {seeds} all.",)
     reference: ClassVar = nam(
         "Skills are learned one after the other, each along a logistic curve at a rate in proportion to its frequency; "
         "calibrated on one skill, this forecasts when a network learns the others."
     )
     theory: ClassVar[str] = "multilinear skills, calibrated on one skill"
+    flow: ClassVar[str] = "gradient descent of rate {learning_rate:g}"
     axes: ClassVar = ("seed", "step", "skill")
     along: ClassVar = "skill"
     shown: ClassVar = ("strength", "half_strength_step")
@@ -103,7 +103,6 @@ class EmergenceTime(EmergenceStudy):
             "each skill is asked for, and how other networks learn one skill alone.",
             log="x",
             title="Skills emerge one after the other",
-            y_label=STRENGTH,
         ),
         Chart(
             "half_strength_step",
@@ -116,7 +115,6 @@ class EmergenceTime(EmergenceStudy):
             points=True,
             error="half_strength_step_spread",
             title="When each skill is half learned",
-            x_label=SKILLS,
         ),
         Chart(
             ("calibration_strength", "calibrated_strength"),
@@ -153,7 +151,7 @@ class EmergenceTime(EmergenceStudy):
 
     def trained(self) -> xr.Dataset:
         """Train the networks on all skills."""
-        strength, loss = self._trained(self._parity, self._recorded, range(self.seeds))
+        strength, loss = self._trained(self._task, self._recorded, range(self.seeds))
         halves = np.array([[first_half(self._recorded, curve) for curve in run.T] for run in strength])
         mean = halves.mean(axis=0)
         return self.record(
@@ -169,7 +167,7 @@ class EmergenceTime(EmergenceStudy):
 
     def forecast(self) -> xr.Dataset:
         """Calibrate on one skill, and forecast the others."""
-        found, frequencies = self._calibration, self._parity.frequencies
+        found, frequencies = self._calibration, self._task.frequencies
         due = math.ceil((1 + _WITHIN) * self._forecast[-1])
         problem = f"steps is {self.steps}, and the last skill is due at step {self._forecast[-1]:.0f}"
         self.require(self._recorded[-1] >= due, "steps", f"train for {due} or more, or zero", problem=problem)
@@ -251,7 +249,7 @@ class EmergenceTime(EmergenceStudy):
 
     @functools.cached_property
     def _forecast(self) -> np.ndarray:
-        return half_strength_steps(self._parity.frequencies, **self._law)
+        return half_strength_steps(self._task.frequencies, **self._law)
 
     @functools.cached_property
     def _recorded(self) -> np.ndarray:
@@ -274,11 +272,11 @@ class EmergenceTime(EmergenceStudy):
         # The samples by which strengths are estimated are those of zero.
         return self._read(networks, parity, steps, "strength", "loss", seed=first + seeds[0] + 1)
 
-    def labels(self) -> Mapping[str, Any]:
+    def labels(self) -> Values:
         """Skills, steps, and times of the calibration."""
         return {**super().labels(), "step": self._recorded, "time": self.learning_rate * self._calibrated}
 
-    def about(self) -> Mapping[str, Any]:
+    def about(self) -> Values:
         """The task and the networks, and how they are trained."""
         said = super().about()
         drawn = f"on {self.batch_size} fresh samples in a step"
@@ -292,4 +290,4 @@ class EmergenceTime(EmergenceStudy):
         """There is a gradient over all inputs where that is asked for."""
         super().check()
         if self.batch_size == 0:
-            self._parity.all_bits()
+            self._task.all_bits()

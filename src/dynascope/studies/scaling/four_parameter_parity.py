@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,10 +11,9 @@ from dynascope.flows import gradient_flow
 from dynascope.networks.tied_parity import TiedParity
 from dynascope.plot import Chart
 from dynascope.probes.half_strength import first_passages
-from dynascope.studies.curves_study import CurvesStudy
+from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, number, numbers, positive
 from dynascope.studies.scaling.skill_simulation import NAM
-from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks import Task
 from dynascope.theory.skills import parity_relu
 from dynascope.theory.skills.multilinear import skill_strengths
@@ -52,7 +50,6 @@ class FourParameterParity(CurvesStudy):
         400, "Number of times at which both are recorded, enough to tell times between two of them.", least=200
     )
 
-    name: ClassVar[str] = "four-parameter-parity"
     reference: ClassVar[Reference] = Reference(
         paper=f"{NAM}; appendix C.4 of Nam, DPhil thesis (2024), corrected",
         arxiv="2404.17563",
@@ -61,6 +58,11 @@ class FourParameterParity(CurvesStudy):
     )
     theory: ClassVar[str] = "four-parameter parity"
     axes: ClassVar = ("scale", "time")
+    task: ClassVar[str] = "parity of three bits"
+    told: ClassVar = ("All eight inputs, with targets ±{target_scale:g}.",)
+    trains: ClassVar[str] = "ReLU, three tied neurons and a bias"
+    flow: ClassVar[str] = "gradient flow"
+    labelled: ClassVar = {"scale": "scales", "weight": ("α²", "β²", "γ²", "c")}
     along: ClassVar = ("time", "scale")
     title: ClassVar[str] = "A parity that is learned neuron by neuron"
     question: ClassVar[str] = "Why does a network come to the end of a skill more slowly than it starts it?"
@@ -85,8 +87,6 @@ class FourParameterParity(CurvesStudy):
             log="x",
             points=True,
             title="When each neuron learns its part",
-            x_label="scale of the weights at the start",
-            y_label="time at half strength",
         ),
         Chart(
             "loss",
@@ -116,7 +116,7 @@ class FourParameterParity(CurvesStudy):
     )
     tiny: ClassVar = {"scales": [0.3, 0.1], "target_scale": 2.0, "times": 200}
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Train the network itself by gradient flow, from every scale of the start."""
         parity = self.target_scale * (-1.0) ** INPUTS.sum(axis=1, keepdims=True)
         run, end = gradient_flow(
@@ -136,7 +136,7 @@ class FourParameterParity(CurvesStudy):
         ends = np.column_stack([end.neurons**2, end.bias])
         return {"loss": run["loss"], **self._compared(parameters, strength, halves, ends)}
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The integrated equations, and where they end."""
         scale = self.target_scale
         model = {"target_scale": scale, "learning_rate": self.learning_rate}
@@ -152,19 +152,6 @@ class FourParameterParity(CurvesStudy):
             "loss": [parity_relu.loss(path, scale) for path in paths],
             **self._compared(np.array([np.stack(path, axis=-1) for path in paths]), modes, self._half_times, ends),
             "multilinear_strength": multilinear,
-        }
-
-    def labels(self) -> Mapping[str, Any]:
-        """Scales, times and parameters."""
-        return {"scale": self.scales, "time": self._times, "weight": ["α²", "β²", "γ²", "c"]}
-
-    def about(self) -> Mapping[str, Any]:
-        """The task and the network."""
-        return {
-            "task": "parity of three bits",
-            "description": [f"All eight inputs, with targets ±{self.target_scale:g}."],
-            "network": "ReLU, three tied neurons and a bias",
-            "scale": 1.0,
         }
 
     def check(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +11,9 @@ import numpy as np
 from dynascope.flows.exact.skill_losses import losses_of_models
 from dynascope.plot import Chart
 from dynascope.probes.best_sizes import best_sizes
+from dynascope.studies import Values, curve_tolerance
 from dynascope.studies.fields import count, positive
-from dynascope.studies.scaling.skill_simulation import ALPHA, FITTED, SkillScaling, exponent_chart, law_chart, nam
-from dynascope.studies.study import curve_tolerance
+from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, nam
 from dynascope.theory.scaling_laws import ComputeOptimum, compute_optimum, fit, time_law
 from dynascope.theory.scaling_laws.allocation import finite_optimum
 from dynascope.theory.scaling_laws.finite_task import learning_folds, smooth_steps
@@ -28,7 +27,6 @@ _EXPONENT = (5e-4, "what half a neuron matters in the second order, from fifty n
 _PREFACTOR = (2e-3, "as for the exponent, and extrapolated from the budgets to a single unit")
 _GROWTH = (5e-3, "what half a neuron matters in the first order, from fifty neurons on")
 _FEWEST = 50  # neurons of the best model, from which on half a neuron hardly matters
-_BUDGET = "compute, neurons × training time"
 
 
 class ScalingCompute(SkillScaling):
@@ -47,16 +45,17 @@ class ScalingCompute(SkillScaling):
     most_neurons: int = count(10_000, "Neurons of the largest one.")
     sizes: int = count(101, "Number of models, at about equal ratios.", least=3)
 
-    name: ClassVar[str] = "scaling-compute"
     reference: ClassVar = nam(
         "For given compute, time multiplied by neurons, the least loss of the multilinear model falls by the power "
         "α/(α + 2), at a time and with neurons that are known."
     )
     law: ClassVar = "compute"
     told: ClassVar = (
+        *SkillScaling.told,
         "Infinitely many skills, of which each model has a neuron for its most frequent ones; fresh samples.",
     )
     axes: ClassVar = ("exponent", "compute")
+    labelled: ClassVar = {"neurons": "_neurons"}
     along: ClassVar = ("compute", "exponent")
     title: ClassVar[str] = "The scaling law of compute"
     question: ClassVar[str] = "For a given budget of computation, how large should a model be, and how good can it get?"
@@ -65,7 +64,6 @@ class ScalingCompute(SkillScaling):
             "compute",
             "The least loss that any model reaches with a budget, its neurons times its training time.",
             points=True,
-            x_label=_BUDGET,
         ),
         Chart(
             "model_loss",
@@ -76,7 +74,6 @@ class ScalingCompute(SkillScaling):
             log="xy",
             places={"exponent": (0,), "compute": (0, 1, 2, 3, 4, 5, -1)},
             symbols={"compute": "C"},
-            y_label="loss",
             title="Too small, or too briefly trained",
         ),
         Chart(
@@ -89,8 +86,6 @@ class ScalingCompute(SkillScaling):
             "into longer training.",
             log="xy",
             points=True,
-            symbols=ALPHA,
-            x_label=_BUDGET,
             title="The best size",
         ),
         exponent_chart("α/(α + 2)"),
@@ -120,7 +115,7 @@ class ScalingCompute(SkillScaling):
         **{"most_neurons": 2000, "sizes": 71},
     }
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Train all models by gradient flow, and take the best one for each budget."""
         compute, times = self._amounts, self.learning_rate * (self._amounts[:, None] / self._neurons)
         losses = losses_of_models(self._exponents, self._neurons, times, **self._model)
@@ -130,7 +125,7 @@ class ScalingCompute(SkillScaling):
         growth = [fit(1 / best, compute, window=(compute[0], compute[-1]), floor=0.0).exponent for best in neurons]
         return {**self._fitted(least, compute, fits), **self._optimum(losses, neurons, growth)}
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The least of the law of finite time and size, and the power laws in it."""
         compute, ends, model = self._amounts, (self.fewest_neurons, self.most_neurons), self._theory
         losses = [
@@ -147,10 +142,6 @@ class ScalingCompute(SkillScaling):
             "limiting_neurons": [each.neurons for each in self._limits],
         }
 
-    def labels(self) -> Mapping[str, Any]:
-        """Exponents, budgets and sizes."""
-        return {**super().labels(), "neurons": self._neurons}
-
     def check(self) -> None:
         """The best model for each budget is among the models, and its loss follows the power law."""
         super().check()
@@ -161,8 +152,8 @@ class ScalingCompute(SkillScaling):
         remedy = f"choose {needed} or more, so that the best model is seen between its neighbours"
         self.require(self.sizes >= needed, "sizes", remedy)
         least, most = self.least_compute, self.most_compute
-        problem = f"least_compute is {least:g} and most_compute {most:g}"
-        self.require(20 * least <= most, "most_compute", "choose twenty times least_compute or more", problem=problem)
+        remedy = "choose twenty times least_compute or more"
+        self.require(20 * least <= most, "most_compute", remedy, beside="least_compute")
         needed = self._neurons[-1] * max(smooth_steps(alpha, **self._theory) for alpha in self._exponents)
         problem = f"with least_compute {least:g} the largest model has hardly learned a skill"
         remedy = f"choose {needed:.3g} or more, or smaller models"

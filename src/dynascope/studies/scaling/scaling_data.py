@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dynascope.flows.exact.skill_losses import losses_of_training_sets
+from dynascope.studies import Values, curve_tolerance
 from dynascope.studies.fields import count, numbers, seed
 from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, nam, ratio_chart
-from dynascope.studies.study import curve_tolerance
 from dynascope.theory.scaling_laws import data_law, fit
 from dynascope.theory.scaling_laws.resources import data_spread
 
@@ -44,13 +43,13 @@ class ScalingData(SkillScaling):
     )
     seed: int = seed("Seed of the samples.")
 
-    name: ClassVar[str] = "scaling-data"
     reference: ClassVar = nam(
         "After long training the loss of the multilinear model falls with the number of samples by the power "
         "α/(α + 1), with a prefactor that is known."
     )
     law: ClassVar = "samples"
     told: ClassVar = (
+        *SkillScaling.told,
         "Infinitely many skills, each with a neuron; {training_sets} training sets of each size.",
         "Training goes on until nothing that the samples tell is left to learn.",
     )
@@ -88,7 +87,7 @@ class ScalingData(SkillScaling):
     )
     tiny: ClassVar = {"exponents": [0.4, 0.7], "most_samples": 10_000, "sizes": 5, "training_sets": 320}
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Draw training sets, train on each of them by gradient flow, and fit power laws to the mean losses."""
         samples, sets = self._amounts, self.training_sets
         losses = losses_of_training_sets(self._exponents, samples, sets, self.seed, **self._model)
@@ -104,7 +103,7 @@ class ScalingData(SkillScaling):
             "loss_over_law_standard_error": error / self._power_law(samples),
         }
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The mean over all training sets, and the power law in it."""
         losses = [data_law(self._amounts, alpha, **self._model) for alpha in self._exponents]
         return self._expected(losses, self._amounts)

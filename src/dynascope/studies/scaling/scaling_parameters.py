@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dynascope.flows.exact.skill_losses import losses_of_sizes
+from dynascope.studies import Values, curve_tolerance
 from dynascope.studies.fields import count
 from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, nam, ratio_chart
-from dynascope.studies.study import curve_tolerance
 from dynascope.theory.scaling_laws import fit, missing_loss, parameter_law
 
 __all__ = ["ScalingParameters"]
@@ -38,13 +37,13 @@ class ScalingParameters(SkillScaling):
     most_neurons: int = count(3000, "Neurons of the largest one, fewer than skills.")
     sizes: int = count(13, "Number of models, at about equal ratios; a power law is fitted to three or more.", least=3)
 
-    name: ClassVar[str] = "scaling-parameters"
     reference: ClassVar = nam(
         "After long training the loss of the multilinear model falls with the number of its neurons by the power α, "
         "with a prefactor that is known."
     )
     law: ClassVar = "parameters"
     told: ClassVar = (
+        *SkillScaling.told,
         "{skills} skills, of which each model has a neuron for its most frequent ones, and fresh samples.",
         "Training goes on until nothing that there are neurons for is left to learn.",
     )
@@ -82,7 +81,7 @@ class ScalingParameters(SkillScaling):
     )
     tiny: ClassVar = {"exponents": [0.4, 0.8], "skills": 5000, "most_neurons": 300, "sizes": 9}
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Train models of all sizes on fresh samples by gradient flow, and fit power laws."""
         losses, at = losses_of_sizes(self._exponents, self.skills, self._amounts, **self._model), self._amounts + 0.5
         window, scale = (self.fewest_neurons, self.most_neurons + 1), self.target_scale
@@ -92,7 +91,7 @@ class ScalingParameters(SkillScaling):
         ]
         return self._fitted(losses, at, fits)
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """What the skills without a neuron cost, and the power law in it."""
         size = {"target_scale": self.target_scale, "skills": self.skills}
         losses = [parameter_law(self._amounts, alpha, **size) for alpha in self._exponents]
@@ -102,17 +101,10 @@ class ScalingParameters(SkillScaling):
         """The smallest model follows the law, and the largest one has something left to learn."""
         super().check()
         self._check_span("neurons")
-        self.require(
-            self.fewest_neurons >= 5 * max(1, *self.exponents),
-            "fewest_neurons",
-            "choose five times the largest exponent or more, and at least five",
-        )
-        self.require(
-            self.most_neurons < self.skills,
-            "most_neurons",
-            "choose fewer than skills, so that something is left to learn",
-            problem=f"most_neurons is {self.most_neurons} and skills is {self.skills}",
-        )
+        more = "choose five times the largest exponent or more, and at least five"
+        self.require(self.fewest_neurons >= 5 * max(1, *self.exponents), "fewest_neurons", more, beside="exponents")
+        fewer = "choose fewer than skills, so that something is left to learn"
+        self.require(self.most_neurons < self.skills, "most_neurons", fewer, beside="skills")
 
     @functools.cached_property
     def _amounts(self) -> np.ndarray:

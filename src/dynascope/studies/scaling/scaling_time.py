@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import xarray as xr
 
 from dynascope.flows.exact.skill_losses import losses_in_time
+from dynascope.studies import Values, curve_tolerance
 from dynascope.studies.fields import count, positive
 from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, nam, ratio_chart
-from dynascope.studies.study import curve_tolerance
 from dynascope.theory.scaling_laws import fit, missing_loss, time_law, time_window
 from dynascope.theory.scaling_laws.finite_task import smooth_steps
 
@@ -44,13 +43,12 @@ class ScalingTime(SkillScaling):
         120, "Number of times at which the loss is recorded, of which a fit needs enough in its window.", least=40
     )
 
-    name: ClassVar[str] = "scaling-time"
     reference: ClassVar = nam(
         "The loss of the multilinear model falls with time by the power α/(α + 1), with a prefactor that is known, "
         "until the skills run out."
     )
     law: ClassVar = "time"
-    told: ClassVar = ("{skills} skills, each with a neuron, and fresh samples without end.",)
+    told: ClassVar = (*SkillScaling.told, "{skills} skills, each with a neuron, and fresh samples without end.")
     axes: ClassVar = ("exponent", "time")
     along: ClassVar = ("time", "exponent")
     title: ClassVar[str] = "The scaling law of training time"
@@ -98,7 +96,7 @@ class ScalingTime(SkillScaling):
         values = {**self._fitted(losses, self._steps, fits), "uncorrected_exponent": ("exponent", raw)}
         return self.record(values, windows=[list(each.window) for each in fits])
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The law of finitely many skills, from when it holds for all tasks, and the power law in it."""
         steps = self._steps[self._steps >= max(low for low, _ in self._windows)]
         losses = [time_law(steps, alpha, **self._theory) for alpha in self._exponents]

@@ -14,7 +14,8 @@ from dynascope.comparison import Claim, report_claims
 from dynascope.comparison.nearest import nearest_claim, strength_at
 from dynascope.errors import InputError
 from dynascope.plot import Chart
-from dynascope.studies.scaling.emergence_study import STRENGTH, EmergenceStudy
+from dynascope.studies import Values
+from dynascope.studies.scaling.emergence_study import EmergenceStudy
 from dynascope.theory.skills import Need
 from dynascope.theory.skills.training_set import Definition
 
@@ -41,8 +42,8 @@ CLAIM_CHART = Chart(
 
 def strength_chart(resource: str, caption: str, **options: Any) -> Chart:
     """The strength of every skill over a resource, and its forecast."""
-    named = {"title": "Skills emerge one after the other", "y_label": STRENGTH}
-    return Chart("strength", resource, caption, points=True, error="strength_error", **named, **options)
+    named = {"title": "Skills emerge one after the other", "error": "strength_error"}
+    return Chart("strength", resource, caption, points=True, **named, **options)
 
 
 class SkillNeeds(EmergenceStudy):
@@ -65,7 +66,7 @@ class SkillNeeds(EmergenceStudy):
     along: ClassVar = ("skill",)
     judged_claims: ClassVar = ("forecast",)
 
-    def labels(self) -> Mapping[str, Any]:
+    def labels(self) -> Values:
         """Amounts and skills."""
         return {**super().labels(), self.resource: self._amounts}
 
@@ -96,7 +97,7 @@ class SkillNeeds(EmergenceStudy):
             "strength_error": runs.std(axis=1, ddof=1) / np.sqrt(runs.shape[1]),
             f"half_{self.resource}": ("skill", half),
             f"half_{self.resource}_ratio": ("skill", half / self._forecast_half),
-            "loss": (self.resource, self.target_scale**2 / 2 * losses @ self._parity.frequencies),
+            "loss": (self.resource, self.target_scale**2 / 2 * losses @ self._task.frequencies),
         }
 
     def _reported(self, runs: np.ndarray, *, decided: bool = True) -> dict[str, Any]:

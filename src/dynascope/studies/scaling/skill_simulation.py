@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dynascope.plot import Chart
-from dynascope.studies.curves_study import CurvesStudy
+from dynascope.studies import CurvesStudy, Reference, Values
 from dynascope.studies.fields import numbers, positive
-from dynascope.studies.study import Reference
 from dynascope.theory.scaling_laws import PowerLaw, PowerLawFit, power_laws
 
-__all__ = ["ALPHA", "FITTED", "NAM", "SkillScaling", "exponent_chart", "law_chart", "nam", "ratio_chart"]
+__all__ = ["FITTED", "NAM", "SkillScaling", "exponent_chart", "law_chart", "nam", "ratio_chart"]
 
 NAM = (
     "Y. Nam, N. Fonseca, S. H. Lee, C. Mingard, A. A. Louis, An exactly solvable model for emergence and scaling laws "
     "in the multitask sparse parity problem"
 )
-ALPHA = {"exponent": "α"}
 FITTED = (
     "{observed.decay_exponent:first} for α = {observed.exponent:first} and {observed.decay_exponent:last} for "
     "α = {observed.exponent:last}, where theory says {predicted.decay_exponent:first} and "
@@ -33,8 +31,7 @@ _LONGEST = 150.0  # ln c of skills that are sure to be learned before they are l
 class SkillScaling(CurvesStudy):
     """Skills of frequency P(k) ∝ k^−(α+1), learned from a small start: losses over a resource, the second of `axes`.
 
-    It states that resource as `theory.scaling_laws.ScalingLaws` has it (`law`), its amounts, and what is told of the
-    task after the strengths, with its fields in braces (`told`).
+    It states that resource as `theory.scaling_laws.ScalingLaws` has it (`law`), and its amounts.
     """
 
     exponents: list[float] = numbers([0.3, 0.6, 0.9], "α of the skill frequencies P(k) ∝ k^−(α+1).", above=0.0)
@@ -44,8 +41,15 @@ class SkillScaling(CurvesStudy):
     )
 
     theory: ClassVar[str] = "scaling laws"
+    task: ClassVar[str] = "skills of frequency k^−(α+1)"
+    told: ClassVar[tuple[str, ...]] = (
+        "An input asks for one of many skills, for the k-th with a frequency in proportion to 1/k¹⁺ᵅ.",
+        "Of each the model has a strength, which grows from {initial_strength:g} to {target_scale:g} as it is learned.",
+    )
+    trains: ClassVar[str] = "multilinear, two weights for every skill"
+    flow: ClassVar[str] = "gradient flow"
+    symbols: ClassVar = {"exponent": "α"}
     law: ClassVar[str]
-    told: ClassVar[tuple[str, ...]]
 
     @property
     def _amounts(self) -> np.ndarray:
@@ -55,28 +59,13 @@ class SkillScaling(CurvesStudy):
     def check(self) -> None:
         """Skills emerge at a time, and are sure to be learned."""
         early = "start below half of target_scale, where skills emerge at a time"
-        problem = f"initial_strength is {self.initial_strength:g} and target_scale is {self.target_scale:g}"
-        self.require(self.initial_strength < self.target_scale / 2, "initial_strength", early, problem=problem)
+        self.require(self.initial_strength < self.target_scale / 2, "initial_strength", early, beside="target_scale")
         late = f"choose more than e^−{_LONGEST:g} of target_scale"
-        self.require(math.log(self._contrast) < _LONGEST, "initial_strength", late, problem=problem)
+        self.require(math.log(self._contrast) < _LONGEST, "initial_strength", late, beside="target_scale")
 
-    def labels(self) -> Mapping[str, Any]:
+    def labels(self) -> Values:
         """Exponents, and amounts of the resource."""
-        return {"exponent": self.exponents, self.axes[1]: self._amounts}
-
-    def about(self) -> Mapping[str, Any]:
-        """The task and the model."""
-        return {
-            "task": "skills of frequency k^−(α+1)",
-            "description": [
-                "An input asks for one of many skills, for the k-th with a frequency in proportion to 1/k¹⁺ᵅ.",
-                f"Of each the model has a strength, which grows from {self.initial_strength:g} to "
-                f"{self.target_scale:g} as it is learned.",
-                *(each.format(**vars(self)) for each in self.told),
-            ],
-            "network": "multilinear, two weights for every skill",
-            "scale": 1.0,
-        }
+        return {**super().labels(), "exponent": self.exponents, self.axes[1]: self._amounts}
 
     @property
     def _exponents(self) -> np.ndarray:
@@ -106,8 +95,8 @@ class SkillScaling(CurvesStudy):
     def _check_span(self, resource: str) -> None:
         """A power law can be fitted from the fewest to the most of a resource."""
         (fewest, most), name = self._ends(resource), f"fewest_{resource}"
-        problem = f"{name} is {fewest} and most_{resource} is {most}"
-        self.require(20 * fewest <= most, name, f"choose at most a twentieth of most_{resource}", problem=problem)
+        remedy = f"choose at most a twentieth of most_{resource}"
+        self.require(20 * fewest <= most, name, remedy, beside=f"most_{resource}")
 
     def _spaced(self, resource: str, number: int) -> np.ndarray:
         """Whole numbers from the fewest to the most of a resource, at about equal ratios."""
@@ -145,7 +134,7 @@ def nam(claim: str) -> Reference:
 
 def law_chart(over: str, caption: str, **options: Any) -> Chart:
     """The loss over a resource and the power law, straight between logarithmic axes."""
-    named = {"words": ("", ""), "symbols": ALPHA, "y_label": "loss", "title": "The loss and its power law"}
+    named = {"words": ("", ""), "y_label": "loss", "title": "The loss and its power law"}
     return Chart(
         ("loss", "power_law"), over, f"{caption} The fitted exponent is {FITTED}.", log="xy", **named, **options
     )
@@ -153,8 +142,7 @@ def law_chart(over: str, caption: str, **options: Any) -> Chart:
 
 def ratio_chart(over: str, caption: str, **options: Any) -> Chart:
     """The loss over its power law, level where this holds."""
-    named = {"symbols": ALPHA, "y_label": "loss over its power law", "title": "Where the power law holds"}
-    return Chart("loss_over_law", over, caption, log="x", **named, **options)
+    return Chart("loss_over_law", over, caption, log="x", title="Where the power law holds", **options)
 
 
 def exponent_chart(formula: str) -> Chart:
@@ -167,7 +155,5 @@ def exponent_chart(formula: str) -> Chart:
         "the loss falls.",
         interval=("decay_exponent_low", "decay_exponent_high"),
         points=True,
-        x_label="α, by which skills get rarer",
-        y_label="exponent of the power law",
         title="The exponent",
     )

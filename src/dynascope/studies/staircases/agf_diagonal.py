@@ -13,10 +13,9 @@ from dynascope.flows import deep_diagonal_flow, diagonal_flow
 from dynascope.plot import Chart
 from dynascope.record import Staircase, time_unit
 from dynascope.record.clock import other_scale
+from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, positive, seed
-from dynascope.studies.staircase_study import StaircaseStudy
 from dynascope.studies.staircases.papers import ALTERNATING
-from dynascope.studies.study import Reference
 from dynascope.tasks import Task, regression
 from dynascope.theory.staircase.activation_times import activation_staircase
 
@@ -39,9 +38,7 @@ class AgfDiagonal(StaircaseStudy):
         2, "D; two for β = u ⊙ v from u = scale, v = 0, and more for β = u^D − v^D from u = v = scale.", least=2
     )
     data: Literal["example", "gaussian"] = choice(
-        "example",
-        '"example" for three samples of four inputs of which one is dropped again, or "gaussian".',
-        ("example", "gaussian"),
+        "example", '"example" for three samples of four inputs of which one is dropped again, or "gaussian".'
     )
     scale: float = positive(
         1e-12, "Initial value of the weights; the slopes are measured between it and a smaller one.", below=1.0
@@ -52,7 +49,6 @@ class AgfDiagonal(StaircaseStudy):
     inputs: int = count(5, "Number of inputs of the Gaussian data.")
     seed: int = seed("Seed of the Gaussian data.")
 
-    name: ClassVar[str] = "agf-diagonal"
     reference: ClassVar[Reference] = Reference(
         *ALTERNATING,
         "Alternating Gradient Flows give the saddles of diagonal linear networks and the times at which neurons "

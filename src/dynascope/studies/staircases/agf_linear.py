@@ -8,10 +8,9 @@ import numpy as np
 
 from dynascope.networks import network_for
 from dynascope.plot import Chart
+from dynascope.studies import Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import choice, count, positive, seed
-from dynascope.studies.staircase_study import Setup, StaircaseStudy
 from dynascope.studies.staircases.papers import GREEDY
-from dynascope.studies.study import Reference
 from dynascope.tasks import regression
 from dynascope.tasks.known_modes import example_moments, random_moments
 
@@ -31,13 +30,9 @@ class AgfLinear(StaircaseStudy):
     """
 
     moments: Literal["whitened", "general", "commuting"] = choice(
-        "general",
-        '"whitened" for Σxx = I, "general", or "commuting" for modes of Σyx that are eigenvectors of Σxx.',
-        ("whitened", "general", "commuting"),
+        "general", '"whitened" for Σxx = I, "general", or "commuting" for modes of Σyx that are eigenvectors of Σxx.'
     )
-    data: Literal["example", "random"] = choice(
-        "example", '"example" for three given inputs and outputs, or "random".', ("example", "random")
-    )
+    data: Literal["example", "random"] = choice("example", '"example" for three given inputs and outputs, or "random".')
     scale: float = positive(
         1e-15, "Factor on the initial weights; the slopes are measured between it and 1e-4 of it.", below=1.0
     )
@@ -45,7 +40,6 @@ class AgfLinear(StaircaseStudy):
     size: int = count(4, "Number of inputs and of outputs of the random data.")
     seed: int = seed("Seed of the initial weights, of the samples and of the random data.")
 
-    name: ClassVar[str] = "agf-linear"
     reference: ClassVar[Reference] = Reference(
         *GREEDY,
         "Alternating Gradient Flows of a two-layer linear network are greedy low-rank learning: reduced-rank "

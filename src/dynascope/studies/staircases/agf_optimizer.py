@@ -6,9 +6,8 @@ import dataclasses
 import itertools
 import json
 import time
-from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import xarray as xr
@@ -18,10 +17,9 @@ from dynascope.flows import descend
 from dynascope.flows.steps.decay import annealed
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
+from dynascope.studies import Reference, StatedStudy, curve_tolerance
 from dynascope.studies.fields import choice, count, seed
 from dynascope.studies.staircases.papers import ALTERNATING
-from dynascope.studies.stated import StatedStudy
-from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks import Task, digits
 from dynascope.tasks.random_maps import relu_teacher
 from dynascope.theory.staircase import linear_staircase
@@ -48,9 +46,7 @@ class AgfOptimizer(StatedStudy):
     (0 where none does).
     """
 
-    data: Literal["teacher", "digits"] = choice(
-        "teacher", '"teacher" (a ReLU network on Gaussian inputs) or "digits".', ("teacher", "digits")
-    )
+    data: Literal["teacher", "digits"] = choice("teacher", '"teacher" (a ReLU network on Gaussian inputs) or "digits".')
     neurons: int = count(10, "Largest number of neurons.", least=2)
     teacher: int = count(6, "Number of neurons of the teacher.")
     samples: int = count(256, "Number of samples.")
@@ -60,7 +56,6 @@ class AgfOptimizer(StatedStudy):
     seeds: int = count(2, "Number of initialisations for SGD and Adam.")
     seed: int = seed("Seed of the data and of the directions.")
 
-    name: ClassVar[str] = "agf-optimizer"
     reference: ClassVar[Reference] = Reference(
         *ALTERNATING,
         "Adding the neuron of largest utility and descending, again and again, trains a network feature by "
@@ -77,7 +72,6 @@ class AgfOptimizer(StatedStudy):
             caption="The loss that each way of training reaches with a given number of ReLU neurons. SGD and Adam "
             "train all of them at once, and the best of several rates and seeds counts; nothing here is judged.",
             words=("added one by one", "SGD", "Adam"),
-            x_label="number of neurons",
             y_label="loss",
         ),
         Chart(
@@ -87,7 +81,6 @@ class AgfOptimizer(StatedStudy):
             title="Linear networks: the best map of each rank",
             caption="With linear neurons theory knows the loss at every number of neurons: that of the best map of "
             "this rank, until no linear map is better.",
-            x_label="number of neurons",
         ),
         Chart(
             "growth_rate",
@@ -96,7 +89,6 @@ class AgfOptimizer(StatedStudy):
             title="How fast the next linear neuron would grow",
             caption="The utility of the next neuron, as the rate at which it grows while small. It falls to zero where "
             "nothing is left that a linear neuron could learn, and adding neurons ends.",
-            x_label="number of the neuron",
         ),
     )
     meaning: ClassVar[str] = (
@@ -111,6 +103,8 @@ class AgfOptimizer(StatedStudy):
     )
     trains: ClassVar[str] = "two-layer"
     axes: ClassVar = ("neuron",)
+    labelled: ClassVar = {"neuron": "_widths"}
+    names: ClassVar = {"neuron": ("number of neurons", "1")}
     along: ClassVar = "neuron"
     minutes: ClassVar[float] = 0.4
     tolerance: ClassVar = curve_tolerance(
@@ -126,9 +120,8 @@ class AgfOptimizer(StatedStudy):
 
     def check(self) -> None:
         """As many digits as there are."""
-        self.require(
-            self.data != "digits" or self.samples <= digits().samples, "samples", f"choose at most {digits().samples}"
-        )
+        most = digits().samples
+        self.require(self.data != "digits" or self.samples <= most, "samples", f"choose at most {most}")
 
     def observe(self) -> xr.Dataset:
         """Train by active-set descent, linear and ReLU neurons, then ReLU networks by SGD and Adam."""
@@ -164,10 +157,6 @@ class AgfOptimizer(StatedStudy):
             **dict.fromkeys(("guarantee", "power_balance"), np.ones(self.neurons)),
         }
         return self.record(values, theory="greedy low-rank learning", reference=ranks.reference)
-
-    def labels(self) -> Mapping[str, Any]:
-        """Numbers of neurons."""
-        return {"neuron": self._widths}
 
     def _require_features_apart(self, drops: np.ndarray) -> None:
         """Of two features by which the loss falls as much, it is open which is learned, and what is left then."""

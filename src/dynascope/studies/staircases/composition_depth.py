@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,10 +22,9 @@ from dynascope.networks.constructions import (
 from dynascope.networks.recurrent import Recurrent
 from dynascope.networks.tree import Tree
 from dynascope.plot import Chart
-from dynascope.studies.curves_study import CurvesStudy
+from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, positive, text
 from dynascope.studies.staircases.papers import COMPOSITION
-from dynascope.studies.study import Reference, curve_tolerance
 from dynascope.tasks import Task
 from dynascope.tasks.algebra.group_composition import group_composition
 from dynascope.theory.groups import construction_width
@@ -73,7 +71,6 @@ class CompositionDepth(CurvesStudy):
     learning_rate: float = positive(0.02, "Learning rate at the start.")
     seeds: int = count(4, "Number of initialisations at each width, of which the best counts.")
 
-    name: ClassVar[str] = "composition-depth"
     reference: ClassVar[Reference] = Reference(
         *COMPOSITION,
         "A two-layer network that multiplies out the representations composes k group elements exactly at a "
@@ -128,6 +125,7 @@ class CompositionDepth(CurvesStudy):
     )
     theory: ClassVar[str] = "polarised representations"
     axes: ClassVar = ("length", "architecture")
+    labelled: ClassVar = {"length": "_lengths", "architecture": _ARCHITECTURES}
     along: ClassVar = "length"
     minutes: ClassVar[float] = 1.5
     tolerance: ClassVar = curve_tolerance(
@@ -139,7 +137,7 @@ class CompositionDepth(CurvesStudy):
     judged_claims: ClassVar = _ARCHITECTURES
     tiny: ClassVar = {"group": "C2", "longest": 3, "smallest_width": 4, "steps": 200, "target_loss": 0.1, "seeds": 2}
 
-    def trained(self) -> Mapping[str, Any]:
+    def trained(self) -> Values:
         """Write the networks down and measure them; then train others."""
         recurrent = recurrent_composition(self._group, self._encoding)
         tree, table = tree_composition(self._group, self._encoding), []
@@ -151,7 +149,7 @@ class CompositionDepth(CurvesStudy):
         found = {name: [[entry[name] for entry in row] for row in table] for name in table[0][0]}
         return {**found, **report_claims(self._growths(np.array(found["trained_width"], float)))}
 
-    def exact(self) -> Mapping[str, Any]:
+    def exact(self) -> Values:
         """The widths and depths that representation theory and polarisation give."""
         pair, *_ = widths = [construction_width(self._group, self._encoding, k) for k in self._lengths]
         return {
@@ -165,11 +163,7 @@ class CompositionDepth(CurvesStudy):
         """A group of that name."""
         find_group(self.group)
 
-    def labels(self) -> Mapping[str, Any]:
-        """Lengths of sequences, and names of architectures."""
-        return {"length": self._lengths, "architecture": _ARCHITECTURES}
-
-    def about(self) -> Mapping[str, Any]:
+    def about(self) -> Values:
         """The task and the networks."""
         made = f"Sequences of 2 to {self.longest} elements of the group {self.group}, and their products."
         return {

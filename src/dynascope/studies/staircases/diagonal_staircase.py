@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from dynascope.plot import Chart
+from dynascope.studies import Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import count, number, positive, seed
-from dynascope.studies.staircase_study import Setup, StaircaseStudy
-from dynascope.studies.study import Reference
 from dynascope.tasks import regression
 
 __all__ = ["DiagonalStaircase"]
@@ -27,7 +26,6 @@ class DiagonalStaircase(StaircaseStudy):
     scale: float = positive(1e-8, "Initial value of u; the slopes are measured between it and 1e-4 of it.", below=1.0)
     seed: int = seed("Seed of the data.")
 
-    name: ClassVar[str] = "diagonal-staircase"
     reference: ClassVar[Reference] = Reference(
         paper="S. Pesme, N. Flammarion, Saddle-to-saddle dynamics in diagonal linear networks",
         arxiv="2304.00488",

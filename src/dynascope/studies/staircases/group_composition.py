@@ -16,10 +16,9 @@ from dynascope.groups import Group, Irrep, find_group, real_irreducible_represen
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
 from dynascope.record import Staircase
+from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import checked, count, numbers, positive, seed, text
-from dynascope.studies.staircase_study import StaircaseStudy
 from dynascope.studies.staircases.papers import COMPOSITION
-from dynascope.studies.study import Reference
 from dynascope.tasks.algebra import group_expectation
 from dynascope.tasks.algebra.group_composition import group_composition
 from dynascope.tasks.algebra.loss_parts import loss_parts
@@ -70,7 +69,6 @@ class GroupComposition(StaircaseStudy):
     )
     seed: int = seed("Seed of the encoding and of the neurons.")
 
-    name: ClassVar[str] = "group-composition"
     reference: ClassVar[Reference] = Reference(
         *COMPOSITION,
         "From small initialisation a two-layer network learns to compose the elements of a finite group one "

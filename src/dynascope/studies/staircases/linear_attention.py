@@ -16,9 +16,8 @@ from dynascope.networks.linear_attention import LinearAttention, MergedAttention
 from dynascope.plot import Chart
 from dynascope.record import Staircase
 from dynascope.record.clock import other_scale
+from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import checked, choice, count, number, positive, seed
-from dynascope.studies.staircase_study import StaircaseStudy
-from dynascope.studies.study import Reference
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.random_maps import covariance
 from dynascope.theory.attention.linear_attention import linear_attention_staircase
@@ -47,7 +46,6 @@ class LinearAttentionStaircase(StaircaseStudy):
         "rank-one",
         '"rank-one" for separate rank-one keys and queries, which learn one component after the other; "merged" for '
         "one matrix in their place, which learns all at once.",
-        tuple(_KINDS),
     )
     scale: float = positive(
         1e-3,

@@ -10,10 +10,9 @@ import xarray as xr
 from dynascope.networks import network_for
 from dynascope.plot import Chart
 from dynascope.record.staircase import with_tolerances
+from dynascope.studies import Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import choice, count, number, positive, seed
-from dynascope.studies.staircase_study import Setup, StaircaseStudy
 from dynascope.studies.staircases.papers import GREEDY
-from dynascope.studies.study import Reference
 from dynascope.tasks import digits
 from dynascope.tasks.known_modes import halving_modes
 
@@ -30,9 +29,7 @@ class LinearStaircase(StaircaseStudy):
     """Levels, times and slopes of the loss staircase of a two-layer linear network."""
 
     data: Literal["digits", "gaussian"] = choice(
-        "digits",
-        '"digits" for the 1797 handwritten digits, or "gaussian" for regression on random correlated inputs.',
-        ("digits", "gaussian"),
+        "digits", '"digits" for the 1797 handwritten digits, or "gaussian" for regression on random correlated inputs.'
     )
     scale: float = positive(
         1e-12,
@@ -48,7 +45,6 @@ class LinearStaircase(StaircaseStudy):
     )
     seed: int = seed("Seed of the initial weights and of the Gaussian data.")
 
-    name: ClassVar[str] = "linear-staircase"
     reference: ClassVar[Reference] = Reference(
         *GREEDY,
         "From small initialisation a two-layer linear network visits the reduced-rank regressions of the data in "

@@ -16,10 +16,9 @@ from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
 from dynascope.record import Staircase
 from dynascope.record.clock import other_scale
+from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, numbers, positive, seed
-from dynascope.studies.staircase_study import StaircaseStudy
 from dynascope.studies.staircases.papers import ALTERNATING
-from dynascope.studies.study import Reference
 from dynascope.tasks.algebra import modular_addition
 from dynascope.tasks.algebra.loss_parts import loss_parts
 from dynascope.theory.modular.addition import modular_addition_staircase
@@ -48,7 +47,6 @@ class ModularAddition(StaircaseStudy):
         "normalised",
         '"normalised" for the flow in which each neuron has the rate 1/norm, where times grow as log(1/scale); "plain" '
         "for gradient flow, where they grow as 1/scale and a scale of 0.02 is already small.",
-        ("normalised", "plain"),
     )
     width: int = count(
         60, "Number of neurons; at least six for each frequency, and twice as many are safe from unlucky phases."
@@ -61,7 +59,6 @@ class ModularAddition(StaircaseStudy):
     )
     seed: int = seed("Seed of the phases.")
 
-    name: ClassVar[str] = "modular-addition"
     reference: ClassVar[Reference] = Reference(
         *ALTERNATING,
         "From small initialisation a two-layer quadratic network learns modular addition one frequency of the "
@@ -94,11 +91,9 @@ class ModularAddition(StaircaseStudy):
     def check(self) -> None:
         """An amplitude and enough neurons for each frequency, and an end of the plain flow."""
         given, asked = len(self.amplitudes), len(self.frequencies)
-        problem = f"there are {given} amplitudes for the frequencies {self.frequencies}"
-        self.require(given == asked, "amplitudes", "give one amplitude for each frequency", problem=problem)
+        self.require(given == asked, "amplitudes", "give one amplitude for each frequency", beside="frequencies")
         remedy = f"choose at least {_NEURONS * asked}: a frequency takes {_NEURONS} neurons to learn"
-        problem = f"width is {self.width} for {asked} frequencies"
-        self.require(self.width >= _NEURONS * asked, "width", remedy, problem=problem)
+        self.require(self.width >= _NEURONS * asked, "width", remedy, beside="frequencies")
         remedy = f"choose at least {_SMALLEST_PLAIN}, or the normalised clock"
         problem = f"scale is {self.scale}, and the plain flow takes a time of 1/scale"
         self.require(self._normalised or self.scale >= _SMALLEST_PLAIN, "scale", remedy, problem=problem)

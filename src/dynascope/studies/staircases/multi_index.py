@@ -20,10 +20,9 @@ from dynascope.plot import Chart
 from dynascope.record import Staircase, StaircaseView, staircase_names, staircase_record
 from dynascope.record.clock import other_scale
 from dynascope.record.staircase import slopes_between, with_tolerances
+from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, numbers, positive, seed
-from dynascope.studies.staircase_study import StaircaseStudy
 from dynascope.studies.staircases.papers import ALTERNATING
-from dynascope.studies.study import Reference
 from dynascope.tasks.multi_index import MultiIndex
 from dynascope.tasks.random_maps import orthonormal
 from dynascope.theory.staircase.multi_index import quadratic_index_staircase
@@ -54,7 +53,6 @@ class MultiIndexStaircase(StaircaseStudy):
         "alternating-flow",
         '"alternating-flow" for the general prediction from the very neurons that are trained, "closed-form" for the '
         "formula of the quadratic network with positive strengths.",
-        ("alternating-flow", "closed-form"),
     )
     scale: float = positive(
         1e-8,
@@ -101,15 +99,12 @@ class MultiIndexStaircase(StaircaseStudy):
         """A neuron for each direction, directions that there are, and a closed form where there is one."""
         directions, fit = len(self.strengths), len(self.strengths) <= self.dimension and all(self.strengths)
         remedy = "give at least one, none of them zero, and not more than dimensions"
-        problem = f"strengths is {self.strengths} in {self.dimension} dimensions"
-        self.require(fit, "strengths", remedy, problem=problem)
-        problem = f"width is {self.width} for {directions} directions"
+        self.require(fit, "strengths", remedy, beside="dimension")
         self.require(
-            self.width >= directions, "width", "choose at least one neuron for each direction", problem=problem
+            self.width >= directions, "width", "choose one neuron or more for each direction", beside="strengths"
         )
         known = self.theory == "alternating-flow" or self.degree == 2
-        problem = f"there is no closed form for degree {self.degree}"
-        self.require(known, "theory", "choose alternating-flow", problem=problem)
+        self.require(known, "theory", "choose alternating-flow, as closed forms are of degree 2", beside="degree")
 
     def trained(self, scale: float) -> xr.Dataset:
         """Train on the exact population loss."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
@@ -18,9 +17,9 @@ from dynascope.observation import observe
 from dynascope.plot import Chart, to_json
 from dynascope.prediction import predict
 from dynascope.record import Staircase, training_time
+from dynascope.studies import Reference, StaircaseStudy, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, positive
-from dynascope.studies.staircase_study import StaircaseStudy
-from dynascope.studies.study import Reference, curve_tolerance, with_limits
+from dynascope.studies.study import with_limits
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import relu_data
 from dynascope.theory.relu_alignment import orthogonal_staircase
@@ -57,7 +56,6 @@ class ReluAlignment(StaircaseStudy):
         '"plane" for Gaussian inputs and targets in the plane; "orthogonal" for orthogonal inputs, as many as samples, '
         'with targets of both signs; "general" for Gaussian inputs in three dimensions and targets of two teacher '
         "neurons of opposite sign, where only alternating gradient flow can tell the staircase.",
-        ("plane", "orthogonal", "general"),
     )
     samples: int = count(6, "Number of samples; with general data ten times as many.", least=2)
     width: int = count(60, "Number of neurons.")
@@ -69,7 +67,6 @@ class ReluAlignment(StaircaseStudy):
     )
     seed: int = count(10, "Seed of the data and of the initial weights.", least=0)
 
-    name: ClassVar[str] = "relu-alignment"
     reference: ClassVar[Reference] = Reference(
         paper="H. Maennel, O. Bousquet, S. Gelly, Gradient descent quantizes ReLU network features",
         arxiv="1803.08367",
@@ -82,14 +79,12 @@ class ReluAlignment(StaircaseStudy):
     figures: ClassVar = (
         Chart(
             "angle",
-            symbols={"neuron": ""},
             title="Many neurons, few directions",
             caption="The angle of the input weights of each neuron: from anywhere on the circle they turn to a few "
             "directions that the data fix.",
         ),
         Chart(
             "growth",
-            symbols={"neuron": ""},
             title="Which neurons grow",
             caption="The logarithm of each neuron's size over its start. Along some directions neurons grow, and those "
             "will learn; along others they shrink.",
@@ -105,6 +100,7 @@ class ReluAlignment(StaircaseStudy):
         "however many neurons it has; neurons that shrink far are left out."
     )
     trains: ClassVar[str] = "relu"
+    symbols: ClassVar = {"neuron": ""}
     minutes: ClassVar[float] = 0.2
     tiny: ClassVar = {"samples": 3, "width": 8, "scale": 1e-6}
 
@@ -159,7 +155,7 @@ class ReluAlignment(StaircaseStudy):
         told = {"question": _QUESTION, "meaning": _MEANING, "figures": to_json(StaircaseStudy.figures)}
         return super().attributes() | told
 
-    def labels(self) -> Mapping[str, Any]:
+    def labels(self) -> Values:
         """Times and neurons of the paths."""
         return {"time": self._steps * self._learning_rate, "neuron": self._judged}
 
@@ -229,6 +225,6 @@ class ReluAlignment(StaircaseStudy):
         return np.flatnonzero(growths.min(axis=0) > -_SHRUNK)
 
 
-def _alignment(network: TwoLayer) -> Mapping[str, Any]:
+def _alignment(network: TwoLayer) -> Values:
     sizes = jnp.linalg.norm(network.first, axis=0)
     return {"direction": (("neuron", "feature"), (network.first / sizes).T), "size": (("neuron",), sizes)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,10 @@ class LabelledImages(NamedTuple):
     name: str
     description: tuple[str, ...]
 
+    def attributes(self) -> dict[str, Any]:
+        """What a record says of the images it belongs to."""
+        return {"task": self.name, "description": list(self.description), "samples": len(self.inputs)}
+
 
 class ImagesInRows(NamedTuple):
     """Pixels in rows, one-hot classes, and the numbers of the pixels that are blank in all training images.
@@ -57,6 +61,10 @@ class ImagesInRows(NamedTuple):
     blank: np.ndarray
     name: str
     description: tuple[str, ...]
+
+    def attributes(self) -> dict[str, Any]:
+        """What a record says of the images it belongs to."""
+        return {"task": self.name, "description": list(self.description), "samples": len(self.inputs)}
 
 
 def labelled_images(data: str, samples: int, test_samples: int, seed: int) -> LabelledImages:

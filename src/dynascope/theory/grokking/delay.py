@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,6 +36,26 @@ class GrokkingDelay(NamedTuple):
     train_threshold: float
     test_threshold: float
     hold: int
+
+    def recorded(self, last: float) -> dict[str, Any]:
+        """What a record holds of it, with the last step in place of one at which a threshold was never reached.
+
+        Args:
+            last: The last step.
+
+        Example:
+            >>> grokking_delay([1, 10, 100], [0.5, 1.0, 1.0], [0.1, 0.1, 0.2]).recorded(100)["delay"]
+            90.0
+        """
+        train, test = (float(last if each is None else each) for each in (self.train_step, self.test_step))
+        return {
+            "train_step": train,
+            "test_step": test,
+            "delay": test - train,
+            "delay_resolution": self.resolution,
+            "fitted": self.train_step is not None,
+            "generalised": self.test_step is not None,
+        }
 
 
 def grokking_delay(
