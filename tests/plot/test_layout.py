@@ -117,6 +117,12 @@ def test_what_is_too_small_is_left_out(tree):
     assert layout.series[0].low.min() == least
 
 
+def test_a_staircase_leaves_out_what_is_too_small():
+    record = make_record({"loss": (["time"], [1.0, 0.5, 1e-3, 1e-9, 0.0])}, {"time": TIME})
+    (line,) = lay_out(record, Chart("loss", staircase=True, log="y", decades=4)).traces
+    np.testing.assert_array_equal(line.y, [1.0, 0.5, 1e-3, np.nan, np.nan])
+
+
 def test_an_interval_belongs_to_its_member(tree):
     _, second, *_ = lay_out(tree, Chart("strength", interval=("low", "high"))).series
     np.testing.assert_array_equal(second.low, TIME**2 + 0.5 - 0.1)

@@ -88,7 +88,7 @@ def lay_out(tree: Tree, chart: Chart) -> Layout:
             run over what the chart says.
     """
     view = TreeView.of(tree)
-    series = [Series(line) for line in traces.staircase(view)] if chart.staircase else _series(view, chart)
+    series = _staircase(view, chart) if chart.staircase else _series(view, chart)
     lines = [each.trace for each in series]
     first = lines[0]
     several = len(chart.variables) > 1
@@ -103,6 +103,12 @@ def lay_out(tree: Tree, chart: Chart) -> Layout:
         x_label=chart.x_label or first.x_label,
         y_label=chart.y_label or ("" if several else first.y_label),
     )
+
+
+def _staircase(view: TreeView, chart: Chart) -> list[Series]:
+    lines = traces.staircase(view)
+    least = _least(lines, chart)
+    return [Series(line._replace(y=np.where(line.y < least, np.nan, line.y))) for line in lines]
 
 
 def _series(view: TreeView, chart: Chart) -> list[Series]:

@@ -67,7 +67,10 @@ def _axis(words: str, log: bool, span: Span = (0.0, 0.0)) -> dict[str, Any]:
     decades = span[1] - span[0]
     plain = log and _PLAIN[0] <= span[0] and span[1] <= _PLAIN[1]
     # Between few powers of ten the numbers 2 and 5 are written too, and every one where there is hardly a power.
-    steps = {"dtick": "D2"} if log and _FEW_DIGITS < decades <= _DECADES else {}
+    steps: dict[str, Any] = {"dtick": "D2"} if log and _FEW_DIGITS < decades <= _DECADES else {}
+    if log and decades == 0:
+        # Around a single number plotly draws two powers, whose numbers would lie over each other.
+        steps = {"dtick": "D2", "range": [span[0] - 0.5, span[0] + 0.5]}
     # With automargin the title keeps clear of the numbers, however long they are.
     return {
         "title": {"text": html.escape(words), "standoff": 10},
@@ -75,7 +78,6 @@ def _axis(words: str, log: bool, span: Span = (0.0, 0.0)) -> dict[str, Any]:
         "zeroline": False,
         "exponentformat": "none" if plain and decades <= _DECADES else "power",
         "automargin": True,
-        # Around a single number plotly draws two powers, whose numbers would lie over each other.
-        "minorloglabels": "complete" if 0 < decades <= _DECADES else "small digits" if decades == 0 else "none",
+        "minorloglabels": "complete" if decades <= _DECADES else "none",
         **steps,
     }

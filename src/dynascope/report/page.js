@@ -14,7 +14,8 @@ function draw(figure) {
   const { data, layout } = JSON.parse(figure.querySelector("script").textContent);
   const across = canvas.clientWidth - layout.margin.l - layout.margin.r;
   const upwards = (layout.yaxis2 ? 0.6 : 1) * (canvas.clientHeight - layout.margin.t - layout.margin.b);
-  layout.xaxis.title.text = wrapped(layout.xaxis.title.text, across / 7.5);
+  // The numbers and the title beside the vertical axis take of the width, by about so much.
+  layout.xaxis.title.text = wrapped(layout.xaxis.title.text, (across - 60) / 7.5);
   layout.yaxis.title.text = wrapped(layout.yaxis.title.text, upwards / 7.5);
   Plotly.newPlot(canvas, data, layout, {
     responsive: true,

@@ -79,9 +79,12 @@ def unit_maps(axes: np.ndarray, alignment: float, seed: int) -> tuple[np.ndarray
 def relu_data(kind: Literal["plane", "orthogonal", "general"], samples: int, seed: int) -> Task:
     """Gaussian inputs and targets in the plane; orthogonal inputs; or ten times as many samples of two ReLU neurons."""
     draw = np.random.default_rng(seed)
+    made = "Orthogonal inputs, and targets of both signs, the negative ones weaker."
     if kind == "plane":
+        made = "Gaussian inputs in the plane, and Gaussian targets."
         inputs, targets = draw.normal(size=(samples, 2)), draw.normal(size=samples)
     elif kind == "general":
+        made = "Gaussian inputs in three dimensions; targets are two ReLU neurons of opposite sign."
         inputs = draw.normal(size=(10 * samples, 3))
         targets = np.maximum(inputs @ orthonormal(draw, 3)[:, :2], 0) @ [2.0, -1.0]
     else:
@@ -89,4 +92,4 @@ def relu_data(kind: Literal["plane", "orthogonal", "general"], samples: int, see
         inputs = np.sqrt(samples) * draw.uniform(0.7, 1.4, samples)[:, None] * turned
         # The weaker sign comes later by far enough for a plateau.
         targets = draw.uniform(0.7, 1.3, samples) * np.where(np.arange(samples) % 2, -0.5, 1.0)
-    return Task(inputs, targets[:, None], name=f"{kind} data")
+    return Task(inputs, targets[:, None], name=f"{kind} data", description=(f"{len(inputs)} samples.", made))

@@ -84,7 +84,6 @@ class Learnability(CurvesStudy):
         _CHART_OF_MODES(
             "learned_fraction",
             log="x",
-            y_label="share of the mode that is learned",
             caption="Modes are learned in the order in which the method prefers them, and more of them from more "
             "samples: {observed.samples:first} (lowest) to {observed.samples:last} (highest). Points are what was "
             "learned, lines what theory expects without any sample.",
@@ -106,7 +105,10 @@ class Learnability(CurvesStudy):
             "ones stay behind.",
         ),
     )
-    names: ClassVar = {"loss": ("loss on new samples", "1")}
+    names: ClassVar = {
+        "loss": ("loss on new samples", "1"),
+        "learned_fraction": ("share of the mode that is learned", "1"),
+    }
     minutes: ClassVar[float] = 0.2
     tolerance: ClassVar = exact(
         *("loss", "training_loss", "coefficients", "learned_fraction"),

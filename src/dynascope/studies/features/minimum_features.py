@@ -25,9 +25,7 @@ __all__ = ["MinimumFeatures"]
 _DOWNSCALED = 100.0
 _CURVES_SHOWN = ("default", "samples × 0.125", "random labels 1", "last layer only")
 _REGRESSIONS = ("scalar target", "rich", "downscaled target", "last layer only")
-_CHART_OF_DIALS = functools.partial(
-    Chart, over="knob", points=True, x_label="what was changed, from its lowest level to its highest"
-)
+_CHART_OF_DIALS = functools.partial(Chart, over="knob", points=True)
 
 
 class MinimumFeatures(ClaimsStudy):
@@ -102,9 +100,9 @@ class MinimumFeatures(ClaimsStudy):
             "kappa_cka_change",
             interval=("kappa_cka_change_low", "kappa_cka_change_high"),
             title="What moves a network towards few features",
-            caption="How much each change of the training moves κ, the distance to minimum features: below zero it "
-            "brings fewer features. Bars are 95 % intervals over {parameters.seeds} starts; one that leaves out zero "
-            "is told from chance.",
+            caption="How much each change of the training, from its lowest level to its highest, moves κ, the distance "
+            "to minimum features: below zero it brings fewer features. Bars are 95 % intervals over "
+            "{parameters.seeds} starts; one that leaves out zero is told from chance.",
         ),
         _CHART_OF_DIALS(
             "accuracy_change",

@@ -126,13 +126,12 @@ class NeuralCollapse(CurvesStudy):
     meaning: ClassVar[str] = (
         "Before its last layer a network turns each example into a list of numbers, its features. Here the features of "
         "every training sample were set free and trained themselves, together with the last layer. From small random "
-        "values, those of a class moved to one point: in the end, at least "
-        "{observed.end_between_class_share:least:percent} of all differences were between classes. The path and its "
-        "end are known in closed form; from an aligned start the loss differs from it by {agreement.loss}, over its "
-        "size. So collapse needs no architecture and no meaning in the labels, only features that may move freely and "
-        "start small. In a network features are bound to the inputs, and the theory says nothing exact; where networks "
-        "are trained too, judged is whether the spread within their classes falls to a tenth of what it was, over "
-        "that between them, once the labels are learned."
+        "values, those of a class moved to one point: in the end {observed.end_between_class_share:mean:percent} of "
+        "all differences were between classes. The path and its end are known in closed form; from an aligned start "
+        "the loss differs from it by {agreement.loss}, over its size. So collapse needs no architecture and no meaning "
+        "in the labels, only features that may move freely and start small. In a network features are bound to the "
+        "inputs, and the theory says nothing exact; where networks are trained too, judged is whether the spread "
+        "within their classes falls to a tenth of what it was, over that between them, once the labels are learned."
     )
     figures: ClassVar = (
         Chart(

@@ -65,7 +65,7 @@ class DeepSaddles(CurvesStudy):
     training_gammas: list[float] = numbers(
         [3.0, 4.0, 5.0],
         "γ > 1 at which they start, two or more; with more layers plateaus last ever longer, as "
-        "width^((γ − 1)(L/2 − 1)).",
+        "the width to the power (γ − 1)(L/2 − 1).",
         fewest=2,
         increasing=True,
         above=1.0,
@@ -136,7 +136,7 @@ class DeepSaddles(CurvesStudy):
     trains: ClassVar[str] = "linear of {depth} layers"
     flow: ClassVar[str] = "gradient flow"
     names: ClassVar = {
-        "exponent": ("γ of the variance width^−γ at the start", "1"),
+        "exponent": ("exponent γ of the initial weights", "1"),
         "regime": ("kind of learning", "1"),
     }
     tolerance: ClassVar = {

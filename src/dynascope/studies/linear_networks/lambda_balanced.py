@@ -65,7 +65,7 @@ class LambdaBalanced(BalancedStudy):
             over="balance",
             places={"time": (-1,)},
             points=True,
-            title="Lazy at both ends",
+            title="How far the kernel has moved in the end",
             caption="How far the kernel has moved at the end, relative to its start, against the balance λ of the "
             "layers.",
             x_label="balance λ (left: first layer larger, right: second)",

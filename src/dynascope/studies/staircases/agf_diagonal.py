@@ -62,7 +62,6 @@ class AgfDiagonal(StaircaseStudy):
         *StaircaseStudy.figures,
         Chart(
             "coefficient",
-            log="x",
             title="What the network multiplies each input with",
             caption="The coefficient of each input over time. At a jump of the loss one of them leaves zero, the "
             "others adjust, and one that was learned before may return to zero.",

@@ -34,7 +34,7 @@ class DiagonalStaircase(StaircaseStudy):
     )
     question: ClassVar[str] = "Which inputs does a network select, one after the other, when it starts near zero?"
     figures: ClassVar = (
-        dataclasses.replace(StaircaseStudy.figures[0], log="xy"),
+        dataclasses.replace(StaircaseStudy.figures[0], log="xy", decades=8),
         Chart(
             "coefficient",
             log="x",
