@@ -40,11 +40,13 @@ class _Closeness(NamedTuple):
 _KINKED = _Closeness(3e-3, 2.0, 1e-4)  # neurons with kinks, of which both curves miss some
 _SMOOTH = _Closeness(2e-3, 1.5, 1e-6)  # other neurons
 _ATTENTION = _Closeness(2e-3, 1.5, 4e-5)  # of which all drops are sharp
-_EXACT = _Closeness(3e-4, 1.5, 2e-6)  # linear and diagonal networks
+_LINEAR = _Closeness(3e-3, 1.5, 2e-6)
+_DIAGONAL = _Closeness(3e-4, 1.5, 2e-6)
 _LARGE = _Closeness(1e-6, 1.5, 3e-6)  # those that are followed explicitly
 _STEPS, _IMPLICIT_STEPS = 30_000, 3_000  # after which a curve ends, as to follow it further takes too long,
 _WORK = 2e11  # or after so many floating-point operations of implicit steps,
 _FEWEST = 100  # if they are enough for so many steps
+_POINTS = 2000  # of a curve between whose steps lines are good to a millionth of the initial loss
 
 
 def loss_curve(
@@ -115,17 +117,17 @@ def _flow(
     task: Any, network: Any, scale: float, normalised: bool
 ) -> tuple[Callable[..., xr.Dataset], _Closeness] | None:
     """A function of duration and tolerance."""
-    usual: dict[str, Any] = {"scale": scale, "partial": True, "max_steps": _STEPS}
+    usual: dict[str, Any] = {"scale": scale, "partial": True, "max_steps": _STEPS, "points": _POINTS}
     if isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention):
         return _implicit(few_prompts(task), network, usual, _ATTENTION)
     if not isinstance(task, Task):
         return None
     layers = linear_layers(network)
     if layers is not None:
-        closeness = _EXACT if few_equations(task.input_dimension * task.output_dimension) else _LARGE
+        closeness = _LINEAR if few_equations(task.input_dimension * task.output_dimension) else _LARGE
         return functools.partial(flows.linear_flow, task, *layers, **usual), closeness
     if isinstance(network, DiagonalLinear) and np.all(np.asarray(network.v) == 0) and np.ptp(network.u) == 0:
-        closeness = _EXACT if few_equations(task.input_dimension) else _LARGE
+        closeness = _DIAGONAL if few_equations(task.input_dimension) else _LARGE
         start = {"scale": scale * float(network.u[0])}
         return functools.partial(flows.diagonal_flow, task, **usual | start), closeness
     if not (isinstance(network, SumOfNeurons) and network.degree >= 2):

@@ -13,7 +13,14 @@ from jaxtyping import Float
 from dynascope.flows.exact.orthogonal_bundles import Bundles, orthogonal_bundles
 from dynascope.flows.solvers.rosenbrock import StiffFlow
 
-__all__ = ["LinearBundles"]
+__all__ = ["LinearBundles", "apart"]
+
+_NEARLY = 0.5  # overlap of two bundles, from which on one takes digits of the other
+
+
+def apart(state: Bundles) -> Bundles:
+    """The bundles rotated until none is nearly a copy of another."""
+    return orthogonal_bundles(state, enough=_NEARLY)
 
 
 class LinearBundles(StiffFlow):
@@ -104,8 +111,8 @@ class LinearBundles(StiffFlow):
         }
 
     def renewed(self, state: Bundles) -> tuple[LinearBundles, Bundles]:
-        """Orthogonal bundles."""
-        return self, orthogonal_bundles(state)
+        """Bundles that are orthogonal as far as matters."""
+        return self, apart(state)
 
     def _map(self, one: Array, other: Array, state: Bundles) -> Array:
         """Σ_j e^{2l_j} b_j a_jᵀ."""

@@ -9,8 +9,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_array, require_count, require_positive
-from dynascope.flows.exact.linear_bundles import LinearBundles
-from dynascope.flows.exact.orthogonal_bundles import orthogonal_bundles
+from dynascope.flows.exact.linear_bundles import LinearBundles, apart
 from dynascope.flows.solvers.by_stiffness import Solver, follow_by_stiffness
 from dynascope.flows.solvers.stepping import require_correlation, resolving
 from dynascope.record import make_record
@@ -92,12 +91,13 @@ def linear_flow(
     alive = norms > 0
     with jax.enable_x64(True):
         flow = LinearBundles(cross, power[kept], np.asarray(task.target_power), left, rows.T)
-        start = orthogonal_bundles((neurons[:, alive] / norms[alive], np.log(norms[alive]) + np.log(scale)))
+        sizes = np.log(norms[alive]) + np.log(scale)
+        start = apart((jnp.asarray(neurons[:, alive] / norms[alive]), jnp.asarray(sizes)))
         record = follow_by_stiffness(
             flow,
             start,
             _growth,
-            orthogonal_bundles,
+            apart,
             equations=cross.size,
             duration=duration,
             # Eight such steps let the fastest direction gain at most e^8 on another before the next rotation.

@@ -17,7 +17,7 @@ Bundles = tuple[Float[Array, "parameters bundle"], Float[Array, " bundle"]]
 
 
 @functools.partial(jit, brief=False, static_argnames="sweeps")
-def orthogonal_bundles(bundles: Bundles, sweeps: int = 6) -> Bundles:
+def orthogonal_bundles(bundles: Bundles, sweeps: int = 6, enough: Float[Array, ""] | float = 1e-8) -> Bundles:
     """Rotate bundles among themselves until their directions are orthogonal, keeping the digits of the smallest.
 
     One-sided Jacobi rotations, all disjoint pairs at once. For columns a and e^δ b with δ ≤ 0 the tangent of the angle
@@ -26,7 +26,8 @@ def orthogonal_bundles(bundles: Bundles, sweeps: int = 6) -> Bundles:
 
     Args:
         bundles: Unit columns, and their log-norms.
-        sweeps: Passes over all pairs; convergence is quadratic.
+        sweeps: Passes over all pairs at most; convergence is quadratic.
+        enough: Largest overlap of two directions, above which there is another pass.
 
     Returns:
         The rotated bundles; Σ e^{2·log-norm} · direction directionᵀ is unchanged.
@@ -43,8 +44,8 @@ def orthogonal_bundles(bundles: Bundles, sweeps: int = 6) -> Bundles:
     pairs = _disjoint_pairs(count)
 
     def rotate(round_number, state):
-        directions, log_norms = state
-        left, right = pairs[round_number % len(pairs)].T
+        directions, log_norms, largest = state
+        left, right = pairs[round_number].T
         swap = log_norms[left] < log_norms[right]
         large, small = jnp.where(swap, right, left), jnp.where(swap, left, right)
         a, b = directions[:, large], directions[:, small]
@@ -59,9 +60,20 @@ def orthogonal_bundles(bundles: Bundles, sweeps: int = 6) -> Bundles:
         norms = [jnp.maximum(jnp.linalg.norm(each, axis=0), jnp.finfo(each.dtype).tiny) for each in (a, b)]
         directions = directions.at[:, large].set(a / norms[0]).at[:, small].set(b / norms[1])
         log_norms = log_norms.at[large].add(jnp.log(norms[0])).at[small].add(jnp.log(norms[1]))
-        return directions, log_norms
+        return directions, log_norms, jnp.maximum(largest, jnp.max(jnp.abs(overlap)))
 
-    return jax.lax.fori_loop(0, sweeps * len(pairs), rotate, (directions, log_norms))
+    def swept(state):
+        directions, log_norms, _, count = state
+        start = directions, log_norms, jnp.zeros((), directions.dtype)
+        return *jax.lax.fori_loop(0, len(pairs), rotate, start), count + 1
+
+    def unfinished(state):
+        _, _, largest, count = state
+        return (largest > enough) & (count < sweeps)
+
+    start = directions, log_norms, jnp.asarray(jnp.inf, directions.dtype), 0
+    directions, log_norms, _, _ = jax.lax.while_loop(unfinished, swept, start)
+    return directions, log_norms
 
 
 def _disjoint_pairs(count: int) -> Int[Array, "round pair 2"]:

@@ -160,7 +160,8 @@ def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarra
     slope = -np.diff(loss) / np.diff(time)
     instant = rate > 2 * np.maximum(np.append(slope, 0.0), np.insert(slope, 0, 0.0))
     odd = instant[:-1] | instant[1:]
-    smooth[:-1] = np.where(np.repeat(odd, len(fractions)), PchipInterpolator(time, loss)(fine[:-1]), smooth[:-1])
+    if odd.any():
+        smooth[:-1] = np.where(np.repeat(odd, len(fractions)), PchipInterpolator(time, loss)(fine[:-1]), smooth[:-1])
     smooth = np.minimum.accumulate(np.maximum(smooth, 0.0))
     # Eight decades below the steepest descent nothing is visible any more.
     activity = np.log(np.interp(fine, time, rate) + 1e-8 * rate.max())
