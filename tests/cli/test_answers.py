@@ -13,10 +13,11 @@ from dynascope.comparison import compare, unjudged
 from dynascope.record import make_record
 from dynascope.record.store import load, save
 from dynascope.studies import Reference, Study
+from dynascope.tasks import Task
 
 LOG_INVERSE_SCALE = 10.0
 SHARED = {"theory", "network", "scale", "convention", "initial_loss", "jumps", "warnings", "curve", "check", "seconds"}
-SHARED |= {"record", "version"}
+SHARED |= {"record", "version", "data"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +105,16 @@ def test_a_prediction_says_what_when_and_from_where():
         "slow": False,
         "reason": "",
     }
+
+
+def test_what_was_done_to_the_data_is_told_with_every_column():
+    task = Task([[1.0], [3.0]], [[10.0], [30.0]], name="trees", feature_names=["age"]).standardised()
+    tree = unjudged(staircase(**task.attributes()))
+    data = strict(prediction_answer(tree, seconds=0.0, record=None, task=task))["data"]
+    assert (data["task"], data["samples"], data["done"]) == ("trees", 2, list(task.description))
+    assert data["inputs"] == [{"name": "age", "shift": 2.0, "factor": 1.0}]
+    assert data["targets"] == [{"name": "y1", "shift": 20.0, "factor": pytest.approx(0.1)}]
+    assert "inputs" not in predicted(tree)["data"]
 
 
 def test_nothing_written_is_a_null_record():

@@ -36,6 +36,17 @@ def test_a_full_disk_is_named_as_such():
     assert "free some space" in message
 
 
+def test_a_file_that_may_not_be_read_is_not_blamed_on_the_output():
+    failure = Failure.of(PermissionError(13, "Permission denied", "/there/weights.npz"))
+    assert failure.message == "/there/weights.npz: Permission denied: check that it is there and may be read."
+    assert failure.argument is None
+
+
+def test_what_to_do_is_told_in_the_options_of_the_command():
+    failure = Failure.of(DivergenceError("it is slow", time=1.0, remedy="raise max_steps")).in_options()
+    assert (failure.message, failure.remedy) == ("it is slow: raise --max-steps.", "raise --max-steps")
+
+
 @pytest.mark.parametrize("json", [[], ["--json"]])
 def test_what_is_not_foreseen_ends_in_one_line_and_code_three(monkeypatch, capsys, json):
     def fail(*_):

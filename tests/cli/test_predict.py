@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import re
@@ -125,7 +126,7 @@ def test_a_learning_rate_tells_steps_and_epochs_in_the_table_the_page_and_the_an
         assert jump["epoch"] == pytest.approx(jump["step"] * 10 / samples)
     _, out, _ = predict(data, *given)
     step = f"{answer['jumps'][0]['step']:.0f}"
-    assert step in out.splitlines()[4].split()
+    assert any(step in line.split() for line in out.splitlines())
     assert "Steps of learning rate 0.02 on loss = mean of" in " ".join(out.split())
     page = next(tmp_path.glob("*run-2.html")).read_text("utf-8")
     assert "Predicted<br>step" in page
@@ -151,6 +152,23 @@ def test_a_rate_that_diverges_is_refused_with_one_that_does_not(data, tmp_path):
     assert code == 3
     (largest,) = re.findall(r"choose one below ([\d.]+),", err)
     assert predict(data, *given, "--learning-rate", 0.8 * float(largest))[0] in (0, 4)
+
+
+def test_a_full_disk_leaves_the_prediction_to_be_told(data, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("dynascope.record.save", refuse)
+    given = (*GIVEN, "--check", "--out", tmp_path)
+    code, out, err = predict(data, *given)
+    assert code == 2
+    assert "predicted" in out
+    assert "could not be written: nothing can be written" in err
+    assert "the disk is full" in err
+    answer = json.loads(predict(data, *given, "--json")[1])
+    assert answer["jumps"]
+    assert answer["record"] is None
+    assert answer["error"]["argument"] == "out"
 
 
 def test_small_jumps_are_gathered_in_a_line_of_the_table_and_the_page_and_listed_in_the_answer(data, tmp_path):

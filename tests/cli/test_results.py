@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 
-from dynascope.cli.results import open_page, print_places, result_name, write_results
+from dynascope.cli.results import open_page, print_places, replace_results, result_name, write_results
 from dynascope.comparison import compare
 from dynascope.errors import InputError
 from dynascope.record import make_record, store
@@ -80,6 +83,20 @@ def test_a_page_that_cannot_be_written_leaves_no_empty_one(tree, tmp_path, monke
     with pytest.raises(InputError, match="it cannot be drawn"):
         write_results(tree, tmp_path, "x")
     assert [path.name for path in tmp_path.iterdir()] == ["x.zarr"]
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"), [(errno.ENOSPC, "the disk is full.: free some space"), (errno.EROFS, "read-only file system")]
+)
+def test_a_place_that_takes_nothing_is_named_with_the_reason(tree, tmp_path, monkeypatch, number, reason):
+    def refuse(*_):
+        raise OSError(number, os.strerror(number), "/somewhere")
+
+    monkeypatch.setattr("dynascope.record.save", refuse)
+    for write in (lambda: write_results(tree, tmp_path, "x"), lambda: replace_results(tree, tmp_path / "x.zarr")):
+        with pytest.raises(InputError, match=f"in {tmp_path} .{reason}.*another place with --out") as refused:
+            write()
+        assert refused.value.argument == "out"
 
 
 @pytest.mark.parametrize("browser", [True, False])

@@ -92,7 +92,7 @@ def test_what_was_done_to_the_data_is_the_first_thing_said(predicted):
         "Left out as was asked: 'sold', 'rooms'.",
     ]
     assert "Left out, since nearly every row has another value: 'name'." in before
-    assert "Text is one-hot encoded: 'heating' (2 values)." in before
+    assert "Text of two values is one column of 1 and 0: 'heating=" in before
     assert all(len(line) <= 80 for line in before.splitlines())
     assert "is a class" not in after
 
@@ -102,7 +102,7 @@ def test_the_page_and_the_record_say_it_too(predicted):
     _, out = predicted
     (page,), (record,) = out.glob("*.html"), out.glob("*.zarr")
     text = page.read_text("utf-8")
-    for sentence in ("Text is one-hot encoded: &#39;heating&#39; (2 values).", "Inputs and targets are centred."):
+    for sentence in ("Text of two values is one column of 1 and 0: &#39;heating=", "Inputs and targets are centred."):
         assert sentence in text
     setup = store.load(record)["setup"].attrs
     assert "Inputs and targets are centred." in json.dumps(setup["description"]).replace("\\", "")

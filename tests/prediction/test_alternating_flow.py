@@ -52,6 +52,12 @@ def test_plateaus_too_short_to_rest_on_are_marked():
     assert "e-folds only" in record["reason"].to_numpy()[1]
 
 
+def test_a_phase_takes_no_more_steps_than_it_may():
+    record = predict(ORTHOGONAL, TwoLayer(4, 12, 1, activation="relu"), scale=1e-8, curve=False, max_steps=3)
+    assert record.sizes["jump"] == 0
+    assert "in 3 steps; raise max_steps" in record.attrs["warnings"]
+
+
 def test_a_network_of_the_users_own_goes_by_the_name_of_its_type():
     def neuron(weights, x):
         return weights[-1] * (x @ weights[:-1])[:, None]

@@ -16,6 +16,7 @@ from dynascope.record import staircase_names as names
 if TYPE_CHECKING:
     import xarray as xr
 
+    from dynascope.protocols import Learnable
     from dynascope.record import StaircaseView, TreeView
     from dynascope.record.staircase_view import Jump, SeenJump
     from dynascope.record.tree_view import Tree
@@ -24,10 +25,18 @@ if TYPE_CHECKING:
 __all__ = ["prediction_answer", "study_answer"]
 
 
-def prediction_answer(tree: Tree, *, seconds: float, record: Path | None) -> dict[str, Any]:
+def prediction_answer(
+    tree: Tree, *, seconds: float, record: Path | None, task: Learnable | None = None
+) -> dict[str, Any]:
     """The answer of `predict`: the staircase, and what the check found.
 
     Numbers that are not finite become None; a warning says which and why.
+
+    Args:
+        tree: The results.
+        seconds: How long they took.
+        record: Where they are.
+        task: What they are about, of which the answer then tells every column.
     """
     view = records.TreeView.of(tree)
     staircase = view.staircase
@@ -40,6 +49,7 @@ def prediction_answer(tree: Tree, *, seconds: float, record: Path | None) -> dic
         "scale": attributes["scale"],
         "convention": attributes["convention"],
         "initial_loss": attributes["initial_loss"],
+        "data": _data(view.setup, task),
         "jumps": [_jump(jump, staircase.record.isel(jump=k)) for k, jump in enumerate(staircase.rows)],
         "warnings": _warnings(view),
         "curve": _curve(staircase),
@@ -92,6 +102,24 @@ def study_answer(study: Study, tree: Tree, *, seconds: float, record: Path | Non
             "warnings": _warnings(view),
         }
     )
+
+
+def _data(setup: Mapping[Any, Any], task: Learnable | None) -> dict[str, Any]:
+    """What was learned from, and what was done to it on the way in."""
+    known = {name: setup.get(name) for name in ("task", "samples", "input_dimension", "output_dimension")}
+    done = setup.get("description", [])
+    told = {**known, "done": json.loads(done) if isinstance(done, str) else list(done)}
+    for side in ("inputs", "targets"):
+        named = getattr(task, f"{'feature' if side == 'inputs' else 'target'}_names", None)
+        if named is None:
+            continue
+        told[side] = [{"name": name} for name in named]
+        # What is x here was shift + x / factor in the units of the data.
+        moved = getattr(getattr(task, "transform", None), side, None)
+        if moved is not None and moved.matrix.ndim == 1 and len(moved.matrix) == len(named):
+            pairs = zip(told[side], moved.shift.tolist(), moved.matrix.tolist(), strict=True)
+            told[side] = [{**each, "shift": shift, "factor": factor} for each, shift, factor in pairs]
+    return told
 
 
 def _jump(jump: Jump, record: xr.Dataset) -> dict[str, Any]:

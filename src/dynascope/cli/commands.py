@@ -21,7 +21,7 @@ from dynascope.cli.failure import FAILURES, Failure
 from dynascope.cli.listing import List
 from dynascope.cli.parsing import parsed, unknown_command
 from dynascope.cli.predict import Predict
-from dynascope.cli.results import open_page, print_json
+from dynascope.cli.results import open_page, print_json, writing
 from dynascope.cli.run import Run, runner, with_every_study
 from dynascope.cli.which import Which
 from dynascope.studies import find_studies, find_study
@@ -44,7 +44,9 @@ class Report:
     open: bool = False
 
     def __call__(self) -> int:
-        page = report.write_page(record.load(self.path), self.out or self.path.with_suffix(".html"))
+        tree, page = record.load(self.path), self.out or self.path.with_suffix(".html")
+        with writing(page.parent):
+            page = report.write_page(tree, page)
         print(f"Page: {page}")
         if self.open:
             open_page(page)
@@ -76,7 +78,7 @@ def main(arguments: list[str]) -> int:
     except FAILURES as error:
         if traced:
             traceback.print_exception(error)
-        failure = Failure.of(error)
+        failure = Failure.of(error).in_options() if arguments[:1] == ["predict"] else Failure.of(error)
         code = failure.code
         if as_json:
             with contextlib.suppress(OSError):  # of an output that takes nothing, which may be what failed

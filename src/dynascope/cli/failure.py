@@ -10,13 +10,13 @@ from typing import Any
 
 from dynascope.cli import interrupts
 from dynascope.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
+from dynascope.cli.remedies import in_options
 from dynascope.errors import DivergenceError, InputError
 
-__all__ = ["FAILURES", "Failure"]
-
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+__all__ = ["FAILURES", "FULL", "Failure"]
 
 FAILURES = (Exception, KeyboardInterrupt)  # all that ends a command before its time
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what says that a disk, or what one may use of it, is full
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,11 +52,11 @@ class Failure:
         if isinstance(error, DivergenceError):
             return cls(FAILED, str(error), "flow", error.time, error.remedy)
         if isinstance(error, OSError):
-            place, remedy = str(error.filename or "the output"), "choose another folder with --out"
+            place, remedy = str(error.filename or "a file"), "check that it is there and may be read"
             said = error.strerror or str(error)
-            if error.errno in _FULL:
-                said, remedy = f"the disk is full ({said})", f"free some space, or {remedy}"
-            return cls(BAD_INPUT, f"{place}: {said}: {remedy}.", "out", place, remedy)
+            if error.errno in FULL:
+                said, remedy = f"the disk is full ({said})", "free some space"
+            return cls(BAD_INPUT, f"{place}: {said}: {remedy}.", None, place, remedy)
         if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
             said = " ".join(str(error).split())
             remedy = "choose fewer samples or a smaller network, or a machine with more"
@@ -64,6 +64,10 @@ class Failure:
         said = " ".join([type(error).__name__, *str(error).splitlines()[:1]])
         remedy = "report it with what --traceback adds"
         return cls(FAILED, f"this was not foreseen, and the fault is ours ({said}): {remedy}.", None, said, remedy)
+
+    def in_options(self) -> Failure:
+        """The same, with what to do in the options of `predict`."""
+        return dataclasses.replace(self, message=in_options(self.message), remedy=in_options(self.remedy))
 
     @property
     def answer(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from dynascope.cli.answers import prediction_answer
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.failure import FAILURES, Failure
 from dynascope.cli.progress import step
+from dynascope.cli.remedies import in_options
 from dynascope.cli.results import (
     check_before,
     open_page,
@@ -49,6 +50,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         jumps: Number of jumps after which to stop; all if not said, but 5 for relu, quadratic and attention.
         smallest_jump: Jumps that explain less of the initial loss are told in one line.
         context: Number of examples in a prompt, for attention.
+        max_steps: Steps after which a phase of relu or quadratic networks is given up.
         out: Folder for the page and the record.
         open: Open the page in the browser.
         json: Print one JSON object.
@@ -59,6 +61,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
     jumps: int | None = None
     smallest_jump: float = 1e-3
     context: float = 20.0
+    max_steps: int = 20_000
     out: Path = Path()
     open: bool = False
     json: bool = False
@@ -90,18 +93,21 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             if self.network != "diagonal" and self.weights is None:
                 predicted = of_another_start(predicted, f"seed {self.seed}, width {self.width}")
             tree = comparison.compare(own, predicted, attributes=self._said(predicted))
-        written = write_results(tree, self.out, result_name(f"{task.name}-{self.network}", self._changed()))
-        failure = None
-        if self.trains:
-            print(f"The prediction is in {page_of(written)}", file=sys.stderr)
-            try:
+        written, failed, failure = None, "the prediction could not be written: ", None
+        try:
+            written = write_results(tree, self.out, result_name(f"{task.name}-{self.network}", self._changed()))
+            if self.trains:
+                print(f"The prediction is in {page_of(written)}", file=sys.stderr)
+                failed = "the prediction stays, and the check failed: "
                 tree = self._checked(task, network, predicted)
+                failed = "the check could not be written, and the prediction stays: "
                 replace_results(tree, written)
-            except FAILURES as error:
-                failure = Failure.of(error)
+        except FAILURES as error:
+            # What was found so far is worth being told.
+            failure = Failure.of(error).in_options()
         view, seconds = record.TreeView.of(tree), time.perf_counter() - start
         if self.json:
-            answer = prediction_answer(view, seconds=seconds, record=written)
+            answer = prediction_answer(view, seconds=seconds, record=written, task=task)
             print_json(answer if failure is None else {**answer, "error": failure.answer})
         else:
             # They load rich, which JSON does without.
@@ -111,10 +117,11 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             if self.prepares:
                 print_data(task)
             (print_curve if view.staircase is None else print_staircase)(view)
-            print_places(written)
+            if written is not None:
+                print_places(written)
             if failure is not None:
-                failure.print("the prediction stays, and the check failed: ")
-        if self.open:
+                failure.print(failed)
+        if self.open and written is not None:
             open_page(written)
         return code_of(tree.attrs.get("verdict")) if failure is None else failure.code
 
@@ -126,11 +133,15 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         with step(f"Predicting {article} {self.network} network from scale {scale:g}"):
             jumps = usual if self.jumps is None else self.jumps
             given: dict[str, Any] = {"scale": scale, "normalised": self.normalised, "jumps": jumps}
+            given["max_steps"] = self.max_steps
             if self.seeds == 1:
                 predicted = prediction.predict(task, network, theory=self.theory, **given)
             else:
                 seeds = {"seeds": self.seeds, "first": self.seed, "width": self.width}
                 predicted = prediction.predict_seeds(task, self.network, **seeds, **given)
+        warnings = [in_options(each) for each in json.loads(predicted.attrs.get("warnings", "[]"))]
+        if warnings:
+            predicted = predicted.assign_attrs(warnings=json.dumps(warnings, ensure_ascii=False))
         if not record.is_staircase(predicted):
             return predicted
         predicted = predicted.assign_attrs(smallest_jump=self.smallest_jump)

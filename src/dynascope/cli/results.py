@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 # The face of a room loads what is behind it when it is used.
 from dynascope import record, report
 from dynascope.arguments import require, require_seed
+from dynascope.cli.failure import FULL
 from dynascope.cli.interrupts import uninterrupted
 from dynascope.cli.progress import step
+from dynascope.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,6 +33,7 @@ __all__ = [
     "replace_results",
     "result_name",
     "write_results",
+    "writing",
 ]
 
 _LONGEST = 160  # bytes of a name: file systems allow 255, and what is written beside has a longer one
@@ -71,18 +74,39 @@ def write_results(tree: xr.DataTree, folder: Path, name: str) -> Path:
 
     What is there already stays: the first of `<name>-run-2`, `<name>-run-3`, … that is free is taken instead.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with step("Writing the page and the record"), uninterrupted(), _free(folder, name) as path:
-        written = record.save(tree, path)
-        report.write_page(tree, page_of(path))
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with step("Writing the page and the record"), uninterrupted(), _free(folder, name) as path:
+            written = record.save(tree, path)
+            report.write_page(tree, page_of(path))
     return written
 
 
 def replace_results(tree: xr.DataTree, written: Path) -> None:
     """Write a page and a record in place of those that were written there; each is whole at any time."""
-    with step("Writing the page and the record"), uninterrupted():
+    with writing(written.parent), step("Writing the page and the record"), uninterrupted():
         record.save(tree, written)
         report.write_page(tree, page_of(written))
+
+
+@contextlib.contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Errors of the file system become one about the place that results go to.
+
+    Raises:
+        InputError: Nothing can be written there; a full disk is named as such.
+    """
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in FULL
+        reason = "the disk is full" if full else (error.strerror or str(error)).lower()
+        raise InputError(
+            f"nothing can be written in {place} ({reason})",
+            argument="out",
+            value=str(place),
+            remedy=f"{'free some space, or ' if full else ''}choose another place with --out",
+        ) from error
 
 
 def print_places(written: Path) -> None:

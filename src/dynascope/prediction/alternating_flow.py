@@ -14,7 +14,9 @@ from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.record import StaircaseView, is_exponential, other_scale, time_unit
 from dynascope.record.staircase import slopes_between, with_slow_jumps, with_tolerances
 
-__all__ = ["predict_by_alternation"]
+__all__ = ["MAX_STEPS", "predict_by_alternation"]
+
+MAX_STEPS = 20_000  # of a phase, which few need
 
 # Where the other scale is for the slope of the times, nearer than a training must go.
 _FACTOR, _DIVISOR = 1e-2, 2.0
@@ -22,7 +24,13 @@ _REST = 5.0  # e-folds of growth of the next neuron that the active ones need to
 
 
 def predict_by_alternation(
-    task: Learnable, network: SumOfNeurons, *, scale: float, normalised: bool = False, jumps: int | None = None
+    task: Learnable,
+    network: SumOfNeurons,
+    *,
+    scale: float,
+    normalised: bool = False,
+    jumps: int | None = None,
+    max_steps: int = MAX_STEPS,
 ) -> xr.Dataset:
     """The staircase of any sum of homogeneous neurons.
 
@@ -35,6 +43,7 @@ def predict_by_alternation(
         scale: Factor on the weights at the start, below one.
         normalised: Whether to predict the homogeneity-normalised flow.
         jumps: Number of jumps after which to stop; None for all.
+        max_steps: Steps after which a phase is given up.
 
     Returns:
         A staircase record, as of `alternating.alternating_flow`; for a `TwoLayer` network with `input_feature` and
@@ -50,7 +59,7 @@ def predict_by_alternation(
     kind = {"degree": network.degree, "normalised": normalised}
     second = other_scale(scale, **kind, factor=_FACTOR, divisor=_DIVISOR)
     here, there = (
-        alternating_flow(network, task, scale=each, normalised=normalised, jumps=jumps)
+        alternating_flow(network, task, scale=each, normalised=normalised, jumps=jumps, max_steps=max_steps)
         for each in counted((scale, second), "scales")
     )
     warnings = json.loads(here.attrs["warnings"])

@@ -15,6 +15,7 @@ from dynascope.networks.deep_linear import DeepLinear, linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.mlp import MLP
 from dynascope.networks.two_layer import TwoLayer
+from dynascope.prediction.alternating_flow import MAX_STEPS
 from dynascope.tasks.task import Task
 
 __all__ = ["Case"]
@@ -30,6 +31,7 @@ class Case:
         scale: Factor on the weights at the start.
         normalised: Whether the flow is the homogeneity-normalised one.
         jumps: Number of jumps after which a prediction may stop; None for all.
+        max_steps: Steps after which a phase of alternating gradient flow is given up.
         learning_rate: Of steps of gradient descent; None for gradient flow.
         batch_size: Samples in a batch; None for all.
     """
@@ -39,6 +41,7 @@ class Case:
     scale: float = 1.0
     normalised: bool = False
     jumps: int | None = None
+    max_steps: int = MAX_STEPS
     learning_rate: float | None = None
     batch_size: int | None = None
 

@@ -13,6 +13,7 @@ from dynascope.errors import InputError
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.networks.own_module import at_unit_scale, own_network
+from dynascope.prediction.alternating_flow import MAX_STEPS
 from dynascope.prediction.at_this_scale import at_this_scale
 from dynascope.prediction.case import Case
 from dynascope.prediction.learned import with_words
@@ -40,6 +41,7 @@ def predict(
     jumps: int | None = None,
     curve: bool = True,
     theory: str | None = None,
+    max_steps: int = MAX_STEPS,
 ) -> xr.Dataset:
     """Predict what a network trained by gradient flow from small initialisation learns, in what order and when.
 
@@ -63,6 +65,7 @@ def predict(
         curve: Whether to follow the loss at this scale too, which says how far each jump of the limit is off there.
         theory: Name of the theory to use, as `which` lists them; by default the first that covers such a network from a
             small start.
+        max_steps: Steps after which a phase of alternating gradient flow is given up.
 
     Returns:
         A staircase record (see `record.staircase_record`): over the jumps the time at this scale, the accelerated time
@@ -85,7 +88,7 @@ def predict(
         >>> staircase["accelerated_time"].to_numpy(), staircase["loss_after"].to_numpy()
         (array([0.25, 1.  ]), array([0.5, 0. ]))
     """
-    require_count(**given(jumps=jumps))
+    require_count(max_steps=max_steps, **given(jumps=jumps))
     task = as_task(task)
     if isinstance(network, str):
         require(scale is not None, "scale is not given", argument="scale", remedy="choose a number below one")
@@ -93,7 +96,7 @@ def predict(
     else:
         start = network
     start, factor = _started(task, start, scale)
-    case = Case(task, start, scale=factor, normalised=normalised, jumps=jumps)
+    case = Case(task, start, scale=factor, normalised=normalised, jumps=jumps, max_steps=max_steps)
     staircase = _computed(case, theory)
     if isinstance(network, str) and not isinstance(start, DiagonalLinear):
         staircase = staircase.assign_attrs(weights="drawn")

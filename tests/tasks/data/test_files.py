@@ -246,12 +246,31 @@ def refused(path, **arguments) -> str:
 def test_files_that_are_not_there_or_not_readable_are_refused(tmp_path):
     assert "there is no file" in refused(tmp_path / "oaks.csv")
     assert "is a directory: name a file in it" in refused(tmp_path)
-    for name in ("oaks.txt", "oaks"):
+    remedies = {
+        "oaks": "give a .npz, .npy, .csv, .tsv or .parquet file",
+        "oaks.csv.gz": "unpack it, and give a .npz",
+        "oaks.xlsx": "save it as .csv, or read it by pandas",
+    }
+    for name, remedy in remedies.items():
         (tmp_path / name).write_text("1")
-        assert "unknown extension: give a .npz, .npy, .csv, .tsv or .parquet file" in refused(tmp_path / name)
+        assert f"unknown extension: {remedy}" in refused(tmp_path / name)
     for suffix in ("csv", "npz", "parquet"):
         (tmp_path / f"oaks.{suffix}").touch()
         assert f"oaks.{suffix} is empty" in refused(tmp_path / f"oaks.{suffix}", target="y")
+
+
+def test_a_file_that_may_not_be_read_says_so(tmp_path, monkeypatch):
+    (tmp_path / "oaks.csv").write_text("a,y\n1,2\n2,3\n")
+    monkeypatch.setattr("os.access", lambda *_: False)  # as permissions do not bind who tests as root
+    assert "oaks.csv may not be read: ask for the right to read it" in refused(tmp_path / "oaks.csv", target="y")
+
+
+@pytest.mark.parametrize(("encoding", "told"), [("utf-16", 0), ("cp1252", 1), ("utf-8-sig", 0), ("utf-8", 0)])
+def test_letters_of_other_encodings_are_read(tmp_path, encoding, told):
+    (tmp_path / "oaks.csv").write_bytes("Höhe,y\n1,2.5\n2,3\n4,1\n".encode(encoding))
+    task = from_file(tmp_path / "oaks.csv", target="y")
+    assert task.feature_names == ("Höhe",)
+    assert sum("Windows-1252" in sentence for sentence in task.description) == told
 
 
 @pytest.mark.parametrize("suffix", ["npz", "npy", "csv", "parquet"])
@@ -367,7 +386,7 @@ def test_an_array_without_its_partner_is_refused(tmp_path):
         ("a,b,y\n1,2\n3,4,5\n", "y", "trees.csv has 1 row with missing or infinite values in 'y'"),
         ("a,y\n1,2\n3,2\n", "y", "the target y is constant"),
         ("a,y\n1,2\n1,3\n", "y", "the input x is constant"),
-        (b"a,y\n1,\xe9\n2,b\n", "y", "trees.csv cannot be read as a table .*utf-8.*: write it in UTF-8"),
+        (b"a,y\n1,\xe9\x81\n2,b\n", "y", "trees.csv cannot be read as a table .*: write it in UTF-8"),
     ],
 )
 def test_tables_that_make_no_task_are_refused(csv, text, target, problem):

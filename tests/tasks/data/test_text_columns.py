@@ -27,8 +27,16 @@ def test_blanks_around_words_do_not_count():
 
 def test_categories_may_be_numbers():
     values, names, _ = encode_text({"size": pd.Series(pd.Categorical([2, 10, 2]))}, source="trees.csv")
-    assert set(names) == {"size=2", "size=10"}
-    np.testing.assert_array_equal(values.sum(axis=1), 1)
+    assert names == ("size=2",)
+    np.testing.assert_array_equal(values[:, 0], [1, 0, 1])
+
+
+def test_two_values_are_one_column_as_a_second_would_mirror_it():
+    sex = pd.Series(["male", "female", None, "male"])
+    values, names, told = encode_text({"sex": sex}, source="people.csv")
+    assert names == ("sex=male",)
+    np.testing.assert_array_equal(values[:, 0], [1, 0, np.nan, 1])
+    assert told == ["Text of two values is one column of 1 and 0: 'sex=male' (0 is 'female')."]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from os import PathLike
@@ -19,6 +20,8 @@ from dynascope.tasks.task import Task
 __all__ = ["from_file"]
 
 _ARRAYS = (".npz", ".npy")
+_PACKED = (".gz", ".zip", ".bz2", ".xz", ".zst")
+_OTHER_TABLES = (".json", ".jsonl", ".xls", ".xlsx", ".ods", ".feather", ".txt", ".dat", ".sav", ".dta")
 
 
 def from_file(
@@ -47,7 +50,8 @@ def from_file(
     Tables: the columns in `target` are the targets and all others the inputs. Units of columns are arbitrary and would
     decide what is learned first, so inputs are **standardised** (mean 0, spread 1), and so are targets that are
     quantities; losses are then in units of their variance, and `Task.transform` leads back. Inputs of text become a
-    column "kind=oak" for each value, or are left out where more than half of the rows have a value of their own.
+    column "kind=oak" of 1 and 0 for each value, a single one for two values, or are left out where more than half of
+    the rows have a value of their own.
 
     A single target of text, truth values or categories is a class label. So is one of integers with 2 to 20 distinct
     values and at least twice as many samples as distinct values; `classification` overrides this rule. Class labels are
@@ -126,6 +130,12 @@ def _check_file(path: Path) -> None:
         problem, remedy = f"there is no file {path}", "check the path"
     elif path.suffix.lower() not in (*TABLES, *_ARRAYS):
         problem, remedy = f"{path.name} has an unknown extension", "give a .npz, .npy, .csv, .tsv or .parquet file"
+        if path.suffix.lower() in _PACKED:
+            remedy = f"unpack it, and {remedy}"
+        elif path.suffix.lower() in _OTHER_TABLES:
+            remedy = "save it as .csv, or read it by pandas and give the frame to tasks.from_table(frame, target=…)"
+    elif not os.access(path, os.R_OK):
+        problem, remedy = f"{path} may not be read", "ask for the right to read it, or give a copy"
     elif path.stat().st_size == 0:
         problem, remedy = f"{path.name} is empty", "write the data into it"
     require(not problem, problem, argument="path", value=str(path), remedy=remedy)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +23,7 @@ _SEPARATORS = (",", ";", "\t")
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 _NUMBER = 4  # bytes that a byte of text takes as numbers, since two make one
 _LONGEST = 10**6  # letters of a line
+_PART = 2**20  # bytes that are looked at in one go
 _WHOLE = re.compile(r"[-+]?\d+")
 
 
@@ -31,7 +34,7 @@ def read_table(path: Path) -> tuple[dict[str, pd.Series], list[str]]:
     `.tsv` file by tabs. Where commas do not separate, they may stand for the decimal point.
 
     Returns:
-        The columns by name, and a sentence if decimal commas were read.
+        The columns by name, and sentences if decimal commas, or letters of another encoding than UTF-8, were read.
 
     Raises:
         InputError: A file that is not a table whose columns all have a name of their own.
@@ -76,27 +79,42 @@ def _read_parquet(path: Path) -> tuple[list[tuple[str, pd.Series]], list[str]]:
 
 
 def _read_text(path: Path) -> tuple[list[tuple[str, pd.Series]], list[str]]:
-    separator = "\t" if path.suffix.lower() == ".tsv" else _separator(path)
+    encoding, told = _encoding(path)
+    separator = "\t" if path.suffix.lower() == ".tsv" else _separator(path, encoding)
     # The header is read apart because pandas renames the second of two equal names; with one row of values, because
     # it would take those beyond the header's last name to number the rows.
-    names = pd.read_csv(
-        path, header=None, nrows=2, dtype=str, keep_default_na=False, skipinitialspace=True, sep=separator
-    )
-    table = pd.read_csv(path, low_memory=False, skipinitialspace=True, sep=separator)
+    usual: dict[str, Any] = {"skipinitialspace": True, "sep": separator, "encoding": encoding}
+    names = pd.read_csv(path, header=None, nrows=2, dtype=str, keep_default_na=False, **usual)
+    table = pd.read_csv(path, low_memory=False, **usual)
     header = [str(name).strip() for name in names.iloc[0]]
     columns = list(zip(header, (column for _, column in table.items()), strict=True))
     # A separator at the end of each row makes a blank column without a name.
     columns = [(name, column) for name, column in columns if name or column.notna().any()]
     commas = [] if separator == "," else [name for name, column in columns if _has_decimal_commas(column)]
     if not commas:
-        return columns, []
+        return columns, told
     columns = [(name, _with_points(column) if name in commas else column) for name, column in columns]
-    return columns, [f"Decimal commas were read in {listed(commas)}."]
+    return columns, [*told, f"Decimal commas were read in {listed(commas)}."]
 
 
-def _separator(path: Path) -> str:
+def _encoding(path: Path) -> tuple[str, list[str]]:
+    """That of the file, and a sentence where it had to be guessed."""
+    with path.open("rb") as stream:
+        if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "utf-16", []
+        stream.seek(0)
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            for part in iter(lambda: stream.read(_PART), b""):
+                decoder.decode(part)
+        except UnicodeDecodeError:
+            return "cp1252", ["Letters were read as Windows-1252, since they are not UTF-8."]
+    return "utf-8-sig", []
+
+
+def _separator(path: Path, encoding: str) -> str:
     """The one that makes most columns of the first row; a comma where none does."""
-    with path.open(encoding="utf-8-sig", newline="") as stream:
+    with path.open(encoding=encoding, newline="") as stream:
         first = next((line for line in iter(lambda: stream.readline(_LONGEST), "") if line.strip()), "")
     if len(first) >= _LONGEST:
         raise ValueError(f"its first line has more than {_LONGEST} letters")
