@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
 import numpy as np
@@ -50,7 +51,8 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
         try:
             longer = loss_curve(task, network, scale=scale, duration=duration, normalised=normalised)
         except DivergenceError as error:
-            again, failed = failed is None and error.time > 0, failed or str(error)
+            # The time of the error is on another clock where the jumps are told in steps.
+            again, failed = failed is None and error.time > 0, failed or re.sub(r" at time [\d.e+-]+", "", str(error))
             if not again:
                 break
             duration = _SHORTER * error.time  # as far as it goes
@@ -69,8 +71,9 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
     told = with_curve(staircase, curve)
     if failed is None:
         return told
-    end = float(curve["time"][-1])
-    return _warned(told, f"The loss at this scale is followed to t = {end:.4g} only: {failed}")
+    share = float(curve["time"][-1]) / StaircaseView(staircase).times[-1]
+    far = f"{share:.2g} times the time of the last jump shown"
+    return _warned(told, f"The loss at this scale is followed to {far} only: {failed}")
 
 
 def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:

@@ -62,9 +62,12 @@ def test_it_is_said_what_integers_are():
     [
         (pd.DataFrame({"kind": ["oak", "elm"]}), "x has text such as 'oak' in the input 'kind': .*tasks.from_table"),
         (pd.DataFrame({"age": [1.0, None], "size": [np.inf, 2.0]}), r"x has missing .* in 'age' \(1\), 'size' \(1\)"),
-        ([1.0, 2.0], r"x has shape \(2,\): pass one sample a row"),
+        ([1.0, 2.0], r"x has shape \(2,\): pass one sample a row.*, as x\[:, None\]"),
         (np.ones((2, 2, 2, 2)), r"x has shape \(2, 2, 2, 2\)"),
-        ([["oak"], ["elm"]], "x is not an array of real numbers"),
+        ([["oak"], ["elm"]], r"x holds text: .*x\.astype\(float\)"),
+        ([[1j], [2.0]], "x holds complex numbers: give their real and imaginary parts"),
+        (np.array([["2020-01-02"]], "datetime64[D]"), "x holds dates or times"),
+        ([[1.0], "a"], "x is not an array of real numbers"),
     ],
 )
 def test_inputs_that_are_no_numbers_are_refused(values, problem):

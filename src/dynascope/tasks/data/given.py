@@ -39,7 +39,9 @@ def given_inputs(value: Any) -> tuple[Float[np.ndarray, "n d"], tuple[str, ...],
             raise refused(other, "input", "x", remedy=_ENCODE)
         _require_whole(columns, "x")
         return require_array("x", to_numbers(columns, "input", "x"), (None, None)), tuple(columns), None
-    _require_axes("x", table, (2, 3), "pass one sample a row, (samples, columns) or (samples, height, width)")
+    single = ", as x[:, None] has a single column" if table.ndim == 1 else ""
+    _require_axes("x", table, (2, 3), f"pass one sample a row, (samples, columns) or (samples, height, width){single}")
+    _require_real(table)
     shape = (int(table.shape[1]), int(table.shape[2])) if table.ndim == 3 else None
     return require_array("x", table.reshape(len(table), int(np.prod(table.shape[1:]))), (None, None)), (), shape
 
@@ -86,6 +88,14 @@ def require_same_rows(inputs: Any, targets: Any) -> None:
         argument="y",
         remedy="pass y.loc[x.index], or both with reset_index(drop=True) if they match as they are",
     )
+
+
+def _require_real(array: np.ndarray) -> None:
+    told = {"U": ("text", f"{_ENCODE}; numbers that were read as text by x.astype(float)")}
+    told |= {"S": told["U"], "c": ("complex numbers", "give their real and imaginary parts as columns")}
+    told |= dict.fromkeys("Mm", ("dates or times", _ENCODE))
+    what, remedy = told.get(array.dtype.kind, ("", ""))
+    require(not what, f"x holds {what}", argument="x", value=str(array.dtype), remedy=remedy)
 
 
 def _require_axes(name: str, array: np.ndarray, axes: tuple[int, int], remedy: str) -> None:

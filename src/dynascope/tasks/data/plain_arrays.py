@@ -74,7 +74,7 @@ def columns_of(value: Any, letter: str, *, argument: str, names: Sequence[str] =
     if isinstance(table, pd.DataFrame):
         return frame_columns(table, argument)
     # Column after column in memory, as each is looked at by itself.
-    columns = list(np.asfortranarray(table.reshape(len(table), -1)).T)
+    columns = list(np.asfortranarray(table.reshape(len(table), int(np.prod(table.shape[1:])))).T)
     if len(names) != len(columns):
         names = [letter if len(columns) == 1 else f"{letter}{i + 1}" for i in range(len(columns))]
     return {name: pd.Series(column) for name, column in zip(names, columns, strict=True)}
