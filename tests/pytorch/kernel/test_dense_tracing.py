@@ -75,3 +75,8 @@ def test_a_use_that_the_reader_does_not_see_is_found_by_its_gradient(monkeypatch
 
     monkeypatch.setattr(dense_tracing._Reader, "_linear", blind)
     assert dense(module, None, x) == {"last.weight"}
+
+
+def test_a_function_that_was_compiled_is_read_as_it_was_written():
+    compiled = torch.compile(lambda params, x: x @ params["w"], backend="eager")
+    assert dense(compiled, {"w": W}, X) == {"w"}

@@ -207,10 +207,25 @@ def test_it_differentiates_also_where_gradients_are_off(switch):
     same(found, reference("an MLP"))
 
 
-def test_a_module_that_was_compiled_is_read_as_it_was_written():
+def test_a_module_that_was_compiled_or_is_trained_in_parallel_is_read_as_it_was_written():
     module, x = networks.made("an MLP")
-    found = neural_tangent_kernel(torch.compile(module), None, x)
-    same(found.values, reference("an MLP"))
+    for wrapped in (torch.compile(module), nn.DataParallel(module)):
+        same(neural_tangent_kernel(wrapped, None, x).values, reference("an MLP"))
+
+
+def test_code_that_runs_twice_or_takes_gradients_itself_goes_through_jacobians():
+    module, x = networks.made("an MLP")
+
+    def repeated(network, x):
+        return torch.utils.checkpoint.checkpoint(network, x, use_reentrant=False)
+
+    def slope(network, x):
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(network(x).sum(), x, create_graph=True)[0]
+
+    for apply in (repeated, slope):
+        expected = networks.brute_force(lambda x, apply=apply: apply(module, x), trained(module), x)
+        same(neural_tangent_kernel(apply, module, x).values, expected)
 
 
 def test_memory_decides_on_the_blocks_and_too_little_of_it_is_refused():

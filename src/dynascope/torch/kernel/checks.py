@@ -88,7 +88,7 @@ def _check_outputs(model: Model, few: Any) -> bool:
     device = model.parameters[0].device
     state = _random_state(device)
     try:
-        with torch.no_grad():
+        with quiet():
             together = model.call(model.parameters, few)
     except Exception as error:
         raise InputError(
@@ -103,6 +103,7 @@ def _check_outputs(model: Model, few: Any) -> bool:
         remedy="switch dropout off, as module.eval() does, and draw before",
     )
     _require_outputs(together, few)
+    together = together.detach()
     mapped = _is_mapped(model, few)
     try:
         alone = outputs_of(model, few, mapped=mapped)
@@ -183,8 +184,8 @@ def _random_state(device: torch.device) -> torch.Tensor:
 
 def _gradients(model: Model, few: Any, *, mapped: bool) -> list[torch.Tensor]:
     """vᵀ ∂f/∂θ for one direction v, for each parameter."""
-    with torch.no_grad():
-        outputs = model.outputs(model.parameters, rows_of(few, 0))
+    with quiet():
+        outputs = model.outputs(model.parameters, rows_of(few, 0)).detach()
 
     def function(parameters: Any, example: Any) -> Any:
         return model.outputs(parameters, example), []
@@ -200,16 +201,16 @@ def _direction(outputs: torch.Tensor) -> torch.Tensor:
 def _true_uses(model: Model, few: Any, excluded: frozenset[int], mapped: bool) -> list[Use]:
     """The uses of weights whose gradients are those that PyTorch gives.
 
-    Code that the reader does not see, compiled say, or that has a gradient of its own, shows here.
+    Code that the reader does not see, or that has a gradient of its own, shows here; code that cannot be read has none.
     """
-    with quiet():
-        uses = dense_uses(model, rows_of(few, 0), excluded=excluded)
-    if not uses:
-        return uses
     expected = _gradients(model, few, mapped=mapped)
-    with torch.no_grad():
-        direction = _direction(model.outputs(model.parameters, rows_of(few, 0)))
-    layers, _ = layer_signals(model, uses, few, direction[None], mapped=mapped)
+    try:
+        with quiet():
+            uses = dense_uses(model, rows_of(few, 0), excluded=excluded)
+            direction = _direction(model.outputs(model.parameters, rows_of(few, 0)).detach())
+        layers, _ = layer_signals(model, uses, few, direction[None], mapped=mapped)
+    except Exception:  # of any kind: programs, and code that runs twice, may not bear being read
+        return []
     true = {place for place, layer in layers.items() if _agrees(uses, place, *layer, expected[place])}
     return [use for use in uses if use.dense.parameter in true]
 

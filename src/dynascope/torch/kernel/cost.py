@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction
 from dynascope.probes.kernel.cost import ESTIMATES, EXACT, Cost, Size, cost_of
 from dynascope.torch.kernel.checks import check
 from dynascope.torch.kernel.dense_tracing import Use
+from dynascope.torch.kernel.differentiation import quiet
 from dynascope.torch.kernel.model import Model, count_rows, rows_of
 
 __all__ = ["estimate_cost", "measure"]
@@ -70,9 +72,12 @@ def estimate_cost(
 
 def measure(model: Model, uses: Sequence[Use], x: Any, other: Any) -> Size:
     """What the costs depend on, from one forward pass of one example."""
-    counted, numbers = FlopCounterMode(display=False), _Numbers()
-    with torch.no_grad(), counted, numbers:
-        outputs = model.outputs(model.parameters, rows_of(x, 0))
+    example, counted, numbers = rows_of(x, 0), FlopCounterMode(display=False), _Numbers()
+    with quiet(), numbers:
+        outputs = model.outputs(model.parameters, example)
+    # The counter does not bear code that takes gradients itself.
+    with contextlib.suppress(RuntimeError), quiet(), counted:
+        model.outputs(model.parameters, example)
     rows = count_rows(x)
     return Size(
         rows=rows,

@@ -94,6 +94,8 @@ def layer_signals(
         merged = list(parameters)
         for place, each in zip(others, free[len(uses) :], strict=True):
             merged[place] = each
+        if not uses:
+            return model.outputs(merged, example), []
         with _Reader(merged, dense, free[: len(uses)]) as reader:
             outputs = model.outputs(merged, example)
         return outputs, reader.activations

@@ -34,8 +34,9 @@ def outputs_of(model: Model, examples: Any, *, mapped: bool) -> torch.Tensor:
     def single(example: Any) -> torch.Tensor:
         return model.outputs(model.parameters, example)
 
-    with quiet(), torch.no_grad():
-        return torch.func.vmap(single)(examples) if mapped else torch.stack([single(each) for each in _each(examples)])
+    with quiet():
+        found = torch.func.vmap(single)(examples) if mapped else torch.stack([single(each) for each in _each(examples)])
+    return found.detach()
 
 
 def pulled(
@@ -82,7 +83,7 @@ def jacobians(model: Model, places: Sequence[int], examples: Any, *, mapped: boo
 
 def unit_directions(model: Model, example: Any) -> torch.Tensor:
     """One for each output."""
-    with torch.no_grad():
+    with quiet():
         outputs = model.outputs(model.parameters, example)
     return torch.eye(outputs.numel(), dtype=outputs.dtype, device=outputs.device)
 

@@ -58,6 +58,7 @@ def split(apply: Any, params: Any) -> Model:
     )
     if isinstance(apply, torch.nn.Module):
         return _of_module(_plain(apply), params)
+    apply = getattr(apply, "_torchdynamo_orig_callable", apply)  # a function that was compiled, as it was written
     if isinstance(params, torch.nn.Module):
         network = _plain(params)
         return _of_module(_Applied(network, apply), _trained(network, _INSIDE), network)
@@ -87,7 +88,9 @@ class _Applied(torch.nn.Module):
 
 
 def _plain(module: torch.nn.Module) -> Any:
-    """The module itself where it was compiled, since programs of its own show no layers."""
+    """The module itself where it was compiled, since programs of its own show no layers, or is trained in parallel."""
+    if isinstance(module, torch.nn.DataParallel | torch.nn.parallel.DistributedDataParallel):
+        return _plain(module.module)
     return getattr(module, "_orig_mod", module)
 
 
