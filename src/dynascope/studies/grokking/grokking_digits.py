@@ -235,7 +235,7 @@ class GrokkingDigits(ClaimsStudy):
         test_known = scaled_network.accuracy(snapshots, images.test_inputs, images.test_targets)
         steps = self._recorded[1:]  # not from step zero, which has no logarithm
         thresholds = self.train_threshold, self.test_threshold
-        delay = grokking_delay(steps, known[1:], test_known[1:], *thresholds).recorded(steps[-1])
+        delay = grokking_delay(steps, known[1:], test_known[1:], *thresholds).recorded(float(steps[-1]))
         reached = delay.pop("fitted") & delay.pop("generalised")
         delay |= {"delay_decades": math.log10(delay["test_step"] / delay["train_step"]), "reached": reached}
         learned = self._recorded.tolist().index(delay["train_step"])

@@ -159,8 +159,9 @@ class GrokkingModular(ClaimsStudy):
     def trained(self) -> Values:
         """Train all seeds and measure them on the way; then train anew for a while under other names."""
         curves = self._curves()
+        thresholds, last = (self.train_threshold, self.test_threshold), float(self._steps[-1])
         delays = [
-            grokking_delay(self._steps, *pair, self.train_threshold, self.test_threshold).recorded(self._steps[-1])
+            grokking_delay(self._steps, *pair, *thresholds).recorded(last)
             for pair in zip(curves["accuracy"], curves["test_accuracy"], strict=True)
         ]
         of_seeds: dict[str, Any] = {name: [each[name] for each in delays] for name in delays[0]}
