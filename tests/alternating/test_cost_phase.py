@@ -16,7 +16,7 @@ NETWORK = TwoLayer(2, 1, 2)
 
 def settled(rows, *, bend=0.0, longest=1e3, slowest=1e-14):
     options = (jnp.asarray(each) for each in (slowest, 1e-6, bend, longest))
-    return settle(NETWORK, AVERAGE, jnp.asarray(rows), *options, True, False)
+    return settle(NETWORK, AVERAGE, jnp.asarray(rows), *options, "close", False)
 
 
 @pytest.mark.slow

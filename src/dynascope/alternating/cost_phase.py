@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import diffrax
 import jax
@@ -11,16 +12,22 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.compilation import filter_jit, without_callbacks
+from dynascope.flows.solvers.rosenbrock import rosenbrock_step
 from dynascope.flows.solvers.stabilised import RungeKuttaLegendre
 from dynascope.protocols import Average, SumOfNeurons
 
-__all__ = ["Settled", "settle"]
+__all__ = ["Manner", "Settled", "settle"]
 
-# Steps of the explicit solver, which follows the transient, and of the stabilised one, which takes over if the rest is
-# stiff, or does it all where a coarse path is enough.
-_EXPLICIT_STEPS, _STABILISED_STEPS = 500, 1_000
-# Relative tolerances of the one and the other where conserved quantities matter, and of the coarse path.
-_CLOSE, _COARSE = (1e-9, 1e-5), 3e-3
+Manner = Literal["close", "kinked", "coarse"]
+
+# Steps and relative tolerance of the explicit solver, which follows the transient where conserved quantities matter,
+# and of the implicit one, which takes over if the rest is stiff.
+_EXPLICIT, _IMPLICIT = (500, 1e-9), (500, 1e-5)
+# Of the stabilised solver, across kinks and where a coarse path is enough.
+_STABILISED: dict[Manner, tuple[int, float]] = {"kinked": (500, 3e-5), "coarse": (1_000, 3e-3)}
+_MOST_STAGES = 101  # of the stabilised solver in one step, so that it ends in time at rest too
+_FIRST_MOTION = 0.01  # of the weights, in the first implicit step
+_SHORTEST = 1e-13  # of the time that is left
 
 
 class Settled(NamedTuple):
@@ -50,7 +57,7 @@ def settle(
     shrunk: Array,
     bend: Array,
     longest: Array,
-    close: bool,
+    manner: Manner,
     normalised: bool,
 ) -> Settled:
     """Follow gradient flow from the given weights until the loss falls more slowly than asked.
@@ -61,9 +68,10 @@ def settle(
         rows: Θ at the start; rows of zeros stay zero, and serve to keep the shape.
         slowest: Stop when −dL/dt is below.
         shrunk: Stop also when the norm of a neuron falls below this share of the largest.
-        bend: Stop also, if one, when the descent speeds up, if minus one, when it slows down; only if followed closely.
+        bend: Stop also, if one, when the descent speeds up, if minus one, when it slows down; unless followed coarsely.
         longest: Gradient-flow time after which to stop.
-        close: Whether to follow the flow closely, or, for many weights or kinks, at a fifth of the cost.
+        manner: How to follow the flow: "close", for smooth neurons; "kinked", for those whose velocity jumps; "coarse",
+            for many weights, or to get across kinks at which the neurons come to rest.
         normalised: Whether each neuron has the rate ‖θ‖^(2−κ).
     """
     shape = rows.shape
@@ -96,11 +104,13 @@ def settle(
         slope, product = jax.jvp(jax.grad(loss), (y,), (paces(y) * jax.grad(loss)(y),))
         return bend * jnp.sum(paces(y) * slope * product) < 0
 
-    stops = [flat, lost, bent] if close else [flat, lost]
+    stops = [flat, lost] if manner == "coarse" else [flat, lost, bent]
 
     def run(
-        begin: Array, start: Array, end: Array, solver: Any, tolerance: float, steps: int
+        begin: Array, start: Array, end: Array, solver: Any, limits: tuple[int, float]
     ) -> tuple[Array, Array, Array]:
+        steps, tolerance = limits
+
         @without_callbacks
         def solve(begin: Array, start: Array, end: Array) -> diffrax.Solution:
             return diffrax.diffeqsolve(
@@ -126,13 +136,53 @@ def settle(
         return time, solution.ys[-1], (solution.result == diffrax.RESULTS.event_occurred) | (time >= longest)
 
     start = jnp.zeros_like(longest), rows.ravel()
-    if close:
-        time, vector, stopped = run(*start, longest, diffrax.Tsit5(), _CLOSE[0], _EXPLICIT_STEPS)
+    if manner == "close":
+        time, vector, stopped = run(*start, longest, diffrax.Tsit5(), _EXPLICIT)
         # No time is left to those that have stopped.
         left = jnp.where(stopped, time, longest)
-        time, vector, later = run(time, vector, left, RungeKuttaLegendre(), _CLOSE[1], _STABILISED_STEPS)
-        stopped |= later
+        time, vector, later = _stiffly(velocity, stops, time, vector, left)
+        stopped |= later | (time >= longest)
     else:
-        time, vector, stopped = run(*start, longest, RungeKuttaLegendre(), _COARSE, _STABILISED_STEPS)
+        time, vector, stopped = run(*start, longest, RungeKuttaLegendre(most=_MOST_STAGES), _STABILISED[manner])
     finished = flat(0, vector, None) | (time >= longest)
     return Settled(vector.reshape(shape), loss(vector), descent(vector), finished, stopped)
+
+
+def _stiffly(
+    velocity: Callable[..., Array], stops: list[Callable[..., Array]], time: Array, vector: Array, end: Array
+) -> tuple[Array, Array, Array]:
+    """Go on until a time or a stop by implicit steps, of which few get across any span of time scales."""
+    most, tolerance = _IMPLICIT
+
+    def size(change: Array) -> Array:
+        return jnp.sqrt(jnp.mean(change**2))
+
+    def tried(carry: Any) -> Any:
+        time, step, vector, _, count = carry
+        step = jnp.minimum(step, end - time)
+        jacobian = jax.jacfwd(lambda y: velocity(time, y, None))(vector)
+
+        def inverse(shift: Array) -> Callable[[Array], Array]:
+            factors = jax.scipy.linalg.lu_factor(shift * jnp.eye(len(vector)) - jacobian)
+            return lambda right: jax.scipy.linalg.lu_solve(factors, right)
+
+        after, wrong = rosenbrock_step(lambda y: velocity(time, y, None), inverse, vector, step)
+        error = size(wrong) / (tolerance * size(vector))
+        error = jnp.where(jnp.isfinite(error), error, jnp.inf)
+        fine = error <= 1
+        vector = jnp.where(fine, after, vector)
+        # Rounding must not leave a last step too small to be taken.
+        reached = jnp.where(end - time - step <= _SHORTEST * end, end, time + step)
+        stopped = fine & jnp.any(jnp.stack([stop(reached, vector, None) for stop in stops]))
+        factor = jnp.clip(0.8 * jnp.maximum(error, 1e-6) ** (-1 / 4), 0.2, 5.0)
+        return jnp.where(fine, reached, time), step * factor, vector, stopped, count + 1
+
+    def unfinished(carry: Any) -> Array:
+        time, _, _, stopped, count = carry
+        return (time < end) & ~stopped & (count < most)
+
+    speed = size(velocity(time, vector, None))
+    first = jnp.where(speed > 0, _FIRST_MOTION * size(vector) / jnp.where(speed > 0, speed, 1), end)
+    start = (time, first, vector, jnp.zeros((), bool), jnp.zeros((), int))
+    time, _, vector, stopped, _ = jax.lax.while_loop(unfinished, tried, start)
+    return time, vector, stopped

@@ -14,7 +14,7 @@ import xarray as xr
 
 from dynascope.alternating.events import Event, listed
 from dynascope.alternating.lockstep import run_together
-from dynascope.alternating.phases import Alternation
+from dynascope.alternating.phases import OUT_OF_TIME, Alternation
 from dynascope.arguments import require, require_between, require_count, require_positive
 from dynascope.flows.blocks import working_memory
 from dynascope.flows.objective import Objective
@@ -183,7 +183,7 @@ def _record(run: Alternation, stopped: str) -> xr.Dataset:
         normalised=run.normalised,
     )
     record = staircase_record(staircase, run.task, scale=run.scale, network=type(run.network).__name__)
-    complete = stopped not in ("out of steps", "the duration is over") and not stopped.endswith(" jumps")
+    complete = stopped not in ("out of steps", OUT_OF_TIME, "the duration is over") and not stopped.endswith(" jumps")
     return record.assign_attrs(stopped=stopped, complete=int(complete))
 
 

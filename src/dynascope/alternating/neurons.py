@@ -8,11 +8,24 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.arguments import require
-from dynascope.protocols import SumOfNeurons
+from dynascope.protocols import OneHiddenLayer, SumOfNeurons
 
-__all__ = ["padded", "require_neurons"]
+__all__ = ["kinked", "padded", "require_neurons"]
 
 _SIZES = (4, *(2**power for power in range(4, 31)))  # numbers of active neurons for which programs are compiled
+
+
+def kinked(network: Any) -> bool:
+    """Whether the velocity of the weights is known to jump where a neuron switches a sample on, as with ReLU.
+
+    Example:
+        >>> from dynascope.networks import TwoLayer
+        >>> [kinked(TwoLayer(2, 3, 1, activation=name)) for name in ("linear", "relu", "quadratic")]
+        [False, True, False]
+    """
+    if not isinstance(network, OneHiddenLayer):
+        return False
+    return network.activation.degree == 1 and network.activation.positive != -network.activation.negative
 
 
 def padded(rows: Float[np.ndarray, "active weights"], neurons: int) -> Float[np.ndarray, "filled weights"]:

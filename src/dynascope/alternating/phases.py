@@ -12,18 +12,20 @@ import numpy as np
 from dynascope.alternating.cost_phase import settle
 from dynascope.alternating.events import Event, Jumps, listed
 from dynascope.alternating.lockstep import Call
-from dynascope.alternating.neurons import padded, require_neurons
+from dynascope.alternating.neurons import kinked, padded, require_neurons
 from dynascope.alternating.saddle import Departure, rest
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
 from dynascope.arguments import require
 from dynascope.compilation import filter_jit
+from dynascope.flows.deadline import overdue
 from dynascope.flows.objective import Samples
 from dynascope.flows.progress import tell
 from dynascope.record.clock import time_unit
 from dynascope.tasks.task import Task
 
-__all__ = ["Alternation"]
+__all__ = ["OUT_OF_TIME", "Alternation"]
 
+OUT_OF_TIME = "out of time"
 _DENSE = 500  # weights of active neurons up to which they are followed closely, and their Hessian is computed
 _ALIKE = 0.99  # correlation of outputs above which two neurons compute the same function
 _RETURNED = 1e-2  # share of the largest active norm below which a neuron is dormant again
@@ -41,7 +43,7 @@ class Alternation:
         self.task, self.scale, self.normalised = task, scale, normalised
         self.unit = time_unit(scale, degree=network.degree, normalised=normalised)
         self.tie, self.threshold, self.max_steps = tie, threshold, max_steps
-        self.network = network
+        self.network, self.kinked = network, kinked(network)
         self.average = Samples(*jax.device_put((task.inputs, task.targets))) if isinstance(task, Task) else task
         self.power = 0.0 if normalised else float(network.degree - 2)
         rows = np.asarray(network.neurons, np.float64)
@@ -103,6 +105,10 @@ class Alternation:
                 return "the loss is zero"
             if not self.waiting.any():
                 return "no neuron is dormant any more"
+            if len(self.jumps) and overdue():
+                found = f"{len(self.jumps)} jump{'s' if len(self.jumps) > 1 else ''}"
+                self.warnings.append(f"The time for the prediction was over after {found}; later ones are not known.")
+                return OUT_OF_TIME
             if events > _MOST_EVENTS * len(self.waiting):
                 self.warnings.append(f"After {events} activations neurons still come and go without end.")
                 return "out of steps"
@@ -174,12 +180,13 @@ class Alternation:
         before = self.active.copy()
         # First the descent speeds up, then it slows down; if it speeds up again, a saddle may have been passed.
         bend, tracked = -1.0, True
+        closely = "kinked" if self.kinked else "close"
         while True:
             members = np.flatnonzero(~self.waiting)
             dense = tracked and len(members) * self.active.shape[1] <= _DENSE
             rows, places = self._gathered(members)
             numbers = (np.asarray(each, float) for each in (slowest, _RETURNED, bend, so_far))
-            result = yield Call(_settled, (rows, *numbers), (dense, self.normalised))
+            result = yield Call(_settled, (rows, *numbers), (closely if dense else "coarse", self.normalised))
             self.active[members] = np.asarray(result.rows)[places]
             event.loss = max(float(result.loss), 0.0)
             norms = np.linalg.norm(self.active[members], axis=1)

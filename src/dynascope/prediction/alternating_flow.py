@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.alternating.flow import alternating_flow
+from dynascope.flows.deadline import stopping_after
 from dynascope.flows.progress import counted
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Learnable, SumOfNeurons
@@ -20,6 +21,7 @@ MAX_STEPS = 20_000  # of a phase, which few need
 
 # Where the other scale is for the slope of the times, nearer than a training must go.
 _FACTOR, _DIVISOR = 1e-2, 2.0
+_SECONDS = 30.0  # after which no further jump is looked for, with those that were found
 _REST = 5.0  # e-folds of growth of the next neuron that the active ones need to come to rest
 
 
@@ -58,10 +60,11 @@ def predict_by_alternation(
     """
     kind = {"degree": network.degree, "normalised": normalised}
     second = other_scale(scale, **kind, factor=_FACTOR, divisor=_DIVISOR)
-    here, there = (
-        alternating_flow(network, task, scale=each, normalised=normalised, jumps=jumps, max_steps=max_steps)
-        for each in counted((scale, second), "scales")
-    )
+    with stopping_after(_SECONDS):
+        here, there = (
+            alternating_flow(network, task, scale=each, normalised=normalised, jumps=jumps, max_steps=max_steps)
+            for each in counted((scale, second), "scales")
+        )
     warnings = json.loads(here.attrs["warnings"])
     if here.sizes["jump"] == there.sizes["jump"]:
         here = slopes_between(here, there)

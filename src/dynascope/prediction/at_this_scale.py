@@ -27,7 +27,7 @@ _READ = 0.01  # of a time, within which a curve is read
 _LEVEL = 0.02  # of the initial loss: a plateau is left before it is quite reached
 _SHORTER = 0.9  # of the time at which it could not go on
 _LONGER, _EXTENSIONS = 4.0, 10  # how often a curve that does not get to the last jump is followed for longer,
-_SECONDS = 10.0  # if all before took no longer than this
+_SECONDS = 20.0  # if that is likely to end within so much time
 
 
 def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
@@ -48,6 +48,7 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
     duration, curve, failed = training_time(staircase, scale), None, None
     begun = time.perf_counter()
     for _ in range(_EXTENSIONS):
+        started = time.perf_counter()
         try:
             longer = loss_curve(task, network, scale=scale, duration=duration, normalised=normalised)
         except DivergenceError as error:
@@ -63,7 +64,8 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
         if curve["time"][-1] < duration and failed is None:
             failed = "beyond that it takes too many steps"
         arrived = not np.isnan(_seen(staircase, curve).times[-1])
-        if failed is not None or arrived or time.perf_counter() - begun > _SECONDS:
+        now = time.perf_counter()
+        if failed is not None or arrived or now - begun + _LONGER * (now - started) > _SECONDS:
             break
         duration *= _LONGER
     if curve is None:
