@@ -111,3 +111,9 @@ def test_bad_arguments_are_refused_by_name(kind, bad):
 def test_a_row_that_is_no_prompt_is_refused(kind, width):
     with pytest.raises(InputError, match="at least one example and the query"):
         kind(3, 2)(np.ones((2, width)))
+
+
+def test_a_network_that_cannot_fit_is_refused_with_the_bytes_it_would_need():
+    with pytest.raises(InputError, match=r"the network needs .* [GT]B, and there are .*B of memory") as caught:
+        LinearAttention(60, 10**10)
+    assert caught.value.argument == "heads"

@@ -135,3 +135,9 @@ def test_bad_arguments_are_refused_by_name(arguments, argument):
     with pytest.raises(InputError) as caught:
         TwoLayer(**{"input_dimension": 3, "width": 4, "output_dimension": 2, **arguments})
     assert caught.value.argument == argument
+
+
+def test_a_network_that_cannot_fit_is_refused_with_the_bytes_it_would_need():
+    with pytest.raises(InputError, match=r"the network needs .* [GT]B, and there are .*B of memory") as caught:
+        TwoLayer(60, 10**9, 10)
+    assert caught.value.argument == "width"
