@@ -26,6 +26,7 @@ __all__ = ["export", "load", "save"]
 
 # Version 2 of the format is the one that specifies fixed-length text, so labels come back as they went in.
 _FORMAT = 2
+_DEEPEST = 3  # groups within groups
 _GROUPS = ["/", "/setup", "/observed", "/predicted", "/residual"]
 _COMPRESSORS = {"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"}
 
@@ -213,7 +214,14 @@ def _write(tree: xr.DataTree, path: Path) -> None:
 
 def _read(path: Path) -> xr.DataTree:
     size = 0
-    for name, member in zarr.open_group(path, mode="r", zarr_format=_FORMAT).members(max_depth=None):
+    for name, member in zarr.open_group(path, mode="r", zarr_format=_FORMAT).members(max_depth=_DEEPEST):
+        require(
+            name.count("/") < _DEEPEST,
+            f"the group {name!r} is deeper than records are",
+            argument="path",
+            value=name,
+            remedy="load only records that dynascope saved",
+        )
         if isinstance(member, zarr.Array):
             _check_array(name, member)
             size += math.prod(member.shape) * member.dtype.itemsize

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
+from dynascope.arguments import shown
 from dynascope.errors import InputError
 from dynascope.record import CONVENTION, TreeView, describe
 from dynascope.record.numbers import number
@@ -154,13 +155,13 @@ def read_json(attributes: Mapping[Any, Any], name: str, default: Any) -> Any:
     """
     try:
         value = json.loads(attributes[name]) if name in attributes else default
-    except (TypeError, json.JSONDecodeError):
+    except (TypeError, ValueError, RecursionError):
         value = None
     if not isinstance(value, type(default)):
         raise InputError(
             f"the attribute {name!r} is not a JSON {'list' if isinstance(default, list) else 'object'}",
             argument=name,
-            value=attributes[name],
+            value=shown(attributes[name]),
             remedy="make records with make_record, which writes lists and dictionaries as JSON",
         )
     return value

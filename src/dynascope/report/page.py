@@ -10,6 +10,7 @@ import base64
 import functools
 import hashlib
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -48,6 +49,7 @@ __all__ = ["render_page", "write_page"]
 _FEW = 3  # claims that are told beside the verdict
 _MOST_BYTES = 1_500_000
 _TEXT = 60_000  # bytes of them for words, tables and styles
+_GENERATOR, _START = b'<meta name="generator" content="dynascope', 2000  # what a page says of itself, and how soon
 _VERDICTS = {
     **HEADINGS,
     "prediction": "Prediction only",
@@ -69,7 +71,14 @@ class _Quantities(NamedTuple):
 
     @classmethod
     def of(cls, facts: Mapping[Any, Any], name: str, view: TreeView) -> _Quantities:
-        rows = quantity_rows(read_json(facts, name, {}), view)
+        told = read_json(facts, name, {})
+        require(
+            all(isinstance(each, dict) and {"error", "tolerance", "agrees"} <= each.keys() for each in told.values()),
+            f"the attribute {name!r} does not hold an error, a tolerance and whether it agrees for each quantity",
+            argument=name,
+            remedy="make the tree with compare",
+        )
+        rows = quantity_rows(told, view)
         return cls(rows, reasons_of(rows), any(row.largest is not None for row in rows))
 
 
@@ -164,11 +173,31 @@ def write_page(tree: Tree, path: str | PathLike[str]) -> Path:
         The path.
 
     Raises:
-        InputError: As `render_page`; or the folder does not exist, or the path is a folder.
+        InputError: As `render_page`; or the folder does not exist, or the path holds something that is not a page of
+            dynascope.
     """
+    require(
+        not os.path.lexists(path) or _is_page(Path(path)),
+        f"{str(path)!r} exists and is not a page of dynascope",
+        argument="path",
+        value=str(path),
+        remedy="choose another path, or move it away first",
+    )
     with written_beside(path) as partial:
         partial.write_text(render_page(tree), encoding="utf-8", newline="\n")
     return Path(path)
+
+
+def _is_page(path: Path) -> bool:
+    """Whether what is there was written here, or is empty."""
+    if path.is_dir():
+        return True  # of which more is said where it is written
+    try:
+        with path.open("rb") as file:
+            start = file.read(_START)
+    except FileNotFoundError:  # a link to nothing
+        return True
+    return not start or _GENERATOR in start
 
 
 def _title(facts: Mapping[Any, Any]) -> str:
@@ -177,7 +206,7 @@ def _title(facts: Mapping[Any, Any]) -> str:
 
 
 def _verdict(view: TreeView) -> dict[str, str]:
-    kind = view.attributes.get("verdict")
+    kind = str(view.attributes.get("verdict"))
     sides = list(view.sides)
     if kind not in HEADINGS:
         kind = "open" if len(sides) == 2 else {"observed": "observation", "predicted": "prediction"}[sides[0]]

@@ -62,7 +62,15 @@ def to_numbers(columns: Mapping[str, pd.Series], role: str, source: str) -> Floa
     other = {name: column for name, column in columns.items() if kind_of(column) not in ("number", "integer", "truth")}
     if other:
         raise refused(other, role, source)
-    return np.column_stack([column.to_numpy(dtype=np.float64, na_value=np.nan) for column in columns.values()])
+    try:
+        return np.column_stack([column.to_numpy(dtype=np.float64, na_value=np.nan) for column in columns.values()])
+    except OverflowError:
+        raise InputError(
+            f"{source} has an integer that is too large for any number in the {role} {listed(columns)}",
+            argument="path",
+            value=list(columns),
+            remedy="give it in other units",
+        ) from None
 
 
 def refused(columns: Mapping[str, pd.Series], role: str, source: str, *, remedy: str = "") -> InputError:

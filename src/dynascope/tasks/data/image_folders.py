@@ -132,7 +132,7 @@ def _pillow() -> ModuleType:
 def _read(pillow: ModuleType, path: Path, *, bytes_before: int) -> np.ndarray:
     """The pixels of an image, unless they and those before it are more than may be unpacked."""
     try:
-        # What is unpacked is limited by the memory, not by what Pillow takes for an attack, of which it only warns.
+        # Pillow warns of what is large, which is limited here, and refuses what is twice as large.
         with warnings.catch_warnings(action="ignore"), pillow.open(path) as image:
             mode = image.mode
             size = bytes_before + image.width * image.height * (1 if mode in _GREY else 3)
