@@ -212,7 +212,9 @@ def real_array(
         return known if jax.numpy.issubdtype(known.dtype, np.floating) else known.astype(jax.numpy.result_type(float))
     keeps = jax.numpy.issubdtype(known.dtype, np.floating)
     with np.errstate(over="ignore", under="ignore"):
-        array = np.asarray(known, jax.dtypes.canonicalize_dtype(known.dtype if keeps else np.float64))
+        # In the order of bytes of this machine, since JAX takes the bytes of any other as if they were in it.
+        kind = jax.dtypes.canonicalize_dtype(known.dtype.newbyteorder("=") if keeps else np.float64)
+        array = np.asarray(known, kind)
     lost = known[~np.isfinite(array)]
     require(
         not lost.size,
