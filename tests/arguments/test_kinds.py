@@ -47,7 +47,7 @@ def test_what_a_function_fails_on_is_named_where_it_is_of_another_kind(kind, wor
 
 
 def test_what_works_is_never_refused_and_a_default_is_not_looked_at():
-    def size(values: str = None, *more: int, **others: int):  # type: ignore[assignment]
+    def size(values: str | None = None, *more: int, **others: int):
         return len(values or more)
 
     assert checked(size)([1, 2]) == 2

@@ -115,6 +115,14 @@ def require_real_values(name: str, values: Any) -> None:
 
 def _namespace(array: Any, name: str = "array") -> Any:
     if hasattr(array, "__array_namespace__"):
+        kind = getattr(array.dtype, "kind", "f")
+        require(
+            kind not in "OSUMm",
+            f"{name} has values of type {array.dtype}",
+            argument=name,
+            value=str(array.dtype),
+            remedy="pass numbers",
+        )
         return array.__array_namespace__()
     try:
         from array_api_compat import array_namespace as compatible_namespace  # comes with PyTorch only

@@ -10,6 +10,7 @@ import collections.abc
 import contextlib
 import functools
 import inspect
+import math
 import numbers
 import os
 import sys
@@ -31,6 +32,8 @@ _Result = TypeVar("_Result")
 
 _ROWS = (Sequence, Collection, Iterable, list, tuple)
 _FOREIGN = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, RuntimeError)
+_MOST_WHOLE = 10**12  # beyond which no number of anything fits
+_MANY_AXES = 4  # which no argument has that is not annotated with its shape
 _MOST = 100  # elements that are looked at one by one
 _WORDS = {bool: "True or False", int: "a whole number", float: "a number", str: "text", type(None): "None"}
 
@@ -95,6 +98,7 @@ def checked(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Re
             for name, value in (*zip(positional, arguments, strict=False), *named.items()):
                 if name in parameters and value is not parameters[name].default:
                     _require_kind(name, value, _annotations(function).get(name, Any))
+                    _require_plain(name, value)
             raise
 
     return call
@@ -110,8 +114,14 @@ def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
             found[name] = said
             continue
         with contextlib.suppress(Exception):  # whatever a name that is not there makes of an expression
-            found[name] = eval(said, vars(sys.modules[plain.__module__]))
+            found[name] = eval(said, _usual_names() | vars(sys.modules[plain.__module__]))
     return found
+
+
+def _usual_names() -> dict[str, Any]:
+    """Libraries that a module may know for its annotations only, by the names that they have everywhere."""
+    usual = {"xr": "xarray", "np": "numpy", "pd": "pandas", "jax": "jax", "plt": "matplotlib.pyplot"}
+    return {name: sys.modules[library] for name, library in usual.items() if library in sys.modules}
 
 
 def _require_kind(name: str, value: Any, kind: Any) -> None:
@@ -124,18 +134,43 @@ def _require_kind(name: str, value: Any, kind: Any) -> None:
     )
 
 
+def _require_plain(name: str, value: Any) -> None:
+    """Refuse what fits together with no others."""
+    problem, remedy = "", ""
+    if (isinstance(value, list) and not value) or getattr(value, "size", 1) == 0:
+        problem, remedy = "is empty", "give some numbers"
+    elif getattr(value, "ndim", 0) >= _MANY_AXES:
+        problem, remedy = (
+            f"has shape {tuple(getattr(value, 'shape', ()))}",
+            "give numbers of a shape that fits the others",
+        )
+    elif getattr(value, "requires_grad", False):
+        problem, remedy = "is a tensor that is differentiated", "give it detached, by .detach()"
+    elif type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+        problem, remedy = "is a tensor of PyTorch", "give all arrays as tensors, or this one by .numpy()"
+    elif type(value).__name__ == "MaskedArray":
+        problem, remedy = "is a masked array", "drop or fill what is masked first"
+    elif hasattr(value, "toarray"):
+        problem, remedy = "is a sparse matrix", "give it by .toarray()"
+    elif type(value).__module__.partition(".")[0] == "pandas":
+        problem, remedy = f"is a {type(value).__name__}", "give it by .to_numpy()"
+    require(not problem, f"{name} {problem}", argument=name, value=type(value).__name__, remedy=remedy)
+
+
 def _admits(kind: Any, value: Any) -> bool:
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return any(_admits(each, value) for each in parts)
     if origin is Annotated:
         return _admits(parts[0], value)
+    if isinstance(kind, TypeVar):
+        return any(_admits(each, value) for each in kind.__constraints__ or (kind.__bound__ or Any,))
     if origin is Literal:
         return any(type(value) is type(each) for each in parts)  # which of them it is the function looks up itself
     if kind is None or kind is type(None):
         return value is None
     if kind in (int, float):
-        return is_traced(value) or _is_number(value)
+        return is_traced(value) or (_is_number(value) and (kind is float or _is_whole(value)))
     if kind is bool:
         return type(value).__name__ in ("bool_", "bool") or (isinstance(value, int) and value in (0, 1))
     if _is_path(kind):
@@ -147,7 +182,7 @@ def _admits(kind: Any, value: Any) -> bool:
     if origin in _ROWS:
         return _is_row(value, parts)
     if _is_array(kind):
-        return not (value is None or isinstance(value, str | bytes | Mapping | set) or callable(value))
+        return is_traced(value) or _is_numeric(value, kind)
     if isinstance(kind, type):
         with contextlib.suppress(TypeError):  # of a protocol that cannot be asked
             return is_traced(value) or isinstance(value, kind)
@@ -165,6 +200,10 @@ def _is_number(value: Any) -> bool:
     return getattr(getattr(value, "dtype", None), "kind", "f") in "iufb"
 
 
+def _is_whole(value: Any) -> bool:
+    return not isinstance(value, bool) and math.isfinite(value) and value == int(value) and abs(value) < _MOST_WHOLE
+
+
 def _is_path(kind: Any) -> bool:
     return get_origin(kind) is os.PathLike or (isinstance(kind, type) and issubclass(kind, PurePath))
 
@@ -173,12 +212,31 @@ def _is_row(value: Any, parts: Sequence[Any]) -> bool:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         return False
     if not isinstance(value, list | tuple) or not parts or hasattr(value, "_fields"):
-        return getattr(value, "ndim", 1) > 0
+        of_numbers = not parts or parts[0] in (Any, int, float) or _is_array(parts[0])
+        return getattr(value, "ndim", 1) > 0 and (of_numbers or getattr(value, "dtype", None) in (None, object))
     several = len(parts) > 1 and parts[1] is not ...
     if several and len(value) != len(parts):
-        return True  # how many there must be is told by the function
+        return False
     kinds = parts if several else [parts[0]] * len(value)
     return all(_admits(kind, each) for kind, each in zip(kinds[:_MOST], value[:_MOST], strict=True))
+
+
+def _is_numeric(value: Any, kind: Any) -> bool:
+    """Whether it is an array of numbers, or becomes one, of as many axes as the annotation says."""
+    import numpy as np  # here, so that the command line reports a bad argument without loading arrays
+
+    if hasattr(value, "detach"):
+        axes, size = value.ndim, value.numel()
+    else:
+        try:
+            array = np.asarray(value)
+        except (TypeError, ValueError, OverflowError):
+            return False
+        axes, size = array.ndim, array.size
+        if array.dtype.kind not in "iufbc" and "float" not in array.dtype.name:
+            return False
+    said = getattr(kind, "dim_str", "...")
+    return size > 0 and ("..." in said or "*" in said or axes == len(said.split()))
 
 
 def _is_array(kind: Any) -> bool:
@@ -193,6 +251,8 @@ def _in_words(kind: Any) -> str:
         return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
     if origin is Annotated:
         return _in_words(parts[0])
+    if isinstance(kind, TypeVar):
+        return " or ".join(_in_words(each) for each in kind.__constraints__ or (kind.__bound__,))
     if origin is Literal:
         return " or ".join(map(repr, parts))
     if _is_path(kind):
@@ -204,7 +264,8 @@ def _in_words(kind: Any) -> str:
     if origin in _ROWS:
         return "a list" if not parts or parts[0] is Any else f"a list of which each is {_in_words(parts[0])}"
     if _is_array(kind):
-        return "an array of numbers"
+        shape = getattr(kind, "dim_str", "")
+        return "an array of numbers" + (f" of shape ({', '.join(shape.split())})" if shape else "")
     if kind is None or kind in _WORDS:
         return _WORDS[kind if kind is not None else type(None)]
     name = getattr(kind, "__name__", str(kind))

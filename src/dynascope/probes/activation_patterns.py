@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.arguments import array_namespace, require, require_real_values
+from dynascope.arguments import array_namespace, checked, require, require_real_values
 from dynascope.errors import InputError
 
 __all__ = ["NeuronCounts", "activity", "count_active", "count_flips", "distinct_patterns", "hamming_distance"]
@@ -46,6 +46,7 @@ class NeuronCounts:
         return NeuronCounts(layers, self.samples + other.samples, self.event)
 
 
+@checked
 def count_flips(before: Any, after: Any) -> NeuronCounts:
     """Count the samples of a batch on which the activation pattern A = 1[z > 0] of each neuron differs.
 
@@ -84,6 +85,7 @@ def count_flips(before: Any, after: Any) -> NeuronCounts:
     return NeuronCounts(flips, int(start[0].shape[0]), "flip")
 
 
+@checked
 def hamming_distance(flips: NeuronCounts) -> dict[str, tuple[tuple[str, ...], Any]]:
     """The fraction of (sample, neuron) pairs whose activation has flipped.
 
@@ -121,6 +123,7 @@ def hamming_distance(flips: NeuronCounts) -> dict[str, tuple[tuple[str, ...], An
     }
 
 
+@checked
 def count_active(preactivations: Any) -> NeuronCounts:
     """Count the samples of a batch on which each neuron is active, z > 0.
 
@@ -143,6 +146,7 @@ def count_active(preactivations: Any) -> NeuronCounts:
     return NeuronCounts(tuple(xp.sum(each > 0, axis=-2) for each in layers), int(layers[0].shape[-2]), "active")
 
 
+@checked
 def activity(active: NeuronCounts) -> dict[str, tuple[tuple[str, ...], Any]]:
     """How often neurons are active, and which part of a layer never or always is.
 
@@ -181,6 +185,7 @@ def activity(active: NeuronCounts) -> dict[str, tuple[tuple[str, ...], Any]]:
     }
 
 
+@checked
 def distinct_patterns(batches: Iterable[Any]) -> int:
     """The number of different activation patterns of all neurons together: linear regions of a ReLU network visited.
 

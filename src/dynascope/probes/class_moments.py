@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, SupportsIndex
 
-from dynascope.arguments import array_namespace, holds, require, require_integer
+from dynascope.arguments import array_namespace, checked, holds, require, require_integer
 from dynascope.probes.features.rows import finite_matrix
 
 __all__ = ["ClassMoments", "between_class_share", "class_moments"]
@@ -59,6 +59,7 @@ class ClassMoments:
         return self.means - array_namespace(self.means).mean(self.means, axis=0)
 
 
+@checked
 def class_moments(features: Any, labels: Any, *, classes: SupportsIndex) -> ClassMoments:
     """The moments of one batch, to be added to those of others and given to `collapse_metrics`.
 

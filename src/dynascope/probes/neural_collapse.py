@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-from dynascope.arguments import array_namespace, holds, require, require_choice
+from dynascope.arguments import array_namespace, checked, holds, require, require_choice
 from dynascope.errors import InputError
 from dynascope.probes.class_moments import ClassMoments, class_moments
 from dynascope.probes.features.rows import finite_matrix
@@ -24,6 +24,7 @@ _RESOLUTION = 1e-10  # eigenvalues of Σ_B below this fraction of the largest co
 _ROUNDING = 1e-14  # a distance of means below this fraction of them is rounding
 
 
+@checked
 def collapse_metrics(
     moments: ClassMoments,
     classifier: Any | None = None,
@@ -118,6 +119,7 @@ def collapse_metrics(
     return {name: ((), value) for name, value in found.items()} | {"class_mean_norm": (("class",), norms)}
 
 
+@checked
 def nearest_mean_disagreement(
     moments: ClassMoments, features: Any, classifier: Any, bias: Any | None = None, *, layout: Layout | None = None
 ) -> Any:
@@ -176,6 +178,7 @@ def nearest_mean_disagreement(
     return xp.sum(xp.astype(xp.argmax(outputs, axis=1) != xp.argmax(closeness, axis=1), h.dtype))
 
 
+@checked
 def neural_collapse(
     features: Any,
     labels: Any,

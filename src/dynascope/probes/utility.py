@@ -9,6 +9,7 @@ from typing import Any
 
 from dynascope.arguments import (
     array_namespace,
+    checked,
     holds,
     require,
     require_axes,
@@ -56,6 +57,7 @@ class NeuronUtility:
         return self.total / self.samples
 
 
+@checked
 def two_layer_utility(
     inputs: Any, residuals: Any, first: Any, second: Any, *, activation: Callable[[Any], Any], degree: int
 ) -> NeuronUtility:
@@ -112,6 +114,7 @@ def two_layer_utility(
     return _finite(NeuronUtility(_sum(sizes * (second / units[:, None]), 1), n, norms, degree))
 
 
+@checked
 def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: int) -> NeuronUtility:
     """Utilities of any homogeneous neurons from their outputs, Û_i = E⟨f_i(x), r(x)⟩ / ‖θ_i‖^κ.
 
@@ -148,6 +151,7 @@ def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: int) -> 
     return _finite(NeuronUtility(total / _safe(norms) ** degree, n, norms, degree))
 
 
+@checked
 def utility_spectrum(
     utility: NeuronUtility, *, threshold: float = 0.1, normalised: bool = False
 ) -> dict[str, tuple[tuple[str, ...], Any]]:

@@ -90,7 +90,7 @@ def other_scale(
         >>> other_scale(1e-8), other_scale(3e-3, degree=3), other_scale(1e-320) > 1e-320
         (1e-12, 0.001, True)
     """
-    require_positive(scale=scale)
+    require_positive(scale=scale, factor=factor, divisor=divisor)
     if not is_exponential(degree=degree, normalised=normalised):
         return scale / divisor
     return scale * factor if scale > _LEAST else scale / factor

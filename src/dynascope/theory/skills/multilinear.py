@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, xlog1py
 from scipy.stats import binom
 
-from dynascope.arguments import require, require_array, require_count, require_positive
+from dynascope.arguments import checked, require, require_array, require_count, require_positive
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 
@@ -34,6 +34,7 @@ _BLOCK = 2**18  # numbers of samples held at once
     gives="strength of every skill at any time, for any samples and width",
     reference=_REFERENCE,
 )
+@checked
 def skill_strengths(
     times: ArrayLike,
     frequencies: ArrayLike,
@@ -83,6 +84,7 @@ def skill_strengths(
     gives="loss at any time, for any samples and width",
     reference=_REFERENCE,
 )
+@checked
 def training_loss(
     times: ArrayLike,
     frequencies: ArrayLike,
@@ -128,6 +130,7 @@ def training_loss(
     gives="mean loss over random training sets at any time, for any number of samples and width",
     reference=_REFERENCE,
 )
+@checked
 def expected_loss(
     times: ArrayLike,
     samples: ArrayLike,

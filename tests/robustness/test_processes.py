@@ -1,0 +1,97 @@
+"""Commands that are interrupted at random moments, and commands that are run again."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynascope.record import load
+
+TRIES = 6
+COMMAND = [sys.executable, "-m", "dynascope", "predict", "a.npz", "--check"]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="signals, and processes that are told their cores"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place, draw = tmp_path_factory.mktemp("commands"), np.random.default_rng(0)
+    x = draw.normal(size=(60, 8))
+    np.savez(place / "a.npz", x=x, y=x @ draw.normal(size=(8, 3)) + draw.normal(size=(60, 3)))
+    return place
+
+
+def test_interrupts_at_random_moments_end_with_their_code_and_in_a_second(folder, tmp_path):
+    draw, wrong, slowest = random.Random(0), [], 0.0
+    environment = {**os.environ, "DYNASCOPE_CACHE": str(tmp_path / "cache")}  # empty, so that much is compiled
+    for attempt in range(TRIES):
+        kind = ["relu", "linear", "quadratic"][attempt % 3]
+        process = subprocess.Popen(
+            [*COMMAND, "--network", kind, "--out", str(tmp_path)],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        assert first.startswith("Reading")
+        time.sleep(draw.uniform(0, 4))
+        ended, start = process.poll(), time.monotonic()
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=60)
+        seconds = time.monotonic() - start
+        slowest = max(slowest, seconds)
+        rightly = process.returncode == 130 and "Traceback" not in told[1] and "interrupted." in told[1]
+        told_just_then = process.returncode in (0, 1, 4) and "Page:" in told[0]
+        if ended is None and not rightly and not told_just_then:
+            wrong.append((kind, process.returncode, told[1][-300:]))
+    print(f"{TRIES} interrupts, of which the slowest took {slowest:.1f} s")
+    assert not wrong
+    assert slowest < 3  # a second, on a machine that does other things too
+
+
+def arrays(path: Path) -> dict[str, np.ndarray]:
+    tree = load(path)
+    return {
+        f"{node.path}/{name}": values.to_numpy() for node in tree.subtree for name, values in node.variables.items()
+    }
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core")
+def test_the_same_command_gives_the_same_record_and_on_other_cores_one_that_is_nearly_the_same(folder, tmp_path):
+    cores = sorted(os.sched_getaffinity(0))
+    free = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    records = []
+    for number, used in enumerate([cores[:1], cores[:1], cores[:2]]):
+        subprocess.run(
+            [*COMMAND, "--network", "linear", "--out", str(tmp_path / str(number))],
+            cwd=folder,
+            env=free,
+            check=False,
+            capture_output=True,
+            preexec_fn=lambda used=used: os.sched_setaffinity(0, used),
+        )
+        (path,) = (tmp_path / str(number)).glob("*.zarr")
+        records.append(arrays(path))
+    one, again, two = records
+    assert one.keys() == again.keys() == two.keys()
+    assert len(one) >= 10
+    for name, values in one.items():
+        np.testing.assert_array_equal(again[name], values, err_msg=name)
+        if values.dtype.kind == "f":
+            least = 1e-10 * np.nanmax(np.abs(values), initial=0.0)
+            np.testing.assert_allclose(two[name], values, rtol=1e-10, atol=least, err_msg=name)
