@@ -15,3 +15,10 @@ def test_a_divergence_error_carries_the_time():
     assert str(error) == "the loss is infinite: halve the learning rate."
     assert (error.time, error.remedy) == (3.5, "halve the learning rate")
     assert not isinstance(error, InputError)
+
+
+def test_what_is_wrong_is_told_on_one_line_however_large_the_value_is():
+    error = InputError(f"x is {10 * 'a row of numbers' + chr(10)}" * 100, argument="x", remedy="give less")
+    assert str(error).count("\n") == 0
+    assert len(str(error)) < 1100
+    assert str(error).endswith(" …: give less.")

@@ -10,6 +10,8 @@ from typing import Any
 
 __all__ = ["DivergenceError", "DivergenceWarning", "InputError"]
 
+_LONGEST = 1000  # letters
+
 
 class InputError(ValueError):
     """An argument is outside the domain of what was asked.
@@ -28,7 +30,7 @@ class InputError(ValueError):
     """
 
     def __init__(self, problem: str, *, argument: str, value: Any = None, remedy: str):
-        super().__init__(f"{problem}: {remedy}.")
+        super().__init__(f"{_in_a_line(problem)}: {remedy}.")
         self.argument = argument
         self.value = value
         self.remedy = remedy
@@ -63,3 +65,9 @@ class DivergenceWarning(UserWarning):
         self.problem = problem
         self.time = time
         self.remedy = remedy
+
+
+def _in_a_line(text: str) -> str:
+    """The text on one line, of a length that can be read, whatever value is told in it."""
+    line = " ".join(text.splitlines())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …"
