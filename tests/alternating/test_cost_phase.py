@@ -14,9 +14,9 @@ AVERAGE = Samples(np.eye(2) * 2**0.5, np.diag([2.0, 1.0]) * 2**0.5)
 NETWORK = TwoLayer(2, 1, 2)
 
 
-def settled(rows, *, bend=0.0, longest=1e3, slowest=1e-14):
+def settled(rows, *, average=AVERAGE, bend=0.0, longest=1e3, slowest=1e-14):
     options = (jnp.asarray(each) for each in (slowest, 1e-6, bend, longest))
-    return settle(NETWORK, AVERAGE, jnp.asarray(rows), *options, "close", False)
+    return settle(NETWORK, average, jnp.asarray(rows), *options, "close", False)
 
 
 @pytest.mark.slow
@@ -38,3 +38,14 @@ def test_it_stops_where_the_descent_bends():
         assert 0.5 < float(falling.loss) < 2.5
         assert bool(falling.stopped)
         assert not bool(falling.finished)
+
+
+@pytest.mark.slow
+def test_time_scales_a_million_apart_come_to_rest_too():
+    inputs = np.diag([1.0, 1e-3]) * 2**0.5
+    with jax.enable_x64(True):
+        stiff = Samples(inputs, inputs @ np.array([[1.0, 0.0], [1.0, 0.0]]))
+        end = settled([[0.5, 0.3, 0.4, 0.2]], average=stiff, longest=1e9, slowest=1e-20)
+        assert bool(end.finished)
+        # After the fast time alone the second input would still have half a millionth.
+        assert float(end.loss) < 1e-9

@@ -11,6 +11,7 @@ import pytest
 from dynascope.alternating import alternating_flow
 from dynascope.errors import InputError
 from dynascope.flows import gradient_flow, listening
+from dynascope.flows.deadline import stopping_after
 from dynascope.groups import dihedral, encoding_from_fourier, encoding_from_frequencies
 from dynascope.networks import DeepLinear, DiagonalLinear, LinearAttention, NeuronSum, TwoLayer
 from dynascope.tasks import Expectation, InContextRegression, Task, group_composition, modular_addition
@@ -346,6 +347,16 @@ def test_an_ensemble_that_is_none_is_refused(change, argument):
     with pytest.raises(InputError) as caught:
         alternating_flow(arguments["network"], random_diagonal(0), scale=arguments["scale"])
     assert caught.value.argument == argument
+
+
+@pytest.mark.slow
+def test_when_the_time_is_over_it_ends_with_the_jumps_it_has():
+    with stopping_after(1e-9):
+        record = alternating_flow(DiagonalLinear(4), DIAGONAL, scale=1e-4)
+    assert record.sizes["jump"] == 1
+    assert record.attrs["stopped"] == "out of time"
+    assert record.attrs["complete"] == 0
+    assert "over after 1 jump; later ones" in record.attrs["warnings"]
 
 
 @pytest.mark.slow

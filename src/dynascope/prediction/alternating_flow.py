@@ -21,7 +21,7 @@ MAX_STEPS = 20_000  # of a phase, which few need
 
 # Where the other scale is for the slope of the times, nearer than a training must go.
 _FACTOR, _DIVISOR = 1e-2, 2.0
-_SECONDS = 30.0  # after which no further jump is looked for, with those that were found
+_SECONDS = 60.0  # after which no further jump is looked for, with those that were found
 _REST = 5.0  # e-folds of growth of the next neuron that the active ones need to come to rest
 
 
