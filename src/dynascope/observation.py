@@ -38,7 +38,6 @@ _EXACT = 1e-7  # of a step in the variables of linear and diagonal networks, far
 _TIMES, _EARLIEST = 1000, 1e-7  # at which to record: so many evenly, and as many by factors, from this share on
 _UNCOUNTED = 10**9  # steps, where the clock ends a run
 _POLAR = 3e-4  # the same of directions and log-norms, which keeps the loss within a thousandth of the initial one
-_KINKED = 1e-3  # with kinks, where smaller steps meet as many of them and the loss is hardly better known
 _WORK = 2e9  # floating-point operations of an implicit step, beyond which explicit ones are better after all
 _STOPPED = "What was due until then is judged. More time: --minutes, or seconds= in Python."
 
@@ -167,8 +166,7 @@ def _polar(task: Any, network: Any, normalised: bool) -> Callable[..., xr.Datase
     if not (isinstance(task, Task) and isinstance(network, TwoLayer)):
         return None
     if _kinked(network) or (network.degree > 2 and (normalised or work_of_a_step(network, task) < _WORK)):
-        tolerance = _KINKED if _kinked(network) else _POLAR
-        return functools.partial(flows.polar_flow, network, task, tolerance=tolerance, normalised=normalised)
+        return functools.partial(flows.polar_flow, network, task, tolerance=_POLAR, normalised=normalised)
     return None
 
 

@@ -20,12 +20,10 @@ __all__ = ["Manner", "Settled", "settle"]
 
 Manner = Literal["close", "kinked", "coarse"]
 
-# Steps and relative tolerance of the explicit solver, which follows the transient where conserved quantities matter,
-# and of the implicit one, which takes over if the rest is stiff.
+# Steps and relative tolerance of the explicit solver, which follows the transient, and of what takes over if the rest
+# is stiff: implicit steps, or across kinks the stabilised solver, which does it all where a coarse path is enough.
 _EXPLICIT, _IMPLICIT = (500, 1e-9), (500, 1e-5)
-# Of the stabilised solver, across kinks and where a coarse path is enough.
-_STABILISED: dict[Manner, tuple[int, float]] = {"kinked": (500, 3e-5), "coarse": (1_000, 3e-3)}
-_MOST_STAGES = 101  # of the stabilised solver in one step, so that it ends in time at rest too
+_STABILISED, _COARSE = (1_000, 1e-5), (1_000, 3e-3)
 _FIRST_MOTION = 0.01  # of the weights, in the first implicit step
 _SHORTEST = 1e-13  # of the time that is left
 
@@ -136,14 +134,17 @@ def settle(
         return time, solution.ys[-1], (solution.result == diffrax.RESULTS.event_occurred) | (time >= longest)
 
     start = jnp.zeros_like(longest), rows.ravel()
-    if manner == "close":
+    if manner == "coarse":
+        time, vector, stopped = run(*start, longest, RungeKuttaLegendre(), _COARSE)
+    else:
         time, vector, stopped = run(*start, longest, diffrax.Tsit5(), _EXPLICIT)
         # No time is left to those that have stopped.
         left = jnp.where(stopped, time, longest)
-        time, vector, later = _stiffly(velocity, stops, time, vector, left)
+        if manner == "close":
+            time, vector, later = _stiffly(velocity, stops, time, vector, left)
+        else:
+            time, vector, later = run(time, vector, left, RungeKuttaLegendre(), _STABILISED)
         stopped |= later | (time >= longest)
-    else:
-        time, vector, stopped = run(*start, longest, RungeKuttaLegendre(most=_MOST_STAGES), _STABILISED[manner])
     finished = flat(0, vector, None) | (time >= longest)
     return Settled(vector.reshape(shape), loss(vector), descent(vector), finished, stopped)
 

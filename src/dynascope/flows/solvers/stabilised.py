@@ -48,8 +48,6 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
     )
     safety: float = 1.2
     """Factor on the estimated curvature, which power iteration approaches from below."""
-    most: int | None = None
-    """Number of stages beyond which a step is refused for a shorter one; none if not given."""
 
     def order(self, terms: Any) -> int:
         """Order of convergence."""
@@ -84,8 +82,6 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
         # The smallest odd s ≥ 3 with s² + s − 2 ≥ 2hρ; an even one would not damp at the end of the interval.
         needed = (jnp.sqrt(9 + 8 * self.safety * h * curvature) - 1) / 2
         stages = jnp.maximum(3, 2 * jnp.ceil((needed - 1) / 2) + 1)
-        refused = jnp.zeros((), bool) if self.most is None else stages > self.most
-        stages = jnp.where(refused, 3, stages)
         width = 4 / (stages**2 + stages - 2)
 
         def stage(carry: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -102,7 +98,6 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
         _, _, y1 = jax.lax.while_loop(lambda carry: carry[0] <= stages, stage, start)
         end_slope = field(y1)
         error = 0.8 * (y0 - y1) + 0.4 * h * (slope + end_slope)
-        error = jnp.where(refused, jnp.inf, error)
         dense = {"y0": y0, "y1": y1, "k0": h * slope, "k1": h * end_slope}
         return y1, error, dense, (end_slope, direction), diffrax.RESULTS.successful
 
