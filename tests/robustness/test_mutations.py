@@ -25,7 +25,8 @@ OPEN = """
     networks.two_layer_composition probes.kernel.estimate_cost
     probes.kernel.neural_tangent_kernel probes.kernel.rate_weighted_kernel
     probes.neural_collapse.nearest_mean_disagreement probes.neural_collapse.neural_collapse
-    tasks.in_context_regression theory.line.tangent_kernel
+    tasks.in_context_regression theory.line.tangent_kernel theory.modes.scalar.equivalent_scalings
+    theory.modes.scalar.limit theory.modes.scalar.trajectory
 """
 _COUNTS: collections.Counter[str] = collections.Counter()
 

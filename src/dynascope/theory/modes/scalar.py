@@ -16,7 +16,6 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import (
-    checked,
     is_traced,
     nan_outside,
     real_array,
@@ -152,7 +151,6 @@ class _Start(NamedTuple):
     gives="all weights, the slope and the loss at any time",
     reference=_REFERENCE,
 )
-@checked
 def trajectory(
     setting: Setting, times: Real[ArrayLike, ...], *, learning_rate: Real[ArrayLike, ...] = 1.0
 ) -> Trajectory:
@@ -199,7 +197,6 @@ def trajectory(
     gives="where training ends, how fast, and how lazy or rich it was",
     reference=_REFERENCE,
 )
-@checked
 def limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0) -> Limit:
     """Where the network of `trajectory` ends: γ₊ = (S + r)/(2C) = 2D/(r − S), r = √(S² + 4CD).
 
@@ -244,7 +241,6 @@ def limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0) -> Lim
     gives="which scalings of target, output, input and weights give the same training",
     reference=_REFERENCE,
 )
-@checked
 def equivalent_scalings(setting: Setting, factor: Real[ArrayLike, ...]) -> dict[str, Scaling]:
     """The four settings that a factor c makes of one, all with the same γ₊ and the same γ(t) up to a clock.
 

@@ -1,7 +1,6 @@
 """A ReLU network of four parameters that learns parity: a skill whose modes are learned at different times.
 
-The modes of a skill in a network, unlike the one mode of the multilinear model, have times of their own, which is why
-networks saturate more slowly than the logistic law of emergence.
+The modes of a skill, unlike the one of the multilinear model, have times of their own: networks saturate more slowly.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ _PARITY = (-1.0) ** INPUTS.sum(axis=1)
 _PRE_ACTIVATION = INPUTS @ [-1.0, 1.0, -1.0]
 # (u)₊, (u + 1)₊ and (−u − 1)₊ on the eight inputs, with the signs and factors of the output weights.
 _MODES = np.maximum([_PRE_ACTIVATION, _PRE_ACTIVATION + 1, -_PRE_ACTIVATION - 1], 0) * np.array([[-2.0], [1.0], [1.0]])
-_NETWORK = "ReLU, three tied neurons and a bias"
-_REFERENCE = "Nam, DPhil thesis (2024), C.4, corrected"
+_NETWORK, _REFERENCE = "ReLU, three tied neurons and a bias", "Nam, DPhil thesis (2024), C.4, corrected"
 _LARGEST = 600.0  # logarithm of a square up to which its products with small numbers are finite
 _MOST_SPANS = 12  # doublings of the time within which every mode of a small start is half learned
 
@@ -140,7 +138,6 @@ def velocity(weights: TiedWeights, *, target_scale: float, learning_rate: float 
     return learning_rate * rates
 
 
-@checked
 def fixed_point(target_scale: float) -> TiedWeights:
     """A = B = G = 2S and c = −S, at which the network is the parity.
 
