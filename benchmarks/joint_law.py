@@ -12,7 +12,7 @@ fitted by
 Printed and kept are, for the exponents, the floor, the best number of parameters for a thousand times the compute of
 the largest run and the loss there, the median of the estimates over the truth, half of the range of their middle 68 %
 over it (scatter), and how often the interval of 95 % holds the truth. The grid of starts has 4 × 4 × 3 × 3 × 3 places
-here, of which the lowest twelve are descended. The procedure is slow, so that it has fewer draws, and a bootstrap of 60
+here, of which the lowest twelve are descended. The procedure is slow, so that it has fewer draws, and a bootstrap of 50
 that starts from the estimate.
 
 Rows that the file holds are not computed again. Run as `python benchmarks/joint_law.py [--file FILE] [--only WORD …]
@@ -42,9 +42,9 @@ COLUMNS = ("surface", "fitted by", "quantity", "draws", "median / truth", "scatt
 TRUTH = JointLaw(1.69, 406.4, 0.34, 410.7, 0.28)
 NAMES = ("floor", "parameters exponent", "data exponent", "best parameters", "loss there")
 AHEAD = 1e3  # times the compute of the largest run
-DRAWS = 500
-FEWER = {"Hoffmann et al.": 60}
-BOOTSTRAPS = 60
+DRAWS = 200
+FEWER = {"Hoffmann et al.": 40}
+BOOTSTRAPS = 50
 DELTA = 1e-3
 BEST = 12  # of the starts, by their height
 

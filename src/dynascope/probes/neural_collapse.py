@@ -11,7 +11,6 @@ from dynascope.probes.features.rows import finite_matrix
 
 __all__ = [
     "ClassMoments",
-    "Layout",
     "class_moments",
     "collapse_metrics",
     "nearest_mean_disagreement",
