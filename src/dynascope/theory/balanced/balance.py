@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import nan_outside, real_value, require, require_broadcast
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced.rates import LayerRates
 
 __all__ = ["Balance", "TwoLayers", "balance_of", "balance_rounding", "layer_balance", "require_balanced"]
@@ -71,8 +71,8 @@ class Balance(NamedTuple):
         error: ‖Δ − λ I‖/(‖U₁‖² + ‖U₂‖²), zero for a λ-balanced network.
     """
 
-    value: Float[Array, ...]
-    error: Float[Array, ...]
+    value: Float[AnyArray, ...]
+    error: Float[AnyArray, ...]
 
 
 def layer_balance(
@@ -109,7 +109,7 @@ def layer_balance(
     return _balance(TwoLayers.checked(first, second, first_rate, second_rate))
 
 
-@jit
+@float64_jit
 def _balance(network: TwoLayers) -> Balance:
     return nan_outside(network.valid, balance_of(network), leading=True)
 

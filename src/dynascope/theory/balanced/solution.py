@@ -13,7 +13,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast, require_count
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced.balance import Balance, TwoLayers, balance_of, balance_rounding, require_balanced
 from dynascope.theory.balanced.propagation import plan_steps, propagate
 from dynascope.theory.domain import covers
@@ -40,9 +40,9 @@ class BalancedGram(NamedTuple):
         balance: λ and how far the start is from balance; the solution is exact where that is zero.
     """
 
-    first: Float[Array, "*members times inputs inputs"]
-    product: Float[Array, "*members times inputs outputs"]
-    second: Float[Array, "*members times outputs outputs"]
+    first: Float[AnyArray, "*members times inputs inputs"]
+    product: Float[AnyArray, "*members times inputs outputs"]
+    second: Float[AnyArray, "*members times outputs outputs"]
     balance: Balance
 
 
@@ -132,7 +132,7 @@ def product(
     target_map: ArrayLike,
     times: ArrayLike,
     **options: Any,
-) -> Float[Array, "*members times inputs outputs"]:
+) -> Float[AnyArray, "*members times inputs outputs"]:
     """W₁ W₂(t) = `gram(...).product`, with its arguments.
 
     Args:
@@ -162,7 +162,7 @@ def loss(
     *,
     target_power: ArrayLike | None = None,
     **options: Any,
-) -> Float[Array, "*members times"]:
+) -> Float[AnyArray, "*members times"]:
     """L = ½‖W₁W₂ − Σ‖² + ½(E‖y‖² − ‖Σ‖²) over time.
 
     Args:
@@ -210,7 +210,7 @@ def ntk(
     first_rate: ArrayLike = 1.0,
     second_rate: ArrayLike = 1.0,
     **options: Any,
-) -> Float[Array, "*members times nc nc"]:
+) -> Float[AnyArray, "*members times nc nc"]:
     """The neural tangent kernel K = η₂ I ⊗ X W₁W₁ᵀ Xᵀ + η₁ W₂ᵀW₂ ⊗ X Xᵀ over time.
 
     Args:
@@ -277,7 +277,7 @@ def _given_steps(times: Any, steps: int) -> tuple[Any, np.ndarray]:
     return numbers.repeat(gaps / steps, steps), steps * np.arange(1, len(times) + 1)
 
 
-@functools.partial(jit, static_argnames="approximate")
+@functools.partial(float64_jit, static_argnames="approximate")
 def _solve(
     network: TwoLayers, target_map: Array, times: Array, durations: Array, places: Array, approximate: bool
 ) -> BalancedGram:
@@ -315,7 +315,7 @@ def _solve(
     return BalancedGram(first, product, second, balance)
 
 
-@jit
+@float64_jit
 def _losses(found: Array, target: Array, power: Array | None) -> Array:
     excess = jnp.sum((found - target[..., None, :, :]) ** 2, axis=(-2, -1)) / 2
     if power is None:
@@ -325,7 +325,7 @@ def _losses(found: Array, target: Array, power: Array | None) -> Array:
     return excess + rest[..., None]
 
 
-@jit
+@float64_jit
 def _kernel(found: BalancedGram, network: TwoLayers, x: Array) -> Array:
     first_rate, second_rate = (jnp.asarray(rate)[..., None, None, None] for rate in network.rates)
     inner = second_rate * (x @ found.first @ x.T)

@@ -21,7 +21,7 @@ from dynascope.arguments import (
     require_count,
     require_known,
 )
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.errors import InputError
 from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
 from dynascope.theory.domain import covers
@@ -44,8 +44,8 @@ class DeepModeStrength(NamedTuple):
         residual: σ − s, computed without cancellation near the end; the loss of the mode is residual²/2.
     """
 
-    strength: Float[Array, ...]
-    residual: Float[Array, ...]
+    strength: Float[AnyArray, ...]
+    residual: Float[AnyArray, ...]
 
 
 class DeepModeLimit(NamedTuple):
@@ -75,7 +75,7 @@ def time_to_strength(
     *,
     depth: int,
     unreachable: str = "raise",
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The time that a mode takes from s₀ to s: ds/dt = L s^(2−2/L) (σ − s) inverted in closed form.
 
     For L = 1 it is t = ln[(σ − s₀)/(σ − s)], for L = 2 t = ln[s (σ − s₀)/(s₀ (σ − s))]/(2σ), and for L ≥ 3 and s < σ
@@ -215,7 +215,7 @@ def _target(target: Array) -> Array:
     return jnp.where(negligible, target - jax.lax.stop_gradient(target), target)
 
 
-@functools.partial(jit, static_argnums=0)
+@functools.partial(float64_jit, static_argnums=0)
 def _passage(layers: int, *arguments: Array) -> tuple[Array, Array]:
     """The time to reach a strength, and whether it is visited."""
     strength, target, start = jnp.broadcast_arrays(*arguments)
@@ -249,7 +249,7 @@ def _time(layers: int, strength: Array, target: Array, start: Array) -> Array:
     return jnp.where(underway, time, jnp.where(resting, 0, jnp.inf))
 
 
-@functools.partial(jit, static_argnums=0)
+@functools.partial(float64_jit, static_argnums=0)
 def _strength(layers: int, *arguments: Array) -> DeepModeStrength:
     times, target, start = jnp.broadcast_arrays(*arguments)
     inside = all_finite(times, target, start) & (times >= 0)

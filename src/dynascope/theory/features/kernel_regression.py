@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, nan_outside, real_arrays, require_broadcast
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.features.ridge import (
     RidgeProblem,
@@ -45,17 +45,17 @@ class KernelRegression(NamedTuple):
         coefficient_variance: Var⟨e_k|f̂⟩ = L_k² noisy_mse/n of each single mode, shape (..., k).
     """
 
-    effective_ridge: Float[Array, ...]
-    learnability: Float[Array, "... k"]
-    overfitting_coefficient: Float[Array, ...]
-    noisy_mse: Float[Array, ...]
-    clean_mse: Float[Array, ...]
-    training_mse: Float[Array, ...]
-    coefficient_mean: Float[Array, "... k"]
-    coefficient_variance: Float[Array, "... k"]
+    effective_ridge: Float[AnyArray, ...]
+    learnability: Float[AnyArray, "... k"]
+    overfitting_coefficient: Float[AnyArray, ...]
+    noisy_mse: Float[AnyArray, ...]
+    clean_mse: Float[AnyArray, ...]
+    training_mse: Float[AnyArray, ...]
+    coefficient_mean: Float[AnyArray, "... k"]
+    coefficient_variance: Float[AnyArray, "... k"]
 
     @property
-    def test_loss(self) -> Float[Array, ...]:
+    def test_loss(self) -> Float[AnyArray, ...]:
         """L = ½ E(f̂ − f*)²."""
         return self.clean_mse / 2
 
@@ -149,7 +149,7 @@ def kernel_regression_error(
     return _errors(problem, v, noise, outside)
 
 
-@jit
+@float64_jit
 def _errors(problem: RidgeProblem, v: Array, noise: Array, outside: Array) -> KernelRegression:
     dtype = jnp.result_type(problem.rho, v, noise, outside)
     rho, n, delta, m = (each.astype(dtype) for each in problem.broadcast())

@@ -24,7 +24,7 @@ from dynascope.arguments import (
     require_positive,
     require_times,
 )
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.features.ridge import require_fitting
 
@@ -82,9 +82,9 @@ class ModeFlow(NamedTuple):
         loss: L = ½ E(f − f*)², shape (times...).
     """
 
-    coefficients: Float[Array, "... k"]
-    learned_fraction: Float[Array, "... k"]
-    loss: Float[Array, ...]
+    coefficients: Float[AnyArray, "... k"]
+    learned_fraction: Float[AnyArray, "... k"]
+    loss: Float[AnyArray, ...]
 
 
 @covers(
@@ -260,7 +260,7 @@ def training_flow(
     )
 
 
-@jit
+@float64_jit
 def _mode_flow(times: Array, rho: Array, target: Array, start: Array, outside: Array, rate: Array) -> ModeFlow:
     modes = all_finite(rho, target, start) & (rho >= 0)
     inside = all_finite(times, rate) & (times >= 0) & (rate > 0) & modes.all()

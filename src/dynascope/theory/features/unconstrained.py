@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import nan_outside, real_array, require, require_array
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.modes import mode_strength
 
@@ -58,14 +58,14 @@ class Collapse(NamedTuple):
         nc3_centred: The same with the columns of W centred over classes, shape (...).
     """
 
-    singular_value: Float[Array, "... m"]
-    loss: Float[Array, ...]
-    class_mean_gram: Float[Array, "... classes classes"]
-    classifier_gram: Float[Array, "... classes classes"]
-    nc2_angle: Float[Array, ...]
-    nc2_norm: Float[Array, ...]
-    nc3: Float[Array, ...]
-    nc3_centred: Float[Array, ...]
+    singular_value: Float[AnyArray, "... m"]
+    loss: Float[AnyArray, ...]
+    class_mean_gram: Float[AnyArray, "... classes classes"]
+    classifier_gram: Float[AnyArray, "... classes classes"]
+    nc2_angle: Float[AnyArray, ...]
+    nc2_norm: Float[AnyArray, ...]
+    nc3: Float[AnyArray, ...]
+    nc3_centred: Float[AnyArray, ...]
 
 
 def class_modes(class_sizes: npt.ArrayLike, *, bias: bool = False) -> ClassModes:
@@ -264,7 +264,7 @@ def _start(
     )
 
 
-@jit
+@float64_jit
 def _trajectory(modes: ClassModes, times: Array, start: _Start, samples: Any) -> Collapse:
     rate, tilt = start.rates()
     a, b = (jnp.broadcast_to(each, modes.strength.shape) for each in start[:2])
@@ -274,7 +274,7 @@ def _trajectory(modes: ClassModes, times: Array, start: _Start, samples: Any) ->
     return _collapse(modes, mode.output_weight * tilt, mode.input_weight / tilt, mode.strength, loss)
 
 
-@jit
+@float64_jit
 def _end(modes: ClassModes, start: _Start) -> Collapse:
     _, tilt = start.rates()
     a, b = (jnp.broadcast_to(each, modes.strength.shape) for each in start[:2])

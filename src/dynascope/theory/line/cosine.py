@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import nan_outside, require_times
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
 from dynascope.theory.line.decomposition import (
@@ -68,7 +68,7 @@ def alignment(
     first_rate: Real[ArrayLike, ...] = 1.0,
     second_rate: Real[ArrayLike, ...] = 1.0,
     prefactor: Real[ArrayLike, ...] = 0.5,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The alignment ζ = cos∠(u, v) of the second layer with the first along the line, v = n·W.
 
     ζ = (P g − Q/g)/√((P g + Q/g)² − 4Y²) = θ/√(θ² + 4γ²(PQ − Y²)), Y = Σ pᵢ qᵢ. As PQ − Y² is conserved, ζ is a
@@ -166,7 +166,7 @@ def alignment_change(
     return AlignmentChange(initial, final, np.where(stays, 0.0, np.sign(drive)))
 
 
-@jit
+@float64_jit
 def _both_ends(known: LineStart) -> tuple[Decomposition, Array, Array, Array, Array]:
     """The decomposition, θ₀, S − θ₀, and the cosine at the start and where θ = S."""
     start = decompose(known)
@@ -175,7 +175,7 @@ def _both_ends(known: LineStart) -> tuple[Decomposition, Array, Array, Array, Ar
     return start, start.initial_strength(), start.drive(), initial, final
 
 
-@jit
+@float64_jit
 def _alignment(known: LineStart, times: Array) -> Array:
     start = decompose(known)
     growth = start.growth(times)

@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, nan_outside, real_arrays, require, require_broadcast
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 
 __all__ = ["tangent_kernel"]
@@ -30,7 +30,7 @@ def tangent_kernel(
     multiplier: Real[ArrayLike, ...] = 1.0,
     first_rate: Real[ArrayLike, ...] = 1.0,
     second_rate: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, "... samples others"]:
+) -> Float[AnyArray, "... samples others"]:
     """The tangent kernel K(x, x') = γ² [η₂ Σ (x·wᵢ)(x'·wᵢ) + η₁ ‖u‖² x·x'], learning rates included.
 
     Under gradient flow on p E(f − y)² the output moves as df(x)/dt = −2 p E_x'[K(x, x') (f(x') − y')].
@@ -86,7 +86,7 @@ def tangent_kernel(
     return _kernel(w, u, x, other, *known[-3:])
 
 
-@jit
+@float64_jit
 def _kernel(
     first: Array,
     second: Array,

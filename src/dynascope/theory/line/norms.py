@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import require_times
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
 from dynascope.theory.line.decomposition import (
@@ -41,9 +41,9 @@ class LayerNorms(NamedTuple):
             d(P g + Q/g)/dt = k (S − θ) θ/γ.
     """
 
-    first: Float[Array, ...]
-    second: Float[Array, ...]
-    total: Float[Array, ...]
+    first: Float[AnyArray, ...]
+    second: Float[AnyArray, ...]
+    total: Float[AnyArray, ...]
 
 
 class Rescaling(NamedTuple):
@@ -166,7 +166,7 @@ def rescaling(
     return Rescaling(case, np.where(crossing, zero, np.where(shrinking, np.inf, 0.0)))
 
 
-@jit
+@float64_jit
 def _crossing(known: LineStart) -> tuple[Decomposition, Array, Array, Array]:
     """The decomposition, θ₀, S − θ₀, and the time at which θ = 0."""
     start = decompose(known)
@@ -175,7 +175,7 @@ def _crossing(known: LineStart) -> tuple[Decomposition, Array, Array, Array]:
     return start, start.initial_strength(), start.drive(), zero
 
 
-@jit
+@float64_jit
 def _layer_norms(known: LineStart, times: Array) -> LayerNorms:
     start = decompose(known)
     growth = start.growth(times)

@@ -7,7 +7,7 @@ scalar network with many neurons all reduce to this equation.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,8 +15,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, nan_outside, real_arrays, require_known
-from dynascope.compilation import jit
+from dynascope.arguments import all_finite, array_namespace, nan_outside, real_arrays, require_known
+from dynascope.compilation import AnyArray, float64_jit
 
 __all__ = ["GrowthFactor", "GrowthLimit", "growth_factor", "growth_limit", "mirrored"]
 
@@ -33,31 +33,31 @@ class GrowthFactor(NamedTuple):
         residual: S − θ, computed without cancellation.
     """
 
-    log_growth: Float[Array, ...]
-    strength: Float[Array, ...]
-    residual: Float[Array, ...]
+    log_growth: Float[AnyArray, ...]
+    strength: Float[AnyArray, ...]
+    residual: Float[AnyArray, ...]
 
     @property
-    def growth(self) -> Float[Array, ...]:
+    def growth(self) -> Float[AnyArray, ...]:
         """The growth factor g; infinite where it overflows."""
-        return jnp.exp(self.log_growth)
+        return _exponential(self.log_growth)
 
     @property
-    def inverse_growth(self) -> Float[Array, ...]:
+    def inverse_growth(self) -> Float[AnyArray, ...]:
         """The shrink factor 1/g; infinite where it overflows."""
-        return jnp.exp(-self.log_growth)
+        return _exponential(-self.log_growth)
 
     def layers(
         self, growing: Real[ArrayLike, ...], shrinking: Real[ArrayLike, ...]
-    ) -> tuple[Float[Array, ...], Float[Array, ...]]:
+    ) -> tuple[Float[AnyArray, ...], Float[AnyArray, ...]]:
         """The weights of the two layers, p √g + q/√g and p √g − q/√g.
 
         Args:
             growing: p, half the sum of the two layers at the start; zero stays zero however large g is.
             shrinking: q, half their difference.
         """
-        grown = _times_exponential(jnp.asarray(growing), self.log_growth / 2)
-        shrunk = _times_exponential(jnp.asarray(shrinking), -self.log_growth / 2)
+        grown = _times_exponential(growing, self.log_growth / 2)
+        shrunk = _times_exponential(shrinking, -self.log_growth / 2)
         return grown + shrunk, grown - shrunk
 
 
@@ -199,13 +199,21 @@ def mirrored(target: Array, growing: Array, shrinking: Array) -> tuple[Array, Ar
     )
 
 
-def _times_exponential(amount: Array, exponent: Array) -> Array:
+def _exponential(values: Any) -> Any:
+    """The exponential in the library of the values, in which NumPy keeps its precision."""
+    with np.errstate(over="ignore"):
+        return array_namespace(values).exp(values)
+
+
+def _times_exponential(amount: Any, exponent: Any) -> Any:
     """amount·exp(exponent), where an amount of zero is not turned into 0·∞ by an exponent out of range."""
-    ceiling = 0.8 * jnp.log(jnp.finfo(exponent.dtype).max)
-    return amount * jnp.exp(jnp.where(amount == 0, jnp.minimum(exponent, ceiling), exponent))
+    numbers = array_namespace(exponent)
+    amount = numbers.asarray(amount, dtype=exponent.dtype)
+    ceiling = 0.8 * float(np.log(np.finfo(exponent.dtype).max))
+    return amount * _exponential(numbers.where(amount == 0, numbers.minimum(exponent, ceiling), exponent))
 
 
-@jit
+@float64_jit
 def _growth(
     times: Array, target: Array, growing: Array, shrinking: Array, rate: Array, log_scale: Array
 ) -> GrowthFactor:

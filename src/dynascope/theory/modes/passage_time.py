@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, is_traced, nan_outside, real_arrays, require_choice
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.errors import InputError
 from dynascope.theory.modes.growth import growth_factor, mirrored
 
@@ -26,7 +26,7 @@ def time_to_reach(
     *,
     log_scale: Real[ArrayLike, ...] = 0.0,
     unreachable: str = "raise",
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The time at which the strength θ = C g − D/g of `growth_factor` has a given value.
 
     With r = √(S² + 4CD), the limits g → g₊ and g → −g₋ of the flow forward and backward, the time is
@@ -82,7 +82,7 @@ def time_to_reach(
     return time
 
 
-@jit
+@float64_jit
 def _reached(*arguments: Array) -> tuple[Array, Array]:
     """The time to reach a strength, and whether the strength is never visited."""
     shaped = jnp.broadcast_arrays(*arguments)

@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, is_traced, nan_outside, real_arrays, require
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.modes.growth import growth_factor
 from dynascope.theory.modes.passage_time import time_to_reach
@@ -43,10 +43,10 @@ class ModeStrength(NamedTuple):
         residual: S − a b, computed without cancellation; the loss of the mode is λ·residual²/2.
     """
 
-    output_weight: Float[Array, ...]
-    input_weight: Float[Array, ...]
-    strength: Float[Array, ...]
-    residual: Float[Array, ...]
+    output_weight: Float[AnyArray, ...]
+    input_weight: Float[AnyArray, ...]
+    strength: Float[AnyArray, ...]
+    residual: Float[AnyArray, ...]
 
 
 @covers(
@@ -119,7 +119,7 @@ def linear_mode_strength(
     target: Real[ArrayLike, ...],
     input_power: Real[ArrayLike, ...],
     learning_rate: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The same mode in a one-layer model that starts at zero: R = S (1 − exp(−η λ t)).
 
     Values traced by JAX that are outside the domain give NaN.
@@ -164,7 +164,7 @@ def emergence_time(
     learning_rate: Real[ArrayLike, ...] = 1.0,
     *,
     fraction: Real[ArrayLike, ...] = 0.05,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The first time at which a mode has reached the fraction ε of its target.
 
     For a₀ = b₀, with R₀ = a₀ b₀ < ε S, it is τ = ln[(S/R₀ − 1)/(1/ε − 1)]/(2 η λ S). Values traced by JAX that are
@@ -212,7 +212,7 @@ def saturation_time(
     learning_rate: Real[ArrayLike, ...] = 1.0,
     *,
     fraction: Real[ArrayLike, ...] = 0.05,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The time a mode takes from its emergence, at ε S, to its saturation, at (1 − ε) S.
 
     For a₀ = b₀, with R₀ = a₀ b₀ < ε S, it is τ = ln(1/ε − 1)/(η λ S), whatever the start. Values traced by JAX that are
@@ -276,7 +276,7 @@ def emerging_modes(
     return modes
 
 
-@jit
+@float64_jit
 def emergence_and_saturation(
     target: Array, power: Array, a: Array, b: Array, rate: Array, fraction: Array
 ) -> tuple[Array, Array]:
@@ -288,12 +288,12 @@ def emergence_and_saturation(
     return nan_outside(fraction < 0.5, (emerged, lasting))
 
 
-@jit
+@float64_jit
 def _saturation_time(*modes: Array) -> Array:
     return emergence_and_saturation(*modes)[1]
 
 
-@jit
+@float64_jit
 def _emergence_time(target: Array, power: Array, a: Array, b: Array, rate: Array, fraction: Array) -> Array:
     rate = _rate(power, rate)
     sum_part, difference_part, unit = _parts(a, b)
@@ -311,7 +311,7 @@ def _emergence_time(target: Array, power: Array, a: Array, b: Array, rate: Array
     return nan_outside((target != 0) & (fraction > 0) & (fraction < 1), time)
 
 
-@jit
+@float64_jit
 def _mode_strength(times: Array, target: Array, power: Array, a: Array, b: Array, rate: Array) -> ModeStrength:
     sum_part, difference_part, unit = _parts(a, b)
     growing, shrinking = (sum_part / unit) ** 2, (difference_part / unit) ** 2
@@ -319,7 +319,7 @@ def _mode_strength(times: Array, target: Array, power: Array, a: Array, b: Array
     return ModeStrength(*growth.layers(sum_part, difference_part), growth.strength, growth.residual)
 
 
-@jit
+@float64_jit
 def _linear_strength(times: Array, target: Array, power: Array, rate: Array) -> Array:
     phase = _rate(power, rate) / 2 * times
     return nan_outside(all_finite(phase, target) & (times >= 0), -target * jnp.expm1(-phase))

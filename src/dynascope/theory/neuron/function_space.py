@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_broadcast
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import chart_at, integrate, of_each, parts, polar
@@ -37,9 +37,9 @@ class FunctionSpacePath(NamedTuple):
         reversed: Whether the output weight has another sign than at the start, shape (..., times).
     """
 
-    coefficients: Float[Array, "... d"]
-    loss: Float[Array, ...]
-    reversed: Bool[Array, ...]
+    coefficients: Float[AnyArray, "... d"]
+    loss: Float[AnyArray, ...]
+    reversed: Bool[AnyArray, ...]
 
 
 @covers(
@@ -55,7 +55,7 @@ def preconditioner(
     *,
     output_rate: Real[ArrayLike, ...] = 1.0,
     weight_rate: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, "... d d"]:
+) -> Float[AnyArray, "... d d"]:
     """The matrix M(β) of the flow in function space, dβ/dt = −M ∂L/∂β, of a single linear neuron f(x) = a wᵀx, β = a w.
 
     M = η_w a² I + η_a w wᵀ = (R + δ)/2 · I + (R − δ)/2 · β βᵀ/‖β‖², R = √(δ² + 4 η_a η_w ‖β‖²), where the imbalance
@@ -227,13 +227,13 @@ def preconditioner_of(beta: Array, delta: Array, kappa: Array) -> Array:
     )
 
 
-@jit
+@float64_jit
 def _preconditioner(start: MapStart) -> Array:
     matrix = preconditioner_of(start.coefficients, start.imbalance, start.rates.clock)
     return nan_outside(start.valid, matrix, leading=True)
 
 
-@jit
+@float64_jit
 def _flow(times: Array, x: Array, y: Array, start: MapStart) -> FunctionSpacePath:
     timely = jnp.isfinite(times) & (times >= 0)
     valid = start.valid & jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(y))

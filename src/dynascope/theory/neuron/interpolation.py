@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
 from dynascope.arguments import nan_outside, real_value, require_broadcast
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import parts, polar
 from dynascope.theory.neuron.final_sign import ROUNDING, followed_sign, whitened_sign
@@ -40,14 +40,14 @@ class Interpolator(NamedTuple):
         unexplained: E(y − ŷ)², which no linear map removes, shape ().
     """
 
-    coefficients: Float[Array, "... d"]
-    output_weight: Float[Array, ...]
-    sign_changed: Bool[Array, ...]
-    stays: Bool[Array, ...]
-    moves: Bool[Array, ...]
-    imbalance: Float[Array, ...]
-    fitted_power: Float[Array, ""]
-    unexplained: Float[Array, ""]
+    coefficients: Float[AnyArray, "... d"]
+    output_weight: Float[AnyArray, ...]
+    sign_changed: Bool[AnyArray, ...]
+    stays: Bool[AnyArray, ...]
+    moves: Bool[AnyArray, ...]
+    imbalance: Float[AnyArray, ...]
+    fitted_power: Float[AnyArray, ""]
+    unexplained: Float[AnyArray, ""]
 
     @property
     def status(self) -> np.ndarray:
@@ -151,7 +151,7 @@ def implicit_bias_objective(
     *,
     output_rate: Real[ArrayLike, ...] = 1.0,
     weight_rate: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """What gradient flow on a single linear neuron minimises among the maps with Xβ = y: Ψ(β) − κ ψ β̂₀ᵀβ.
 
     Ψ(β) = ⅓ (R − 2δ) √(R + δ) with R = √(δ² + 4κ²‖β‖²) and κ = √(η_a η_w), and ψ = √(R₀ − δ) at the start β₀.
@@ -197,7 +197,7 @@ def implicit_bias_objective(
     return _objective(beta, start)
 
 
-@jit
+@float64_jit
 def _objective(beta: Array, start: MapStart) -> Array:
     delta, kappa = start.imbalance, start.rates.clock
     (size, _), (first_size, direction) = polar(beta), polar(start.coefficients)
@@ -240,7 +240,7 @@ class _Outset(NamedTuple):
     certain: Array
 
 
-@jit
+@float64_jit
 def _interpolator(x: Array, y: Array, neuron: Neuron) -> Interpolator:
     (a, w, rates), known = neuron, jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(y))
     valid = known & neuron.valid

@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, require, require_broadcast
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import polar
 from dynascope.theory.neuron.state import Neuron
@@ -29,8 +29,8 @@ class KernelChange(NamedTuple):
         relative_change: ρ = ‖K − K₀‖/‖K₀‖, which sees the scale.
     """
 
-    distance: Float[Array, ...]
-    relative_change: Float[Array, ...]
+    distance: Float[AnyArray, ...]
+    relative_change: Float[AnyArray, ...]
 
 
 @covers(
@@ -96,7 +96,7 @@ def kernel_change(
     return _change(first, second)
 
 
-@jit
+@float64_jit
 def _change(first: Neuron, second: Neuron) -> KernelChange:
     (first_a, first_w, (eta_w, eta_a)), (second_a, second_w, _) = first, second
     dimension = first_w.shape[-1]

@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, require, require_positive
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.kernel import kernel_change
@@ -63,7 +63,7 @@ def escape_time(
     *,
     output_rate: Real[ArrayLike, ...] = 1.0,
     weight_rate: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The time at which a downstream neuron (δ < 0) has learned half of β*, along β*.
 
     t = ln[2ω ‖W⊥‖²/(|λ| c₊²)]/(κ Γ) in the notation of `trajectory`, with Γ ≈ 2 ‖β*‖²/|λ| for |λ| ≫ ‖β*‖. Until then
@@ -216,12 +216,12 @@ def _require_target(start: TargetedNeuron) -> None:
         )
 
 
-@jit
+@float64_jit
 def _escape_time(start: TargetedNeuron) -> Array:
     return nan_outside(start.valid & jnp.any(start.target != 0, axis=-1), _escape(decompose(start)), leading=True)
 
 
-@jit
+@float64_jit
 def _outlook(start: TargetedNeuron) -> tuple[Decomposition, Array]:
     apart = decompose(start)
     return apart, _escape(apart)

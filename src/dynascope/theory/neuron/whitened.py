@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import nan_outside, real_times
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import polar
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
@@ -37,9 +37,9 @@ class Trajectory(NamedTuple):
             (..., times).
     """
 
-    output_weight: Float[Array, ...]
-    weights: Float[Array, "... d"]
-    excess_loss: Float[Array, ...]
+    output_weight: Float[AnyArray, ...]
+    weights: Float[AnyArray, "... d"]
+    excess_loss: Float[AnyArray, ...]
 
     @property
     def coefficients(self) -> Float[Array | np.ndarray, "... d"]:
@@ -79,7 +79,7 @@ def imbalance(
     *,
     output_rate: Real[ArrayLike, ...] = 1.0,
     weight_rate: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The imbalance δ = η_w a² − η_a ‖w‖² of a neuron f(x) = a wᵀx, which gradient flow conserves.
 
     δ > 0 is upstream (the output weight is large, and the weights below it learn fast), δ < 0 downstream.
@@ -255,17 +255,17 @@ def limit_of(start: Decomposition) -> TrajectoryLimit:
     )
 
 
-_decomposed = jit(decompose)
+_decomposed = float64_jit(decompose)
 
 
-@jit
+@float64_jit
 def _imbalance(neuron: Neuron) -> Array:
     a, w, rates = neuron
     above, below = jnp.sqrt(rates.first) * a, jnp.sqrt(rates.second) * polar(w)[0]
     return nan_outside(neuron.valid, (above - below) * (above + below), leading=True)
 
 
-@jit
+@float64_jit
 def _trajectory(start: TargetedNeuron, times: Array) -> Trajectory:
     apart = decompose(start)
     dtype = jnp.result_type(times, apart.output)

@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_count
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced import product
 from dynascope.theory.domain import covers
 from dynascope.theory.transfer.readout import speed_along
@@ -32,9 +32,9 @@ class Forgetting(NamedTuple):
         end: ½‖B − A‖², where F ends if the new map is reached, a number.
     """
 
-    old_error: Float[Array, "*members times"]
-    new_error: Float[Array, "*members times"]
-    end: Float[Array, ""]
+    old_error: Float[AnyArray, "*members times"]
+    new_error: Float[AnyArray, "*members times"]
+    end: Float[AnyArray, ""]
 
 
 @covers(
@@ -98,7 +98,7 @@ def lazy_forgetting(
     new_map: Real[ArrayLike, "inputs outputs"],
     times: Real[ArrayLike, " times"],
     balance: Real[ArrayLike, ""],
-) -> Float[Array, " times"]:
+) -> Float[AnyArray, " times"]:
     """The lazy limit of `forgetting`, ½‖B − A‖² (1 − e^(−|λ|t))², for |λ| far above the singular values of both maps.
 
     Args:
@@ -132,7 +132,7 @@ def lazy_forgetting(
 )
 def converged_layers(
     target_map: Real[ArrayLike, "inputs outputs"], balance: Real[ArrayLike, ""], width: int
-) -> tuple[Float[Array, "inputs width"], Float[Array, "width outputs"]]:
+) -> tuple[Float[AnyArray, "inputs width"], Float[AnyArray, "width outputs"]]:
     """The layers of a λ-balanced network that has learned a map, whatever its generic start.
 
     With the singular value decomposition Σ = U diag(s) Vᵀ and ω = √(s² + λ²/4), mode i has the first weights
@@ -171,20 +171,20 @@ def converged_layers(
     return _layers(wanted, imbalance, int(width))
 
 
-@jit
+@float64_jit
 def _errors(path: Array, old: Array, new: Array) -> Forgetting:
     end = nan_outside(jnp.all(jnp.isfinite(old)) & jnp.all(jnp.isfinite(new)), _half_square(new - old), leading=True)
     return Forgetting(_half_square(path - old), _half_square(path - new), end)
 
 
-@jit
+@float64_jit
 def _lazy(old: Array, new: Array, times: Array, balance: Array) -> Array:
     learned = -jnp.expm1(-jnp.abs(balance) * times)
     valid = jnp.all(jnp.isfinite(old)) & jnp.all(jnp.isfinite(new)) & jnp.isfinite(balance)
     return nan_outside(valid & jnp.isfinite(times) & (times >= 0), _half_square(new - old) * learned**2, leading=True)
 
 
-@functools.partial(jit, static_argnums=2)
+@functools.partial(float64_jit, static_argnums=2)
 def _layers(target_map: Array, balance: Array, width: int) -> tuple[Array, Array]:
     left, strengths, right = jnp.linalg.svd(target_map, full_matrices=True)
     # What rounding leaves of a mode that the target does not have is not learned, however small the balance is.

@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import is_traced, real_value, require
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced import product
 from dynascope.theory.domain import covers
 
@@ -27,9 +27,9 @@ class JointTransfer(NamedTuple):
         new_error: The same on the new outputs, shape (..., times).
     """
 
-    product: Float[Array, "*members times inputs outputs"]
-    old_error: Float[Array, "*members times"]
-    new_error: Float[Array, "*members times"]
+    product: Float[AnyArray, "*members times inputs outputs"]
+    old_error: Float[AnyArray, "*members times"]
+    new_error: Float[AnyArray, "*members times"]
 
 
 @covers(
@@ -104,7 +104,7 @@ def _joined(left: Any, right: Any) -> Any:
     return numbers.concatenate([left, right], axis=-1)
 
 
-@jit
+@float64_jit
 def _errors(path: Array, target_map: Array, old: Array) -> tuple[Array, Array]:
     errors = jnp.sum((path - target_map) ** 2, axis=-2) / 2
     outputs = old.shape[1]

@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import nan_outside, real_times, real_value, require, require_broadcast
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
 
@@ -26,8 +26,8 @@ class TransferError(NamedTuple):
         floor: Its limit, what the features cannot express, shape ().
     """
 
-    error: Float[Array, " times"]
-    floor: Float[Array, ""]
+    error: Float[AnyArray, " times"]
+    floor: Float[AnyArray, ""]
 
 
 @covers(
@@ -37,7 +37,7 @@ class TransferError(NamedTuple):
     gives="the speed at which a new readout learns along each input direction",
     reference="arXiv:2409.14623",
 )
-def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]) -> Float[Array, ...]:
+def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]) -> Float[AnyArray, ...]:
     """The speed at which a new readout learns along an input direction of the old task: √(s² + λ²/4) − λ/2.
 
     It is the eigenvalue of W₁ W₁ᵀ along a left singular vector of the old target map (d, c), where W₁ (d, h) is the
@@ -122,7 +122,7 @@ def transfer_error(
     return _readout_error(features, targets, real_times(times), rate)
 
 
-@jit
+@float64_jit
 def _speed(strength: Array, balance: Array) -> Array:
     return nan_outside(jnp.isfinite(strength) & jnp.isfinite(balance), speed_along(strength, balance), leading=True)
 
@@ -138,7 +138,7 @@ def speed_along(strength: Array, balance: Array) -> Array:
     return jnp.where(nothing, jnp.abs(strength), speed)
 
 
-@jit
+@float64_jit
 def _readout_error(first: Array, new_map: Array, times: Array, rate: Array) -> TransferError:
     known = jnp.all(jnp.isfinite(first)) & jnp.all(jnp.isfinite(new_map)) & positive(rate)
     timely = jnp.isfinite(times) & (times >= 0)

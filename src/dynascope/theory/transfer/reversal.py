@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
 
@@ -35,8 +35,8 @@ class Reversal(NamedTuple):
             residual²/2.
     """
 
-    strength: Float[Array, ...]
-    residual: Float[Array, ...]
+    strength: Float[AnyArray, ...]
+    residual: Float[AnyArray, ...]
 
 
 @covers(**_DOMAIN, gives="the strength of each mode while it is reversed")
@@ -94,7 +94,7 @@ def reversal_time(
     *,
     first_rate: Real[ArrayLike, ...] = 1.0,
     second_rate: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """When a mode passes zero on its way from s to −s: t₀ = ln(1 + 2ω/|λ|)/(2ω), ω = √(s² + λ²/4).
 
     A small imbalance costs little: t₀ ≈ ln(2s/|λ|)/(2s). Exactly balanced layers never come out of the saddle,
@@ -165,7 +165,7 @@ class _Mode(NamedTuple):
         return jnp.isfinite(self.strength) & jnp.isfinite(self.balance) & self.rates.valid
 
 
-@jit
+@float64_jit
 def _reversed(times: Array, mode: _Mode) -> Reversal:
     target, balance, rate = mode.strength, mode.balance, mode.rates.clock
     # Zeros are replaced where their logarithms and roots are not used, or the derivatives would not be finite.
@@ -185,7 +185,7 @@ def _reversed(times: Array, mode: _Mode) -> Reversal:
     return nan_outside(mode.valid & jnp.isfinite(times) & (times >= 0), path, leading=True)
 
 
-@jit
+@float64_jit
 def _crossing(mode: _Mode) -> Array:
     target, balance, rate = mode.strength, mode.balance, mode.rates.clock
     trapped, size, gap = balance == 0, jnp.abs(target), jnp.abs(balance)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import nan_outside, real_value, require
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.wide.map_flow import MapPath, Samples, finished, integrate, rank
 
@@ -26,7 +26,7 @@ _COVERED: dict[str, Any] = {
 
 
 @covers(data="any", gives="the singular values of all layers, from those of the map", **_COVERED)
-def layer_spectra(singular_value: ArrayLike, gaps: ArrayLike) -> Float[Array, "*values layers"]:
+def layer_spectra(singular_value: ArrayLike, gaps: ArrayLike) -> Float[AnyArray, "*values layers"]:
     """x_ℓ, the squares of the singular values of the layers W_ℓ for one singular value s of W₁ ⋯ W_L.
 
     With gaps W_ℓ₊₁ W_ℓ₊₁ᵀ − W_ℓᵀ W_ℓ = γ_ℓ I the singular vectors of neighbouring layers are aligned, and
@@ -51,7 +51,7 @@ def layer_spectra(singular_value: ArrayLike, gaps: ArrayLike) -> Float[Array, "*
 
 
 @covers(data="any", gives="how fast one aligned mode moves", **_COVERED)
-def deep_isotropic_rate(singular_value: ArrayLike, gaps: ArrayLike) -> Float[Array, ...]:
+def deep_isotropic_rate(singular_value: ArrayLike, gaps: ArrayLike) -> Float[AnyArray, ...]:
     """Σ_ℓ Π_{k≠ℓ} x_k, the rate of an aligned mode: ds/dt = (σ − s) Σ_ℓ Π_{k≠ℓ} x_k for whitened inputs.
 
     Args:
@@ -118,19 +118,19 @@ def deep_isotropic_flow(
     return finished(_flow(start, gaps, samples, t), t)
 
 
-@jit
+@float64_jit
 def _layer_spectra(sizes: Array, gaps: Array) -> Array:
     valid = jnp.isfinite(sizes) & (sizes >= 0) & jnp.all(jnp.isfinite(gaps))
     return nan_outside(valid, _spectra(sizes, gaps.astype(sizes.dtype)), leading=True)
 
 
-@jit
+@float64_jit
 def _rate(sizes: Array, gaps: Array) -> Array:
     before, after = _products(_layer_spectra(sizes, gaps))
     return jnp.sum(before * after, axis=-1)
 
 
-@jit
+@float64_jit
 def _flow(start: Array, gaps: Array, samples: Samples, times: Array) -> MapPath:
     gaps, moments = gaps.astype(start.dtype), samples.moments()
     offsets = _offsets(gaps)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import simpson
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_count
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
 from dynascope.theory.wide.conserved import kronecker_sum
@@ -93,7 +93,7 @@ class _IsotropicMap(NamedTuple):
 @covers(data="any", gives="the matrix of the flow in function space, from the map alone", **_COVERED)
 def isotropic_preconditioner(
     coefficients: ArrayLike, imbalance: float, width: int, *, rate: float = 1.0
-) -> Float[Array, "*members dc dc"]:
+) -> Float[AnyArray, "*members dc dc"]:
     """M(β) = √(κ² βᵀβ + δ²/4) ⊗ I + I ⊗ √(κ² ββᵀ + δ²/4) of the flow vec(β)' = −M vec(∂L/∂β), β = W₁ W₂.
 
     For Δ = η₁ W₂W₂ᵀ − η₂ W₁ᵀW₁ = δ I the two parts of `preconditioner_matrix` are these roots ± δ/2, and the δ/2
@@ -177,12 +177,12 @@ def isotropic_flow(
     return finished(_flow(start, samples, t), t)
 
 
-@jit
+@float64_jit
 def _preconditioner(start: _IsotropicMap) -> Array:
     return nan_outside(start.valid, kronecker_sum(*_roots(*start.in_one_precision())), leading=True)
 
 
-@jit
+@float64_jit
 def _flow(start: _IsotropicMap, samples: Samples, times: Array) -> MapPath:
     beta, delta, kappa, kept = start.in_one_precision()
     moments = samples.moments()
