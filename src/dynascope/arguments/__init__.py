@@ -37,6 +37,7 @@ from dynascope.arguments.numbers import (
     require_seed,
     require_sizes,
 )
+from dynascope.arguments.units import in_units, require_answer
 
 __all__ = [
     "all_finite",
@@ -44,6 +45,7 @@ __all__ = [
     "count_axes",
     "given",
     "holds",
+    "in_units",
     "is_traced",
     "nan_outside",
     "real_array",
@@ -51,6 +53,7 @@ __all__ = [
     "real_times",
     "real_value",
     "require",
+    "require_answer",
     "require_array",
     "require_axes",
     "require_between",

@@ -29,7 +29,7 @@ def real_arrays(
     broadcast: bool = True,
     **arguments: Any,
 ) -> list[Any]:
-    """The arguments as arrays, checked by `real_array`, those of NumPy of one type, in the order in which they are given.
+    """The arguments as arrays checked by `real_array`, those of NumPy of one type, in the order they are given in.
 
     Args:
         minimum: Smallest value allowed, by the name of the argument.

@@ -11,6 +11,8 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from dynascope.arguments import in_units
+
 __all__ = ["Domain", "covers", "find_domains"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -38,9 +40,11 @@ class Domain:
 
 
 def covers(
-    *, network: str, data: str, start: str, gives: str, reference: str, exact: bool = True
+    *, network: str, data: str, start: str, gives: str, reference: str, exact: bool = True, infinite: bool = False
 ) -> Callable[[_Function], _Function]:
     """State on a public function of `dynascope.theory` what it covers; the words are those of `Domain`.
+
+    What it answers to known values is a number, or `InputError` is raised; only with `infinite` may it be ∞.
 
     Example:
         >>> @covers(network="linear", data="any", start="zero", gives="the loss", reference="folklore")
@@ -50,8 +54,9 @@ def covers(
     """
 
     def state(function: _Function) -> _Function:
-        function.domain = Domain(network, data, start, gives, exact, reference)  # pyright: ignore[reportFunctionMemberAccess]
-        return function
+        checked: Any = function if hasattr(function, "units") else in_units(infinite=infinite)(function)
+        checked.domain = Domain(network, data, start, gives, exact, reference)
+        return checked
 
     return state
 

@@ -8,14 +8,24 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require_array, require_positive
-from dynascope.theory.balanced.balance import Balance, TwoLayers, require_balanced
+from dynascope.arguments import in_units, require_array, require_positive
+from dynascope.theory.balanced.balance import STANDARDS, UNITS, Balance, TwoLayers, require_balanced
+from dynascope.theory.balanced.propagation import drift_matrix
 from dynascope.theory.balanced.rates import LayerRates
-from dynascope.theory.balanced.solution import drift_matrix
 from dynascope.theory.domain import covers
 
 __all__ = ["BalancedLimit", "balanced_limit", "slowest_rate"]
 
+_GIVES = {
+    "first": "w^2",
+    "product": "w a",
+    "second": "a^2",
+    "loss": "w^2 a^2",
+    "decay_rates": "t^-1",
+    "sharpness": "t^-1",
+    "largest_stable_step": "t",
+    "balance": {"value": "w a"},
+}
 _ABSENT = 1e-10  # share of the initial weights below which a direction is missing from the start
 
 
@@ -58,6 +68,7 @@ class BalancedLimit(NamedTuple):
     gives="the end of training, its rates, sharpness and largest stable step",
     reference="arXiv:2409.14623",
 )
+@in_units(*STANDARDS, **UNITS, gives=_GIVES, infinite=True)
 def balanced_limit(
     first: ArrayLike,
     second: ArrayLike,

@@ -12,13 +12,21 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast, require_count
+from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_broadcast, require_count
 from dynascope.compilation import AnyArray, float64_jit
-from dynascope.theory.balanced.balance import Balance, TwoLayers, balance_of, balance_rounding, require_balanced
-from dynascope.theory.balanced.propagation import plan_steps, propagate
+from dynascope.theory.balanced.balance import (
+    STANDARDS,
+    UNITS,
+    Balance,
+    TwoLayers,
+    balance_of,
+    balance_rounding,
+    require_balanced,
+)
+from dynascope.theory.balanced.propagation import drift_matrix, plan_steps, propagate
 from dynascope.theory.domain import covers
 
-__all__ = ["BalancedGram", "drift_matrix", "gram", "loss", "ntk", "product", "unit_rate_layers"]
+__all__ = ["BalancedGram", "gram", "loss", "ntk", "product", "unit_rate_layers"]
 
 _SHARE = 1e-6  # of the power that the map explains, by which the power of the targets may be rounded
 _covers = functools.partial(
@@ -47,6 +55,12 @@ class BalancedGram(NamedTuple):
 
 
 @_covers(gives="function and both representations at any time")
+@in_units(
+    *STANDARDS,
+    **UNITS,
+    times="t",
+    gives={"first": "w^2", "product": "w a", "second": "a^2", "balance": {"value": "w a"}},
+)
 def gram(
     first: ArrayLike,
     second: ArrayLike,
@@ -126,6 +140,7 @@ def gram(
 
 
 @_covers(gives="the function at any time")
+@in_units(*STANDARDS, **UNITS, times="t", gives="w a")
 def product(
     first: ArrayLike,
     second: ArrayLike,
@@ -154,6 +169,7 @@ def product(
 
 
 @_covers(gives="the loss at any time")
+@in_units(*STANDARDS, **UNITS, times="t", target_power="w^2 a^2", gives="w^2 a^2")
 def loss(
     first: ArrayLike,
     second: ArrayLike,
@@ -200,6 +216,7 @@ def loss(
 
 
 @_covers(gives="the neural tangent kernel at any time")
+@in_units(*STANDARDS, **UNITS, times="t", inputs="x", gives="x^2 t^-1")
 def ntk(
     first: ArrayLike,
     second: ArrayLike,
@@ -245,21 +262,6 @@ def unit_rate_layers(network: TwoLayers) -> tuple[Array, Array]:
     rates = network.rates
     ratio = ((rates.second / rates.first) ** 0.25)[..., None, None]
     return ratio * network.first, network.second / ratio
-
-
-def drift_matrix(target_map: Any, balance: Any, numbers: Any = jnp) -> Any:
-    """F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]], in the arrays of jax.numpy or of NumPy."""
-    inputs, outputs = target_map.shape[-2:]
-    leading = np.broadcast_shapes(target_map.shape[:-2], balance.shape)
-    target_map = numbers.broadcast_to(target_map, (*leading, inputs, outputs))
-    half = numbers.broadcast_to(balance[..., None, None] / 2, (*leading, 1, 1))
-    rows = (
-        numbers.concatenate([-half * numbers.eye(inputs, dtype=target_map.dtype), target_map], axis=-1),
-        numbers.concatenate(
-            [numbers.swapaxes(target_map, -1, -2), half * numbers.eye(outputs, dtype=target_map.dtype)], axis=-1
-        ),
-    )
-    return numbers.concatenate(rows, axis=-2)
 
 
 def _given_steps(times: Any, steps: int) -> tuple[Any, np.ndarray]:

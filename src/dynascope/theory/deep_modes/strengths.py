@@ -14,6 +14,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import (
     all_finite,
+    in_units,
     is_traced,
     nan_outside,
     real_arrays,
@@ -66,6 +67,7 @@ class DeepModeLimit(NamedTuple):
     data=_DATA,
     start=_START,
     gives="when a mode has a given strength",
+    infinite=True,
     reference=_REFERENCE,
 )
 def time_to_strength(
@@ -171,6 +173,7 @@ def strength_at(
     return _strength(int(depth), *known)
 
 
+@in_units()
 def limit(target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int) -> DeepModeLimit:
     """Where a mode goes: to σ, unless zero is between, where it is trapped for L ≥ 2.
 

@@ -15,7 +15,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, nan_outside, real_arrays, require_broadcast
+from dynascope.arguments import all_finite, in_units, nan_outside, real_arrays, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.features.ridge import (
@@ -82,6 +82,18 @@ class KernelRegression(NamedTuple):
     gives="test and training error, mean and variance of each learned coefficient",
     reference="arXiv:2110.03922",
     exact=False,
+)
+@in_units(
+    "intensity|ridge",
+    "coefficients",
+    "noise_variance|unreachable_power",
+    intensity="r",
+    ridge="r",
+    coefficients="v",
+    noise_variance="v^2",
+    unreachable_power="v^2",
+    gives=("r", "", "", "v^2", "v^2", "v^2", "v", "v^2"),
+    infinite=True,
 )
 def kernel_regression_error(
     intensity: Real[ArrayLike, "... k"],

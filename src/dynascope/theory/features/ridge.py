@@ -15,7 +15,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import nan_outside, real_arrays, require, require_broadcast
+from dynascope.arguments import in_units, nan_outside, real_arrays, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 
@@ -71,6 +71,7 @@ class RidgeProblem(NamedTuple):
     reference=_PAPER,
     exact=False,
 )
+@in_units("intensity|ridge", intensity="r", ridge="r", gives="r")
 def effective_ridge(
     intensity: Real[ArrayLike, "... k"],
     samples: Real[ArrayLike, ...],
@@ -114,6 +115,7 @@ def effective_ridge(
     reference=_PAPER,
     exact=False,
 )
+@in_units("intensity|ridge", intensity="r", ridge="r")
 def learnability(
     intensity: Real[ArrayLike, "... k"],
     samples: Real[ArrayLike, ...],

@@ -11,11 +11,13 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import nan_outside, require_times
+from dynascope.arguments import in_units, nan_outside, require_times
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
 from dynascope.theory.line.decomposition import (
+    STANDARDS,
+    UNITS,
     Decomposition,
     LineStart,
     behind,
@@ -58,6 +60,7 @@ class AlignmentChange(NamedTuple):
     gives="the cosine between the layers at any time",
     reference="arXiv:2401.07085",
 )
+@in_units(*STANDARDS, **UNITS, times="t")
 def alignment(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
@@ -112,6 +115,7 @@ def alignment(
     gives="whether the layers will align or disalign, and by how much",
     reference="arXiv:2401.07085",
 )
+@in_units(*STANDARDS, **{name: units for name, units in UNITS.items() if name != "prefactor"})
 def alignment_change(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],

@@ -7,7 +7,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, nan_outside, real_arrays, require, require_broadcast
+from dynascope.arguments import all_finite, in_units, nan_outside, real_arrays, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 
@@ -20,6 +20,21 @@ __all__ = ["tangent_kernel"]
     start="any",
     gives="the neural tangent kernel of given weights",
     reference="arXiv:2401.07085",
+)
+@in_units(
+    "first|second",
+    "first_rate",
+    "second_rate",
+    "inputs",
+    "multiplier",
+    first="w",
+    second="u",
+    inputs="x",
+    other_inputs="x",
+    multiplier="g",
+    first_rate="u^-2 r",
+    second_rate="w^-2 r",
+    gives="g^2 x^2 r",
 )
 def tangent_kernel(
     first: Real[ArrayLike, "... inputs width"],

@@ -10,11 +10,21 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require_times
+from dynascope.arguments import in_units, require_times
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
-from dynascope.theory.line.decomposition import Decomposition, LineStart, decompose, end_of_growth, line_start, root
+from dynascope.theory.line.decomposition import (
+    LOSS,
+    STANDARDS,
+    UNITS,
+    Decomposition,
+    LineStart,
+    decompose,
+    end_of_growth,
+    line_start,
+    root,
+)
 from dynascope.theory.modes.growth import GrowthFactor
 
 __all__ = ["Limit", "TimeScale", "Trajectory", "limit", "time_scale", "trajectory"]
@@ -86,6 +96,12 @@ class Limit(NamedTuple):
     gives="both layers, the slope and the loss at any time",
     reference="arXiv:2401.07085",
 )
+@in_units(
+    *STANDARDS,
+    **UNITS,
+    times="t",
+    gives={"first": "w", "second": "u", "strength": "g w u", "residual": "g w u", "loss": LOSS},
+)
 def trajectory(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
@@ -149,6 +165,7 @@ def trajectory(
     gives="how long learning takes, and whether the target or the start decides it",
     reference="arXiv:2401.07085",
 )
+@in_units(*STANDARDS, **UNITS, gives={"time": "t", "target_rate": "t^-1", "initial_rate": "t^-1"}, infinite=True)
 def time_scale(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
@@ -198,6 +215,7 @@ def time_scale(
     gives="where training ends, and whether it is trapped",
     reference="arXiv:2401.07085",
 )
+@in_units(*STANDARDS, **UNITS, gives={"first": "w", "second": "u", "strength": "g w u", "loss": LOSS})
 def limit(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],

@@ -10,11 +10,13 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require_times
+from dynascope.arguments import in_units, require_times
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
 from dynascope.theory.line.decomposition import (
+    STANDARDS,
+    UNITS,
     Decomposition,
     LineStart,
     behind,
@@ -66,6 +68,7 @@ class Rescaling(NamedTuple):
     gives="the norms of both layers at any time",
     reference="arXiv:2401.07085",
 )
+@in_units(*STANDARDS, **UNITS, times="t", gives={"first": "w", "second": "u", "total": "w u"})
 def layer_norms(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
@@ -114,6 +117,7 @@ def layer_norms(
     gives="whether the layers will grow, shrink, or shrink and then grow",
     reference="arXiv:2401.07085",
 )
+@in_units(*STANDARDS, **UNITS, gives={"turning_time": "t"}, infinite=True)
 def rescaling(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
@@ -139,7 +143,7 @@ def rescaling(
         prefactor: p > 0 of the loss.
 
     Returns:
-        `Rescaling`, with the time at which the layers are smallest.
+        `Rescaling`, with the time at which the layers are smallest, ∞ where they shrink for ever.
 
     Raises:
         InputError: As `trajectory`, or values traced by JAX.

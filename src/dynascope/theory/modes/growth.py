@@ -15,7 +15,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, array_namespace, nan_outside, real_arrays, require_known
+from dynascope.arguments import all_finite, array_namespace, in_units, nan_outside, real_arrays, require_known
 from dynascope.compilation import AnyArray, float64_jit
 
 __all__ = ["GrowthFactor", "GrowthLimit", "growth_factor", "growth_limit", "mirrored"]
@@ -76,6 +76,16 @@ class GrowthLimit(NamedTuple):
     status: np.ndarray
 
 
+@in_units(
+    "target|growing|shrinking",
+    "rate",
+    target="s",
+    growing="s",
+    shrinking="s",
+    rate="s^-1 t^-1",
+    times="t",
+    gives={"strength": "s", "residual": "s"},
+)
 def growth_factor(
     times: Real[ArrayLike, ...],
     target: Real[ArrayLike, ...],
@@ -134,6 +144,7 @@ def growth_factor(
     )
 
 
+@in_units("target|growing|shrinking", target="s", growing="s", shrinking="s", gives={"strength": "s"}, infinite=True)
 def growth_limit(
     target: Real[ArrayLike, ...],
     growing: Real[ArrayLike, ...],

@@ -9,7 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, is_traced, nan_outside, real_arrays, require_choice
+from dynascope.arguments import all_finite, in_units, is_traced, nan_outside, real_arrays, require_choice
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.errors import InputError
 from dynascope.theory.modes.growth import growth_factor, mirrored
@@ -17,6 +17,17 @@ from dynascope.theory.modes.growth import growth_factor, mirrored
 __all__ = ["time_to_reach"]
 
 
+@in_units(
+    "target|growing|shrinking",
+    "rate",
+    target="s",
+    growing="s",
+    shrinking="s",
+    rate="s^-1 t^-1",
+    strength="s",
+    gives="t",
+    infinite=True,
+)
 def time_to_reach(
     strength: Real[ArrayLike, ...],
     target: Real[ArrayLike, ...],

@@ -7,7 +7,7 @@ descends λ (S − a b)²/2.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, is_traced, nan_outside, real_arrays, require
+from dynascope.arguments import all_finite, in_units, is_traced, nan_outside, real_arrays, require
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.modes.growth import growth_factor
@@ -31,6 +31,15 @@ __all__ = [
     "mode_strength",
     "saturation_time",
 ]
+
+_STANDARDS = ("target|initial_output_weight|initial_input_weight", "input_power", "learning_rate")
+_UNITS: dict[str, Any] = {
+    "target": "w^2",
+    "input_power": "p",
+    "initial_output_weight": "w",
+    "initial_input_weight": "w",
+    "learning_rate": "p^-1 w^-2 t^-1",
+}
 
 
 class ModeStrength(NamedTuple):
@@ -56,6 +65,7 @@ class ModeStrength(NamedTuple):
     gives="weights and strength of each mode at any time",
     reference="arXiv:1312.6120",
 )
+@in_units(*_STANDARDS, **_UNITS, times="t", gives=("w", "w", "w^2", "w^2"))
 def mode_strength(
     times: Real[ArrayLike, ...],
     target: Real[ArrayLike, ...],
@@ -114,6 +124,7 @@ def mode_strength(
     gives="strength of each mode at any time",
     reference="Nam, DPhil thesis (2024), 3.10",
 )
+@in_units(*_STANDARDS, times="t", target="s", input_power="p", learning_rate="p^-1 t^-1", gives="s")
 def linear_mode_strength(
     times: Real[ArrayLike, ...],
     target: Real[ArrayLike, ...],
@@ -156,6 +167,7 @@ def linear_mode_strength(
     gives="when a mode has reached a fraction of its target",
     reference="Nam, DPhil thesis (2024), 3.12",
 )
+@in_units(*_STANDARDS, **_UNITS, gives="t", infinite=True)
 def emergence_time(
     target: Real[ArrayLike, ...],
     input_power: Real[ArrayLike, ...],
@@ -204,6 +216,7 @@ def emergence_time(
     gives="how long a mode takes from emergence to saturation",
     reference="Nam, DPhil thesis (2024), 3.12",
 )
+@in_units(*_STANDARDS, **_UNITS, gives="t", infinite=True)
 def saturation_time(
     target: Real[ArrayLike, ...],
     input_power: Real[ArrayLike, ...],

@@ -16,7 +16,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_broadcast
+from dynascope.arguments import in_units, is_traced, nan_outside, real_times, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
@@ -48,6 +48,15 @@ class FunctionSpacePath(NamedTuple):
     start="any imbalance; a nonzero map unless the imbalance is positive",
     gives="the matrix by which the gradient of the function is multiplied",
     reference=_REFERENCE,
+)
+@in_units(
+    "coefficients",
+    "imbalance|output_rate|weight_rate",
+    coefficients="b",
+    imbalance="t^-1",
+    output_rate="b^-1 t^-1",
+    weight_rate="b^-1 t^-1",
+    gives="t^-1",
 )
 def preconditioner(
     coefficients: Real[ArrayLike, "... d"],
@@ -95,6 +104,19 @@ def preconditioner(
     start="any imbalance; a nonzero map unless the imbalance is positive",
     gives="the linear map and the loss over time",
     reference=_REFERENCE,
+)
+@in_units(
+    "inputs",
+    "targets|coefficients",
+    "output_rate",
+    times="t",
+    inputs="x",
+    targets="y",
+    coefficients="y x^-1",
+    imbalance="x^-2 t^-1",
+    output_rate="x^-1 y^-1 t^-1",
+    weight_rate="x^-1 y^-1 t^-1",
+    gives={"coefficients": "y x^-1", "loss": "y^2"},
 )
 def function_space_flow(
     times: Real[ArrayLike, ...],

@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import nan_outside, real_value, require_broadcast
+from dynascope.arguments import in_units, nan_outside, real_value, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import parts, polar
@@ -82,6 +82,19 @@ class Interpolator(NamedTuple):
     gives="the linear map at the end of training, without training",
     reference="arXiv:2406.06158",
 )
+@in_units(
+    "inputs",
+    "output_rate",
+    "weight_rate",
+    "targets|initial_output|initial_weights",
+    inputs="x",
+    targets="a w x",
+    initial_output="a",
+    initial_weights="w",
+    output_rate="w^-2 x^-2 t^-1",
+    weight_rate="a^-2 x^-2 t^-1",
+    gives=("a w", "a", "", "", "", "x^-2 t^-1", "a^2 w^2 x^2", "a^2 w^2 x^2"),
+)
 def interpolator(
     inputs: Real[ArrayLike, "n d"],
     targets: Real[ArrayLike, ...],
@@ -143,6 +156,17 @@ def interpolator(
     start="any imbalance; a nonzero map unless the imbalance is positive",
     gives="the function of the linear map that training minimises among all maps that fit",
     reference="arXiv:2406.06158",
+)
+@in_units(
+    "coefficients|initial_coefficients",
+    "output_rate",
+    "weight_rate",
+    coefficients="b",
+    initial_coefficients="b",
+    imbalance="s^2",
+    output_rate="b^-1 s^2",
+    weight_rate="b^-1 s^2",
+    gives="s^3",
 )
 def implicit_bias_objective(
     coefficients: Real[ArrayLike, "... d"],

@@ -11,11 +11,11 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import is_traced, nan_outside, require, require_broadcast
+from dynascope.arguments import in_units, is_traced, nan_outside, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import polar
-from dynascope.theory.neuron.state import Neuron
+from dynascope.theory.neuron.state import RATE_UNITS, Neuron
 
 __all__ = ["KernelChange", "kernel_change"]
 
@@ -39,6 +39,16 @@ class KernelChange(NamedTuple):
     start="any",
     gives="how far the tangent kernel turns and moves between two states",
     reference="arXiv:2406.06158",
+)
+@in_units(
+    "output_rate",
+    "weight_rate",
+    "initial_output|initial_weights|output|weights",
+    **RATE_UNITS,
+    initial_output="a",
+    initial_weights="w",
+    output="a",
+    weights="w",
 )
 def kernel_change(
     initial_output: Real[ArrayLike, ...],

@@ -11,12 +11,12 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import is_traced, nan_outside, require, require_positive
+from dynascope.arguments import in_units, is_traced, nan_outside, require, require_positive
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.kernel import kernel_change
-from dynascope.theory.neuron.state import TargetedNeuron
+from dynascope.theory.neuron.state import STANDARDS, UNITS, TargetedNeuron
 from dynascope.theory.neuron.whitened import limit_of
 
 __all__ = ["Regime", "escape_time", "regime", "regime_along"]
@@ -56,6 +56,7 @@ class Regime(NamedTuple):
     reference=_REFERENCE,
     exact=False,
 )
+@in_units(*STANDARDS, **UNITS, gives="t", infinite=True)
 def escape_time(
     initial_output: Real[ArrayLike, ...],
     initial_weights: Real[ArrayLike, "... d"],
@@ -107,6 +108,7 @@ def escape_time(
     reference=_REFERENCE,
     exact=False,
 )
+@in_units(*STANDARDS, **UNITS, gives={"fit_time": "t", "escape_time": "t"}, infinite=True)
 def regime(
     initial_output: Real[ArrayLike, ...],
     initial_weights: Real[ArrayLike, "... d"],

@@ -11,12 +11,12 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import nan_outside, real_times
+from dynascope.arguments import in_units, nan_outside, real_times
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import polar
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
-from dynascope.theory.neuron.state import Neuron, TargetedNeuron
+from dynascope.theory.neuron.state import RATE_UNITS, STANDARDS, UNITS, Neuron, TargetedNeuron
 
 __all__ = ["Trajectory", "TrajectoryLimit", "imbalance", "limit_of", "trajectory", "trajectory_limit"]
 
@@ -73,6 +73,7 @@ class TrajectoryLimit(NamedTuple):
     gives="the conserved imbalance between the layers",
     reference=_REFERENCE,
 )
+@in_units("output_rate", "weight_rate", "output|weights", **RATE_UNITS, output="a", weights="w", gives="t^-1")
 def imbalance(
     output: Real[ArrayLike, ...],
     weights: Real[ArrayLike, "... d"],
@@ -114,6 +115,7 @@ def imbalance(
     gives="weights, linear map and loss at any time",
     reference=_REFERENCE,
 )
+@in_units(*STANDARDS, **UNITS, times="t", gives=("a", "w", "a^2 w^2"))
 def trajectory(
     initial_output: Real[ArrayLike, ...],
     initial_weights: Real[ArrayLike, "... d"],
@@ -181,6 +183,7 @@ def trajectory(
     gives="where training ends, and how it gets there",
     reference=_REFERENCE,
 )
+@in_units(*STANDARDS, **UNITS, gives=("a", "w", "a w", "a^2 w^2", ""))
 def trajectory_limit(
     initial_output: Real[ArrayLike, ...],
     initial_weights: Real[ArrayLike, "... d"],

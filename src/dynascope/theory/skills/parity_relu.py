@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from dynascope.arguments import require, require_array, require_positive, require_times
+from dynascope.arguments import in_units, require, require_array, require_positive, require_times
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 
@@ -57,6 +57,7 @@ class TiedWeights(NamedTuple):
     bias: ArrayLike
 
 
+@in_units()
 def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
     """The outputs f = −2 A (u)₊ + B (u + 1)₊ + G (−u − 1)₊ + c, with u = x₂ − x₁ − x₃, on the eight `INPUTS`.
 
@@ -77,6 +78,7 @@ def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
     return state[..., :3] @ _MODES + state[..., 3:]
 
 
+@in_units()
 def loss(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch"]:
     """L = 1/16 Σ (f − Y)² over the eight inputs, with Y = S (−1)^(x₁ + x₂ + x₃).
 
@@ -137,6 +139,7 @@ def velocity(weights: TiedWeights, *, target_scale: float, learning_rate: float 
     return learning_rate * rates
 
 
+@in_units()
 def fixed_point(target_scale: float) -> TiedWeights:
     """A = B = G = 2S and c = −S, at which the network is the parity.
 
@@ -157,6 +160,7 @@ def fixed_point(target_scale: float) -> TiedWeights:
     return TiedWeights(2 * target_scale, 2 * target_scale, 2 * target_scale, -target_scale)
 
 
+@in_units()
 def mode_strengths(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch 3"]:
     """The strength E[Y f_q]/S² of each neuron: A/4S, B/8S and G/8S, which end at ½, ¼ and ¼.
 

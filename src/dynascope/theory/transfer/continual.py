@@ -11,9 +11,10 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_count
+from dynascope.arguments import in_units, is_traced, nan_outside, real_times, real_value, require, require_count
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced import product
+from dynascope.theory.balanced.balance import LAYER_UNITS
 from dynascope.theory.domain import covers
 from dynascope.theory.transfer.readout import speed_along
 
@@ -43,6 +44,16 @@ class Forgetting(NamedTuple):
     start="λ-balanced, such as converged on the old targets",
     gives="the error on the old targets while the new ones are learned",
     reference="arXiv:2409.14623",
+)
+@in_units(
+    "first_rate",
+    "second_rate",
+    "old_map|new_map|first|second",
+    **LAYER_UNITS,
+    old_map="w a",
+    new_map="w a",
+    times="t",
+    gives="w^2 a^2",
 )
 def forgetting(
     first: Real[ArrayLike, "*members inputs width"],
@@ -93,6 +104,7 @@ def forgetting(
     reference="arXiv:2409.14623",
     exact=False,
 )
+@in_units("balance", "old_map|new_map", old_map="m", new_map="m", times="t", balance="t^-1", gives="m^2")
 def lazy_forgetting(
     old_map: Real[ArrayLike, "inputs outputs"],
     new_map: Real[ArrayLike, "inputs outputs"],
@@ -130,6 +142,7 @@ def lazy_forgetting(
     gives="the layers after convergence, up to a rotation of the hidden neurons",
     reference="arXiv:2409.14623",
 )
+@in_units("target_map|balance", target_map="w^2", balance="w^2", gives="w")
 def converged_layers(
     target_map: Real[ArrayLike, "inputs outputs"], balance: Real[ArrayLike, ""], width: int
 ) -> tuple[Float[AnyArray, "inputs width"], Float[AnyArray, "width outputs"]]:

@@ -10,9 +10,10 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import is_traced, real_value, require
+from dynascope.arguments import in_units, is_traced, real_value, require
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced import product
+from dynascope.theory.balanced.balance import LAYER_UNITS
 from dynascope.theory.domain import covers
 
 __all__ = ["JointTransfer", "joint_transfer"]
@@ -38,6 +39,16 @@ class JointTransfer(NamedTuple):
     start="λ-balanced, such as converged on the old targets; new outputs from zero",
     gives="the outputs on old and new targets over time",
     reference="arXiv:2409.14623",
+)
+@in_units(
+    "first_rate",
+    "second_rate",
+    "old_map|new_map|first|second",
+    **LAYER_UNITS,
+    old_map="w a",
+    new_map="w a",
+    times="t",
+    gives=("w a", "w^2 a^2", "w^2 a^2"),
 )
 def joint_transfer(
     first: Real[ArrayLike, "*members inputs width"],

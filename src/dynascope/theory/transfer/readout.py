@@ -10,7 +10,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import nan_outside, real_times, real_value, require, require_broadcast
+from dynascope.arguments import in_units, nan_outside, real_times, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
@@ -37,6 +37,7 @@ class TransferError(NamedTuple):
     gives="the speed at which a new readout learns along each input direction",
     reference="arXiv:2409.14623",
 )
+@in_units("strength|balance", strength="s", balance="s", gives="s")
 def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]) -> Float[AnyArray, ...]:
     """The speed at which a new readout learns along an input direction of the old task: √(s² + λ²/4) − λ/2.
 
@@ -75,6 +76,7 @@ def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]
     gives="the loss on the new targets over time, and its floor",
     reference="arXiv:2409.14623",
 )
+@in_units("first", "second_rate", "new_map", first="w", new_map="m", times="t", second_rate="w^-2 t^-1", gives="m^2")
 def transfer_error(
     first: Real[ArrayLike, "inputs width"],
     new_map: Real[ArrayLike, "inputs outputs"],

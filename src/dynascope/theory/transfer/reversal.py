@@ -11,13 +11,14 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast
+from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
 
 __all__ = ["Reversal", "reversal_time", "reversal_trajectory"]
 
+_UNITS: dict[str, Any] = {"strength": "s", "balance": "s", "first_rate": "s^-1 t^-1", "second_rate": "s^-1 t^-1"}
 _DOMAIN: dict[str, Any] = {
     "network": "two-layer linear, any widths",
     "data": "whitened inputs, any targets, then their negative",
@@ -40,6 +41,7 @@ class Reversal(NamedTuple):
 
 
 @covers(**_DOMAIN, gives="the strength of each mode while it is reversed")
+@in_units("first_rate", "second_rate", "strength|balance", **_UNITS, times="t", gives="s")
 def reversal_trajectory(
     times: Real[ArrayLike, ...],
     strength: Real[ArrayLike, ...],
@@ -88,6 +90,7 @@ def reversal_trajectory(
 
 
 @covers(**_DOMAIN, gives="the time at which each mode changes sign")
+@in_units("first_rate", "second_rate", "strength|balance", **_UNITS, gives="t", infinite=True)
 def reversal_time(
     strength: Real[ArrayLike, ...],
     balance: Real[ArrayLike, ...],

@@ -10,9 +10,9 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast
+from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
-from dynascope.theory.balanced.balance import TwoLayers
+from dynascope.theory.balanced.balance import LAYER_UNITS, TwoLayers
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.function_space import MapStart, preconditioner_of
@@ -29,6 +29,7 @@ _REFERENCE = "arXiv:2406.06158"
     gives="the matrix that gradient flow conserves",
     reference=_REFERENCE,
 )
+@in_units("first_rate", "second_rate", "first|second", **LAYER_UNITS, gives="t^-1")
 def conserved_matrix(
     first: ArrayLike, second: ArrayLike, *, first_rate: ArrayLike = 1.0, second_rate: ArrayLike = 1.0
 ) -> Float[AnyArray, "*members width width"]:
@@ -64,6 +65,7 @@ def conserved_matrix(
     gives="the matrices that gradient flow conserves, one for each pair of layers",
     reference=_REFERENCE,
 )
+@in_units("weights", "rates", weights="w", rates="r", gives="w^2 r")
 def conserved_matrices(
     weights: Sequence[ArrayLike], rates: Sequence[float] | None = None
 ) -> list[Float[AnyArray, "_ _"]]:
@@ -121,6 +123,7 @@ def conserved_matrices(
     gives="the matrix of the flow in function space, at given weights",
     reference=_REFERENCE,
 )
+@in_units("first_rate", "second_rate", "first|second", **LAYER_UNITS, gives="t^-1")
 def preconditioner_matrix(
     first: ArrayLike, second: ArrayLike, *, first_rate: ArrayLike = 1.0, second_rate: ArrayLike = 1.0
 ) -> Float[AnyArray, "*members dc dc"]:
@@ -156,6 +159,16 @@ def preconditioner_matrix(
     start="any, no neuron at zero unless its imbalance is positive",
     gives="the matrix of the flow in function space, from the maps of the neurons",
     reference=_REFERENCE,
+)
+@in_units(
+    "coefficients",
+    "imbalances",
+    "first_rate",
+    coefficients="b",
+    imbalances="t^-1",
+    first_rate="b^-1 t^-1",
+    second_rate="b^-1 t^-1",
+    gives="t^-1",
 )
 def single_output_preconditioner(
     coefficients: ArrayLike, imbalances: ArrayLike, *, first_rate: float = 1.0, second_rate: float = 1.0

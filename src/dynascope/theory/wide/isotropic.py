@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 from scipy.integrate import simpson
 
-from dynascope.arguments import is_traced, nan_outside, real_value, require, require_count
+from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_count
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
@@ -91,6 +91,7 @@ class _IsotropicMap(NamedTuple):
 
 
 @covers(data="any", gives="the matrix of the flow in function space, from the map alone", **_COVERED)
+@in_units("coefficients", "imbalance|rate", coefficients="b", imbalance="t^-1", rate="b^-1 t^-1", gives="t^-1")
 def isotropic_preconditioner(
     coefficients: ArrayLike, imbalance: float, width: int, *, rate: float = 1.0
 ) -> Float[AnyArray, "*members dc dc"]:
@@ -124,6 +125,18 @@ def isotropic_preconditioner(
 
 
 @covers(data="any inputs and targets", gives="the function over time", **_COVERED)
+@in_units(
+    "inputs",
+    "targets|coefficients",
+    "rate",
+    times="t",
+    inputs="x",
+    targets="y",
+    coefficients="y x^-1",
+    imbalance="x^-2 t^-1",
+    rate="x^-1 y^-1 t^-1",
+    gives={"coefficients": "y x^-1", "loss": "y^2"},
+)
 def isotropic_flow(
     times: ArrayLike,
     inputs: ArrayLike,
