@@ -253,9 +253,11 @@ def test_broadcasts_compiles_and_follows_the_dtype():
     np.testing.assert_allclose(compiled.strength, together.strength, rtol=1e-14)
     alone = [growth_factor(times[:, 0], target, 0.3, 0.2, 1.0).strength for target in targets]
     np.testing.assert_allclose(np.stack(alone, axis=1), together.strength, rtol=1e-14)
-    single = growth_factor(times.astype(np.float32), targets.astype(np.float32), 0.3, 0.2, 1.0)
-    assert single.strength.dtype == jnp.float32
-    np.testing.assert_allclose(single.strength, together.strength, rtol=1e-5, atol=1e-6)
+    assert isinstance(together.strength, np.ndarray)
+    held = growth_factor(jnp.asarray(times, jnp.float32), jnp.asarray(targets, jnp.float32), 0.3, 0.2, 1.0)
+    assert isinstance(held.strength, jax.Array)
+    assert held.strength.dtype == jnp.float32
+    np.testing.assert_allclose(held.strength, together.strength, rtol=1e-5, atol=1e-6)
 
 
 @settings(max_examples=12, deadline=None)

@@ -136,7 +136,9 @@ def gram(
         durations, places = plan_steps(float(np.max(speed)), np.asarray(times))
     else:
         durations, places = _given_steps(times, steps)
-    return _solve(network, target_map, times, durations, places, approximate)
+    # Of the weights as they were given: those of a training in 32 bits are balanced to theirs.
+    rounding = np.inf if approximate else balance_rounding(np.result_type(network.first.dtype, network.second.dtype))
+    return _solve(network, target_map, times, durations, places, rounding)
 
 
 @_covers(gives="the function at any time")
@@ -279,9 +281,9 @@ def _given_steps(times: Any, steps: int) -> tuple[Any, np.ndarray]:
     return numbers.repeat(gaps / steps, steps), steps * np.arange(1, len(times) + 1)
 
 
-@functools.partial(float64_jit, static_argnames="approximate")
+@float64_jit
 def _solve(
-    network: TwoLayers, target_map: Array, times: Array, durations: Array, places: Array, approximate: bool
+    network: TwoLayers, target_map: Array, times: Array, durations: Array, places: Array, rounding: Array
 ) -> BalancedGram:
     def solve(inner, outer, clock, ratio, target_map, balance, durations, places):
         start = jnp.concatenate([inner, outer.T])
@@ -293,24 +295,19 @@ def _solve(
 
         return products(inner, inner) * ratio, products(inner, outer), products(outer, outer) / ratio
 
-    rounding = balance_rounding(jnp.result_type(network.first, network.second))
-    # In the widest of all, since weights of a training in 32 bits may come with times of 64.
-    dtype = jnp.result_type(*jax.tree.leaves(network), target_map, durations)
-    network = jax.tree.map(lambda each: jnp.asarray(each, dtype), network)
+    network = jax.tree.map(jnp.asarray, network)
     balance, rates = balance_of(network), network.rates
     signature = "(d,h),(h,c),(),(),(d,c),(),(s),(t)->(t,d,d),(t,d,c),(t,c,c)"
     found = jnp.vectorize(solve, signature=signature)(
         *unit_rate_layers(network),
         rates.clock,
         jnp.sqrt(rates.first / rates.second),
-        target_map.astype(dtype),
+        target_map,
         balance.value,
-        durations.astype(dtype),
+        durations,
         places,
     )
-    valid = network.valid & jnp.all(jnp.isfinite(target_map), axis=(-2, -1))
-    if not approximate:
-        valid = valid & (balance.error <= rounding)
+    valid = network.valid & jnp.all(jnp.isfinite(target_map), axis=(-2, -1)) & (balance.error <= rounding)
     ordered = jnp.cumsum(~(durations >= 0))[places - 1] == 0
     inside = valid[..., None] & jnp.isfinite(times) & (times >= 0) & ordered
     first, product, second = nan_outside(inside, found, leading=True)

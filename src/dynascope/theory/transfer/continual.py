@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -13,6 +14,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, is_traced, nan_outside, real_times, real_value, require, require_count
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.errors import InputError
 from dynascope.theory.balanced import product
 from dynascope.theory.balanced.balance import LAYER_UNITS
 from dynascope.theory.domain import covers
@@ -85,7 +87,7 @@ def forgetting(
         Dominé, Anguita, Proca, Braun, Kunin, Mediano & Saxe, arXiv:2409.14623.
 
     Example:
-        >>> import jax, numpy as np
+        >>> import numpy as np
         >>> old, new = np.diag([2.0, 1.0]), np.diag([1.0, 2.0])
         >>> with jax.enable_x64(True):
         ...     solution = forgetting(*converged_layers(old, balance=0.5, width=2), old, new, np.array([0.0, 9.0]))
@@ -151,7 +153,8 @@ def converged_layers(
     With the singular value decomposition Σ = U diag(s) Vᵀ and ω = √(s² + λ²/4), mode i has the first weights
     u √(ω − λ/2) and the second weights √(ω + λ/2) vᵀ, for the h strongest modes; a network wider than there are modes
     has |λ| left in directions that the map does not use. A rotation of the hidden neurons is free, and changes neither
-    the function nor how it learns further.
+    the function nor how it learns further. Where it turns is up to the decomposition, so that the layers have no
+    derivative; what is made of them has one by `balanced.gram`.
 
     Args:
         target_map: Σ, shape (d, c).
@@ -184,6 +187,21 @@ def converged_layers(
     return _layers(wanted, imbalance, int(width))
 
 
+@jax.custom_jvp
+def _without_derivative(value: Array) -> Array:
+    """The value itself, whose derivative is refused."""
+    return value
+
+
+@_without_derivative.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    raise InputError(
+        "converged_layers is differentiated, and its layers are known up to a rotation only",
+        argument="target_map",
+        remedy="differentiate what no rotation changes, such as balanced.product, in its own arguments",
+    )
+
+
 @float64_jit
 def _errors(path: Array, old: Array, new: Array) -> Forgetting:
     end = nan_outside(jnp.all(jnp.isfinite(old)) & jnp.all(jnp.isfinite(new)), _half_square(new - old), leading=True)
@@ -199,6 +217,7 @@ def _lazy(old: Array, new: Array, times: Array, balance: Array) -> Array:
 
 @functools.partial(float64_jit, static_argnums=2)
 def _layers(target_map: Array, balance: Array, width: int) -> tuple[Array, Array]:
+    target_map, balance = _without_derivative(target_map), _without_derivative(balance)
     left, strengths, right = jnp.linalg.svd(target_map, full_matrices=True)
     # What rounding leaves of a mode that the target does not have is not learned, however small the balance is.
     least = _ROUNDING * jnp.finfo(strengths.dtype).eps * jnp.max(strengths, initial=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -16,6 +17,8 @@ from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
 
 __all__ = ["TransferError", "speed_along", "transfer_error", "transfer_speed"]
+
+_CLOSE = 1e-8  # differences of the decays below which their divided difference is a derivative
 
 
 class TransferError(NamedTuple):
@@ -89,6 +92,9 @@ def transfer_error(
     The readout v of f(x) = x W₁ v follows v' = −η W₁ᵀ (W₁ v − c). Along a left singular vector of W₁ the error falls
     at the squared singular value; what is orthogonal to the columns of W₁ remains, floor = ½‖(I − Π) c‖².
 
+    It can be compiled and differentiated with respect to all but the rank of W₁, also where its singular values are
+    equal.
+
     Args:
         first: W₁, shape (d, h), such as that of a network that has converged on another task.
         new_map: c, shape (d, k): the new targets are y = x c, for inputs with E[x xᵀ] = I.
@@ -145,11 +151,45 @@ def _readout_error(first: Array, new_map: Array, times: Array, rate: Array) -> T
     known = jnp.all(jnp.isfinite(first)) & jnp.all(jnp.isfinite(new_map)) & positive(rate)
     timely = jnp.isfinite(times) & (times >= 0)
     times, timely = jnp.ravel(rate * times), jnp.ravel(timely)
-    directions, sizes, _ = jnp.linalg.svd(first, full_matrices=False)
-    used = sizes > max(first.shape) * jnp.finfo(sizes.dtype).eps * jnp.max(sizes, initial=0)
-    along = directions.T @ new_map
-    floor = jnp.sum((new_map - directions @ (used[:, None] * along)) ** 2) / 2
-    remaining = jnp.exp(-times[:, None] * jnp.where(used, sizes, 0) ** 2)
-    learnable = jnp.sum(jnp.where(used[:, None], along, 0) ** 2, axis=1)
-    error = floor + remaining**2 @ learnable / 2
+    error, floor = _remaining(first, new_map, times)
     return TransferError(nan_outside(known & timely, error, leading=True), nan_outside(known, floor, leading=True))
+
+
+@jax.custom_jvp
+def _remaining(first: Array, new_map: Array, times: Array) -> tuple[Array, Array]:
+    """½‖exp(−W₁ W₁ᵀ t) c‖² at each time, and its limit."""
+    along, _, rates, used = _directions(first, new_map)
+    powers = jnp.sum(along**2, axis=1)
+    floor = jnp.sum(jnp.where(used, 0, powers)) / 2
+    return floor + jnp.exp(-2 * times[:, None] * rates) @ jnp.where(used, powers, 0) / 2, floor
+
+
+@_remaining.defjvp
+def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    # Singular vectors have no derivative where singular values are equal; a function of W₁ W₁ᵀ has the divided
+    # differences of its values. The number of directions in use does not change.
+    (first, new_map, times), (first_dot, new_map_dot, times_dot) = primals, tangents
+    along, left, rates, used = _directions(first, new_map)
+    decayed = jnp.exp(-2 * times[:, None] * rates)
+    moved = left.T @ (first_dot @ first.T + first @ first_dot.T) @ left
+    apart = 2 * times[:, None, None] * jnp.abs(rates[:, None] - rates)
+    close = apart < _CLOSE
+    share = jnp.where(close, 1 - apart / 2, -jnp.expm1(-apart) / jnp.where(close, 1, apart))
+    differences = -2 * times[:, None, None] * jnp.maximum(decayed[:, :, None], decayed[:, None, :]) * share
+    turned = left.T @ new_map_dot
+    error_dot = jnp.einsum("tij,ij,ic,jc->t", differences, moved, along, along) / 2
+    error_dot += decayed @ jnp.sum(along * turned, axis=1)
+    error_dot -= times_dot * (decayed @ (rates * jnp.sum(along**2, axis=1)))
+    # What is not used sees only how the directions in use turn into it.
+    mixed = jnp.where(~used[:, None] & used, moved / jnp.where(used, rates, 1), 0) @ along
+    unused = jnp.where(used[:, None], 0, along)
+    return _remaining(*primals), (error_dot, jnp.sum(unused * turned) - jnp.sum(unused * mixed))
+
+
+def _directions(first: Array, new_map: Array) -> tuple[Array, Array, Array, Array]:
+    """The target along all left singular vectors, these, the rates along them, and which of them W₁ uses."""
+    left, sizes, _ = jnp.linalg.svd(first, full_matrices=True)
+    used = sizes > max(first.shape) * jnp.finfo(sizes.dtype).eps * jnp.max(sizes, initial=0)
+    missing = len(first) - len(sizes)
+    rates = jnp.pad(jnp.where(used, sizes, 0) ** 2, (0, missing))
+    return left.T @ new_map, left, rates, jnp.pad(used, (0, missing))
