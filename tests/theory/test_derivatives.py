@@ -61,11 +61,7 @@ def function_space(inputs, targets, start):
 
 # Name, function of what is moved, and where it is: at equal singular values, at nothing, at a balanced start.
 POINTS = [
-    (
-        "balanced.gram",
-        lambda first, target: balanced.gram(first, TWINS, target, TIMES, steps=4)[:3],
-        (TWINS, 2 * TWINS),
-    ),
+    ("balanced.gram", lambda target: balanced.gram(TWINS, TWINS, target, TIMES, steps=4)[:3], (2 * TWINS,)),
     ("balanced.gram", lambda target: balanced.gram(TWINS, TWINS, target, TIMES, steps=4)[:3], (0 * TWINS,)),
     ("deep_modes.strength_at", functools.partial(deep_modes.strength_at, depth=3), (TIMES, 1.0, 0.2)),
     ("deep_modes.strength_at", lambda start: deep_modes.strength_at(TIMES, 0.0, start, depth=2), (0.3,)),

@@ -269,7 +269,7 @@ def _flow(times: Array, x: Array, y: Array, start: MapStart) -> FunctionSpacePat
 
     def one(beta: Array, delta: Array, kappa: Array, valid: Array) -> FunctionSpacePath:
         ordered = jnp.where(valid, t[order], 0)
-        chart, start = chart_at(x, y, *polar(beta), delta, kappa)
+        chart, start = chart_at(x, y, beta, *polar(beta), delta, kappa)
         solution = integrate(x, y, chart, start, ordered[-1], saveat=diffrax.SaveAt(ts=ordered))
         assert solution.ys is not None
         direction, log_growth = (values[jnp.argsort(order)] for values in solution.ys)
