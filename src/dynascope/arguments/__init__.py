@@ -24,6 +24,7 @@ from dynascope.arguments.arrays import (
     require_times,
 )
 from dynascope.arguments.compiled import all_finite, nan_outside, real_arrays, real_times, real_value
+from dynascope.arguments.memory import require_memory
 from dynascope.arguments.numbers import (
     given,
     require,
@@ -66,6 +67,7 @@ __all__ = [
     "require_finite_values",
     "require_integer",
     "require_known",
+    "require_memory",
     "require_numbers",
     "require_positive",
     "require_real_values",

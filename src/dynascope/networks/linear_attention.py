@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_integer, require_positive, require_seed
+from dynascope.arguments import require, require_integer, require_memory, require_positive, require_seed
 
 __all__ = ["LinearAttention", "MergedAttention"]
 
@@ -55,6 +55,7 @@ class LinearAttention(eqx.Module):
 
     def __init__(self, dimension: int, heads: int, *, scale: float = 1.0, seed: int = 0):
         require_integer(dimension=dimension, heads=heads)
+        require_memory((2 * dimension + 1) * heads, dimension=dimension, heads=heads)
         require_positive(scale=scale)
         require_seed(seed)
         draw = np.random.default_rng(seed)
@@ -129,6 +130,7 @@ class MergedAttention(eqx.Module):
 
     def __init__(self, dimension: int, heads: int, *, scale: float = 1.0, seed: int = 0):
         require_integer(dimension=dimension, heads=heads)
+        require_memory((dimension**2 + 1) * heads, dimension=dimension, heads=heads)
         require_positive(scale=scale)
         require_seed(seed)
         draw = np.random.default_rng(seed)

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_finite, require_integer, require_positive, require_seed
+from dynascope.arguments import require_finite, require_integer, require_memory, require_positive, require_seed
 from dynascope.errors import InputError
 
 __all__ = ["HomogeneousActivation", "TwoLayer", "homogeneous_activation"]
@@ -137,6 +137,8 @@ class TwoLayer(eqx.Module):
         seed: int = 0,
     ):
         require_integer(input_dimension=input_dimension, width=width, output_dimension=output_dimension)
+        sizes = {"input_dimension": input_dimension, "width": width, "output_dimension": output_dimension}
+        require_memory((input_dimension + output_dimension) * width, **sizes)
         require_positive(scale=scale)
         require_finite(balance=balance)
         require_seed(seed)
