@@ -8,7 +8,7 @@ import pytest
 from dynascope.arguments import require_memory
 from dynascope.errors import InputError
 from dynascope.networks import DeepDiagonal, DeepLinear, LinearAttention, TwoLayer
-from dynascope.probes import class_moments
+from dynascope.probes.class_moments import class_moments
 
 HUGE = 10**13  # of which no machine has as many bytes
 

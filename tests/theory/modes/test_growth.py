@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import decimal
 import itertools
 
 import jax
@@ -286,3 +287,28 @@ def test_rate_of_zero_is_refused_and_bounds_are_named():
         with pytest.raises(InputError, match="count is not real"):
             real_array("count", value)
     assert real_array("count", [1, 2]).dtype == jnp.float64
+
+
+def _in_many_digits(time, target, growing, shrinking, rate):
+    """ln g and ln g∞ in sixty digits."""
+    with decimal.localcontext(prec=60):
+        t, s, c, d, k = (decimal.Decimal(float(each)) for each in (time, target, growing, shrinking, rate))
+        r = (s * s + 4 * c * d).sqrt()
+        decayed = (-k * r * t).exp()
+        elapsed = (1 - decayed) / r
+        now = ((1 + decayed + (2 * d + s) * elapsed) / (1 + decayed + (2 * c - s) * elapsed)).ln()
+        return float(now), float((((s + r) / (2 * c)) if s > 0 else 2 * d / (r - s)).ln())
+
+
+def test_small_growth_keeps_its_digits_at_early_times_and_near_a_fixed_point():
+    random = np.random.default_rng(0)
+    growing, shrinking = 10 ** random.uniform(-6, 2, (2, 300))
+    # Half of the targets are where the flow starts, up to a few digits, as those of lazy networks are.
+    near = (growing - shrinking) * (1 + 10 ** random.uniform(-12, -1, 300))
+    target = np.where(np.arange(300) % 2, near, random.choice([-1, 1], 300) * 10 ** random.uniform(-3, 2, 300))
+    times, rate = 10 ** random.uniform(-12, 0, 300), 10 ** random.uniform(-1, 1, 300)
+    with np.errstate(over="raise"):
+        expected = [_in_many_digits(*each) for each in zip(times, target, growing, shrinking, rate, strict=True)]
+    now, end = np.transpose(expected)
+    np.testing.assert_allclose(growth_factor(times, target, growing, shrinking, rate).log_growth, now, rtol=1e-12)
+    np.testing.assert_allclose(growth_limit(target, growing, shrinking).log_growth, end, rtol=1e-12)

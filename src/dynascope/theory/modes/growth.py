@@ -192,6 +192,10 @@ def growth_limit(
     with np.errstate(divide="ignore", invalid="ignore"):
         up = np.log((np.abs(s) + radius) / 2) - np.log(np.where(s >= 0, c, d)) - 2 * log_c
         logarithm = np.where(s == 0, (np.log(d) - np.log(c)) / 2, np.sign(s) * up)
+        # For s ≥ 0, g∞ − 1 = 2 (s − (C − D))/(r + 2C − s), in which nothing cancels where g∞ is nearly one.
+        rising = np.where(s >= 0, 1.0, -1.0)
+        share = 2 * rising * _sum(s, square * d, -square * c) / (radius + 2 * square * np.where(s >= 0, c, d) - abs(s))
+        logarithm = np.where(np.abs(share) < 0.5, rising * np.log1p(share), logarithm)
     return GrowthLimit(
         log_growth=np.where(static, 0.0, logarithm),
         strength=np.where(static, square * (c - d), np.where(trapped, 0.0, s)),
@@ -234,7 +238,7 @@ def _growth(
     clock = rate * times
     radius_squared = s**2 + 4 * c * d
     early = clock * jnp.sqrt(radius_squared) < _SERIES_BELOW
-    gap = s - (c - d)
+    gap = _sum(s, d, -c)
 
     # Early: ν and μ over 2 exp(−ρt/2), as power series in y = (ρt/2)². Each branch is fed harmless numbers where the
     # other one is chosen, because an infinite derivative times zero would be NaN.
@@ -244,7 +248,7 @@ def _growth(
     sinhc = 1 + y / 6 * (1 + y / 20 * (1 + y / 42 * (1 + y / 72 * (1 + y / 110))))
     nu = cosh + (clock_s / 2 + clock_d) * sinhc
     mu = cosh + (clock_c - clock_s / 2) * sinhc
-    early_growth = jnp.log(nu) - jnp.log(mu)
+    early_growth = _log_ratio(nu, gap * jnp.where(early, clock, 0) * sinhc, jnp.log(nu) - jnp.log(mu))
     early_strength = c * nu / mu - d * mu / nu
     early_residual = gap / (nu * mu)
 
@@ -258,7 +262,7 @@ def _growth(
     source = 2 * elapsed + 4 * d / (radius * (radius + s))
     escaping = unit_c * source / front
     escaped, remaining, log_escape = _escape(phase + log_square, escaping)
-    late_growth = log_escape - log_square + jnp.log(nu / front)
+    late_growth = _log_ratio(nu, 2 * gap * elapsed, log_escape - log_square + jnp.log(nu / front))
     late_residual = 4 * gap * remaining / (nu * front)
     late_strength = jnp.where(
         escaped > 0.5, s - late_residual, nu / source * escaped - _times_exponential(d, -late_growth)
@@ -275,6 +279,28 @@ def _growth(
             residual=signed * jnp.where(early, early_residual, late_residual),
         ),
     )
+
+
+def _sum(*terms: Any) -> Any:
+    """The sum of three numbers, rounded once, for where it is far below each of them."""
+    first, second, third = terms
+    near, lost = _exact_sum(first, second)
+    total, missed = _exact_sum(near, third)
+    return total + (lost + missed)
+
+
+def _exact_sum(one: Any, other: Any) -> tuple[Any, Any]:
+    """The sum, and what is lost of it."""
+    total = one + other
+    part = total - one
+    return total, (one - (total - part)) + (other - part)
+
+
+def _log_ratio(nu: Array, difference: Array, logarithm: Array) -> Array:
+    """ln(ν/μ) from ν − μ where both are nearly the same, and else the logarithm as it was found."""
+    share = difference / nu
+    near = jnp.abs(share) < 0.5
+    return jnp.where(near, -jnp.log1p(-jnp.where(near, share, 0)), logarithm)
 
 
 def _escape(phase: Array, amount: Array) -> tuple[Array, Array, Array]:

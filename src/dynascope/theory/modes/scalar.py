@@ -196,6 +196,7 @@ def trajectory(
     start="any",
     gives="where training ends, how fast, and how lazy or rich it was",
     reference=_REFERENCE,
+    infinite=True,
 )
 def limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0) -> Limit:
     """Where the network of `trajectory` ends: γ₊ = (S + r)/(2C) = 2D/(r − S), r = √(S² + 4CD).
