@@ -30,7 +30,7 @@ __all__ = [
 
 # The units of two layers, and of a map that they learn; those that come first are brought to order one.
 LAYER_UNITS: dict[str, Any] = {"first": "w", "second": "a", "first_rate": "a^-2 t^-1", "second_rate": "w^-2 t^-1"}
-UNITS = LAYER_UNITS | {"target_map": "w a"}
+UNITS: dict[str, Any] = LAYER_UNITS | {"target_map": "w a"}
 STANDARDS = ("first_rate", "second_rate", "target_map|first|second")
 _BALANCED = 1e-8  # error of balance that is rounding
 

@@ -1,7 +1,6 @@
 """A scalar-in scalar-out network of many neurons: its weights at any time, its end, and the four knobs that set both.
 
-Whether such a network learns lazily or richly is one number, the final growth factor γ₊, and that depends on the ratio
-of its weights to its target alone. Scaling the weights, the target, the output or the input turns the same dial.
+Whether it learns lazily or richly is one number, the final growth factor γ₊, on which all four act in the same way.
 """
 
 from __future__ import annotations

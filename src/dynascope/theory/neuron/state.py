@@ -16,7 +16,7 @@ __all__ = ["RATE_UNITS", "STANDARDS", "UNITS", "Neuron", "TargetedNeuron"]
 
 # The units of a neuron before training, of which those that come first are brought to order one.
 RATE_UNITS: dict[str, Any] = {"output_rate": "w^-2 t^-1", "weight_rate": "a^-2 t^-1"}
-UNITS = RATE_UNITS | {"initial_output": "a", "initial_weights": "w", "target": "a w"}
+UNITS: dict[str, Any] = RATE_UNITS | {"initial_output": "a", "initial_weights": "w", "target": "a w"}
 STANDARDS = ("output_rate", "weight_rate", "target|initial_output|initial_weights")
 
 

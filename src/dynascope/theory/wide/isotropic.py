@@ -232,7 +232,7 @@ def _roots(beta: Array, delta: Array, kappa: Array, kept: Array) -> tuple[Array,
 
 
 @_roots.defjvp
-def _(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+def _(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     # Singular vectors have no derivative where singular values are equal; of R² = S follows R dR + dR R = dS.
     (beta, delta, kappa, _), (beta_dot, delta_dot, kappa_dot, _) = primals, tangents
     roots = _roots(*primals)
