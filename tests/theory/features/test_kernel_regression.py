@@ -179,7 +179,7 @@ def test_the_numbers_keep_the_dtype_and_agree_in_single_precision():
     double = kernel_regression_error(FIFTY, TARGET, 10, ridge=0.1, noise_variance=0.1)
     with jax.enable_x64(False):
         known = kernel_regression_error(FIFTY, TARGET, 10, ridge=0.1, noise_variance=0.1)
-        held = kernel_regression_error(jnp.asarray(FIFTY), TARGET, 10, ridge=0.1, noise_variance=0.1)
+        held = error_of_arrays(jnp.asarray(FIFTY), TARGET, 10, ridge=0.1, noise_variance=0.1)
     np.testing.assert_array_equal(known.noisy_mse, double.noisy_mse)
     assert held.noisy_mse.dtype == np.float32
     np.testing.assert_allclose(held.noisy_mse, double.noisy_mse, rtol=1e-5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -111,7 +113,7 @@ def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, A
     strength, target, growing, shrinking, rate, log_scale = primals
     visited = jnp.where(jnp.isfinite(time), time, 0)
 
-    def reached(*parameters: Array) -> Array:
+    def reached(*parameters: Array) -> Any:
         target, growing, shrinking, rate, log_scale = parameters
         return growth_factor(visited, target, growing, shrinking, rate, log_scale=log_scale).strength
 

@@ -343,7 +343,7 @@ def _followed(times: Array, *known: Array) -> Trajectory:
 
 
 @float64_jit
-def _weights(start: _Start, growth: GrowthFactor) -> tuple[Array, Array]:
+def _weights(start: _Start, growth: GrowthFactor) -> tuple[Any, Any]:
     times = (None,) * (growth.log_growth.ndim - start.target.ndim)
     at = (..., *times, slice(None))
     a, signed = GrowthFactor._make(each[..., None] for each in growth).layers(start.growing[at], start.shrinking[at])
