@@ -189,7 +189,9 @@ def _alignment(known: LineStart, times: Array) -> Array:
     cosine = _cosine(_bounded(sum_part) * _bounded(difference_part), behind(start.distance, extra))
     # Both parts of parallel layers may vanish or underflow, so that only the logarithms tell the larger.
     logarithms = [jnp.log(jax.lax.stop_gradient(power)) for power in powers]
-    larger = jnp.sign(logarithms[0] - logarithms[1] + 2 * jax.lax.stop_gradient(growth.log_growth))
+    # A target of zero is approached from one side, until rounding decides.
+    grown = jnp.where(behind(start.target == 0, extra), 0, jax.lax.stop_gradient(growth.log_growth))
+    larger = jnp.sign(logarithms[0] - logarithms[1] + 2 * grown)
     parallel = behind(start.distance == 0, extra)
     turned = jnp.where(parallel, jnp.where(powers[0] + powers[1] == 0, 0, larger), cosine)
     return nan_outside(~jnp.isnan(growth.log_growth), turned)
