@@ -102,12 +102,11 @@ def test_a_value_is_traced_inside_a_compiled_function_only():
 
 
 @hypothesis.given(matrices)
-def test_known_numbers_stay_in_numpy_and_in_the_precision_that_jax_has(values):
+def test_known_numbers_become_arrays_of_numpy_of_64_bits(values):
     found = real_array("x", values)
     assert isinstance(found, np.ndarray)
-    assert found.dtype == np.float32  # JAX without 64-bit numbers
-    with jax.enable_x64(True):
-        np.testing.assert_array_equal(real_array("x", values), values)
+    assert found.dtype == np.float64  # whatever the setting of JAX is
+    np.testing.assert_array_equal(found, values)
 
 
 def test_jax_arrays_stay_what_they_are():
@@ -145,10 +144,16 @@ def test_a_number_that_is_not_finite_is_refused_by_name(value):
 
 
 def test_of_a_traced_array_only_the_shape_is_checked():
-    found = jax.jit(lambda x: real_array("rate", x, above=0, dimensions=1))(jnp.array([-1.0, jnp.nan]))
-    assert float(found[0]) == -1.0
-    with pytest.raises(InputError, match="pass a single number"):
-        jax.jit(lambda x: real_array("rate", x, dimensions=0))(jnp.ones(2))
+    with jax.enable_x64(True):
+        found = jax.jit(lambda x: real_array("rate", x, above=0, dimensions=1))(jnp.array([-1.0, jnp.nan]))
+        assert float(found[0]) == -1.0
+        with pytest.raises(InputError, match="pass a single number"):
+            jax.jit(lambda x: real_array("rate", x, dimensions=0))(jnp.ones(2))
+
+
+def test_what_is_traced_in_32_bits_is_refused():
+    with jax.enable_x64(False), pytest.raises(InputError, match="rate is traced by JAX in 32 bits"):
+        jax.grad(lambda x: real_array("rate", x))(1.0)
 
 
 @hypothesis.given(st.lists(st.floats(0, 1e30), max_size=5, unique=True))

@@ -61,9 +61,11 @@ def _float64():
 
 @pytest.mark.parametrize("number", [2, 2.0])
 def test_python_numbers_take_the_precision_of_the_arrays_beside_them(number):
-    single = jnp.ones(3, jnp.float32)
+    single = np.ones(3, np.float32)
     assert [each.dtype for each in real_arrays(times=single, rate=number)] == [np.float32] * 2
     assert [each.dtype for each in real_arrays(times=single, rate=np.float64(2))] == [np.float64] * 2
+    held = jnp.asarray(single)
+    assert real_arrays(times=held, rate=np.float64(2))[0] is held
     assert [each.dtype for each in real_arrays(times=3, rate=number)] == [np.float64] * 2
 
 

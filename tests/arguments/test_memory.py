@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import time
+
+import numpy as np
 import pytest
 
-from dynascope.arguments import machine_memory, require_memory, require_unpacked, said_bytes
+from dynascope.arguments import machine_memory, require_memory, require_room, require_unpacked, said_bytes
 from dynascope.errors import InputError
+from dynascope.networks import DeepDiagonal, DeepLinear, LinearAttention, TwoLayer
+from dynascope.probes.class_moments import class_moments
+
+HUGE = 10**13  # of which no machine has as many bytes
 
 
 @pytest.mark.parametrize(
@@ -32,3 +39,26 @@ def test_without_a_limit_it_is_a_quarter_of_the_memory(monkeypatch):
     require_memory(machine_memory(), "the network", argument="width", remedy="choose less")
     with pytest.raises(InputError, match=f"the network needs .* and there are {said_bytes(machine_memory())}"):
         require_memory(machine_memory() + 1, "the network", argument="width", remedy="choose less")
+
+
+@pytest.mark.parametrize(
+    ("make", "argument"),
+    [
+        (lambda: DeepDiagonal(HUGE), "input_dimension"),
+        (lambda: TwoLayer(3, HUGE, 1), "width"),
+        (lambda: DeepLinear([3, HUGE, 1]), "widths"),
+        (lambda: LinearAttention(3, HUGE), "heads"),
+        (lambda: class_moments(np.ones((4, 2)), np.arange(4), classes=HUGE), "classes"),
+    ],
+)
+def test_what_cannot_fit_is_refused_at_once_with_the_bytes_it_would_need(make, argument):
+    start = time.process_time()
+    with pytest.raises(InputError, match=r"arrays of [\d.e+]+ GB would be needed") as refused:
+        make()
+    assert refused.value.argument == argument
+    assert time.process_time() - start < 1
+
+
+def test_the_bytes_are_those_of_the_numbers():
+    with pytest.raises(InputError, match=r"width is 10000000000000, for which arrays of 2\.4e\+05 GB would be needed"):
+        require_room(3 * HUGE, inputs=3, width=HUGE)

@@ -25,7 +25,7 @@ from dynascope.arguments.arrays import (
 )
 from dynascope.arguments.compiled import all_finite, nan_outside, real_arrays, real_times, real_value
 from dynascope.arguments.kinds import checked, face
-from dynascope.arguments.memory import machine_memory, require_memory, require_unpacked, said_bytes
+from dynascope.arguments.memory import machine_memory, require_memory, require_room, require_unpacked, said_bytes
 from dynascope.arguments.numbers import (
     given,
     require,
@@ -40,6 +40,7 @@ from dynascope.arguments.numbers import (
     require_sizes,
     shown,
 )
+from dynascope.arguments.units import in_units, require_answer
 
 __all__ = [
     "all_finite",
@@ -49,6 +50,7 @@ __all__ = [
     "face",
     "given",
     "holds",
+    "in_units",
     "is_traced",
     "machine_memory",
     "nan_outside",
@@ -57,6 +59,7 @@ __all__ = [
     "real_times",
     "real_value",
     "require",
+    "require_answer",
     "require_array",
     "require_axes",
     "require_between",
@@ -73,6 +76,7 @@ __all__ = [
     "require_numbers",
     "require_positive",
     "require_real_values",
+    "require_room",
     "require_seed",
     "require_sizes",
     "require_times",

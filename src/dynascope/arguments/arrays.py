@@ -160,8 +160,8 @@ def real_array(
     Args:
         name: Name of the argument, for the message.
         value: Real numbers in any form. JAX arrays stay what they are, those that are traced unchecked but for their
-            shape; everything else becomes a NumPy array of the precision that JAX has, so that nothing is compiled
-            for it.
+            shape, which needs 64 bits (`jax.enable_x64`); everything else becomes a NumPy array, of 64 bits unless it
+            is one of 32, so that nothing is compiled for it.
         minimum: Smallest value allowed.
         above: Number that every value must exceed.
         below: Number that every value must stay under.
@@ -169,7 +169,7 @@ def real_array(
 
     Raises:
         InputError: Values that are not real numbers, not finite, out of range, in another number of axes, or too large
-            for the precision that JAX has.
+            for 64 bits; values that are traced in 32 bits, in which small starts and large squares would be lost.
 
     Example:
         >>> real_array("times", [0, 1, 2], minimum=0).tolist()
@@ -195,7 +195,15 @@ def real_array(
             value=known.shape,
             remedy=f"pass an array of {dimensions} axes" if dimensions else "pass a single number",
         )
-    if not is_traced(known):
+    if is_traced(known):
+        require(
+            jax.config.jax_enable_x64,
+            f"{name} is traced by JAX in 32 bits",
+            argument=name,
+            value=str(known.dtype),
+            remedy="compile, map or differentiate this inside of jax.enable_x64(True)",
+        )
+    else:
         numbers = np.asarray(known)
         wrong = numbers[~(np.isfinite(numbers) & (numbers >= minimum) & (numbers > above) & (numbers < below))]
         if wrong.size:
@@ -210,18 +218,18 @@ def real_array(
             )
     if isinstance(known, jax.Array):
         return known if jax.numpy.issubdtype(known.dtype, np.floating) else known.astype(jax.numpy.result_type(float))
-    keeps = jax.numpy.issubdtype(known.dtype, np.floating)
+    # Numbers that are no array of a narrower type have 64 bits.
+    narrow = known.dtype.kind == "f" and known.dtype.itemsize < 8
     with np.errstate(over="ignore", under="ignore"):
         # In the order of bytes of this machine, since JAX takes the bytes of any other as if they were in it.
-        kind = jax.dtypes.canonicalize_dtype(known.dtype.newbyteorder("=") if keeps else np.float64)
-        array = np.asarray(known, kind)
+        array = np.asarray(known, known.dtype.newbyteorder("=") if narrow else np.float64)
     lost = known[~np.isfinite(array)]
     require(
         not lost.size,
-        f"{name} has a value of {lost.ravel()[:1]}, which single precision cannot hold",
+        f"{name} has a value of {lost.ravel()[:1]}, which double precision cannot hold",
         argument=name,
         value=lost.ravel()[:1].tolist(),
-        remedy="switch double precision on (jax.enable_x64), or choose other units",
+        remedy="choose other units",
     )
     return array
 

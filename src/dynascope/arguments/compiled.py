@@ -29,7 +29,7 @@ def real_arrays(
     broadcast: bool = True,
     **arguments: Any,
 ) -> list[Any]:
-    """The arguments as arrays of one type, checked by `real_array`, in the order in which they are given.
+    """The arguments as arrays checked by `real_array`, those of NumPy of one type, in the order they are given in.
 
     Args:
         minimum: Smallest value allowed, by the name of the argument.
@@ -64,11 +64,10 @@ def real_arrays(
     if broadcast:
         require_broadcast(**{name: array.shape for name, array in arrays.items()})
     plain = [type(value) in (int, float) for value in arguments.values()]
-    dtype = jax.numpy.result_type(*(0.0 if weak else each for weak, each in zip(plain, arrays.values(), strict=True)))
-    return [
-        each if each.dtype == dtype else each.astype(dtype) if isinstance(each, jax.Array) else np.asarray(each, dtype)
-        for each in arrays.values()
-    ]
+    # By the rules of NumPy, as those of JAX know no 64 bits where they are switched off.
+    dtype = np.result_type(*(0.0 if weak else each.dtype for weak, each in zip(plain, arrays.values(), strict=True)))
+    # What JAX holds is widened where it is computed with.
+    return [each if isinstance(each, jax.Array) else np.asarray(each, dtype) for each in arrays.values()]
 
 
 def real_value(name: str, value: Any, *, last: tuple[int | None, ...] = (), **limits: Any) -> Any:

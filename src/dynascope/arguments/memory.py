@@ -11,12 +11,14 @@ from typing import Any
 
 from dynascope.arguments.numbers import require
 
-__all__ = ["machine_memory", "require_memory", "require_unpacked", "said_bytes"]
+__all__ = ["machine_memory", "require_memory", "require_room", "require_unpacked", "said_bytes"]
 
 _UNKNOWN = 8 * 10**9  # bytes, where the system does not tell
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)B?", re.IGNORECASE)
+
+_SHARE = 4  # of the memory, arrays may take one part: what is computed from them takes as much again, and again
 
 
 @functools.cache
@@ -56,6 +58,32 @@ def require_memory(size: float, what: str, *, argument: str, value: Any = None, 
     there = machine_memory()
     problem = f"{what} needs {said_bytes(size)}, and there are {said_bytes(there)} of memory"
     require(size <= there, problem, argument=argument, value=value, remedy=remedy)
+
+
+def require_room(numbers: int, *, each: int = 8, **sizes: Any) -> None:
+    """Raise `InputError` if arrays of so many numbers take more than a quarter of the memory of the machine.
+
+    Args:
+        numbers: How many numbers they hold.
+        each: Bytes of one.
+        **sizes: The arguments from which that number follows, by name; the error names the largest.
+
+    Example:
+        >>> require_room(3 * 100, width=100)
+        >>> require_room(3 * 10**15, inputs=3, width=10**15)
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: width is 1000000000000000, for which arrays of 2.4e+07 GB would be needed: ...
+    """
+    needed, limit = each * int(numbers), machine_memory() // _SHARE
+    name = max(sizes, key=lambda argument: sizes[argument])
+    require(
+        needed <= limit,
+        f"{name} is {sizes[name]}, for which arrays of {needed / 1e9:.2g} GB would be needed",
+        argument=name,
+        value=sizes[name],
+        remedy=f"choose a smaller one: a quarter of the memory of this machine is {limit / 1e9:.2g} GB",
+    )
 
 
 def require_unpacked(size: float, what: str, *, argument: str = "path", value: Any = None) -> None:

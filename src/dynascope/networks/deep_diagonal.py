@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_integer, require_positive
+from dynascope.arguments import require_integer, require_positive, require_room
 
 __all__ = ["DeepDiagonal"]
 
@@ -46,6 +46,7 @@ class DeepDiagonal(eqx.Module):
         require_positive(scale=scale)
         require_integer(input_dimension=input_dimension)
         require_integer(least=2, depth=depth)
+        require_room(2 * input_dimension, input_dimension=input_dimension)
         self.u = np.full(input_dimension, scale)
         self.v = np.full(input_dimension, scale)
         self.depth = int(depth)

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_finite, require_positive, require_seed, require_sizes
+from dynascope.arguments import require_finite, require_positive, require_room, require_seed, require_sizes
 from dynascope.networks.two_layer import TwoLayer
 
 __all__ = ["DeepLinear", "linear_layers"]
@@ -48,6 +48,7 @@ class DeepLinear(eqx.Module):
     def __init__(self, widths: Sequence[int], *, scale: float = 1.0, balance: float = 0.0, seed: int = 0):
         remedy = "give the input, hidden and output widths, all positive"
         widths = require_sizes("widths", widths, fewest=2, remedy=remedy)
+        require_room(sum(map(math.prod, itertools.pairwise(widths))), widths=max(widths))
         require_positive(scale=scale)
         require_finite(balance=balance)
         require_seed(seed)

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_integer, require_positive
+from dynascope.arguments import require_integer, require_positive, require_room
 
 __all__ = ["DiagonalLinear"]
 
@@ -41,6 +41,7 @@ class DiagonalLinear(eqx.Module):
 
     def __init__(self, input_dimension: int, *, scale: float = 1.0):
         require_integer(input_dimension=input_dimension)
+        require_room(2 * input_dimension, input_dimension=input_dimension)
         require_positive(scale=scale)
         self.u = np.full(input_dimension, scale)
         self.v = np.zeros(input_dimension)

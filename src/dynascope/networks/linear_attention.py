@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_integer, require_memory, require_positive, require_seed
+from dynascope.arguments import require, require_integer, require_positive, require_room, require_seed
 
 __all__ = ["LinearAttention", "MergedAttention"]
 
@@ -55,15 +55,9 @@ class LinearAttention(eqx.Module):
 
     def __init__(self, dimension: int, heads: int, *, scale: float = 1.0, seed: int = 0):
         require_integer(dimension=dimension, heads=heads)
+        require_room((2 * dimension + 1) * heads, dimension=dimension, heads=heads)
         require_positive(scale=scale)
         require_seed(seed)
-        require_memory(
-            2 * dimension * heads * np.dtype(float).itemsize,
-            "the network",
-            argument="heads",
-            value=heads,
-            remedy="choose fewer heads (--width on the command line)",
-        )
         draw = np.random.default_rng(seed)
         self.v = draw.normal(size=heads) * scale
         self.k = draw.normal(size=(heads, dimension)) * (scale / np.sqrt(dimension))
@@ -136,6 +130,7 @@ class MergedAttention(eqx.Module):
 
     def __init__(self, dimension: int, heads: int, *, scale: float = 1.0, seed: int = 0):
         require_integer(dimension=dimension, heads=heads)
+        require_room((dimension**2 + 1) * heads, dimension=dimension, heads=heads)
         require_positive(scale=scale)
         require_seed(seed)
         draw = np.random.default_rng(seed)

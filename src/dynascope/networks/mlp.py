@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_choice, require_positive, require_seed, require_sizes
+from dynascope.arguments import require_choice, require_positive, require_room, require_seed, require_sizes
 
 __all__ = ["ACTIVATIONS", "MLP", "ActivationName", "with_random_biases"]
 
@@ -75,6 +75,7 @@ class MLP(eqx.Module):
     ):
         remedy = "give the input, hidden and output widths, all positive"
         widths = require_sizes("widths", widths, fewest=2, remedy=remedy)
+        require_room(sum(map(math.prod, itertools.pairwise(widths))), widths=max(widths))
         require_choice("activation", activation, ACTIVATIONS)
         require_choice("parametrisation", parametrisation, ("standard", "ntk"))
         require_positive(scale=scale)

@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_integer, require_positive, require_seed
+from dynascope.arguments import require, require_integer, require_positive, require_room, require_seed
 
 __all__ = ["Recurrent", "elements"]
 
@@ -51,6 +51,8 @@ class Recurrent(eqx.Module):
 
     def __init__(self, element_dimension: int, width: int, output_dimension: int, *, scale: float = 1.0, seed: int = 0):
         require_integer(element_dimension=element_dimension, width=width, output_dimension=output_dimension)
+        sizes = {"element_dimension": element_dimension, "width": width, "output_dimension": output_dimension}
+        require_room((2 * element_dimension + width + output_dimension) * width, **sizes)
         require_positive(scale=scale)
         require_seed(seed)
         draw = np.random.default_rng(seed)

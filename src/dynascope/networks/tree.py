@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_integer, require_positive, require_seed
+from dynascope.arguments import require_integer, require_positive, require_room, require_seed
 from dynascope.networks.recurrent import elements
 
 __all__ = ["Tree"]
@@ -50,6 +50,7 @@ class Tree(eqx.Module):
 
     def __init__(self, element_dimension: int, width: int, *, scale: float = 1.0, seed: int = 0):
         require_integer(element_dimension=element_dimension, width=width)
+        require_room(3 * element_dimension * width, element_dimension=element_dimension, width=width)
         require_positive(scale=scale)
         require_seed(seed)
         draw = np.random.default_rng(seed)

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_finite, require_integer, require_memory, require_positive, require_seed
+from dynascope.arguments import require_finite, require_integer, require_positive, require_room, require_seed
 from dynascope.errors import InputError
 
 __all__ = ["HomogeneousActivation", "TwoLayer", "homogeneous_activation"]
@@ -137,16 +137,11 @@ class TwoLayer(eqx.Module):
         seed: int = 0,
     ):
         require_integer(input_dimension=input_dimension, width=width, output_dimension=output_dimension)
+        sizes = {"input_dimension": input_dimension, "width": width, "output_dimension": output_dimension}
+        require_room((input_dimension + output_dimension) * width, **sizes)
         require_positive(scale=scale)
         require_finite(balance=balance)
         require_seed(seed)
-        require_memory(
-            (input_dimension + output_dimension) * width * np.dtype(float).itemsize,
-            "the network",
-            argument="width",
-            value=width,
-            remedy="choose fewer neurons",
-        )
         draw = np.random.default_rng(seed)
         ratio = np.exp(balance / 2)
         deviation = scale / np.sqrt(width)

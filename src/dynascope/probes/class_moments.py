@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, SupportsIndex
 
-from dynascope.arguments import array_namespace, checked, holds, require, require_integer
+from dynascope.arguments import array_namespace, checked, holds, require, require_integer, require_room
 from dynascope.probes.features.rows import finite_matrix
 
 __all__ = ["ClassMoments", "between_class_share", "class_moments"]
@@ -90,6 +90,7 @@ def class_moments(features: Any, labels: Any, *, classes: SupportsIndex) -> Clas
     xp = array_namespace(features, labels)
     h, _ = finite_matrix("features", features)
     classes = int(classes)
+    require_room(3 * (len(h) + h.shape[1]) * classes, classes=classes)
     _check_labels(xp, labels, len(h), classes)
     # Counted from ones rather than made anew, so that it lies on the device of the features.
     numbers = xp.cumulative_sum(xp.broadcast_to(xp.ones_like(h[0, :1]), (classes,)), axis=0) - 1

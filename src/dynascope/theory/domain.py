@@ -11,6 +11,7 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from dynascope.arguments import in_units
 from dynascope.theory.assumptions import Assumption
 
 __all__ = ["Domain", "covers", "find_domains"]
@@ -49,9 +50,12 @@ def covers(
     gives: str,
     reference: str,
     exact: bool = True,
+    infinite: bool = False,
     assumes: tuple[Assumption, ...] = (),
 ) -> Callable[[_Function], _Function]:
     """State on a public function of `dynascope.theory` what it covers; the words are those of `Domain`.
+
+    What it answers to known values is a number, or `InputError` is raised; only with `infinite` may it be ∞.
 
     Example:
         >>> @covers(network="linear", data="any", start="zero", gives="the loss", reference="folklore")
@@ -61,8 +65,9 @@ def covers(
     """
 
     def state(function: _Function) -> _Function:
-        function.domain = Domain(network, data, start, gives, exact, reference, assumes)  # pyright: ignore[reportFunctionMemberAccess]
-        return function
+        checked: Any = function if hasattr(function, "units") else in_units(infinite=infinite)(function)
+        checked.domain = Domain(network, data, start, gives, exact, reference, assumes)
+        return checked
 
     return state
 

@@ -128,6 +128,13 @@ def test_the_imbalance_of_an_approximate_limit_is_shown():
     assert found.error == pytest.approx(np.linalg.norm(difference - mean * np.eye(2)) / size, rel=1e-12)
 
 
+def test_the_sharpness_of_layers_too_wide_for_a_hessian_takes_no_time():
+    network = balanced_linear(300, 300, 300, balance=0.6, seed=1)
+    end = balanced_limit(network.first, network.second, np.eye(300))
+    # The Hessian has the side 180 000; its largest eigenvalue is 2ω, as in each mode.
+    assert end.sharpness == pytest.approx(2 * np.hypot(0.3, 1), rel=1e-9)
+
+
 @pytest.mark.slow
 def test_a_start_at_rest_stays():
     end = balanced_limit(np.zeros((2, 2)), np.zeros((2, 2)), np.eye(2))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import decimal
 import itertools
 
 import jax
@@ -253,9 +254,11 @@ def test_broadcasts_compiles_and_follows_the_dtype():
     np.testing.assert_allclose(compiled.strength, together.strength, rtol=1e-14)
     alone = [growth_factor(times[:, 0], target, 0.3, 0.2, 1.0).strength for target in targets]
     np.testing.assert_allclose(np.stack(alone, axis=1), together.strength, rtol=1e-14)
-    single = growth_factor(times.astype(np.float32), targets.astype(np.float32), 0.3, 0.2, 1.0)
-    assert single.strength.dtype == jnp.float32
-    np.testing.assert_allclose(single.strength, together.strength, rtol=1e-5, atol=1e-6)
+    assert isinstance(together.strength, np.ndarray)
+    held = growth_factor(jnp.asarray(times, jnp.float32), jnp.asarray(targets, jnp.float32), 0.3, 0.2, 1.0)
+    assert isinstance(held.strength, jax.Array)
+    assert held.strength.dtype == jnp.float32
+    np.testing.assert_allclose(held.strength, together.strength, rtol=1e-5, atol=1e-6)
 
 
 @settings(max_examples=12, deadline=None)
@@ -284,3 +287,28 @@ def test_rate_of_zero_is_refused_and_bounds_are_named():
         with pytest.raises(InputError, match="count is not real"):
             real_array("count", value)
     assert real_array("count", [1, 2]).dtype == jnp.float64
+
+
+def _in_many_digits(time, target, growing, shrinking, rate):
+    """ln g and ln g∞ in sixty digits."""
+    with decimal.localcontext(prec=60):
+        t, s, c, d, k = (decimal.Decimal(float(each)) for each in (time, target, growing, shrinking, rate))
+        r = (s * s + 4 * c * d).sqrt()
+        decayed = (-k * r * t).exp()
+        elapsed = (1 - decayed) / r
+        now = ((1 + decayed + (2 * d + s) * elapsed) / (1 + decayed + (2 * c - s) * elapsed)).ln()
+        return float(now), float((((s + r) / (2 * c)) if s > 0 else 2 * d / (r - s)).ln())
+
+
+def test_small_growth_keeps_its_digits_at_early_times_and_near_a_fixed_point():
+    random = np.random.default_rng(0)
+    growing, shrinking = 10 ** random.uniform(-6, 2, (2, 300))
+    # Half of the targets are where the flow starts, up to a few digits, as those of lazy networks are.
+    near = (growing - shrinking) * (1 + 10 ** random.uniform(-12, -1, 300))
+    target = np.where(np.arange(300) % 2, near, random.choice([-1, 1], 300) * 10 ** random.uniform(-3, 2, 300))
+    times, rate = 10 ** random.uniform(-12, 0, 300), 10 ** random.uniform(-1, 1, 300)
+    with np.errstate(over="raise"):
+        expected = [_in_many_digits(*each) for each in zip(times, target, growing, shrinking, rate, strict=True)]
+    now, end = np.transpose(expected)
+    np.testing.assert_allclose(growth_factor(times, target, growing, shrinking, rate).log_growth, now, rtol=1e-12)
+    np.testing.assert_allclose(growth_limit(target, growing, shrinking).log_growth, end, rtol=1e-12)

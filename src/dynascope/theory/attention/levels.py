@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_context, require_covariance, require_positive
+from dynascope.arguments import in_units, require, require_array, require_context, require_covariance, require_positive
 
 __all__ = [
     "AttentionModes",
@@ -48,6 +48,7 @@ class AttentionModes:
         return np.where(levels > _NO_VARIANCE * self.trace, levels, 0.0)
 
 
+@in_units()
 def attention_modes(covariance: ArrayLike, context_length: float) -> AttentionModes:
     """The modes of in-context regression, the eigenvectors of Σ with a variance.
 
@@ -75,6 +76,7 @@ def attention_modes(covariance: ArrayLike, context_length: float) -> AttentionMo
     return AttentionModes(variances, gains, axes * np.sign(axes[largest, np.arange(len(variances))]), trace)
 
 
+@in_units()
 def attention_levels(covariance: ArrayLike, context_length: float, heads: int | None = None) -> Float[np.ndarray, " J"]:
     """The population losses at which linear attention with rank-one heads rests.
 
@@ -131,6 +133,7 @@ def context_correlation(
     return square - context_moment @ require_array("matrix", matrix, square.shape) @ sigma
 
 
+@in_units("neurons", "correlation", neurons="w", correlation="m", gives="w^3 m")
 def attention_utility(
     neurons: Float[ArrayLike, "heads weights"], correlation: Float[ArrayLike, "d d"]
 ) -> Float[np.ndarray, " heads"]:

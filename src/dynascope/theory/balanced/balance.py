@@ -12,12 +12,26 @@ from jax import Array
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import nan_outside, real_value, require, require_broadcast
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, nan_outside, real_value, require, require_broadcast
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced.rates import LayerRates
 
-__all__ = ["Balance", "TwoLayers", "balance_of", "balance_rounding", "layer_balance", "require_balanced"]
+__all__ = [
+    "LAYER_UNITS",
+    "STANDARDS",
+    "UNITS",
+    "Balance",
+    "TwoLayers",
+    "balance_of",
+    "balance_rounding",
+    "layer_balance",
+    "require_balanced",
+]
 
+# The units of two layers, and of a map that they learn; those that come first are brought to order one.
+LAYER_UNITS: dict[str, Any] = {"first": "w", "second": "a", "first_rate": "a^-2 t^-1", "second_rate": "w^-2 t^-1"}
+UNITS: dict[str, Any] = LAYER_UNITS | {"target_map": "w a"}
+STANDARDS = ("first_rate", "second_rate", "target_map|first|second")
 _BALANCED = 1e-8  # error of balance that is rounding
 
 
@@ -71,10 +85,11 @@ class Balance(NamedTuple):
         error: ‖Δ − λ I‖/(‖U₁‖² + ‖U₂‖²), zero for a λ-balanced network.
     """
 
-    value: Float[Array, ...]
-    error: Float[Array, ...]
+    value: Float[AnyArray, ...]
+    error: Float[AnyArray, ...]
 
 
+@in_units(*STANDARDS, **LAYER_UNITS, gives={"value": "w a"})
 def layer_balance(
     first: ArrayLike,
     second: ArrayLike,
@@ -109,7 +124,7 @@ def layer_balance(
     return _balance(TwoLayers.checked(first, second, first_rate, second_rate))
 
 
-@jit
+@float64_jit
 def _balance(network: TwoLayers) -> Balance:
     return nan_outside(network.valid, balance_of(network), leading=True)
 

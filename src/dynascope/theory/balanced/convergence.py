@@ -8,15 +8,25 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require_array, require_positive
+from dynascope.arguments import in_units, require_array, require_positive
 from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
-from dynascope.theory.balanced.balance import Balance, TwoLayers, require_balanced
+from dynascope.theory.balanced.balance import STANDARDS, UNITS, Balance, TwoLayers, require_balanced
+from dynascope.theory.balanced.propagation import drift_matrix
 from dynascope.theory.balanced.rates import LayerRates
-from dynascope.theory.balanced.solution import drift_matrix
 from dynascope.theory.domain import covers
 
 __all__ = ["BalancedLimit", "balanced_limit", "slowest_rate"]
 
+_GIVES = {
+    "first": "w^2",
+    "product": "w a",
+    "second": "a^2",
+    "loss": "w^2 a^2",
+    "decay_rates": "t^-1",
+    "sharpness": "t^-1",
+    "largest_stable_step": "t",
+    "balance": {"value": "w a"},
+}
 _ABSENT = 1e-10  # share of the initial weights below which a direction is missing from the start
 
 
@@ -60,6 +70,7 @@ class BalancedLimit(NamedTuple):
     reference="arXiv:2409.14623",
     assumes=(WHITE_INPUTS, BALANCED_LAYERS),
 )
+@in_units(*STANDARDS, **UNITS, gives=_GIVES, infinite=True)
 def balanced_limit(
     first: ArrayLike,
     second: ArrayLike,
@@ -177,11 +188,14 @@ def _last_factor(drift: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, floa
 
 
 def _sharpness(inner: np.ndarray, outer: np.ndarray, target: np.ndarray) -> float:
-    """Largest eigenvalue of the Hessian of ½‖U₁U₂ − Σ‖², which no rotation of the hidden layer changes."""
-    residual = inner @ outer - target
-    width = inner.shape[1]
-    blocks = np.kron(np.eye(len(inner)), outer @ outer.T), np.kron(inner.T @ inner, np.eye(outer.shape[1]))
-    # ∂²L/∂U₁[i,k]∂U₂[l,j] = U₁[i,l] U₂[k,j] + δ_kl residual[i,j].
-    mixed = np.einsum("il,kj->iklj", inner, outer) + np.einsum("kl,ij->iklj", np.eye(width), residual)
-    mixed = mixed.reshape(inner.size, outer.size)
-    return float(np.linalg.eigvalsh(np.block([[blocks[0], mixed], [mixed.T, blocks[1]]]))[-1])
+    """Largest eigenvalue of the Hessian of ½‖U₁U₂ − Σ‖² at a limit, which no rotation of the hidden layer changes.
+
+    Along (A, B) the loss has the curvature ‖A U₂ + U₁ B‖² + 2⟨U₁U₂ − Σ, A B⟩. At a limit the residual is orthogonal to
+    what the layers use, and their neurons are orthogonal to each other, with the squared norms p and q. So it falls
+    apart: within what is used the largest curvature is max p + max q; in the directions that are left out each neuron
+    has the matrix [[q, r], [r, p]] with the singular values r of the residual.
+    """
+    p, q = np.sum(inner**2, axis=0), np.sum(outer**2, axis=1)
+    rest = np.linalg.norm(inner @ outer - target, 2)
+    left_out = (p + q) / 2 + np.hypot((q - p) / 2, rest)
+    return float(max(p.max() + q.max(), left_out.max()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,12 +12,27 @@ from jaxtyping import Float, Int
 
 from dynascope.arguments import require
 
-__all__ = ["plan_steps", "propagate"]
+__all__ = ["drift_matrix", "plan_steps", "propagate"]
 
 # max |f| Δ of a step. The Cholesky factor below loses half the digits of exp(2 max |f| Δ).
 _PHASE = 4.0
 _MOST_STEPS = 1_000_000
 _CLOSE = 1e-3  # differences of eigenvalues times Δ below which a divided difference is taken as a derivative
+
+
+def drift_matrix(target_map: Any, balance: Any, numbers: Any = jnp) -> Any:
+    """F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]], in the arrays of jax.numpy or of NumPy."""
+    inputs, outputs = target_map.shape[-2:]
+    leading = np.broadcast_shapes(target_map.shape[:-2], balance.shape)
+    target_map = numbers.broadcast_to(target_map, (*leading, inputs, outputs))
+    half = numbers.broadcast_to(balance[..., None, None] / 2, (*leading, 1, 1))
+    rows = (
+        numbers.concatenate([-half * numbers.eye(inputs, dtype=target_map.dtype), target_map], axis=-1),
+        numbers.concatenate(
+            [numbers.swapaxes(target_map, -1, -2), half * numbers.eye(outputs, dtype=target_map.dtype)], axis=-1
+        ),
+    )
+    return numbers.concatenate(rows, axis=-2)
 
 
 def plan_steps(

@@ -12,14 +12,22 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast, require_count
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_broadcast, require_count
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
-from dynascope.theory.balanced.balance import Balance, TwoLayers, balance_of, balance_rounding, require_balanced
-from dynascope.theory.balanced.propagation import plan_steps, propagate
+from dynascope.theory.balanced.balance import (
+    STANDARDS,
+    UNITS,
+    Balance,
+    TwoLayers,
+    balance_of,
+    balance_rounding,
+    require_balanced,
+)
+from dynascope.theory.balanced.propagation import drift_matrix, plan_steps, propagate
 from dynascope.theory.domain import covers
 
-__all__ = ["BalancedGram", "drift_matrix", "gram", "loss", "ntk", "product", "unit_rate_layers"]
+__all__ = ["BalancedGram", "gram", "loss", "ntk", "product", "unit_rate_layers"]
 
 _SHARE = 1e-6  # of the power that the map explains, by which the power of the targets may be rounded
 _covers = functools.partial(
@@ -42,13 +50,19 @@ class BalancedGram(NamedTuple):
         balance: λ and how far the start is from balance; the solution is exact where that is zero.
     """
 
-    first: Float[Array, "*members times inputs inputs"]
-    product: Float[Array, "*members times inputs outputs"]
-    second: Float[Array, "*members times outputs outputs"]
+    first: Float[AnyArray, "*members times inputs inputs"]
+    product: Float[AnyArray, "*members times inputs outputs"]
+    second: Float[AnyArray, "*members times outputs outputs"]
     balance: Balance
 
 
 @_covers(gives="function and both representations at any time")
+@in_units(
+    *STANDARDS,
+    **UNITS,
+    times="t",
+    gives={"first": "w^2", "product": "w a", "second": "a^2", "balance": {"value": "w a"}},
+)
 def gram(
     first: ArrayLike,
     second: ArrayLike,
@@ -124,17 +138,20 @@ def gram(
         durations, places = plan_steps(float(np.max(speed)), np.asarray(times))
     else:
         durations, places = _given_steps(times, steps)
-    return _solve(network, target_map, times, durations, places, approximate)
+    # Of the weights as they were given: those of a training in 32 bits are balanced to theirs.
+    rounding = np.inf if approximate else balance_rounding(np.result_type(network.first.dtype, network.second.dtype))
+    return _solve(network, target_map, times, durations, places, rounding)
 
 
 @_covers(gives="the function at any time")
+@in_units(*STANDARDS, **UNITS, times="t", gives="w a")
 def product(
     first: ArrayLike,
     second: ArrayLike,
     target_map: ArrayLike,
     times: ArrayLike,
     **options: Any,
-) -> Float[Array, "*members times inputs outputs"]:
+) -> Float[AnyArray, "*members times inputs outputs"]:
     """W₁ W₂(t) = `gram(...).product`, with its arguments.
 
     Args:
@@ -153,6 +170,7 @@ def product(
 
 
 @_covers(gives="the loss at any time")
+@in_units(*STANDARDS, **UNITS, times="t", target_power="w^2 a^2", gives="w^2 a^2")
 def loss(
     first: ArrayLike,
     second: ArrayLike,
@@ -161,7 +179,7 @@ def loss(
     *,
     target_power: ArrayLike | None = None,
     **options: Any,
-) -> Float[Array, "*members times"]:
+) -> Float[AnyArray, "*members times"]:
     """L = ½‖W₁W₂ − Σ‖² + ½(E‖y‖² − ‖Σ‖²) over time.
 
     Args:
@@ -199,6 +217,7 @@ def loss(
 
 
 @_covers(gives="the neural tangent kernel at any time")
+@in_units(*STANDARDS, **UNITS, times="t", inputs="x", gives="x^2 t^-1")
 def ntk(
     first: ArrayLike,
     second: ArrayLike,
@@ -209,7 +228,7 @@ def ntk(
     first_rate: ArrayLike = 1.0,
     second_rate: ArrayLike = 1.0,
     **options: Any,
-) -> Float[Array, "*members times nc nc"]:
+) -> Float[AnyArray, "*members times nc nc"]:
     """The neural tangent kernel K = η₂ I ⊗ X W₁W₁ᵀ Xᵀ + η₁ W₂ᵀW₂ ⊗ X Xᵀ over time.
 
     Args:
@@ -246,21 +265,6 @@ def unit_rate_layers(network: TwoLayers) -> tuple[Array, Array]:
     return ratio * network.first, network.second / ratio
 
 
-def drift_matrix(target_map: Any, balance: Any, numbers: Any = jnp) -> Any:
-    """F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]], in the arrays of jax.numpy or of NumPy."""
-    inputs, outputs = target_map.shape[-2:]
-    leading = np.broadcast_shapes(target_map.shape[:-2], balance.shape)
-    target_map = numbers.broadcast_to(target_map, (*leading, inputs, outputs))
-    half = numbers.broadcast_to(balance[..., None, None] / 2, (*leading, 1, 1))
-    rows = (
-        numbers.concatenate([-half * numbers.eye(inputs, dtype=target_map.dtype), target_map], axis=-1),
-        numbers.concatenate(
-            [numbers.swapaxes(target_map, -1, -2), half * numbers.eye(outputs, dtype=target_map.dtype)], axis=-1
-        ),
-    )
-    return numbers.concatenate(rows, axis=-2)
-
-
 def _given_steps(times: Any, steps: int) -> tuple[Any, np.ndarray]:
     """As `plan_steps`, for a number of steps from each time to the next; steps of no length where times decrease."""
     require_count(steps=steps)
@@ -276,9 +280,9 @@ def _given_steps(times: Any, steps: int) -> tuple[Any, np.ndarray]:
     return numbers.repeat(gaps / steps, steps), steps * np.arange(1, len(times) + 1)
 
 
-@functools.partial(jit, static_argnames="approximate")
+@float64_jit
 def _solve(
-    network: TwoLayers, target_map: Array, times: Array, durations: Array, places: Array, approximate: bool
+    network: TwoLayers, target_map: Array, times: Array, durations: Array, places: Array, rounding: Array
 ) -> BalancedGram:
     def solve(inner, outer, clock, ratio, target_map, balance, durations, places):
         start = jnp.concatenate([inner, outer.T])
@@ -290,31 +294,26 @@ def _solve(
 
         return products(inner, inner) * ratio, products(inner, outer), products(outer, outer) / ratio
 
-    rounding = balance_rounding(jnp.result_type(network.first, network.second))
-    # In the widest of all, since weights of a training in 32 bits may come with times of 64.
-    dtype = jnp.result_type(*jax.tree.leaves(network), target_map, durations)
-    network = jax.tree.map(lambda each: jnp.asarray(each, dtype), network)
+    network = jax.tree.map(jnp.asarray, network)
     balance, rates = balance_of(network), network.rates
     signature = "(d,h),(h,c),(),(),(d,c),(),(s),(t)->(t,d,d),(t,d,c),(t,c,c)"
     found = jnp.vectorize(solve, signature=signature)(
         *unit_rate_layers(network),
         rates.clock,
         jnp.sqrt(rates.first / rates.second),
-        target_map.astype(dtype),
+        target_map,
         balance.value,
-        durations.astype(dtype),
+        durations,
         places,
     )
-    valid = network.valid & jnp.all(jnp.isfinite(target_map), axis=(-2, -1))
-    if not approximate:
-        valid = valid & (balance.error <= rounding)
+    valid = network.valid & jnp.all(jnp.isfinite(target_map), axis=(-2, -1)) & (balance.error <= rounding)
     ordered = jnp.cumsum(~(durations >= 0))[places - 1] == 0
     inside = valid[..., None] & jnp.isfinite(times) & (times >= 0) & ordered
     first, product, second = nan_outside(inside, found, leading=True)
     return BalancedGram(first, product, second, balance)
 
 
-@jit
+@float64_jit
 def _losses(found: Array, target: Array, power: Array | None) -> Array:
     excess = jnp.sum((found - target[..., None, :, :]) ** 2, axis=(-2, -1)) / 2
     if power is None:
@@ -324,7 +323,7 @@ def _losses(found: Array, target: Array, power: Array | None) -> Array:
     return excess + rest[..., None]
 
 
-@jit
+@float64_jit
 def _kernel(found: BalancedGram, network: TwoLayers, x: Array) -> Array:
     first_rate, second_rate = (jnp.asarray(rate)[..., None, None, None] for rate in network.rates)
     inner = second_rate * (x @ found.first @ x.T)

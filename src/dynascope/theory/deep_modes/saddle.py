@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, real_arrays, require, require_count
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, SMALL_START, WHITE_INPUTS
 from dynascope.theory.domain import covers
 
@@ -30,7 +30,7 @@ __all__ = ["escape_slope", "escape_time"]
 )
 def escape_time(
     target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The leading order of the time to leave the saddle at zero, for s₀ ≪ σ.
 
     It is ln(σ/s₀)/(2σ) for L = 2 and s₀^−(1−2/L)/((L − 2) σ) for L ≥ 3. With layers of scale ε, s₀ = ε^L: plateaus of
@@ -83,7 +83,7 @@ def _dwells(sigma: Any, start: Any) -> Any:
     return (sigma != 0) & (start != 0) & ((sigma > 0) == (start > 0)) & (abs(start) < abs(sigma))
 
 
-@functools.partial(jit, static_argnums=0)
+@functools.partial(float64_jit, static_argnums=0)
 def _escape_time(layers: int, target: Array, initial_strength: Array) -> Array:
     sigma, start = jnp.abs(target), jnp.abs(initial_strength)
     if layers == 2:

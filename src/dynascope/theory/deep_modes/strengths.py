@@ -14,6 +14,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import (
     all_finite,
+    in_units,
     is_traced,
     nan_outside,
     real_arrays,
@@ -21,7 +22,7 @@ from dynascope.arguments import (
     require_count,
     require_known,
 )
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.errors import InputError
 from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
@@ -45,8 +46,8 @@ class DeepModeStrength(NamedTuple):
         residual: σ − s, computed without cancellation near the end; the loss of the mode is residual²/2.
     """
 
-    strength: Float[Array, ...]
-    residual: Float[Array, ...]
+    strength: Float[AnyArray, ...]
+    residual: Float[AnyArray, ...]
 
 
 class DeepModeLimit(NamedTuple):
@@ -67,6 +68,7 @@ class DeepModeLimit(NamedTuple):
     data=_DATA,
     start=_START,
     gives="when a mode has a given strength",
+    infinite=True,
     reference=_REFERENCE,
     assumes=(WHITE_INPUTS, BALANCED_LAYERS, ALIGNED_LAYERS),
 )
@@ -77,7 +79,7 @@ def time_to_strength(
     *,
     depth: int,
     unreachable: str = "raise",
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The time that a mode takes from s₀ to s: ds/dt = L s^(2−2/L) (σ − s) inverted in closed form.
 
     For L = 1 it is t = ln[(σ − s₀)/(σ − s)], for L = 2 t = ln[s (σ − s₀)/(s₀ (σ − s))]/(2σ), and for L ≥ 3 and s < σ
@@ -174,6 +176,7 @@ def strength_at(
     return _strength(int(depth), *known)
 
 
+@in_units()
 def limit(target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int) -> DeepModeLimit:
     """Where a mode goes: to σ, unless zero is between, where it is trapped for L ≥ 2.
 
@@ -218,7 +221,7 @@ def _target(target: Array) -> Array:
     return jnp.where(negligible, target - jax.lax.stop_gradient(target), target)
 
 
-@functools.partial(jit, static_argnums=0)
+@functools.partial(float64_jit, static_argnums=0)
 def _passage(layers: int, *arguments: Array) -> tuple[Array, Array]:
     """The time to reach a strength, and whether it is visited."""
     strength, target, start = jnp.broadcast_arrays(*arguments)
@@ -252,7 +255,7 @@ def _time(layers: int, strength: Array, target: Array, start: Array) -> Array:
     return jnp.where(underway, time, jnp.where(resting, 0, jnp.inf))
 
 
-@functools.partial(jit, static_argnums=0)
+@functools.partial(float64_jit, static_argnums=0)
 def _strength(layers: int, *arguments: Array) -> DeepModeStrength:
     times, target, start = jnp.broadcast_arrays(*arguments)
     inside = all_finite(times, target, start) & (times >= 0)

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dynascope.compilation import jit
+from dynascope.compilation import float64_jit
 
 __all__ = ["deep_strength", "deep_time"]
 
@@ -30,7 +30,7 @@ _STEPS = 200
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-@functools.partial(jit, static_argnums=0)
+@functools.partial(float64_jit, static_argnums=0)
 def deep_time(layers: int, strength: Array, target: Array, start: Array) -> Array:
     """The time from a start s₀ > 0 to a strength on its way; what it returns elsewhere means nothing.
 
@@ -64,7 +64,7 @@ def _(layers: int, primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> t
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-@functools.partial(jit, static_argnums=0)
+@functools.partial(float64_jit, static_argnums=0)
 def deep_strength(layers: int, times: Array, target: Array, start: Array) -> tuple[Array, Array]:
     """The strength s ≥ 0 at some times, and σ − s.
 

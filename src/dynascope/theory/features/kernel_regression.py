@@ -15,8 +15,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, nan_outside, real_arrays, require_broadcast
-from dynascope.compilation import jit
+from dynascope.arguments import all_finite, in_units, nan_outside, real_arrays, require_broadcast
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.features.ridge import (
     RidgeProblem,
@@ -45,17 +45,17 @@ class KernelRegression(NamedTuple):
         coefficient_variance: Var⟨e_k|f̂⟩ = L_k² noisy_mse/n of each single mode, shape (..., k).
     """
 
-    effective_ridge: Float[Array, ...]
-    learnability: Float[Array, "... k"]
-    overfitting_coefficient: Float[Array, ...]
-    noisy_mse: Float[Array, ...]
-    clean_mse: Float[Array, ...]
-    training_mse: Float[Array, ...]
-    coefficient_mean: Float[Array, "... k"]
-    coefficient_variance: Float[Array, "... k"]
+    effective_ridge: Float[AnyArray, ...]
+    learnability: Float[AnyArray, "... k"]
+    overfitting_coefficient: Float[AnyArray, ...]
+    noisy_mse: Float[AnyArray, ...]
+    clean_mse: Float[AnyArray, ...]
+    training_mse: Float[AnyArray, ...]
+    coefficient_mean: Float[AnyArray, "... k"]
+    coefficient_variance: Float[AnyArray, "... k"]
 
     @property
-    def test_loss(self) -> Float[Array, ...]:
+    def test_loss(self) -> Float[AnyArray, ...]:
         """L = ½ E(f̂ − f*)²."""
         return self.clean_mse / 2
 
@@ -82,6 +82,18 @@ class KernelRegression(NamedTuple):
     gives="test and training error, mean and variance of each learned coefficient",
     reference="arXiv:2110.03922",
     exact=False,
+)
+@in_units(
+    "intensity|ridge",
+    "coefficients",
+    "noise_variance|unreachable_power",
+    intensity="r",
+    ridge="r",
+    coefficients="v",
+    noise_variance="v^2",
+    unreachable_power="v^2",
+    gives=("r", "", "", "v^2", "v^2", "v^2", "v", "v^2"),
+    infinite=True,
 )
 def kernel_regression_error(
     intensity: Real[ArrayLike, "... k"],
@@ -149,7 +161,7 @@ def kernel_regression_error(
     return _errors(problem, v, noise, outside)
 
 
-@jit
+@float64_jit
 def _errors(problem: RidgeProblem, v: Array, noise: Array, outside: Array) -> KernelRegression:
     dtype = jnp.result_type(problem.rho, v, noise, outside)
     rho, n, delta, m = (each.astype(dtype) for each in problem.broadcast())

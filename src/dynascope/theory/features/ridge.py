@@ -15,8 +15,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import nan_outside, real_arrays, require, require_broadcast
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, nan_outside, real_arrays, require, require_broadcast
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 
 __all__ = [
@@ -71,13 +71,14 @@ class RidgeProblem(NamedTuple):
     reference=_PAPER,
     exact=False,
 )
+@in_units("intensity|ridge", intensity="r", ridge="r", gives="r")
 def effective_ridge(
     intensity: Real[ArrayLike, "... k"],
     samples: Real[ArrayLike, ...],
     *,
     ridge: Real[ArrayLike, ...] = 0.0,
     multiplicity: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """κ of Σ_k m_k ρ_k/(ρ_k + κ) + δ/κ = n.
 
     Its left side falls with κ; the root is bracketed by δ/n, (r − n)/Σ_k(m_k/ρ_k) and (Σ_k m_k ρ_k + δ)/n, where
@@ -114,13 +115,14 @@ def effective_ridge(
     reference=_PAPER,
     exact=False,
 )
+@in_units("intensity|ridge", intensity="r", ridge="r")
 def learnability(
     intensity: Real[ArrayLike, "... k"],
     samples: Real[ArrayLike, ...],
     *,
     ridge: Real[ArrayLike, ...] = 0.0,
     multiplicity: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, "... k"]:
+) -> Float[AnyArray, "... k"]:
     """L_k = ρ_k/(ρ_k + κ): 1 for a mode that n samples determine, 0 for one that they do not show.
 
     The learnabilities share n samples: Σ_k m_k L_k = n − δ/κ, or the number of modes if that is less. Values traced by
@@ -182,12 +184,12 @@ def require_fitting(name: str, values: Array | np.ndarray, rho: Array | np.ndarr
     )
 
 
-@jit
+@float64_jit
 def _effective_ridge(problem: RidgeProblem) -> Array:
     return nan_outside(problem.inside(), solve_ridge(*problem.broadcast()))
 
 
-@jit
+@float64_jit
 def _learnability(problem: RidgeProblem) -> Array:
     rho, *others = problem.broadcast()
     learned, _ = learned_parts(rho, solve_ridge(rho, *others))
@@ -195,7 +197,7 @@ def _learnability(problem: RidgeProblem) -> Array:
 
 
 @jax.custom_jvp
-@jit
+@float64_jit
 def solve_ridge(rho: Array, n: Array, delta: Array, m: Array) -> Array:
     """κ, by bisection and Newton steps in its logarithm, in units of the largest possible value of κ."""
     unit = (jnp.sum(m * rho, axis=-1) + delta) / n

@@ -16,6 +16,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import (
     all_finite,
+    in_units,
     nan_outside,
     real_arrays,
     require,
@@ -24,7 +25,7 @@ from dynascope.arguments import (
     require_positive,
     require_times,
 )
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.features.ridge import require_fitting
 
@@ -82,9 +83,9 @@ class ModeFlow(NamedTuple):
         loss: L = ½ E(f − f*)², shape (times...).
     """
 
-    coefficients: Float[Array, "... k"]
-    learned_fraction: Float[Array, "... k"]
-    loss: Float[Array, ...]
+    coefficients: Float[AnyArray, "... k"]
+    learned_fraction: Float[AnyArray, "... k"]
+    loss: Float[AnyArray, ...]
 
 
 @covers(
@@ -94,6 +95,7 @@ class ModeFlow(NamedTuple):
     gives="eigenfeatures and the rate at which each is learned",
     reference="Nam, DPhil thesis (2024), algorithm 1",
 )
+@in_units("features", features="f", gives={"intensity": "f^2"})
 def eigenspectrum(features: Real[ArrayLike, "n p"], *, relative_tolerance: float | None = None) -> FeatureSpectrum:
     """The eigenvalues and eigenfeatures of T[f](x') = E_x[Φ(x)·Φ(x') f(x)], from samples of Φ.
 
@@ -133,6 +135,18 @@ def eigenspectrum(features: Real[ArrayLike, "n p"], *, relative_tolerance: float
     start="any",
     gives="coefficient of each mode and loss at any time",
     reference="Nam, DPhil thesis (2024), 1.26",
+)
+@in_units(
+    "intensity",
+    "learning_rate",
+    "target_coefficients|initial_coefficients",
+    times="t",
+    intensity="r",
+    target_coefficients="v",
+    initial_coefficients="v",
+    unreachable_power="v^2",
+    learning_rate="r^-1 t^-1",
+    gives=("v", "", "v^2"),
 )
 def mode_flow(
     times: Real[ArrayLike, ...],
@@ -198,6 +212,17 @@ def mode_flow(
     gives="weights, outputs and training loss at any time",
     reference="Nam, DPhil thesis (2024), appendix A.2",
 )
+@in_units(
+    "features",
+    "targets",
+    "learning_rate",
+    times="t",
+    features="f",
+    targets="y",
+    initial_weights="y f^-1",
+    learning_rate="f^-2 t^-1",
+    gives=("y f^-1", "y", "y^2", "f^2"),
+)
 def training_flow(
     times: Real[ArrayLike, " times"],
     features: Real[ArrayLike, "n p"],
@@ -260,7 +285,7 @@ def training_flow(
     )
 
 
-@jit
+@float64_jit
 def _mode_flow(times: Array, rho: Array, target: Array, start: Array, outside: Array, rate: Array) -> ModeFlow:
     modes = all_finite(rho, target, start) & (rho >= 0)
     inside = all_finite(times, rate) & (times >= 0) & (rate > 0) & modes.all()

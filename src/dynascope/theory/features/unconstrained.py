@@ -15,12 +15,20 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import nan_outside, real_array, require, require_array
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, nan_outside, real_array, require, require_array
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.modes import mode_strength
 
 __all__ = ["ClassModes", "Collapse", "class_modes", "collapse_end", "collapse_trajectory"]
+
+_UNITS: dict[str, Any] = {
+    "initial_features": "h",
+    "initial_classifier": "h^-1",
+    "feature_rate": "h^2 t^-1",
+    "classifier_rate": "h^-2 t^-1",
+}
+_GIVES = {"class_mean_gram": "h^2", "classifier_gram": "h^-2"}
 
 
 class ClassModes(NamedTuple):
@@ -58,14 +66,14 @@ class Collapse(NamedTuple):
         nc3_centred: The same with the columns of W centred over classes, shape (...).
     """
 
-    singular_value: Float[Array, "... m"]
-    loss: Float[Array, ...]
-    class_mean_gram: Float[Array, "... classes classes"]
-    classifier_gram: Float[Array, "... classes classes"]
-    nc2_angle: Float[Array, ...]
-    nc2_norm: Float[Array, ...]
-    nc3: Float[Array, ...]
-    nc3_centred: Float[Array, ...]
+    singular_value: Float[AnyArray, "... m"]
+    loss: Float[AnyArray, ...]
+    class_mean_gram: Float[AnyArray, "... classes classes"]
+    classifier_gram: Float[AnyArray, "... classes classes"]
+    nc2_angle: Float[AnyArray, ...]
+    nc2_norm: Float[AnyArray, ...]
+    nc3: Float[AnyArray, ...]
+    nc3_centred: Float[AnyArray, ...]
 
 
 def class_modes(class_sizes: npt.ArrayLike, *, bias: bool = False) -> ClassModes:
@@ -111,6 +119,7 @@ def class_modes(class_sizes: npt.ArrayLike, *, bias: bool = False) -> ClassModes
     gives="singular values, loss, class means, classifier and neural-collapse metrics at any time",
     reference="Nam, DPhil thesis (2024), 3.5",
 )
+@in_units("feature_rate", "classifier_rate", **_UNITS, times="t", gives=_GIVES)
 def collapse_trajectory(
     times: Real[ArrayLike, ...],
     class_sizes: npt.ArrayLike,
@@ -173,6 +182,7 @@ def collapse_trajectory(
     gives="singular values, class means, classifier and neural-collapse metrics at the end",
     reference="Nam, DPhil thesis (2024), 3.5",
 )
+@in_units("feature_rate", "classifier_rate", **_UNITS, gives=_GIVES)
 def collapse_end(
     class_sizes: npt.ArrayLike,
     *,
@@ -264,7 +274,7 @@ def _start(
     )
 
 
-@jit
+@float64_jit
 def _trajectory(modes: ClassModes, times: Array, start: _Start, samples: Any) -> Collapse:
     rate, tilt = start.rates()
     a, b = (jnp.broadcast_to(each, modes.strength.shape) for each in start[:2])
@@ -274,7 +284,7 @@ def _trajectory(modes: ClassModes, times: Array, start: _Start, samples: Any) ->
     return _collapse(modes, mode.output_weight * tilt, mode.input_weight / tilt, mode.strength, loss)
 
 
-@jit
+@float64_jit
 def _end(modes: ClassModes, start: _Start) -> Collapse:
     _, tilt = start.rates()
     a, b = (jnp.broadcast_to(each, modes.strength.shape) for each in start[:2])

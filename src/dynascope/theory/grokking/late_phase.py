@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_between, require_positive, require_times
+from dynascope.arguments import in_units, require, require_array, require_between, require_positive, require_times
 from dynascope.theory.domain import covers
 from dynascope.theory.grokking.interpolation import Constraint, constraint, interpolant_path
 
@@ -47,6 +47,7 @@ class LateCurve(NamedTuple):
     gives="the product of the weights of every input at any time",
     reference=REFERENCE,
 )
+@in_units("scale", "weight_decay", times="t", scale="s", weight_decay="t^-1", gives="s^2")
 def weight_product(times: ArrayLike, *, scale: float, weight_decay: float) -> Float[np.ndarray, " times"]:
     """The product of the two weights of every input under weight decay: u_i v_i = α² exp(−2λt), whatever the data.
 
@@ -84,6 +85,19 @@ def weight_product(times: ArrayLike, *, scale: float, weight_decay: float) -> Fl
     gives="the weights, the test error and the loss once it has fitted, for small weight decay",
     reference=REFERENCE,
     exact=False,
+)
+@in_units(
+    "inputs",
+    "targets|scale",
+    "test_inputs",
+    inputs="x",
+    targets="x s^2",
+    test_inputs="z",
+    test_targets="z s^2",
+    times="x^-2 s^-2",
+    scale="s",
+    weight_decay="x^2 s^2",
+    gives={"products": "s^2", "coefficients": "s^2", "loss": "x^2 s^4"},
 )
 def late_curve(
     inputs: ArrayLike,
@@ -155,6 +169,7 @@ def late_curve(
     reference=REFERENCE,
     exact=False,
 )
+@in_units("inputs", "scale", inputs="x", scale="s", weight_decay="x^2 s^2", gives="x^-2 s^-2")
 def fitting_time(inputs: ArrayLike, *, scale: float, weight_decay: float, remaining: float = 0.01) -> float | None:
     """The time by which the network has fitted, an upper bound, up to the lag of order λ that remains.
 

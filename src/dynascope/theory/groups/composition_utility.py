@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_count
+from dynascope.arguments import in_units, require, require_array, require_count
 from dynascope.groups.encodings import valid_encoding
 from dynascope.groups.representations import Irrep, irreducible_representations
 from dynascope.groups.tables import Group
@@ -20,6 +20,7 @@ __all__ = ["maximal_utility", "maximisers", "utility", "valid_length"]
 _ROUND_OFF = 1e-9
 
 
+@in_units()
 def utility(
     group: Group,
     encoding: Float[np.ndarray, " n"],
@@ -66,6 +67,7 @@ def utility(
     return math.factorial(k) / group.order ** (k + 1) * total
 
 
+@in_units()
 def maximal_utility(group: Group, encoding: Float[np.ndarray, " n"], irrep: Irrep, sequence_length: int) -> float:
     """The largest utility of a neuron of unit norm within one irrep (with its conjugate).
 
@@ -98,6 +100,7 @@ def maximal_utility(group: Group, encoding: Float[np.ndarray, " n"], irrep: Irre
     return math.factorial(k) * math.sqrt(size) * norm ** (k + 1)
 
 
+@in_units()
 def maximisers(
     group: Group,
     encoding: Float[np.ndarray, " n"],

@@ -11,12 +11,14 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import nan_outside, require_times
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, nan_outside, require_times
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
 from dynascope.theory.line.decomposition import (
+    STANDARDS,
+    UNITS,
     Decomposition,
     LineStart,
     behind,
@@ -60,6 +62,7 @@ class AlignmentChange(NamedTuple):
     reference="arXiv:2401.07085",
     assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
+@in_units(*STANDARDS, **UNITS, times="t")
 def alignment(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
@@ -70,7 +73,7 @@ def alignment(
     first_rate: Real[ArrayLike, ...] = 1.0,
     second_rate: Real[ArrayLike, ...] = 1.0,
     prefactor: Real[ArrayLike, ...] = 0.5,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The alignment ζ = cos∠(u, v) of the second layer with the first along the line, v = n·W.
 
     ζ = (P g − Q/g)/√((P g + Q/g)² − 4Y²) = θ/√(θ² + 4γ²(PQ − Y²)), Y = Σ pᵢ qᵢ. As PQ − Y² is conserved, ζ is a
@@ -115,6 +118,7 @@ def alignment(
     reference="arXiv:2401.07085",
     assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
+@in_units(*STANDARDS, **{name: units for name, units in UNITS.items() if name != "prefactor"})
 def alignment_change(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
@@ -169,7 +173,7 @@ def alignment_change(
     return AlignmentChange(initial, final, np.where(stays, 0.0, np.sign(drive)))
 
 
-@jit
+@float64_jit
 def _both_ends(known: LineStart) -> tuple[Decomposition, Array, Array, Array, Array]:
     """The decomposition, θ₀, S − θ₀, and the cosine at the start and where θ = S."""
     start = decompose(known)
@@ -178,7 +182,7 @@ def _both_ends(known: LineStart) -> tuple[Decomposition, Array, Array, Array, Ar
     return start, start.initial_strength(), start.drive(), initial, final
 
 
-@jit
+@float64_jit
 def _alignment(known: LineStart, times: Array) -> Array:
     start = decompose(known)
     growth = start.growth(times)
@@ -188,7 +192,9 @@ def _alignment(known: LineStart, times: Array) -> Array:
     cosine = _cosine(_bounded(sum_part) * _bounded(difference_part), behind(start.distance, extra))
     # Both parts of parallel layers may vanish or underflow, so that only the logarithms tell the larger.
     logarithms = [jnp.log(jax.lax.stop_gradient(power)) for power in powers]
-    larger = jnp.sign(logarithms[0] - logarithms[1] + 2 * jax.lax.stop_gradient(growth.log_growth))
+    # A target of zero is approached from one side, until rounding decides.
+    grown = jnp.where(behind(start.target == 0, extra), 0, jax.lax.stop_gradient(growth.log_growth))
+    larger = jnp.sign(logarithms[0] - logarithms[1] + 2 * grown)
     parallel = behind(start.distance == 0, extra)
     turned = jnp.where(parallel, jnp.where(powers[0] + powers[1] == 0, 0, larger), cosine)
     return nan_outside(~jnp.isnan(growth.log_growth), turned)

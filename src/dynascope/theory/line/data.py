@@ -9,7 +9,7 @@ from jax import Array
 from jaxtyping import Real
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array
+from dynascope.arguments import count_axes, in_units, require, require_array
 
 __all__ = ["LineData", "line_data"]
 
@@ -32,6 +32,9 @@ class LineData(NamedTuple):
     unexplained: Real[Array | np.ndarray, ...] | float = 0.0
 
 
+@in_units(
+    "inputs", "targets", inputs="x", targets="y", gives={"power": "x^2", "target": "y x^-1", "unexplained": "y^2"}
+)
 def line_data(inputs: ArrayLike, targets: ArrayLike) -> LineData:
     """Read the line, and what there is to learn along it, off samples.
 

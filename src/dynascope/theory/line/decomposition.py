@@ -23,9 +23,33 @@ from dynascope.arguments import (
 from dynascope.theory.line.data import LineData
 from dynascope.theory.modes.growth import GrowthFactor, GrowthLimit, growth_factor, growth_limit
 
-__all__ = ["Decomposition", "LineStart", "behind", "decompose", "end_of_growth", "line_start", "root"]
+__all__ = [
+    "LOSS",
+    "STANDARDS",
+    "UNITS",
+    "Decomposition",
+    "LineStart",
+    "behind",
+    "decompose",
+    "end_of_growth",
+    "line_start",
+    "root",
+]
 
 _ROUNDING = 16  # units of rounding within which two numbers are the same
+
+# The units of a start, of which those that come first are brought to order one.
+LOSS = "p x^2 g^2 w^2 u^2"
+UNITS: dict[str, Any] = {
+    "first": "w",
+    "second": "u",
+    "data": {"power": "x^2", "target": "g w u", "unexplained": "x^2 g^2 w^2 u^2"},
+    "multiplier": "g",
+    "first_rate": "p^-1 x^-2 g^-2 u^-2 t^-1",
+    "second_rate": "p^-1 x^-2 g^-2 w^-2 t^-1",
+    "prefactor": "p",
+}
+STANDARDS = ("data.power", "prefactor", "multiplier", "first_rate", "second_rate", "data.target|first|second")
 
 
 class LineStart(NamedTuple):

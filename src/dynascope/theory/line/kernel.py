@@ -7,8 +7,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, nan_outside, real_arrays, require, require_broadcast
-from dynascope.compilation import jit
+from dynascope.arguments import all_finite, in_units, nan_outside, real_arrays, require, require_broadcast
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
 
@@ -23,6 +23,21 @@ __all__ = ["tangent_kernel"]
     reference="arXiv:2401.07085",
     assumes=(ONE_OUTPUT,),
 )
+@in_units(
+    "first|second",
+    "first_rate",
+    "second_rate",
+    "inputs",
+    "multiplier",
+    first="w",
+    second="u",
+    inputs="x",
+    other_inputs="x",
+    multiplier="g",
+    first_rate="u^-2 r",
+    second_rate="w^-2 r",
+    gives="g^2 x^2 r",
+)
 def tangent_kernel(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
@@ -32,7 +47,7 @@ def tangent_kernel(
     multiplier: Real[ArrayLike, ...] = 1.0,
     first_rate: Real[ArrayLike, ...] = 1.0,
     second_rate: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, "... samples others"]:
+) -> Float[AnyArray, "... samples others"]:
     """The tangent kernel K(x, x') = γ² [η₂ Σ (x·wᵢ)(x'·wᵢ) + η₁ ‖u‖² x·x'], learning rates included.
 
     Under gradient flow on p E(f − y)² the output moves as df(x)/dt = −2 p E_x'[K(x, x') (f(x') − y')].
@@ -88,7 +103,7 @@ def tangent_kernel(
     return _kernel(w, u, x, other, *known[-3:])
 
 
-@jit
+@float64_jit
 def _kernel(
     first: Array,
     second: Array,

@@ -10,12 +10,22 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require_times
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, require_times
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
-from dynascope.theory.line.decomposition import Decomposition, LineStart, decompose, end_of_growth, line_start, root
+from dynascope.theory.line.decomposition import (
+    LOSS,
+    STANDARDS,
+    UNITS,
+    Decomposition,
+    LineStart,
+    decompose,
+    end_of_growth,
+    line_start,
+    root,
+)
 from dynascope.theory.modes.growth import GrowthFactor
 
 __all__ = ["Limit", "TimeScale", "Trajectory", "limit", "time_scale", "trajectory"]
@@ -35,11 +45,11 @@ class Trajectory(NamedTuple):
         loss: p E(f − y)² = p (E[a²] (S − θ)² + what no linear network can learn).
     """
 
-    first: Float[Array, "... inputs width"]
-    second: Float[Array, "... width"]
-    strength: Float[Array, ...]
-    residual: Float[Array, ...]
-    loss: Float[Array, ...]
+    first: Float[AnyArray, "... inputs width"]
+    second: Float[AnyArray, "... width"]
+    strength: Float[AnyArray, ...]
+    residual: Float[AnyArray, ...]
+    loss: Float[AnyArray, ...]
 
 
 class TimeScale(NamedTuple):
@@ -51,9 +61,9 @@ class TimeScale(NamedTuple):
         initial_rate: 2 k γ √(PQ), what the initial weights contribute; the larger of the two in the kernel phase.
     """
 
-    time: Float[Array, ...]
-    target_rate: Float[Array, ...]
-    initial_rate: Float[Array, ...]
+    time: Float[AnyArray, ...]
+    target_rate: Float[AnyArray, ...]
+    initial_rate: Float[AnyArray, ...]
 
     @property
     def status(self) -> np.ndarray:
@@ -87,6 +97,12 @@ class Limit(NamedTuple):
     gives="both layers, the slope and the loss at any time",
     reference="arXiv:2401.07085",
     assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
+)
+@in_units(
+    *STANDARDS,
+    **UNITS,
+    times="t",
+    gives={"first": "w", "second": "u", "strength": "g w u", "residual": "g w u", "loss": LOSS},
 )
 def trajectory(
     first: Real[ArrayLike, "... inputs width"],
@@ -152,6 +168,7 @@ def trajectory(
     reference="arXiv:2401.07085",
     assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
+@in_units(*STANDARDS, **UNITS, gives={"time": "t", "target_rate": "t^-1", "initial_rate": "t^-1"}, infinite=True)
 def time_scale(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
@@ -202,6 +219,7 @@ def time_scale(
     reference="arXiv:2401.07085",
     assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
+@in_units(*STANDARDS, **UNITS, gives={"first": "w", "second": "u", "strength": "g w u", "loss": LOSS})
 def limit(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
@@ -253,7 +271,7 @@ def limit(
     return Limit(final_first, final_second, strength, loss, end.status)
 
 
-@jit
+@float64_jit
 def _trajectory(start: LineStart, times: Array) -> Trajectory:
     begun = decompose(start)
     growth = begun.growth(times)
@@ -261,13 +279,13 @@ def _trajectory(start: LineStart, times: Array) -> Trajectory:
     return Trajectory(first, second, growth.strength, growth.residual, start.loss(growth.residual))
 
 
-@jit
+@float64_jit
 def _begun(start: LineStart) -> tuple[Decomposition, Array, Array]:
     begun = decompose(start)
     return begun, begun.initial_strength(), begun.drive()
 
 
-@jit
+@float64_jit
 def _ended(start: LineStart, begun: Decomposition, ended: GrowthFactor) -> tuple[Array, Array, Array]:
     return *_weights(begun, ended), start.loss(ended.residual)
 
@@ -281,7 +299,7 @@ def _weights(start: Decomposition, growth: GrowthFactor) -> tuple[Array, Array]:
     return frozen[at] + start.direction[:, None] * along[..., None, :], second
 
 
-@jit
+@float64_jit
 def _time_scale(known: LineStart) -> TimeScale:
     start = decompose(known)
     target_rate = start.rate * jnp.abs(start.target)

@@ -10,12 +10,14 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import require_times
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, require_times
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.line.data import LineData
 from dynascope.theory.line.decomposition import (
+    STANDARDS,
+    UNITS,
     Decomposition,
     LineStart,
     behind,
@@ -42,9 +44,9 @@ class LayerNorms(NamedTuple):
             d(P g + Q/g)/dt = k (S − θ) θ/γ.
     """
 
-    first: Float[Array, ...]
-    second: Float[Array, ...]
-    total: Float[Array, ...]
+    first: Float[AnyArray, ...]
+    second: Float[AnyArray, ...]
+    total: Float[AnyArray, ...]
 
 
 class Rescaling(NamedTuple):
@@ -68,6 +70,7 @@ class Rescaling(NamedTuple):
     reference="arXiv:2401.07085",
     assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
+@in_units(*STANDARDS, **UNITS, times="t", gives={"first": "w", "second": "u", "total": "w u"})
 def layer_norms(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
@@ -117,6 +120,7 @@ def layer_norms(
     reference="arXiv:2401.07085",
     assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
+@in_units(*STANDARDS, **UNITS, gives={"turning_time": "t"}, infinite=True)
 def rescaling(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
@@ -142,7 +146,7 @@ def rescaling(
         prefactor: p > 0 of the loss.
 
     Returns:
-        `Rescaling`, with the time at which the layers are smallest.
+        `Rescaling`, with the time at which the layers are smallest, ∞ where they shrink for ever.
 
     Raises:
         InputError: As `trajectory`, or values traced by JAX.
@@ -169,7 +173,7 @@ def rescaling(
     return Rescaling(case, np.where(crossing, zero, np.where(shrinking, np.inf, 0.0)))
 
 
-@jit
+@float64_jit
 def _crossing(known: LineStart) -> tuple[Decomposition, Array, Array, Array]:
     """The decomposition, θ₀, S − θ₀, and the time at which θ = 0."""
     start = decompose(known)
@@ -178,7 +182,7 @@ def _crossing(known: LineStart) -> tuple[Decomposition, Array, Array, Array]:
     return start, start.initial_strength(), start.drive(), zero
 
 
-@jit
+@float64_jit
 def _layer_norms(known: LineStart, times: Array) -> LayerNorms:
     start = decompose(known)
     growth = start.growth(times)

@@ -7,7 +7,7 @@ scalar network with many neurons all reduce to this equation.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,8 +15,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, nan_outside, real_arrays, require_known
-from dynascope.compilation import jit
+from dynascope.arguments import all_finite, array_namespace, in_units, nan_outside, real_arrays, require_known
+from dynascope.compilation import AnyArray, float64_jit
 
 __all__ = ["GrowthFactor", "GrowthLimit", "growth_factor", "growth_limit", "mirrored"]
 
@@ -33,31 +33,31 @@ class GrowthFactor(NamedTuple):
         residual: S − θ, computed without cancellation.
     """
 
-    log_growth: Float[Array, ...]
-    strength: Float[Array, ...]
-    residual: Float[Array, ...]
+    log_growth: Float[AnyArray, ...]
+    strength: Float[AnyArray, ...]
+    residual: Float[AnyArray, ...]
 
     @property
-    def growth(self) -> Float[Array, ...]:
+    def growth(self) -> Float[AnyArray, ...]:
         """The growth factor g; infinite where it overflows."""
-        return jnp.exp(self.log_growth)
+        return _exponential(self.log_growth)
 
     @property
-    def inverse_growth(self) -> Float[Array, ...]:
+    def inverse_growth(self) -> Float[AnyArray, ...]:
         """The shrink factor 1/g; infinite where it overflows."""
-        return jnp.exp(-self.log_growth)
+        return _exponential(-self.log_growth)
 
     def layers(
         self, growing: Real[ArrayLike, ...], shrinking: Real[ArrayLike, ...]
-    ) -> tuple[Float[Array, ...], Float[Array, ...]]:
+    ) -> tuple[Float[AnyArray, ...], Float[AnyArray, ...]]:
         """The weights of the two layers, p √g + q/√g and p √g − q/√g.
 
         Args:
             growing: p, half the sum of the two layers at the start; zero stays zero however large g is.
             shrinking: q, half their difference.
         """
-        grown = _times_exponential(jnp.asarray(growing), self.log_growth / 2)
-        shrunk = _times_exponential(jnp.asarray(shrinking), -self.log_growth / 2)
+        grown = _times_exponential(growing, self.log_growth / 2)
+        shrunk = _times_exponential(shrinking, -self.log_growth / 2)
         return grown + shrunk, grown - shrunk
 
 
@@ -76,6 +76,16 @@ class GrowthLimit(NamedTuple):
     status: np.ndarray
 
 
+@in_units(
+    "target|growing|shrinking",
+    "rate",
+    target="s",
+    growing="s",
+    shrinking="s",
+    rate="s^-1 t^-1",
+    times="t",
+    gives={"strength": "s", "residual": "s"},
+)
 def growth_factor(
     times: Real[ArrayLike, ...],
     target: Real[ArrayLike, ...],
@@ -134,6 +144,7 @@ def growth_factor(
     )
 
 
+@in_units("target|growing|shrinking", target="s", growing="s", shrinking="s", gives={"strength": "s"}, infinite=True)
 def growth_limit(
     target: Real[ArrayLike, ...],
     growing: Real[ArrayLike, ...],
@@ -181,6 +192,10 @@ def growth_limit(
     with np.errstate(divide="ignore", invalid="ignore"):
         up = np.log((np.abs(s) + radius) / 2) - np.log(np.where(s >= 0, c, d)) - 2 * log_c
         logarithm = np.where(s == 0, (np.log(d) - np.log(c)) / 2, np.sign(s) * up)
+        # For s ≥ 0, g∞ − 1 = 2 (s − (C − D))/(r + 2C − s), in which nothing cancels where g∞ is nearly one.
+        rising = np.where(s >= 0, 1.0, -1.0)
+        share = 2 * rising * _sum(s, square * d, -square * c) / (radius + 2 * square * np.where(s >= 0, c, d) - abs(s))
+        logarithm = np.where(np.abs(share) < 0.5, rising * np.log1p(share), logarithm)
     return GrowthLimit(
         log_growth=np.where(static, 0.0, logarithm),
         strength=np.where(static, square * (c - d), np.where(trapped, 0.0, s)),
@@ -199,13 +214,21 @@ def mirrored(target: Array, growing: Array, shrinking: Array) -> tuple[Array, Ar
     )
 
 
-def _times_exponential(amount: Array, exponent: Array) -> Array:
+def _exponential(values: Any) -> Any:
+    """The exponential in the library of the values, in which NumPy keeps its precision."""
+    with np.errstate(over="ignore"):
+        return array_namespace(values).exp(values)
+
+
+def _times_exponential(amount: Any, exponent: Any) -> Any:
     """amount·exp(exponent), where an amount of zero is not turned into 0·∞ by an exponent out of range."""
-    ceiling = 0.8 * jnp.log(jnp.finfo(exponent.dtype).max)
-    return amount * jnp.exp(jnp.where(amount == 0, jnp.minimum(exponent, ceiling), exponent))
+    numbers = array_namespace(exponent)
+    amount = numbers.asarray(amount, dtype=exponent.dtype)
+    ceiling = 0.8 * float(np.log(np.finfo(exponent.dtype).max))
+    return amount * _exponential(numbers.where(amount == 0, numbers.minimum(exponent, ceiling), exponent))
 
 
-@jit
+@float64_jit
 def _growth(
     times: Array, target: Array, growing: Array, shrinking: Array, rate: Array, log_scale: Array
 ) -> GrowthFactor:
@@ -215,7 +238,7 @@ def _growth(
     clock = rate * times
     radius_squared = s**2 + 4 * c * d
     early = clock * jnp.sqrt(radius_squared) < _SERIES_BELOW
-    gap = s - (c - d)
+    gap = _sum(s, d, -c)
 
     # Early: ν and μ over 2 exp(−ρt/2), as power series in y = (ρt/2)². Each branch is fed harmless numbers where the
     # other one is chosen, because an infinite derivative times zero would be NaN.
@@ -225,7 +248,7 @@ def _growth(
     sinhc = 1 + y / 6 * (1 + y / 20 * (1 + y / 42 * (1 + y / 72 * (1 + y / 110))))
     nu = cosh + (clock_s / 2 + clock_d) * sinhc
     mu = cosh + (clock_c - clock_s / 2) * sinhc
-    early_growth = jnp.log(nu) - jnp.log(mu)
+    early_growth = _log_ratio(nu, gap * jnp.where(early, clock, 0) * sinhc, jnp.log(nu) - jnp.log(mu))
     early_strength = c * nu / mu - d * mu / nu
     early_residual = gap / (nu * mu)
 
@@ -239,7 +262,7 @@ def _growth(
     source = 2 * elapsed + 4 * d / (radius * (radius + s))
     escaping = unit_c * source / front
     escaped, remaining, log_escape = _escape(phase + log_square, escaping)
-    late_growth = log_escape - log_square + jnp.log(nu / front)
+    late_growth = _log_ratio(nu, 2 * gap * elapsed, log_escape - log_square + jnp.log(nu / front))
     late_residual = 4 * gap * remaining / (nu * front)
     late_strength = jnp.where(
         escaped > 0.5, s - late_residual, nu / source * escaped - _times_exponential(d, -late_growth)
@@ -256,6 +279,28 @@ def _growth(
             residual=signed * jnp.where(early, early_residual, late_residual),
         ),
     )
+
+
+def _sum(*terms: Any) -> Any:
+    """The sum of three numbers, rounded once, for where it is far below each of them."""
+    first, second, third = terms
+    near, lost = _exact_sum(first, second)
+    total, missed = _exact_sum(near, third)
+    return total + (lost + missed)
+
+
+def _exact_sum(one: Any, other: Any) -> tuple[Any, Any]:
+    """The sum, and what is lost of it."""
+    total = one + other
+    part = total - one
+    return total, (one - (total - part)) + (other - part)
+
+
+def _log_ratio(nu: Array, difference: Array, logarithm: Array) -> Array:
+    """ln(ν/μ) from ν − μ where both are nearly the same, and else the logarithm as it was found."""
+    share = difference / nu
+    near = jnp.abs(share) < 0.5
+    return jnp.where(near, -jnp.log1p(-jnp.where(near, share, 0)), logarithm)
 
 
 def _escape(phase: Array, amount: Array) -> tuple[Array, Array, Array]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,14 +11,25 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, is_traced, nan_outside, real_arrays, require_choice
-from dynascope.compilation import jit
+from dynascope.arguments import all_finite, in_units, is_traced, nan_outside, real_arrays, require_choice
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.errors import InputError
 from dynascope.theory.modes.growth import growth_factor, mirrored
 
 __all__ = ["time_to_reach"]
 
 
+@in_units(
+    "target|growing|shrinking",
+    "rate",
+    target="s",
+    growing="s",
+    shrinking="s",
+    rate="s^-1 t^-1",
+    strength="s",
+    gives="t",
+    infinite=True,
+)
 def time_to_reach(
     strength: Real[ArrayLike, ...],
     target: Real[ArrayLike, ...],
@@ -26,7 +39,7 @@ def time_to_reach(
     *,
     log_scale: Real[ArrayLike, ...] = 0.0,
     unreachable: str = "raise",
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The time at which the strength θ = C g − D/g of `growth_factor` has a given value.
 
     With r = √(S² + 4CD), the limits g → g₊ and g → −g₋ of the flow forward and backward, the time is
@@ -82,7 +95,7 @@ def time_to_reach(
     return time
 
 
-@jit
+@float64_jit
 def _reached(*arguments: Array) -> tuple[Array, Array]:
     """The time to reach a strength, and whether the strength is never visited."""
     shaped = jnp.broadcast_arrays(*arguments)
@@ -100,7 +113,7 @@ def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, A
     strength, target, growing, shrinking, rate, log_scale = primals
     visited = jnp.where(jnp.isfinite(time), time, 0)
 
-    def reached(*parameters: Array) -> Array:
+    def reached(*parameters: Array) -> Any:
         target, growing, shrinking, rate, log_scale = parameters
         return growth_factor(visited, target, growing, shrinking, rate, log_scale=log_scale).strength
 

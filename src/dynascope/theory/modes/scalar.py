@@ -1,7 +1,6 @@
 """A scalar-in scalar-out network of many neurons: its weights at any time, its end, and the four knobs that set both.
 
-Whether such a network learns lazily or richly is one number, the final growth factor γ₊, and that depends on the ratio
-of its weights to its target alone. Scaling the weights, the target, the output or the input turns the same dial.
+Whether it learns lazily or richly is one number, the final growth factor γ₊, on which all four act in the same way.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from dynascope.arguments import (
     require_known,
     require_times,
 )
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.modes.growth import GrowthFactor, growth_factor, growth_limit
 
@@ -68,12 +67,12 @@ class Trajectory(NamedTuple):
         log_growth: ln γ.
     """
 
-    output_weights: Float[Array, "... neurons"]
-    input_weights: Float[Array, "... neurons"]
-    strength: Float[Array, ...]
-    residual: Float[Array, ...]
-    loss: Float[Array, ...]
-    log_growth: Float[Array, ...]
+    output_weights: Float[AnyArray, "... neurons"]
+    input_weights: Float[AnyArray, "... neurons"]
+    strength: Float[AnyArray, ...]
+    residual: Float[AnyArray, ...]
+    loss: Float[AnyArray, ...]
+    log_growth: Float[AnyArray, ...]
 
 
 class Limit(NamedTuple):
@@ -117,7 +116,7 @@ class Scaling(NamedTuple):
     """
 
     setting: Setting
-    clock: Float[Array, ...]
+    clock: Float[AnyArray, ...]
 
 
 class _Start(NamedTuple):
@@ -196,6 +195,7 @@ def trajectory(
     start="any",
     gives="where training ends, how fast, and how lazy or rich it was",
     reference=_REFERENCE,
+    infinite=True,
 )
 def limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0) -> Limit:
     """Where the network of `trajectory` ends: γ₊ = (S + r)/(2C) = 2D/(r − S), r = √(S² + 4CD).
@@ -306,7 +306,7 @@ def _checked(setting: Setting, learning_rate: ArrayLike) -> list[Any]:
     return known
 
 
-@jit
+@float64_jit
 def _scalings(target: Array, a: Array, b: Array, power: Array, divisor: Array, c: Array) -> tuple[Scaling, ...]:
     power, c, divisor = nan_outside(power > 0, power), nan_outside(c > 0, c), nan_outside(divisor != 0, divisor)
     root = jnp.sqrt(c)[..., None]
@@ -318,7 +318,7 @@ def _scalings(target: Array, a: Array, b: Array, power: Array, divisor: Array, c
     )
 
 
-@jit
+@float64_jit
 def _decomposed(target: Array, a: Array, b: Array, power: Array, divisor: Array, rate: Array) -> _Start:
     leading = jnp.broadcast_shapes(a.shape[:-1], b.shape[:-1], target.shape, power.shape, divisor.shape, rate.shape)
     target, power, divisor, rate = (jnp.broadcast_to(each, leading) for each in (target, power, divisor, rate))
@@ -332,7 +332,7 @@ def _decomposed(target: Array, a: Array, b: Array, power: Array, divisor: Array,
     return _Start(target, growing, shrinking, c, d, speed, sign, unit)
 
 
-@jit
+@float64_jit
 def _followed(times: Array, *known: Array) -> Trajectory:
     start = _decomposed(*known)
     numbers = (start.target, start.growing_power, start.shrinking_power, start.rate, start.unit, known[3])
@@ -342,8 +342,8 @@ def _followed(times: Array, *known: Array) -> Trajectory:
     return Trajectory(a, b, growth.strength, growth.residual, power * growth.residual**2 / 2, growth.log_growth)
 
 
-@jit
-def _weights(start: _Start, growth: GrowthFactor) -> tuple[Array, Array]:
+@float64_jit
+def _weights(start: _Start, growth: GrowthFactor) -> tuple[Any, Any]:
     times = (None,) * (growth.log_growth.ndim - start.target.ndim)
     at = (..., *times, slice(None))
     a, signed = GrowthFactor._make(each[..., None] for each in growth).layers(start.growing[at], start.shrinking[at])

@@ -7,7 +7,7 @@ descends λ (S − a b)²/2.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +16,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, is_traced, nan_outside, real_arrays, require
-from dynascope.compilation import jit
+from dynascope.arguments import all_finite, in_units, is_traced, nan_outside, real_arrays, require
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ALIGNED_LAYERS, UNCORRELATED_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.modes.growth import growth_factor
@@ -33,6 +33,15 @@ __all__ = [
     "saturation_time",
 ]
 
+_STANDARDS = ("target|initial_output_weight|initial_input_weight", "input_power", "learning_rate")
+_UNITS: dict[str, Any] = {
+    "target": "w^2",
+    "input_power": "p",
+    "initial_output_weight": "w",
+    "initial_input_weight": "w",
+    "learning_rate": "p^-1 w^-2 t^-1",
+}
+
 
 class ModeStrength(NamedTuple):
     """A mode at some times.
@@ -44,10 +53,10 @@ class ModeStrength(NamedTuple):
         residual: S − a b, computed without cancellation; the loss of the mode is λ·residual²/2.
     """
 
-    output_weight: Float[Array, ...]
-    input_weight: Float[Array, ...]
-    strength: Float[Array, ...]
-    residual: Float[Array, ...]
+    output_weight: Float[AnyArray, ...]
+    input_weight: Float[AnyArray, ...]
+    strength: Float[AnyArray, ...]
+    residual: Float[AnyArray, ...]
 
 
 @covers(
@@ -58,6 +67,7 @@ class ModeStrength(NamedTuple):
     reference="arXiv:1312.6120",
     assumes=(UNCORRELATED_INPUTS, ALIGNED_LAYERS),
 )
+@in_units(*_STANDARDS, **_UNITS, times="t", gives=("w", "w", "w^2", "w^2"))
 def mode_strength(
     times: Real[ArrayLike, ...],
     target: Real[ArrayLike, ...],
@@ -117,12 +127,13 @@ def mode_strength(
     reference="Nam, DPhil thesis (2024), 3.10",
     assumes=(UNCORRELATED_INPUTS,),
 )
+@in_units(*_STANDARDS, times="t", target="s", input_power="p", learning_rate="p^-1 t^-1", gives="s")
 def linear_mode_strength(
     times: Real[ArrayLike, ...],
     target: Real[ArrayLike, ...],
     input_power: Real[ArrayLike, ...],
     learning_rate: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The same mode in a one-layer model that starts at zero: R = S (1 − exp(−η λ t)).
 
     Values traced by JAX that are outside the domain give NaN.
@@ -160,6 +171,7 @@ def linear_mode_strength(
     reference="Nam, DPhil thesis (2024), 3.12",
     assumes=(UNCORRELATED_INPUTS, ALIGNED_LAYERS),
 )
+@in_units(*_STANDARDS, **_UNITS, gives="t", infinite=True)
 def emergence_time(
     target: Real[ArrayLike, ...],
     input_power: Real[ArrayLike, ...],
@@ -168,7 +180,7 @@ def emergence_time(
     learning_rate: Real[ArrayLike, ...] = 1.0,
     *,
     fraction: Real[ArrayLike, ...] = 0.05,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The first time at which a mode has reached the fraction ε of its target.
 
     For a₀ = b₀, with R₀ = a₀ b₀ < ε S, it is τ = ln[(S/R₀ − 1)/(1/ε − 1)]/(2 η λ S). Values traced by JAX that are
@@ -209,6 +221,7 @@ def emergence_time(
     reference="Nam, DPhil thesis (2024), 3.12",
     assumes=(UNCORRELATED_INPUTS, ALIGNED_LAYERS),
 )
+@in_units(*_STANDARDS, **_UNITS, gives="t", infinite=True)
 def saturation_time(
     target: Real[ArrayLike, ...],
     input_power: Real[ArrayLike, ...],
@@ -217,7 +230,7 @@ def saturation_time(
     learning_rate: Real[ArrayLike, ...] = 1.0,
     *,
     fraction: Real[ArrayLike, ...] = 0.05,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The time a mode takes from its emergence, at ε S, to its saturation, at (1 − ε) S.
 
     For a₀ = b₀, with R₀ = a₀ b₀ < ε S, it is τ = ln(1/ε − 1)/(η λ S), whatever the start. Values traced by JAX that are
@@ -281,7 +294,7 @@ def emerging_modes(
     return modes
 
 
-@jit
+@float64_jit
 def emergence_and_saturation(
     target: Array, power: Array, a: Array, b: Array, rate: Array, fraction: Array
 ) -> tuple[Array, Array]:
@@ -293,12 +306,12 @@ def emergence_and_saturation(
     return nan_outside(fraction < 0.5, (emerged, lasting))
 
 
-@jit
+@float64_jit
 def _saturation_time(*modes: Array) -> Array:
     return emergence_and_saturation(*modes)[1]
 
 
-@jit
+@float64_jit
 def _emergence_time(target: Array, power: Array, a: Array, b: Array, rate: Array, fraction: Array) -> Array:
     rate = _rate(power, rate)
     sum_part, difference_part, unit = _parts(a, b)
@@ -316,7 +329,7 @@ def _emergence_time(target: Array, power: Array, a: Array, b: Array, rate: Array
     return nan_outside((target != 0) & (fraction > 0) & (fraction < 1), time)
 
 
-@jit
+@float64_jit
 def _mode_strength(times: Array, target: Array, power: Array, a: Array, b: Array, rate: Array) -> ModeStrength:
     sum_part, difference_part, unit = _parts(a, b)
     growing, shrinking = (sum_part / unit) ** 2, (difference_part / unit) ** 2
@@ -324,7 +337,7 @@ def _mode_strength(times: Array, target: Array, power: Array, a: Array, b: Array
     return ModeStrength(*growth.layers(sum_part, difference_part), growth.strength, growth.residual)
 
 
-@jit
+@float64_jit
 def _linear_strength(times: Array, target: Array, power: Array, rate: Array) -> Array:
     phase = _rate(power, rate) / 2 * times
     return nan_outside(all_finite(phase, target) & (times >= 0), -target * jnp.expm1(-phase))

@@ -20,7 +20,7 @@ from dynascope.arguments import (
     require_between,
     require_positive,
 )
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import UNCORRELATED_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.modes.sigmoidal import emergence_and_saturation, emerging_modes
@@ -41,7 +41,7 @@ def stage_threshold(
     initial_strength: Real[ArrayLike, ...],
     input_power: Real[ArrayLike, ...],
     next_input_power: Real[ArrayLike, ...],
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The fraction ε* above which one mode saturates before the next one emerges.
 
     For two balanced modes with the same S and R₀ and the input powers λ > λ′, the saturation time of the first equals
@@ -87,7 +87,7 @@ def is_stage_like(
     learning_rate: Real[ArrayLike, ...] = 1.0,
     *,
     fraction: Real[ArrayLike, ...] = 0.05,
-) -> Bool[Array, ...]:
+) -> Bool[AnyArray, ...]:
     """Whether each mode saturates, at 1 − ε, before the next one emerges, at ε; for any targets and starts.
 
     Values traced by JAX that are outside the domain give False, as truth values have no NaN.
@@ -158,14 +158,14 @@ def clean_stages(target: float, initial_strength: float, spectrum_exponent: floa
     return math.ceil(bound) - 1
 
 
-@jit
+@float64_jit
 def _threshold(strength: Array, start: Array, first: Array, second: Array) -> Array:
     inside = all_finite(strength, first) & (start > 0) & (start < strength) & (second > 0) & (second < first)
     exponent = (first - second) / (first + second)
     return nan_outside(inside, jax.nn.sigmoid(-exponent * (jnp.log(strength - start) - jnp.log(start))))
 
 
-@jit
+@float64_jit
 def _stage_like(*modes: Array) -> Array:
     emerged, lasting = emergence_and_saturation(*jnp.broadcast_arrays(*modes))
     return (emerged + lasting)[..., :-1] < emerged[..., 1:]

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_count
+from dynascope.arguments import in_units, require, require_array, require_count
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
@@ -38,6 +38,7 @@ _SMALL_START = 0.1  # neurons above this norm shape the function before any plat
 _SAME_PHASE = 0.99  # length of the mean of unit vectors that all but agree
 
 
+@in_units("encoding", "neurons", encoding="x", neurons="w", gives="x^3 w^3")
 def utility(neurons: ArrayLike, encoding: ArrayLike) -> Float[np.ndarray, " neurons"]:
     """U = E⟨f_i(x; θ_i), y⟩ of neurons before anything is learned, on addition modulo p.
 
@@ -66,6 +67,7 @@ def utility(neurons: ArrayLike, encoding: ArrayLike) -> Float[np.ndarray, " neur
     return spectrum.utility(spectrum.of(neurons))
 
 
+@in_units("encoding", encoding="x", gives="x^3")
 def maximal_utilities(encoding: ArrayLike) -> Float[np.ndarray, " frequencies"]:
     """U*_ξ, the largest utility of a neuron with ‖θ‖ = 1 that has the frequency ξ only, for ξ = 1, …, ⌊p/2⌋.
 
@@ -88,6 +90,7 @@ def maximal_utilities(encoding: ArrayLike) -> Float[np.ndarray, " frequencies"]:
     return Spectrum(encoding).maximal_utilities
 
 
+@in_units()
 def maximiser(
     encoding: ArrayLike, frequency: int, phases: tuple[float, float] = (0.0, 0.0)
 ) -> Float[np.ndarray, " weights"]:

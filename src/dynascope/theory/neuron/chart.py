@@ -51,10 +51,9 @@ class Chart(NamedTuple):
 
 
 def chart_at(
-    x: Array, y: Array, size: Array, direction: Array, delta: Array, kappa: Array
+    x: Array, y: Array, beta: Array, size: Array, direction: Array, delta: Array, kappa: Array
 ) -> tuple[Chart, tuple[Array, Array]]:
-    """The coordinates that suit a start at β = size · direction, and the start in them."""
-    beta = size * direction
+    """The coordinates that suit a start at β = size · direction, where a start at zero may have one, and it in them."""
     output_part, weight_part = parts(size, delta, kappa)
     upstream = delta >= 0
     growing = jnp.where(upstream, output_part, (output_part + weight_part) / 2 + kappa * size) / kappa
@@ -63,7 +62,8 @@ def chart_at(
     # In the lazy regime e = κβ/P is small; its unit is the largest that the map or its change can be.
     power = jnp.mean(jnp.sum(x**2, axis=1))
     reach = jnp.linalg.norm(x.T @ (x @ beta - y)) / (len(x) * jnp.where(power == 0, 1, power))
-    unit = jnp.where(upstream, jnp.clip(jnp.maximum(size, reach) / growing, 1e-30, 1), 1.0)
+    # A unit changes nothing, and at β = 0 it has a corner.
+    unit = jax.lax.stop_gradient(jnp.where(upstream, jnp.clip(jnp.maximum(size, reach) / growing, 1e-30, 1), 1.0))
     start = jnp.where(upstream, beta / growing, direction) / unit
     chart = Chart(jnp.where(upstream, growing, size), growing, shrinking, unit, kappa)
     return chart, (start, jnp.zeros_like(size))

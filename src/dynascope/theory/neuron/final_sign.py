@@ -38,7 +38,7 @@ def followed_sign(x: Array, a: Array, seen: Array, imbalance: Array, least: Arra
     def one(a: Array, seen: Array, imbalance: Array, certain: Array) -> Array:
         size, direction = polar(seen)
         forward = jnp.where(a < 0, -1.0, 1.0).astype(a.dtype)
-        chart, start = chart_at(x, y, jnp.abs(a) * size, forward * direction, imbalance, jnp.ones_like(a))
+        chart, start = chart_at(x, y, a * seen, jnp.abs(a) * size, forward * direction, imbalance, jnp.ones_like(a))
 
         def below(state: Any) -> Array:
             function = x @ chart.coefficients(state)

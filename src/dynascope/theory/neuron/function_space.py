@@ -16,8 +16,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_broadcast
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, is_traced, nan_outside, real_times, real_value, require, require_broadcast
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
@@ -38,9 +38,9 @@ class FunctionSpacePath(NamedTuple):
         reversed: Whether the output weight has another sign than at the start, shape (..., times).
     """
 
-    coefficients: Float[Array, "... d"]
-    loss: Float[Array, ...]
-    reversed: Bool[Array, ...]
+    coefficients: Float[AnyArray, "... d"]
+    loss: Float[AnyArray, ...]
+    reversed: Bool[AnyArray, ...]
 
 
 @covers(
@@ -51,13 +51,22 @@ class FunctionSpacePath(NamedTuple):
     reference=_REFERENCE,
     assumes=(ONE_OUTPUT,),
 )
+@in_units(
+    "coefficients",
+    "imbalance|output_rate|weight_rate",
+    coefficients="b",
+    imbalance="t^-1",
+    output_rate="b^-1 t^-1",
+    weight_rate="b^-1 t^-1",
+    gives="t^-1",
+)
 def preconditioner(
     coefficients: Real[ArrayLike, "... d"],
     imbalance: Real[ArrayLike, ...],
     *,
     output_rate: Real[ArrayLike, ...] = 1.0,
     weight_rate: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, "... d d"]:
+) -> Float[AnyArray, "... d d"]:
     """The matrix M(β) of the flow in function space, dβ/dt = −M ∂L/∂β, of a single linear neuron f(x) = a wᵀx, β = a w.
 
     M = η_w a² I + η_a w wᵀ = (R + δ)/2 · I + (R − δ)/2 · β βᵀ/‖β‖², R = √(δ² + 4 η_a η_w ‖β‖²), where the imbalance
@@ -98,6 +107,19 @@ def preconditioner(
     gives="the linear map and the loss over time",
     reference=_REFERENCE,
     assumes=(ONE_OUTPUT,),
+)
+@in_units(
+    "inputs",
+    "targets|coefficients",
+    "output_rate",
+    times="t",
+    inputs="x",
+    targets="y",
+    coefficients="y x^-1",
+    imbalance="x^-2 t^-1",
+    output_rate="x^-1 y^-1 t^-1",
+    weight_rate="x^-1 y^-1 t^-1",
+    gives={"coefficients": "y x^-1", "loss": "y^2"},
 )
 def function_space_flow(
     times: Real[ArrayLike, ...],
@@ -230,13 +252,13 @@ def preconditioner_of(beta: Array, delta: Array, kappa: Array) -> Array:
     )
 
 
-@jit
+@float64_jit
 def _preconditioner(start: MapStart) -> Array:
     matrix = preconditioner_of(start.coefficients, start.imbalance, start.rates.clock)
     return nan_outside(start.valid, matrix, leading=True)
 
 
-@jit
+@float64_jit
 def _flow(times: Array, x: Array, y: Array, start: MapStart) -> FunctionSpacePath:
     timely = jnp.isfinite(times) & (times >= 0)
     valid = start.valid & jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(y))
@@ -250,7 +272,7 @@ def _flow(times: Array, x: Array, y: Array, start: MapStart) -> FunctionSpacePat
 
     def one(beta: Array, delta: Array, kappa: Array, valid: Array) -> FunctionSpacePath:
         ordered = jnp.where(valid, t[order], 0)
-        chart, start = chart_at(x, y, *polar(beta), delta, kappa)
+        chart, start = chart_at(x, y, beta, *polar(beta), delta, kappa)
         solution = integrate(x, y, chart, start, ordered[-1], saveat=diffrax.SaveAt(ts=ordered))
         assert solution.ys is not None
         direction, log_growth = (values[jnp.argsort(order)] for values in solution.ys)

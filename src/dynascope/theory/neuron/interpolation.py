@@ -11,8 +11,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import nan_outside, real_value, require_broadcast
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, nan_outside, real_value, require_broadcast
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import parts, polar
@@ -41,14 +41,14 @@ class Interpolator(NamedTuple):
         unexplained: E(y − ŷ)², which no linear map removes, shape ().
     """
 
-    coefficients: Float[Array, "... d"]
-    output_weight: Float[Array, ...]
-    sign_changed: Bool[Array, ...]
-    stays: Bool[Array, ...]
-    moves: Bool[Array, ...]
-    imbalance: Float[Array, ...]
-    fitted_power: Float[Array, ""]
-    unexplained: Float[Array, ""]
+    coefficients: Float[AnyArray, "... d"]
+    output_weight: Float[AnyArray, ...]
+    sign_changed: Bool[AnyArray, ...]
+    stays: Bool[AnyArray, ...]
+    moves: Bool[AnyArray, ...]
+    imbalance: Float[AnyArray, ...]
+    fitted_power: Float[AnyArray, ""]
+    unexplained: Float[AnyArray, ""]
 
     @property
     def status(self) -> np.ndarray:
@@ -83,6 +83,19 @@ class Interpolator(NamedTuple):
     gives="the linear map at the end of training, without training",
     reference="arXiv:2406.06158",
     assumes=(ONE_OUTPUT,),
+)
+@in_units(
+    "inputs",
+    "output_rate",
+    "weight_rate",
+    "targets|initial_output|initial_weights",
+    inputs="x",
+    targets="a w x",
+    initial_output="a",
+    initial_weights="w",
+    output_rate="w^-2 x^-2 t^-1",
+    weight_rate="a^-2 x^-2 t^-1",
+    gives=("a w", "a", "", "", "", "x^-2 t^-1", "a^2 w^2 x^2", "a^2 w^2 x^2"),
 )
 def interpolator(
     inputs: Real[ArrayLike, "n d"],
@@ -147,6 +160,17 @@ def interpolator(
     reference="arXiv:2406.06158",
     assumes=(ONE_OUTPUT,),
 )
+@in_units(
+    "coefficients|initial_coefficients",
+    "output_rate",
+    "weight_rate",
+    coefficients="b",
+    initial_coefficients="b",
+    imbalance="s^2",
+    output_rate="b^-1 s^2",
+    weight_rate="b^-1 s^2",
+    gives="s^3",
+)
 def implicit_bias_objective(
     coefficients: Real[ArrayLike, "... d"],
     initial_coefficients: Real[ArrayLike, "... d"],
@@ -154,7 +178,7 @@ def implicit_bias_objective(
     *,
     output_rate: Real[ArrayLike, ...] = 1.0,
     weight_rate: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """What gradient flow on a single linear neuron minimises among the maps with Xβ = y: Ψ(β) − κ ψ β̂₀ᵀβ.
 
     Ψ(β) = ⅓ (R − 2δ) √(R + δ) with R = √(δ² + 4κ²‖β‖²) and κ = √(η_a η_w), and ψ = √(R₀ − δ) at the start β₀.
@@ -200,7 +224,7 @@ def implicit_bias_objective(
     return _objective(beta, start)
 
 
-@jit
+@float64_jit
 def _objective(beta: Array, start: MapStart) -> Array:
     delta, kappa = start.imbalance, start.rates.clock
     (size, _), (first_size, direction) = polar(beta), polar(start.coefficients)
@@ -243,7 +267,7 @@ class _Outset(NamedTuple):
     certain: Array
 
 
-@jit
+@float64_jit
 def _interpolator(x: Array, y: Array, neuron: Neuron) -> Interpolator:
     (a, w, rates), known = neuron, jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(y))
     valid = known & neuron.valid

@@ -11,12 +11,12 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import is_traced, nan_outside, require, require_broadcast
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, is_traced, nan_outside, require, require_broadcast
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import polar
-from dynascope.theory.neuron.state import Neuron
+from dynascope.theory.neuron.state import RATE_UNITS, Neuron
 
 __all__ = ["KernelChange", "kernel_change"]
 
@@ -30,8 +30,8 @@ class KernelChange(NamedTuple):
         relative_change: ρ = ‖K − K₀‖/‖K₀‖, which sees the scale.
     """
 
-    distance: Float[Array, ...]
-    relative_change: Float[Array, ...]
+    distance: Float[AnyArray, ...]
+    relative_change: Float[AnyArray, ...]
 
 
 @covers(
@@ -41,6 +41,16 @@ class KernelChange(NamedTuple):
     gives="how far the tangent kernel turns and moves between two states",
     reference="arXiv:2406.06158",
     assumes=(ONE_OUTPUT, WHITE_INPUTS),
+)
+@in_units(
+    "output_rate",
+    "weight_rate",
+    "initial_output|initial_weights|output|weights",
+    **RATE_UNITS,
+    initial_output="a",
+    initial_weights="w",
+    output="a",
+    weights="w",
 )
 def kernel_change(
     initial_output: Real[ArrayLike, ...],
@@ -98,7 +108,7 @@ def kernel_change(
     return _change(first, second)
 
 
-@jit
+@float64_jit
 def _change(first: Neuron, second: Neuron) -> KernelChange:
     (first_a, first_w, (eta_w, eta_a)), (second_a, second_w, _) = first, second
     dimension = first_w.shape[-1]

@@ -11,13 +11,13 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import is_traced, nan_outside, require, require_positive
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, is_traced, nan_outside, require, require_positive
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.kernel import kernel_change
-from dynascope.theory.neuron.state import TargetedNeuron
+from dynascope.theory.neuron.state import STANDARDS, UNITS, TargetedNeuron
 from dynascope.theory.neuron.whitened import limit_of
 
 __all__ = ["Regime", "escape_time", "regime", "regime_along"]
@@ -58,6 +58,7 @@ class Regime(NamedTuple):
     exact=False,
     assumes=(ONE_OUTPUT, WHITE_INPUTS),
 )
+@in_units(*STANDARDS, **UNITS, gives="t", infinite=True)
 def escape_time(
     initial_output: Real[ArrayLike, ...],
     initial_weights: Real[ArrayLike, "... d"],
@@ -65,7 +66,7 @@ def escape_time(
     *,
     output_rate: Real[ArrayLike, ...] = 1.0,
     weight_rate: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The time at which a downstream neuron (δ < 0) has learned half of β*, along β*.
 
     t = ln[2ω ‖W⊥‖²/(|λ| c₊²)]/(κ Γ) in the notation of `trajectory`, with Γ ≈ 2 ‖β*‖²/|λ| for |λ| ≫ ‖β*‖. Until then
@@ -110,6 +111,7 @@ def escape_time(
     exact=False,
     assumes=(ONE_OUTPUT, WHITE_INPUTS),
 )
+@in_units(*STANDARDS, **UNITS, gives={"fit_time": "t", "escape_time": "t"}, infinite=True)
 def regime(
     initial_output: Real[ArrayLike, ...],
     initial_weights: Real[ArrayLike, "... d"],
@@ -219,12 +221,12 @@ def _require_target(start: TargetedNeuron) -> None:
         )
 
 
-@jit
+@float64_jit
 def _escape_time(start: TargetedNeuron) -> Array:
     return nan_outside(start.valid & jnp.any(start.target != 0, axis=-1), _escape(decompose(start)), leading=True)
 
 
-@jit
+@float64_jit
 def _outlook(start: TargetedNeuron) -> tuple[Decomposition, Array]:
     apart = decompose(start)
     return apart, _escape(apart)

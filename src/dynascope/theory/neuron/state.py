@@ -12,7 +12,12 @@ from jaxtyping import Bool, Float
 from dynascope.arguments import real_value, require_broadcast, require_known
 from dynascope.theory.balanced.rates import LayerRates
 
-__all__ = ["Neuron", "TargetedNeuron"]
+__all__ = ["RATE_UNITS", "STANDARDS", "UNITS", "Neuron", "TargetedNeuron"]
+
+# The units of a neuron before training, of which those that come first are brought to order one.
+RATE_UNITS: dict[str, Any] = {"output_rate": "w^-2 t^-1", "weight_rate": "a^-2 t^-1"}
+UNITS: dict[str, Any] = RATE_UNITS | {"initial_output": "a", "initial_weights": "w", "target": "a w"}
+STANDARDS = ("output_rate", "weight_rate", "target|initial_output|initial_weights")
 
 
 class Neuron(NamedTuple):

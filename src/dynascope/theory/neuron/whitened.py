@@ -11,13 +11,13 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import nan_outside, real_times
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, nan_outside, real_times
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import polar
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
-from dynascope.theory.neuron.state import Neuron, TargetedNeuron
+from dynascope.theory.neuron.state import RATE_UNITS, STANDARDS, UNITS, Neuron, TargetedNeuron
 
 __all__ = ["Trajectory", "TrajectoryLimit", "imbalance", "limit_of", "trajectory", "trajectory_limit"]
 
@@ -38,9 +38,9 @@ class Trajectory(NamedTuple):
             (..., times).
     """
 
-    output_weight: Float[Array, ...]
-    weights: Float[Array, "... d"]
-    excess_loss: Float[Array, ...]
+    output_weight: Float[AnyArray, ...]
+    weights: Float[AnyArray, "... d"]
+    excess_loss: Float[AnyArray, ...]
 
     @property
     def coefficients(self) -> Float[Array | np.ndarray, "... d"]:
@@ -75,13 +75,14 @@ class TrajectoryLimit(NamedTuple):
     reference=_REFERENCE,
     assumes=(ONE_OUTPUT,),
 )
+@in_units("output_rate", "weight_rate", "output|weights", **RATE_UNITS, output="a", weights="w", gives="t^-1")
 def imbalance(
     output: Real[ArrayLike, ...],
     weights: Real[ArrayLike, "... d"],
     *,
     output_rate: Real[ArrayLike, ...] = 1.0,
     weight_rate: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """The imbalance δ = η_w a² − η_a ‖w‖² of a neuron f(x) = a wᵀx, which gradient flow conserves.
 
     δ > 0 is upstream (the output weight is large, and the weights below it learn fast), δ < 0 downstream.
@@ -117,6 +118,7 @@ def imbalance(
     reference=_REFERENCE,
     assumes=(ONE_OUTPUT, WHITE_INPUTS),
 )
+@in_units(*STANDARDS, **UNITS, times="t", gives=("a", "w", "a^2 w^2"))
 def trajectory(
     initial_output: Real[ArrayLike, ...],
     initial_weights: Real[ArrayLike, "... d"],
@@ -185,6 +187,7 @@ def trajectory(
     reference=_REFERENCE,
     assumes=(ONE_OUTPUT, WHITE_INPUTS),
 )
+@in_units(*STANDARDS, **UNITS, gives=("a", "w", "a w", "a^2 w^2", ""))
 def trajectory_limit(
     initial_output: Real[ArrayLike, ...],
     initial_weights: Real[ArrayLike, "... d"],
@@ -259,17 +262,17 @@ def limit_of(start: Decomposition) -> TrajectoryLimit:
     )
 
 
-_decomposed = jit(decompose)
+_decomposed = float64_jit(decompose)
 
 
-@jit
+@float64_jit
 def _imbalance(neuron: Neuron) -> Array:
     a, w, rates = neuron
     above, below = jnp.sqrt(rates.first) * a, jnp.sqrt(rates.second) * polar(w)[0]
     return nan_outside(neuron.valid, (above - below) * (above + below), leading=True)
 
 
-@jit
+@float64_jit
 def _trajectory(start: TargetedNeuron, times: Array) -> Trajectory:
     apart = decompose(start)
     dtype = jnp.result_type(times, apart.output)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_broadcast, require_numbers
+from dynascope.arguments import in_units, require, require_array, require_broadcast, require_numbers
 from dynascope.theory.relu_alignment.path import FrozenDrift
 
 __all__ = ["PlaneAttractor", "angle_within_arc", "attractors_in_plane"]
@@ -33,6 +33,7 @@ class PlaneAttractor(NamedTuple):
     end: float
 
 
+@in_units("drift", drift="t^-1", times="t")
 def angle_within_arc(start: ArrayLike, drift: Float[np.ndarray, " 2"], times: ArrayLike) -> Float[np.ndarray, ...]:
     """Angle of a neuron in the plane while no datum is switched on or off.
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar, root_scalar
 from scipy.special import expit
 
-from dynascope.arguments import real_array, require, require_numbers, require_positive
+from dynascope.arguments import in_units, real_array, require, require_numbers, require_positive
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.fitting import PowerLawFit
@@ -126,6 +126,7 @@ def finite_optimum(compute: float, exponent: float, fewest: float, most: float, 
     return math.exp(found.x), float(found.fun)
 
 
+@in_units()
 def plan(
     compute: ArrayLike,
     *,

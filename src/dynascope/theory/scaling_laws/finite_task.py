@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import in_units, require, require_positive
 from dynascope.theory.scaling_laws.skill_model import skill_model
 
 __all__ = ["learning_folds", "missing_loss", "smooth_steps", "time_window"]
@@ -68,6 +68,7 @@ def time_window(
     return low, high
 
 
+@in_units()
 def missing_loss(exponent: float, skills: float, *, target_scale: float) -> float:
     """The loss L_C = S² A n_s^−α/(2α) of the rare skills that a task of n_s skills lacks.
 

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, nan_outside, real_arrays
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 
 __all__ = ["skill_integral"]
 
@@ -20,7 +20,7 @@ _POWER = 2  # x = t^(2/β): also where the integrand is not smooth at 0 in x^β,
 
 def skill_integral(
     exponent: Real[ArrayLike, ...], contrast: Real[ArrayLike, ...], lower: Real[ArrayLike, ...] = 0.0
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """J(x₀) = ∫_{x₀}^∞ x^(β−1)/(1 + e^x/c)² dx, the loss that skills leave, summed over their ranks.
 
     A skill of frequency P leaves (1 + e^x/c)^−2 with x = 2 η S P T, and there are ∝ x^(β−1) dx of them. In closed form
@@ -60,7 +60,7 @@ def skill_integral(
     )
 
 
-@jit
+@float64_jit
 def _integral(*arguments: Array) -> Array:
     beta, contrast, lower = jnp.broadcast_arrays(*arguments)
     inside = all_finite(contrast, lower) & (beta > 0) & (beta < 1) & (contrast > 0) & (lower >= 0)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from dynascope.arguments import checked, require, require_array, require_positive, require_times
+from dynascope.arguments import checked, in_units, require, require_array, require_positive, require_times
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 
@@ -56,6 +56,7 @@ class TiedWeights(NamedTuple):
 
 
 @checked
+@in_units()
 def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
     """The outputs f = −2 A (u)₊ + B (u + 1)₊ + G (−u − 1)₊ + c, with u = x₂ − x₁ − x₃, on the eight `INPUTS`.
 
@@ -77,6 +78,7 @@ def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
 
 
 @checked
+@in_units()
 def loss(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch"]:
     """L = 1/16 Σ (f − Y)² over the eight inputs, with Y = S (−1)^(x₁ + x₂ + x₃).
 
@@ -138,6 +140,7 @@ def velocity(weights: TiedWeights, *, target_scale: float, learning_rate: float 
     return learning_rate * rates
 
 
+@in_units()
 def fixed_point(target_scale: float) -> TiedWeights:
     """A = B = G = 2S and c = −S, at which the network is the parity.
 
@@ -159,6 +162,7 @@ def fixed_point(target_scale: float) -> TiedWeights:
 
 
 @checked
+@in_units()
 def mode_strengths(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch 3"]:
     """The strength E[Y f_q]/S² of each neuron: A/4S, B/8S and G/8S, which end at ½, ¼ and ¼.
 

@@ -10,7 +10,7 @@ from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 from scipy.integrate import quad
 
-from dynascope.arguments import require, require_array, require_between
+from dynascope.arguments import in_units, require, require_array, require_between
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
@@ -22,6 +22,7 @@ __all__ = ["information_exponent", "overlap_time", "quadratic_index_staircase", 
 _EQUAL = 1e-9  # relative difference below which two strengths are one
 
 
+@in_units()
 def utility_polynomial(activation: ArrayLike, link: ArrayLike) -> Float[np.ndarray, " order"]:
     """Coefficients of Φ(m) = Σ_k k! c_k g_k m^k, the utility of a neuron in a single-index model.
 
@@ -72,6 +73,7 @@ def information_exponent(coefficients: ArrayLike) -> int:
     return int(present[0]) + 1
 
 
+@in_units()
 def overlap_time(utility: ArrayLike, initial: float, final: float) -> float:
     """The time in which the overlap grows from m₀ to m: s = ∫ dm / ((1 − m²) Φ′(m)).
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import is_traced, nan_outside, real_times, real_value, require, require_count
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, is_traced, nan_outside, real_times, real_value, require, require_count
+from dynascope.compilation import AnyArray, float64_jit
+from dynascope.errors import InputError
 from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.balanced import product
+from dynascope.theory.balanced.balance import LAYER_UNITS
 from dynascope.theory.domain import covers
 from dynascope.theory.transfer.readout import speed_along
 
@@ -33,9 +36,9 @@ class Forgetting(NamedTuple):
         end: ½‖B − A‖², where F ends if the new map is reached, a number.
     """
 
-    old_error: Float[Array, "*members times"]
-    new_error: Float[Array, "*members times"]
-    end: Float[Array, ""]
+    old_error: Float[AnyArray, "*members times"]
+    new_error: Float[AnyArray, "*members times"]
+    end: Float[AnyArray, ""]
 
 
 @covers(
@@ -45,6 +48,16 @@ class Forgetting(NamedTuple):
     gives="the error on the old targets while the new ones are learned",
     reference="arXiv:2409.14623",
     assumes=(WHITE_INPUTS, BALANCED_LAYERS),
+)
+@in_units(
+    "first_rate",
+    "second_rate",
+    "old_map|new_map|first|second",
+    **LAYER_UNITS,
+    old_map="w a",
+    new_map="w a",
+    times="t",
+    gives="w^2 a^2",
 )
 def forgetting(
     first: Real[ArrayLike, "*members inputs width"],
@@ -76,7 +89,7 @@ def forgetting(
         Dominé, Anguita, Proca, Braun, Kunin, Mediano & Saxe, arXiv:2409.14623.
 
     Example:
-        >>> import jax, numpy as np
+        >>> import numpy as np
         >>> old, new = np.diag([2.0, 1.0]), np.diag([1.0, 2.0])
         >>> with jax.enable_x64(True):
         ...     solution = forgetting(*converged_layers(old, balance=0.5, width=2), old, new, np.array([0.0, 9.0]))
@@ -96,12 +109,13 @@ def forgetting(
     exact=False,
     assumes=(WHITE_INPUTS, BALANCED_LAYERS),
 )
+@in_units("balance", "old_map|new_map", old_map="m", new_map="m", times="t", balance="t^-1", gives="m^2")
 def lazy_forgetting(
     old_map: Real[ArrayLike, "inputs outputs"],
     new_map: Real[ArrayLike, "inputs outputs"],
     times: Real[ArrayLike, " times"],
     balance: Real[ArrayLike, ""],
-) -> Float[Array, " times"]:
+) -> Float[AnyArray, " times"]:
     """The lazy limit of `forgetting`, ½‖B − A‖² (1 − e^(−|λ|t))², for |λ| far above the singular values of both maps.
 
     Args:
@@ -134,15 +148,17 @@ def lazy_forgetting(
     reference="arXiv:2409.14623",
     assumes=(WHITE_INPUTS, BALANCED_LAYERS),
 )
+@in_units("target_map|balance", target_map="w^2", balance="w^2", gives="w")
 def converged_layers(
     target_map: Real[ArrayLike, "inputs outputs"], balance: Real[ArrayLike, ""], width: int
-) -> tuple[Float[Array, "inputs width"], Float[Array, "width outputs"]]:
+) -> tuple[Float[AnyArray, "inputs width"], Float[AnyArray, "width outputs"]]:
     """The layers of a λ-balanced network that has learned a map, whatever its generic start.
 
     With the singular value decomposition Σ = U diag(s) Vᵀ and ω = √(s² + λ²/4), mode i has the first weights
     u √(ω − λ/2) and the second weights √(ω + λ/2) vᵀ, for the h strongest modes; a network wider than there are modes
     has |λ| left in directions that the map does not use. A rotation of the hidden neurons is free, and changes neither
-    the function nor how it learns further.
+    the function nor how it learns further. Where it turns is up to the decomposition, so that the layers have no
+    derivative; what is made of them has one by `balanced.gram`.
 
     Args:
         target_map: Σ, shape (d, c).
@@ -175,21 +191,37 @@ def converged_layers(
     return _layers(wanted, imbalance, int(width))
 
 
-@jit
+@jax.custom_jvp
+def _without_derivative(value: Array) -> Array:
+    """The value itself, whose derivative is refused."""
+    return value
+
+
+@_without_derivative.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    raise InputError(
+        "converged_layers is differentiated, and its layers are known up to a rotation only",
+        argument="target_map",
+        remedy="differentiate what no rotation changes, such as balanced.product, in its own arguments",
+    )
+
+
+@float64_jit
 def _errors(path: Array, old: Array, new: Array) -> Forgetting:
     end = nan_outside(jnp.all(jnp.isfinite(old)) & jnp.all(jnp.isfinite(new)), _half_square(new - old), leading=True)
     return Forgetting(_half_square(path - old), _half_square(path - new), end)
 
 
-@jit
+@float64_jit
 def _lazy(old: Array, new: Array, times: Array, balance: Array) -> Array:
     learned = -jnp.expm1(-jnp.abs(balance) * times)
     valid = jnp.all(jnp.isfinite(old)) & jnp.all(jnp.isfinite(new)) & jnp.isfinite(balance)
     return nan_outside(valid & jnp.isfinite(times) & (times >= 0), _half_square(new - old) * learned**2, leading=True)
 
 
-@functools.partial(jit, static_argnums=2)
+@functools.partial(float64_jit, static_argnums=2)
 def _layers(target_map: Array, balance: Array, width: int) -> tuple[Array, Array]:
+    target_map, balance = _without_derivative(target_map), _without_derivative(balance)
     left, strengths, right = jnp.linalg.svd(target_map, full_matrices=True)
     # What rounding leaves of a mode that the target does not have is not learned, however small the balance is.
     least = _ROUNDING * jnp.finfo(strengths.dtype).eps * jnp.max(strengths, initial=0)

@@ -10,10 +10,11 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import is_traced, real_value, require
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, is_traced, real_value, require
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.balanced import product
+from dynascope.theory.balanced.balance import LAYER_UNITS
 from dynascope.theory.domain import covers
 
 __all__ = ["JointTransfer", "joint_transfer"]
@@ -28,9 +29,9 @@ class JointTransfer(NamedTuple):
         new_error: The same on the new outputs, shape (..., times).
     """
 
-    product: Float[Array, "*members times inputs outputs"]
-    old_error: Float[Array, "*members times"]
-    new_error: Float[Array, "*members times"]
+    product: Float[AnyArray, "*members times inputs outputs"]
+    old_error: Float[AnyArray, "*members times"]
+    new_error: Float[AnyArray, "*members times"]
 
 
 @covers(
@@ -40,6 +41,16 @@ class JointTransfer(NamedTuple):
     gives="the outputs on old and new targets over time",
     reference="arXiv:2409.14623",
     assumes=(WHITE_INPUTS, BALANCED_LAYERS),
+)
+@in_units(
+    "first_rate",
+    "second_rate",
+    "old_map|new_map|first|second",
+    **LAYER_UNITS,
+    old_map="w a",
+    new_map="w a",
+    times="t",
+    gives=("w a", "w^2 a^2", "w^2 a^2"),
 )
 def joint_transfer(
     first: Real[ArrayLike, "*members inputs width"],
@@ -106,7 +117,7 @@ def _joined(left: Any, right: Any) -> Any:
     return numbers.concatenate([left, right], axis=-1)
 
 
-@jit
+@float64_jit
 def _errors(path: Array, target_map: Array, old: Array) -> tuple[Array, Array]:
     errors = jnp.sum((path - target_map) ** 2, axis=-2) / 2
     outputs = old.shape[1]

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import nan_outside, real_times, real_value, require, require_broadcast
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, nan_outside, real_times, real_value, require, require_broadcast
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
 
 __all__ = ["TransferError", "speed_along", "transfer_error", "transfer_speed"]
+
+_CLOSE = 1e-8  # differences of the decays below which their divided difference is a derivative
 
 
 class TransferError(NamedTuple):
@@ -27,8 +30,8 @@ class TransferError(NamedTuple):
         floor: Its limit, what the features cannot express, shape ().
     """
 
-    error: Float[Array, " times"]
-    floor: Float[Array, ""]
+    error: Float[AnyArray, " times"]
+    floor: Float[AnyArray, ""]
 
 
 @covers(
@@ -39,7 +42,8 @@ class TransferError(NamedTuple):
     reference="arXiv:2409.14623",
     assumes=(WHITE_INPUTS, BALANCED_LAYERS),
 )
-def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]) -> Float[Array, ...]:
+@in_units("strength|balance", strength="s", balance="s", gives="s")
+def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]) -> Float[AnyArray, ...]:
     """The speed at which a new readout learns along an input direction of the old task: √(s² + λ²/4) − λ/2.
 
     It is the eigenvalue of W₁ W₁ᵀ along a left singular vector of the old target map (d, c), where W₁ (d, h) is the
@@ -78,6 +82,7 @@ def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]
     reference="arXiv:2409.14623",
     assumes=(WHITE_INPUTS,),
 )
+@in_units("first", "second_rate", "new_map", first="w", new_map="m", times="t", second_rate="w^-2 t^-1", gives="m^2")
 def transfer_error(
     first: Real[ArrayLike, "inputs width"],
     new_map: Real[ArrayLike, "inputs outputs"],
@@ -89,6 +94,9 @@ def transfer_error(
 
     The readout v of f(x) = x W₁ v follows v' = −η W₁ᵀ (W₁ v − c). Along a left singular vector of W₁ the error falls
     at the squared singular value; what is orthogonal to the columns of W₁ remains, floor = ½‖(I − Π) c‖².
+
+    It can be compiled and differentiated with respect to all but the rank of W₁, also where its singular values are
+    equal.
 
     Args:
         first: W₁, shape (d, h), such as that of a network that has converged on another task.
@@ -125,7 +133,7 @@ def transfer_error(
     return _readout_error(features, targets, real_times(times), rate)
 
 
-@jit
+@float64_jit
 def _speed(strength: Array, balance: Array) -> Array:
     return nan_outside(jnp.isfinite(strength) & jnp.isfinite(balance), speed_along(strength, balance), leading=True)
 
@@ -141,16 +149,50 @@ def speed_along(strength: Array, balance: Array) -> Array:
     return jnp.where(nothing, jnp.abs(strength), speed)
 
 
-@jit
+@float64_jit
 def _readout_error(first: Array, new_map: Array, times: Array, rate: Array) -> TransferError:
     known = jnp.all(jnp.isfinite(first)) & jnp.all(jnp.isfinite(new_map)) & positive(rate)
     timely = jnp.isfinite(times) & (times >= 0)
     times, timely = jnp.ravel(rate * times), jnp.ravel(timely)
-    directions, sizes, _ = jnp.linalg.svd(first, full_matrices=False)
-    used = sizes > max(first.shape) * jnp.finfo(sizes.dtype).eps * jnp.max(sizes, initial=0)
-    along = directions.T @ new_map
-    floor = jnp.sum((new_map - directions @ (used[:, None] * along)) ** 2) / 2
-    remaining = jnp.exp(-times[:, None] * jnp.where(used, sizes, 0) ** 2)
-    learnable = jnp.sum(jnp.where(used[:, None], along, 0) ** 2, axis=1)
-    error = floor + remaining**2 @ learnable / 2
+    error, floor = _remaining(first, new_map, times)
     return TransferError(nan_outside(known & timely, error, leading=True), nan_outside(known, floor, leading=True))
+
+
+@jax.custom_jvp
+def _remaining(first: Array, new_map: Array, times: Array) -> tuple[Array, Array]:
+    """½‖exp(−W₁ W₁ᵀ t) c‖² at each time, and its limit."""
+    along, _, rates, used = _directions(first, new_map)
+    powers = jnp.sum(along**2, axis=1)
+    floor = jnp.sum(jnp.where(used, 0, powers)) / 2
+    return floor + jnp.exp(-2 * times[:, None] * rates) @ jnp.where(used, powers, 0) / 2, floor
+
+
+@_remaining.defjvp
+def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    # Singular vectors have no derivative where singular values are equal; a function of W₁ W₁ᵀ has the divided
+    # differences of its values. The number of directions in use does not change.
+    (first, new_map, times), (first_dot, new_map_dot, times_dot) = primals, tangents
+    along, left, rates, used = _directions(first, new_map)
+    decayed = jnp.exp(-2 * times[:, None] * rates)
+    moved = left.T @ (first_dot @ first.T + first @ first_dot.T) @ left
+    apart = 2 * times[:, None, None] * jnp.abs(rates[:, None] - rates)
+    close = apart < _CLOSE
+    share = jnp.where(close, 1 - apart / 2, -jnp.expm1(-apart) / jnp.where(close, 1, apart))
+    differences = -2 * times[:, None, None] * jnp.maximum(decayed[:, :, None], decayed[:, None, :]) * share
+    turned = left.T @ new_map_dot
+    error_dot = jnp.einsum("tij,ij,ic,jc->t", differences, moved, along, along) / 2
+    error_dot += decayed @ jnp.sum(along * turned, axis=1)
+    error_dot -= times_dot * (decayed @ (rates * jnp.sum(along**2, axis=1)))
+    # What is not used sees only how the directions in use turn into it.
+    mixed = jnp.where(~used[:, None] & used, moved / jnp.where(used, rates, 1), 0) @ along
+    unused = jnp.where(used[:, None], 0, along)
+    return _remaining(*primals), (error_dot, jnp.sum(unused * turned) - jnp.sum(unused * mixed))
+
+
+def _directions(first: Array, new_map: Array) -> tuple[Array, Array, Array, Array]:
+    """The target along all left singular vectors, these, the rates along them, and which of them W₁ uses."""
+    left, sizes, _ = jnp.linalg.svd(first, full_matrices=True)
+    used = sizes > max(first.shape) * jnp.finfo(sizes.dtype).eps * jnp.max(sizes, initial=0)
+    missing = len(first) - len(sizes)
+    rates = jnp.pad(jnp.where(used, sizes, 0) ** 2, (0, missing))
+    return left.T @ new_map, left, rates, jnp.pad(used, (0, missing))

@@ -11,14 +11,15 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_broadcast
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
 
 __all__ = ["Reversal", "reversal_time", "reversal_trajectory"]
 
+_UNITS: dict[str, Any] = {"strength": "s", "balance": "s", "first_rate": "s^-1 t^-1", "second_rate": "s^-1 t^-1"}
 _DOMAIN: dict[str, Any] = {
     "network": "two-layer linear, any widths",
     "data": "whitened inputs, any targets, then their negative",
@@ -37,11 +38,12 @@ class Reversal(NamedTuple):
             residual²/2.
     """
 
-    strength: Float[Array, ...]
-    residual: Float[Array, ...]
+    strength: Float[AnyArray, ...]
+    residual: Float[AnyArray, ...]
 
 
 @covers(**_DOMAIN, gives="the strength of each mode while it is reversed")
+@in_units("first_rate", "second_rate", "strength|balance", **_UNITS, times="t", gives="s")
 def reversal_trajectory(
     times: Real[ArrayLike, ...],
     strength: Real[ArrayLike, ...],
@@ -90,13 +92,14 @@ def reversal_trajectory(
 
 
 @covers(**_DOMAIN, gives="the time at which each mode changes sign")
+@in_units("first_rate", "second_rate", "strength|balance", **_UNITS, gives="t", infinite=True)
 def reversal_time(
     strength: Real[ArrayLike, ...],
     balance: Real[ArrayLike, ...],
     *,
     first_rate: Real[ArrayLike, ...] = 1.0,
     second_rate: Real[ArrayLike, ...] = 1.0,
-) -> Float[Array, ...]:
+) -> Float[AnyArray, ...]:
     """When a mode passes zero on its way from s to −s: t₀ = ln(1 + 2ω/|λ|)/(2ω), ω = √(s² + λ²/4).
 
     A small imbalance costs little: t₀ ≈ ln(2s/|λ|)/(2s). Exactly balanced layers never come out of the saddle,
@@ -167,7 +170,7 @@ class _Mode(NamedTuple):
         return jnp.isfinite(self.strength) & jnp.isfinite(self.balance) & self.rates.valid
 
 
-@jit
+@float64_jit
 def _reversed(times: Array, mode: _Mode) -> Reversal:
     target, balance, rate = mode.strength, mode.balance, mode.rates.clock
     # Zeros are replaced where their logarithms and roots are not used, or the derivatives would not be finite.
@@ -187,7 +190,7 @@ def _reversed(times: Array, mode: _Mode) -> Reversal:
     return nan_outside(mode.valid & jnp.isfinite(times) & (times >= 0), path, leading=True)
 
 
-@jit
+@float64_jit
 def _crossing(mode: _Mode) -> Array:
     target, balance, rate = mode.strength, mode.balance, mode.rates.clock
     trapped, size, gap = balance == 0, jnp.abs(target), jnp.abs(balance)

@@ -10,10 +10,10 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import is_traced, nan_outside, real_value, require, require_broadcast
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_broadcast
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ONE_OUTPUT
-from dynascope.theory.balanced.balance import TwoLayers
+from dynascope.theory.balanced.balance import LAYER_UNITS, TwoLayers
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.function_space import MapStart, preconditioner_of
@@ -30,9 +30,10 @@ _REFERENCE = "arXiv:2406.06158"
     gives="the matrix that gradient flow conserves",
     reference=_REFERENCE,
 )
+@in_units("first_rate", "second_rate", "first|second", **LAYER_UNITS, gives="t^-1")
 def conserved_matrix(
     first: ArrayLike, second: ArrayLike, *, first_rate: ArrayLike = 1.0, second_rate: ArrayLike = 1.0
-) -> Float[Array, "*members width width"]:
+) -> Float[AnyArray, "*members width width"]:
     """Δ = η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁ of f(x) = x W₁ W₂, which gradient flow on any loss of f conserves.
 
     The function does not change when W₁ → W₁ G⁻¹, W₂ → G W₂, so that W₂ ∂L/∂W₂ᵀ = ∂L/∂W₁ᵀ W₁. Steps of finite size
@@ -65,7 +66,10 @@ def conserved_matrix(
     gives="the matrices that gradient flow conserves, one for each pair of layers",
     reference=_REFERENCE,
 )
-def conserved_matrices(weights: Sequence[ArrayLike], rates: Sequence[float] | None = None) -> list[Float[Array, "_ _"]]:
+@in_units("weights", "rates", weights="w", rates="r", gives="w^2 r")
+def conserved_matrices(
+    weights: Sequence[ArrayLike], rates: Sequence[float] | None = None
+) -> list[Float[AnyArray, "_ _"]]:
     """Δ_ℓ = η_ℓ W_ℓ₊₁ W_ℓ₊₁ᵀ − η_ℓ₊₁ W_ℓᵀ W_ℓ of f(x) = x W₁ ⋯ W_L, for ℓ = 1 … L − 1.
 
     Args:
@@ -120,9 +124,10 @@ def conserved_matrices(weights: Sequence[ArrayLike], rates: Sequence[float] | No
     gives="the matrix of the flow in function space, at given weights",
     reference=_REFERENCE,
 )
+@in_units("first_rate", "second_rate", "first|second", **LAYER_UNITS, gives="t^-1")
 def preconditioner_matrix(
     first: ArrayLike, second: ArrayLike, *, first_rate: ArrayLike = 1.0, second_rate: ArrayLike = 1.0
-) -> Float[Array, "*members dc dc"]:
+) -> Float[AnyArray, "*members dc dc"]:
     """M of the flow vec(β)' = −M vec(∂L/∂β) of the map β = W₁ W₂: M = η₁ W₂ᵀW₂ ⊗ I + η₂ I ⊗ W₁W₁ᵀ.
 
     The tangent kernel at inputs X (n, d) is (I ⊗ X) M (I ⊗ Xᵀ).
@@ -157,9 +162,19 @@ def preconditioner_matrix(
     reference=_REFERENCE,
     assumes=(ONE_OUTPUT,),
 )
+@in_units(
+    "coefficients",
+    "imbalances",
+    "first_rate",
+    coefficients="b",
+    imbalances="t^-1",
+    first_rate="b^-1 t^-1",
+    second_rate="b^-1 t^-1",
+    gives="t^-1",
+)
 def single_output_preconditioner(
     coefficients: ArrayLike, imbalances: ArrayLike, *, first_rate: float = 1.0, second_rate: float = 1.0
-) -> Float[Array, "*members d d"]:
+) -> Float[AnyArray, "*members d d"]:
     """M = Σ_i M_{δ_i}(β_i) of a network with one output, whose flow closes on the maps β_i = w_i a_i of its neurons.
 
     Each neuron conserves its own δ_i = η₁ a_i² − η₂ ‖w_i‖²; one with β_i = 0 and δ_i = 0 is dead. The flow does not
@@ -203,7 +218,7 @@ def single_output_preconditioner(
     return _single_output(MapStart(beta, delta, rates))
 
 
-@jit
+@float64_jit
 def _conserved(pairs: list[TwoLayers]) -> list[Array]:
     def matrix(pair: TwoLayers) -> Array:
         first, second, rates = pair
@@ -214,7 +229,7 @@ def _conserved(pairs: list[TwoLayers]) -> list[Array]:
     return [matrix(pair) for pair in pairs]
 
 
-@jit
+@float64_jit
 def _preconditioner(network: TwoLayers) -> Array:
     first, second, rates = network
     one, other = (jnp.asarray(rate)[..., None, None] for rate in rates)
@@ -223,7 +238,7 @@ def _preconditioner(network: TwoLayers) -> Array:
     return nan_outside(network.valid, kronecker_sum(outer, inner), leading=True)
 
 
-@jit
+@float64_jit
 def _single_output(neurons: MapStart) -> Array:
     beta, delta, rates = neurons
     dead = jnp.all(beta == 0, axis=-1) & (delta == 0)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import nan_outside, real_value, require
-from dynascope.compilation import jit
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, EQUAL_WIDTHS
 from dynascope.theory.domain import covers
 from dynascope.theory.wide.map_flow import MapPath, Samples, finished, integrate, rank
@@ -28,11 +28,13 @@ _COVERED: dict[str, Any] = {
 
 
 @covers(data="any", gives="the singular values of all layers, from those of the map", **_COVERED)
-def layer_spectra(singular_value: ArrayLike, gaps: ArrayLike) -> Float[Array, "*values layers"]:
+def layer_spectra(singular_value: ArrayLike, gaps: ArrayLike) -> Float[AnyArray, "*values layers"]:
     """x_ℓ, the squares of the singular values of the layers W_ℓ for one singular value s of W₁ ⋯ W_L.
 
     With gaps W_ℓ₊₁ W_ℓ₊₁ᵀ − W_ℓᵀ W_ℓ = γ_ℓ I the singular vectors of neighbouring layers are aligned, and
     x_ℓ = x₁ + Σ_{k<ℓ} γ_k ≥ 0 with Π x_ℓ = s² has one solution. Without gaps x_ℓ = s^(2/L).
+
+    It can be compiled and differentiated.
 
     Args:
         singular_value: s ≥ 0, any shape.
@@ -53,8 +55,10 @@ def layer_spectra(singular_value: ArrayLike, gaps: ArrayLike) -> Float[Array, "*
 
 
 @covers(data="any", gives="how fast one aligned mode moves", **_COVERED)
-def deep_isotropic_rate(singular_value: ArrayLike, gaps: ArrayLike) -> Float[Array, ...]:
+def deep_isotropic_rate(singular_value: ArrayLike, gaps: ArrayLike) -> Float[AnyArray, ...]:
     """Σ_ℓ Π_{k≠ℓ} x_k, the rate of an aligned mode: ds/dt = (σ − s) Σ_ℓ Π_{k≠ℓ} x_k for whitened inputs.
+
+    It can be compiled and differentiated.
 
     Args:
         singular_value: s ≥ 0.
@@ -82,6 +86,8 @@ def deep_isotropic_flow(
     It moves by
 
         W' = −P [K ∘ (Pᵀ G Q)] Qᵀ,  K_ij = Σ_ℓ Π_{k<ℓ} x_k(s_i) Π_{k>ℓ} x_k(s_j),  G = E[x xᵀ] W − E[x yᵀ].
+
+    It can be compiled and differentiated, also where singular values are equal or zero.
 
     Args:
         times: Gradient-flow times t ≥ 0, increasing.
@@ -120,37 +126,76 @@ def deep_isotropic_flow(
     return finished(_flow(start, gaps, samples, t), t)
 
 
-@jit
+@float64_jit
 def _layer_spectra(sizes: Array, gaps: Array) -> Array:
     valid = jnp.isfinite(sizes) & (sizes >= 0) & jnp.all(jnp.isfinite(gaps))
     return nan_outside(valid, _spectra(sizes, gaps.astype(sizes.dtype)), leading=True)
 
 
-@jit
+@float64_jit
 def _rate(sizes: Array, gaps: Array) -> Array:
     before, after = _products(_layer_spectra(sizes, gaps))
     return jnp.sum(before * after, axis=-1)
 
 
-@jit
+@float64_jit
 def _flow(start: Array, gaps: Array, samples: Samples, times: Array) -> MapPath:
     gaps, moments = gaps.astype(start.dtype), samples.moments()
     offsets = _offsets(gaps)
     # Where two layers or more would vanish with a singular value, it stays zero, and rounding must not let it grow.
     kept = jnp.where(jnp.sum(offsets == 0) > 1, rank(start), len(start))
-    size = jnp.sqrt(jnp.mean(start**2))
-    size = jnp.where(size > 0, size, jnp.sqrt(jnp.mean(moments[1] ** 2)))
+    size = jnp.sqrt(jnp.mean(jax.lax.stop_gradient(start) ** 2))
+    size = jax.lax.stop_gradient(jnp.where(size > 0, size, jnp.sqrt(jnp.mean(moments[1] ** 2))))
     valid = samples.valid & jnp.all(jnp.isfinite(start)) & jnp.all(jnp.isfinite(gaps))
     return integrate(_velocity, start, times, (*moments, gaps, kept), size, valid)
 
 
 def _velocity(t: Any, w: Array, arguments: tuple[Array, ...]) -> Array:
     inner, cross, _, gaps, kept = arguments
+    return -_preconditioned(w, inner @ w - cross, gaps, kept)
+
+
+@jax.custom_jvp
+def _preconditioned(w: Array, gradient: Array, gaps: Array, kept: Array) -> Array:
+    """P [K ∘ (Pᵀ G Q)] Qᵀ = Σ_ℓ A_ℓ G B_ℓ, with A_ℓ = P Π_{k<ℓ} x_k Pᵀ and B_ℓ = Q Π_{k>ℓ} x_k Qᵀ."""
     left, sizes, right = jnp.linalg.svd(w)
     sizes = jnp.where(jnp.arange(len(sizes)) < kept, sizes, 0)
     before, after = _products(_spectra(sizes, gaps))
-    turned = left.T @ (inner @ w - cross) @ right.T
-    return -left @ ((before @ after.T) * turned) @ right
+    return left @ ((before @ after.T) * (left.T @ gradient @ right.T)) @ right
+
+
+@_preconditioned.defjvp
+def _(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
+    # Singular vectors have no derivative where singular values are equal, but the functions A of W Wᵀ and B of Wᵀ W
+    # have: that of a function of a matrix is made of the divided differences of its values.
+    w, gradient, gaps, kept = primals
+    w_dot, gradient_dot, gaps_dot, _ = tangents
+    left, sizes, right = jnp.linalg.svd(w)
+    sizes = jnp.where(jnp.arange(len(sizes)) < kept, sizes, 0)
+    spectra = _spectra(sizes, gaps)
+    (before, after), (before_dot, after_dot) = jax.jvp(
+        lambda gaps: _products(_spectra(sizes, gaps)), (gaps,), (gaps_dot,)
+    )
+    turned, turned_dot = left.T @ gradient @ right.T, left.T @ gradient_dot @ right.T
+    moved = left.T @ w_dot @ right.T
+    speed = before @ after.T
+    slope = jnp.where(speed > 0, 1 / jnp.where(speed > 0, speed, 1), 0)  # (x_i − x_j)/(s_i² − s_j²), the same for all x
+    outer = slope * (moved * sizes + (moved * sizes).T)  # Pᵀ d(W Wᵀ) P
+    inner = slope * (moved * sizes[:, None] + (moved * sizes[:, None]).T)  # Qᵀ d(Wᵀ W) Q
+    ahead, behind = _differences(spectra), _differences(spectra[:, ::-1])[::-1]
+    change = jnp.einsum("lik,kj,jl->ij", ahead * outer, turned, after)
+    change += jnp.einsum("il,ik,lkj->ij", before, turned, behind * inner)
+    change += (before_dot @ after.T + before @ after_dot.T) * turned + speed * turned_dot
+    return left @ (speed * turned) @ right, left @ change @ right
+
+
+def _differences(spectra: Array) -> Array:
+    """(p(x_i) − p(x_j))/(x_i − x_j) of the products p = Π_{k<ℓ} x_k for every ℓ, without differences."""
+    before, _ = _products(spectra)
+    found = [jnp.zeros((len(spectra), len(spectra)), spectra.dtype)]
+    for layer in range(spectra.shape[1] - 1):
+        found.append(found[-1] * spectra[:, layer] + before[:, layer, None])
+    return jnp.stack(found)
 
 
 def _products(spectra: Array) -> tuple[Array, Array]:
@@ -162,8 +207,14 @@ def _products(spectra: Array) -> tuple[Array, Array]:
 
 
 def _spectra(sizes: Array, gaps: Array) -> Array:
-    """By bisection in the logarithm of the smallest x, from bounds that hold for any gaps."""
+    """x_ℓ, of which the smallest solves Π x_ℓ = s²."""
     offsets = _offsets(gaps)
+    return _smallest(sizes, offsets)[..., None] + offsets
+
+
+@jax.custom_jvp
+def _smallest(sizes: Array, offsets: Array) -> Array:
+    """By bisection in the logarithm of the smallest x, from bounds that hold for any gaps."""
     depth = len(offsets)
     present = sizes > 0
     goal = 2 * jnp.log(jnp.where(present, sizes, 1.0))
@@ -177,8 +228,20 @@ def _spectra(sizes: Array, gaps: Array) -> Array:
         return jnp.where(above, low, middle), jnp.where(above, middle, high)
 
     low, high = jax.lax.fori_loop(0, _HALVINGS, halve, (lower, upper))
-    smallest = jnp.where(present, jnp.exp((low + high) / 2), 0.0)
-    return smallest[..., None] + offsets
+    return jnp.where(present, jnp.exp((low + high) / 2), 0.0)
+
+
+@_smallest.defjvp
+def _(primals: tuple[Array, Array], tangents: tuple[Any, Any]) -> tuple[Array, Array]:
+    # d Π x_ℓ = Σ_ℓ Π_{k≠ℓ} x_k dx_ℓ = 2 s ds.
+    (sizes, offsets), (sizes_dot, offsets_dot) = primals, tangents
+    smallest = _smallest(sizes, offsets)
+    before, after = _products(smallest[..., None] + offsets)
+    each = before * after
+    rate = jnp.sum(each, axis=-1)
+    moves = rate > 0
+    change = 2 * sizes * sizes_dot - jnp.sum(each * offsets_dot, axis=-1)
+    return smallest, jnp.where(moves, change / jnp.where(moves, rate, 1), 0.0)
 
 
 def _offsets(gaps: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -11,8 +12,8 @@ from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 from scipy.integrate import simpson
 
-from dynascope.arguments import is_traced, nan_outside, real_value, require, require_count
-from dynascope.compilation import jit
+from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_count
+from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS
 from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
@@ -93,14 +94,16 @@ class _IsotropicMap(NamedTuple):
 
 
 @covers(data="any", gives="the matrix of the flow in function space, from the map alone", **_COVERED)
+@in_units("coefficients", "imbalance|rate", coefficients="b", imbalance="t^-1", rate="b^-1 t^-1", gives="t^-1")
 def isotropic_preconditioner(
-    coefficients: ArrayLike, imbalance: float, width: int, *, rate: float = 1.0
-) -> Float[Array, "*members dc dc"]:
+    coefficients: ArrayLike, imbalance: ArrayLike, width: int, *, rate: ArrayLike = 1.0
+) -> Float[AnyArray, "*members dc dc"]:
     """M(β) = √(κ² βᵀβ + δ²/4) ⊗ I + I ⊗ √(κ² ββᵀ + δ²/4) of the flow vec(β)' = −M vec(∂L/∂β), β = W₁ W₂.
 
     For Δ = η₁ W₂W₂ᵀ − η₂ W₁ᵀW₁ = δ I the two parts of `preconditioner_matrix` are these roots ± δ/2, and the δ/2
     cancel: networks with a large first or a large second layer have the same dynamics in function space. The roots
-    are taken through the singular values of β, so that no digits are lost.
+    are taken through the singular values of β, so that no digits are lost. It can be compiled and differentiated,
+    also where singular values are equal.
 
     Args:
         coefficients: β, shape (..., d, c).
@@ -126,19 +129,32 @@ def isotropic_preconditioner(
 
 
 @covers(data="any inputs and targets", gives="the function over time", **_COVERED)
+@in_units(
+    "inputs",
+    "targets|coefficients",
+    "rate",
+    times="t",
+    inputs="x",
+    targets="y",
+    coefficients="y x^-1",
+    imbalance="x^-2 t^-1",
+    rate="x^-1 y^-1 t^-1",
+    gives={"coefficients": "y x^-1", "loss": "y^2"},
+)
 def isotropic_flow(
     times: ArrayLike,
     inputs: ArrayLike,
     targets: ArrayLike,
     coefficients: ArrayLike,
-    imbalance: float,
+    imbalance: ArrayLike,
     width: int,
     *,
-    rate: float = 1.0,
+    rate: ArrayLike = 1.0,
 ) -> MapPath:
     """Follow β' = −(G √(κ² βᵀβ + δ²/4) + √(κ² ββᵀ + δ²/4) G), G = E[x xᵀ] β − E[x yᵀ], integrated to 1e-10.
 
-    For whitened inputs `balanced.product` is a closed form of the same, for more widths.
+    For whitened inputs `balanced.product` is a closed form of the same, for more widths. It can be compiled and
+    differentiated, also where singular values are equal.
 
     Args:
         times: Gradient-flow times t ≥ 0, increasing.
@@ -160,7 +176,6 @@ def isotropic_flow(
         Kunin et al., arXiv:2406.06158, section 4.
 
     Example:
-        >>> import jax
         >>> with jax.enable_x64(True):
         ...     path = isotropic_flow(np.array([0.0, 1.0, 20.0]), np.ones((1, 1)), np.ones((1, 1)), [[0.5]], 2.0, 1)
         ...     print(path.coefficients.ravel().round(4))
@@ -179,18 +194,19 @@ def isotropic_flow(
     return finished(_flow(start, samples, t), t)
 
 
-@jit
+@float64_jit
 def _preconditioner(start: _IsotropicMap) -> Array:
     return nan_outside(start.valid, kronecker_sum(*_roots(*start.in_one_precision())), leading=True)
 
 
-@jit
+@float64_jit
 def _flow(start: _IsotropicMap, samples: Samples, times: Array) -> MapPath:
     beta, delta, kappa, kept = start.in_one_precision()
     moments = samples.moments()
     # Below |δ|/2κ a map moves as in linear regression, and needs no more digits than that.
-    reach = jnp.minimum(jnp.abs(delta) / (2 * kappa), jnp.sqrt(jnp.mean(moments[1] ** 2)))
-    size = jnp.maximum(jnp.sqrt(jnp.mean(beta**2)), reach)
+    known, kind, rate, cross = map(jax.lax.stop_gradient, (beta, delta, kappa, moments[1]))
+    reach = jnp.minimum(jnp.abs(kind) / (2 * rate), jnp.sqrt(jnp.mean(cross**2)))
+    size = jnp.maximum(jnp.sqrt(jnp.mean(known**2)), reach)
     valid = start.valid & samples.valid & (jnp.any(beta != 0) | (delta != 0))
     return integrate(_velocity, beta, times, (*moments, delta, kappa, kept), size, valid)
 
@@ -202,6 +218,7 @@ def _velocity(t: Any, beta: Array, arguments: tuple[Array, ...]) -> Array:
     return -(gradient @ outer_root + inner_root @ gradient)
 
 
+@jax.custom_jvp
 def _roots(beta: Array, delta: Array, kappa: Array, kept: Array) -> tuple[Array, Array]:
     """√(κ² βᵀβ + δ²/4) and √(κ² ββᵀ + δ²/4)."""
     left, sizes, right = jnp.linalg.svd(beta, full_matrices=True)
@@ -211,9 +228,40 @@ def _roots(beta: Array, delta: Array, kappa: Array, kept: Array) -> tuple[Array,
     def root(vectors: Array) -> Array:
         values = jnp.full(vectors.shape[:-1], rest, beta.dtype)
         values = values.at[..., : sizes.shape[-1]].set(jnp.hypot(kappa * sizes, rest))
-        return (vectors * values[..., None, :]) @ jnp.swapaxes(vectors, -1, -2)
+        return (vectors * values[..., None, :]) @ vectors.mT
 
-    return root(jnp.swapaxes(right, -1, -2)), root(left)
+    return root(right.mT), root(left)
+
+
+@_roots.defjvp
+def _(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    # Singular vectors have no derivative where singular values are equal; of R² = S follows R dR + dR R = dS.
+    (beta, delta, kappa, _), (beta_dot, delta_dot, kappa_dot, _) = primals, tangents
+    roots = _roots(*primals)
+
+    def change(root: Array, matrix: Array, moved: Array) -> Array:
+        product = moved.mT @ matrix
+        square = 2 * kappa * kappa_dot * (matrix.mT @ matrix) + kappa**2 * (product + product.mT)
+        return _halved(root, square + delta * delta_dot / 2 * jnp.eye(root.shape[-1], dtype=root.dtype))
+
+    return roots, (change(roots[0], beta, beta_dot), change(roots[1], beta.mT, beta_dot.mT))
+
+
+@jax.custom_jvp
+def _halved(root: Array, square: Array) -> Array:
+    """X with R X + X R = S, of symmetric R ≥ 0; nothing where R is zero on both sides."""
+    values, vectors = jnp.linalg.eigh(root)
+    total = values[..., :, None] + values[..., None, :]
+    some = total > root.shape[-1] * jnp.finfo(root.dtype).eps * values[..., -1:, None]
+    parts = vectors.mT @ square @ vectors / jnp.where(some, total, 1)
+    return vectors @ jnp.where(some, parts, 0) @ vectors.mT
+
+
+@_halved.defjvp
+def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    (root, _), (root_dot, square_dot) = primals, tangents
+    found = _halved(*primals)
+    return found, _halved(root, square_dot - root_dot @ found - found @ root_dot)
 
 
 def trace_drift(

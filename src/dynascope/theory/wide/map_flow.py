@@ -12,7 +12,7 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_times
-from dynascope.compilation import without_callbacks
+from dynascope.compilation import AnyArray, without_callbacks
 from dynascope.theory.steps import MOST_STEPS, step_control
 
 __all__ = ["MapPath", "Samples", "finished", "integrate", "rank"]
@@ -26,8 +26,8 @@ class MapPath(NamedTuple):
         loss: L = ½ E‖xβ − y‖², shape (times,).
     """
 
-    coefficients: Float[Array, "times inputs outputs"]
-    loss: Float[Array, " times"]
+    coefficients: Float[AnyArray, "times inputs outputs"]
+    loss: Float[AnyArray, " times"]
 
 
 class Samples(NamedTuple):

@@ -1,0 +1,258 @@
+"""Problems in units of their own: what is measured is brought to ordinary size before it is computed with, and back.
+
+A function states in which units its arguments and its answer are. Data, weights and times in other units then give the
+same answer in other units: squares do not overflow, starts do not underflow, and no formula has to care.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from dynascope.arguments.arrays import is_traced
+from dynascope.errors import InputError
+
+__all__ = ["in_units", "parsed_units", "require_answer"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Units = str | Mapping[str, Any] | tuple[Any, ...]
+
+_ORDINARY = 64  # powers of two up to which an argument is left as it is
+
+
+def in_units(
+    *standards: str, gives: _Units = "", infinite: bool = False, **units: _Units
+) -> Callable[[_Function], _Function]:
+    """State in which units a function measures, and compute it where they are of ordinary size.
+
+    Where an argument is larger than 2⁶⁴ or smaller than 2⁻⁶⁴, units are chosen in which the standards are of order one,
+    all are converted to them, which rounds nothing as they are powers of two, and the answer is converted back. Values
+    that JAX traces are computed with as they are.
+
+    Args:
+        *standards: Names of arguments that are to be of order one, the most important first; of "target|weights" the
+            one that leaves the other below one. Those that are zero, or follow from those before, are passed over.
+        gives: Units of the answer: of all its numbers, or by the names or in the order of its parts.
+        infinite: Whether ∞ is among the answers.
+        **units: Units of each argument that has some, such as "metre^2 second^-1"; of a record, by the names of its
+            parts. One that the function passes on by `**options` is one where it is left out.
+
+    Raises:
+        InputError: When called: an answer that is not a number, or too large for one.
+
+    Example:
+        >>> @in_units("length", length="m", gives="m^2")
+        ... def diagonal_square(length, count=2):
+        ...     return length**4 / length**2 * count
+        >>> print(f"{diagonal_square(1e-100):.0e}")
+        2e-200
+        >>> diagonal_square(1e160)
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: length is about 1e+160, for which the answer leaves the floating-point numbers: ...
+    """
+
+    def state(function: _Function) -> _Function:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def call(*positional: Any, **named: Any) -> Any:
+            given = _given(signature, positional, named)
+            powers = _powers(standards, units, given) if given else {}
+            if not powers:
+                return _answer(functools.partial(function, *positional, **named), given, infinite)
+            changed = {name: _scaled(given[name], unit, powers) for name, unit in units.items()}
+            try:
+                answer = _answer(functools.partial(function, **given | changed), given, infinite)
+            except InputError:
+                # What it says is of the values as they were given, if they are refused themselves.
+                _answer(functools.partial(function, *positional, **named), given, infinite)
+                raise
+            backwards = {unit: -power for unit, power in powers.items()}
+            return require_answer(_scaled(answer, gives, backwards), given, infinite=infinite)
+
+        vars(call)["units"] = {"gives": gives, "arguments": units}
+        return call  # pyright: ignore[reportReturnType]
+
+    return state
+
+
+def require_answer(answer: Any, arguments: Mapping[str, Any] | None, *, infinite: bool = False) -> Any:
+    """Return the answer after checking that it is a number, where it is known.
+
+    Args:
+        answer: Arrays and numbers, in tuples and records.
+        arguments: What it is the answer to, by name.
+        infinite: Whether ∞ is one.
+
+    Raises:
+        InputError: NaN or ∞ in the answer; it names the argument of the most unusual size.
+
+    Example:
+        >>> require_answer((1.0, "static"), {})
+        (1.0, 'static')
+    """
+    import jax  # not at the top, so that the command line reports a bad argument without it
+    import numpy as np
+
+    held = vars(answer) if dataclasses.is_dataclass(answer) else answer
+    for part in jax.tree.leaves(held):
+        if isinstance(part, float | np.ndarray | np.generic | jax.Array) and not is_traced(part):
+            values = np.asarray(part)
+            if values.dtype.kind == "f" and (np.isnan(values).any() if infinite else not np.isfinite(values).all()):
+                raise _beyond(arguments)
+    return answer
+
+
+def _answer(compute: Callable[[], Any], given: Mapping[str, Any] | None, infinite: bool) -> Any:
+    """What is computed, where it is a number and no library gives up on the size of an argument."""
+    try:
+        return require_answer(compute(), given, infinite=infinite)
+    except InputError:
+        raise
+    except (ArithmeticError, ValueError):
+        if max(map(abs, _extremes(given).values()), default=0.0) <= _ORDINARY:
+            raise
+        raise _beyond(given) from None
+
+
+def _beyond(arguments: Mapping[str, Any] | None) -> InputError:
+    """The error of an answer that is no number; it names the argument of the most unusual size."""
+    extremes = _extremes(arguments)
+    name = max(extremes, key=lambda each: abs(extremes[each]), default="times")
+    size = f"1e{extremes.get(name, 0.0) * math.log10(2):+.0f}"
+    return InputError(
+        f"{name} is about {size}, for which the answer leaves the floating-point numbers",
+        argument=name,
+        value=size,
+        remedy="choose values nearer to those of the other arguments",
+    )
+
+
+def _extremes(arguments: Mapping[str, Any] | None) -> dict[str, float]:
+    """The most unusual size of each argument, in powers of two."""
+    sizes = {name: _sizes(value) for name, value in (arguments or {}).items()}
+    return {name: max(found, key=abs) for name, found in sizes.items() if found}
+
+
+def _given(signature: inspect.Signature, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any] | None:
+    """The arguments by name with their defaults, those of `**options` beside the others; None where they do not fit."""
+    try:
+        bound = signature.bind(*positional, **named)
+    except TypeError:
+        return None
+    bound.apply_defaults()
+    found: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        kind = signature.parameters[name].kind
+        if kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL):
+            return None
+        found |= value if kind is inspect.Parameter.VAR_KEYWORD else {name: value}
+    return found
+
+
+def _powers(standards: tuple[str, ...], units: Mapping[str, _Units], given: dict[str, Any]) -> dict[str, int]:
+    """The power of two by which each unit is to be made smaller; nothing where all is of ordinary size."""
+    import numpy as np  # not at the top, as above
+
+    for name in units:
+        given.setdefault(name, 1.0)
+    sizes: dict[str, tuple[dict[str, int], float]] = {}
+    extreme = False
+    for name, unit in units.items():
+        for path, (part, size) in _measured(name, given[name], unit).items():
+            if size is None:  # what cannot be measured is refused by the function itself
+                return {}
+            extreme = extreme or abs(size) > _ORDINARY
+            if math.isfinite(size):
+                sizes[path] = (parsed_units(part), size)
+    if not extreme:
+        return {}
+    names = sorted({unit for parsed, _ in sizes.values() for unit in parsed})
+    rows = {path: np.array([parsed.get(unit, 0) for unit in names], float) for path, (parsed, _) in sizes.items()}
+    chosen: list[str] = []
+
+    def solved(paths: list[str]) -> np.ndarray:
+        return np.linalg.lstsq(np.stack([rows[each] for each in paths]), [-sizes[each][1] for each in paths])[0]
+
+    for standard in standards:
+        new = [each for each in standard.split("|") if each in rows]
+        new = [each for each in new if np.linalg.matrix_rank([rows[one] for one in [*chosen, each]]) > len(chosen)]
+        if new:
+            found = {each: solved([*chosen, each]) for each in new}
+            chosen.append(min(new, key=lambda each: max(sizes[one][1] + rows[one] @ found[each] for one in new)))
+    powers = np.round(solved(chosen)).astype(int) if chosen else np.zeros(len(names), int)
+    return dict(zip(names, powers.tolist(), strict=True)) if powers.any() else {}
+
+
+def _measured(name: str, value: Any, unit: _Units) -> dict[str, tuple[str, float | None]]:
+    """The units and the size, in powers of two, of an argument or of each part of a record."""
+    if value is None:
+        return {}
+    if isinstance(unit, Mapping):
+        found = {f"{name}.{field}": _measured("", getattr(value, field, None), part) for field, part in unit.items()}
+        return {path: part[""] for path, part in found.items() if part}
+    found = _sizes(value)
+    return {name: (str(unit), None if found is None else max(found, default=-math.inf))}
+
+
+def _sizes(value: Any) -> list[float] | None:
+    """Sizes of the largest number and of the smallest but zero, in powers of two; None where it holds no numbers."""
+    import jax  # not at the top, as above
+    import numpy as np
+
+    try:
+        parts = [np.asarray(part, np.float64).ravel() for part in jax.tree.leaves(value)]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    found = np.abs(np.concatenate(parts)) if parts else np.zeros(0)
+    if not np.isfinite(found).all():
+        return None
+    found = found[found > 0]
+    return [math.log2(found.max()), math.log2(found.min())] if found.size else []
+
+
+def _scaled(value: Any, unit: _Units, powers: Mapping[str, int]) -> Any:
+    """A value, or all that a record or a row holds, in smaller units."""
+    if value is None:
+        return value
+    if isinstance(unit, Mapping):
+        return value._replace(**{field: _scaled(getattr(value, field), part, powers) for field, part in unit.items()})
+    if isinstance(unit, tuple):
+        parts = [_scaled(each, part, powers) for each, part in zip(value, unit, strict=True)]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    power = sum(powers.get(name, 0) * times for name, times in parsed_units(str(unit)).items())
+    if not power:
+        return value
+    import jax  # not at the top, as above
+
+    return jax.tree.map(lambda part: _times_power(part, power), value)
+
+
+def _times_power(value: Any, power: int) -> Any:
+    import jax  # not at the top, as above
+    import numpy as np
+
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf":
+        return value
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = np.ldexp(np.asarray(array, np.float64), power)
+    if isinstance(value, jax.Array):
+        with jax.enable_x64(True):
+            return jax.device_put(scaled)
+    return scaled if isinstance(value, np.ndarray) else float(scaled)
+
+
+@functools.cache
+def parsed_units(units: str) -> dict[str, int]:
+    """The power of each unit in "metre^2 second^-1"."""
+    found: dict[str, int] = {}
+    for part in units.split():
+        name, _, power = part.partition("^")
+        found[name] = found.get(name, 0) + int(power or 1)
+    return found

@@ -1,0 +1,77 @@
+"""Compile closed forms so that they are computed in double precision, whatever precision JAX has elsewhere."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+import jax
+import numpy as np
+from jax.core import Tracer
+
+from dynascope.compilation.programs import jit
+
+__all__ = ["AnyArray", "float64_jit"]
+
+# What a closed form gives: arrays of the library that its arguments are of.
+AnyArray: TypeAlias = jax.Array | np.ndarray
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+_Function = Callable[_Arguments, _Result]
+
+
+def float64_jit(function: _Function, **options: Any) -> _Function:
+    """`jit` of a function that needs 64 bits: starts of 1e-50 are zero in 32, and squares of 1e20 infinite.
+
+    NumPy arrays and Python numbers alone give NumPy arrays of 64 bits, as a JAX array would fall back to 32 in the next
+    operation. Where there are JAX arrays among them, the answer is one, of the type that JAX gives to all of them; it
+    is computed in 64 bits too. Values that JAX traces need `jax.enable_x64(True)` around the trace, which
+    `arguments.real_array` asks for.
+
+    Args:
+        function: What is compiled.
+        **options: Of `jit`.
+
+    Returns:
+        The compiled function.
+
+    Example:
+        >>> square = float64_jit(lambda x: x**2)
+        >>> print(square(1e-50), square(np.float32(1e-30)).dtype, square(jax.numpy.ones(1)).dtype)
+        1e-100 float64 float32
+    """
+    compiled = jit(function, **options)
+
+    @functools.wraps(function)
+    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> Any:
+        values = [leaf for leaf in jax.tree.leaves((arguments, named)) if _is_floating(leaf)]
+        dtype = jax.numpy.result_type(*values) if any(isinstance(value, jax.Array) for value in values) else None
+        with jax.enable_x64(True):
+            wide, options = jax.tree.map(_widened, (arguments, named))
+            answer = compiled(*wide, **options)
+            if dtype is None and not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(answer)):
+                return jax.device_get(answer)
+            return answer if dtype in (None, np.float64) else jax.tree.map(lambda part: _cast(part, dtype), answer)
+
+    # For those who want to read the program.
+    vars(call)["lower"] = vars(compiled)["lower"]
+    return call
+
+
+def _is_floating(leaf: Any) -> bool:
+    return isinstance(leaf, np.ndarray | np.generic | jax.Array) and jax.numpy.issubdtype(leaf.dtype, np.floating)
+
+
+def _widened(leaf: Any) -> Any:
+    if not _is_floating(leaf) or leaf.dtype == np.float64:
+        return leaf
+    # What is known is widened by NumPy, for which nothing is compiled.
+    return leaf.astype(np.float64) if isinstance(leaf, Tracer) else np.asarray(leaf, np.float64)
+
+
+def _cast(part: Any, dtype: Any) -> Any:
+    if not _is_floating(part):
+        return part
+    return part.astype(dtype) if isinstance(part, Tracer) else jax.device_put(np.asarray(part).astype(dtype))

@@ -1,0 +1,145 @@
+"""Every function that says it can be differentiated has the slope between neighbours, also at degenerate points."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from documented import members
+
+from dynascope import theory
+from dynascope.errors import InputError
+from dynascope.theory import balanced, deep_modes, features, line, modes, neuron, scaling_laws, transfer, wide
+
+SAYS_SO = {
+    name
+    for name, member in members(theory).items()
+    if re.search(r"differentia(ble|ted)", member.doc) and "domain" not in name
+}
+TIMES = np.array([0.3, 1.0])
+SAMPLES = np.random.default_rng(0).normal(size=(2, 5, 2))
+ON_LINE = line.LineData(np.array([0.6, 0.8]), 2.0, 0.6)
+TWINS = np.eye(2)
+WIDE = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+
+
+def flow(start, gaps):
+    return wide.deep_isotropic_flow(TIMES, *SAMPLES, start, gaps)
+
+
+def isotropic(start, imbalance, width=2):
+    return wide.isotropic_flow(TIMES, SAMPLES[0], SAMPLES[1][:, : start.shape[1]], start, imbalance, width)
+
+
+def on_a_line(first, second):
+    return line.trajectory(first, second, ON_LINE, TIMES)
+
+
+def kernel_error(intensity, coefficients):
+    return features.kernel_regression_error(intensity, coefficients, 2.0)[3:6]
+
+
+def readout(first, new_map):
+    return transfer.transfer_error(first, new_map, TIMES)
+
+
+def reversal(strength, balance):
+    return transfer.reversal_trajectory(TIMES, strength, balance)
+
+
+def setting(target, output, weights):
+    return modes.scalar.trajectory(modes.scalar.Setting(target, output, weights), TIMES)
+
+
+def function_space(inputs, targets, start):
+    return neuron.function_space_flow(TIMES, inputs, targets, start, 0.5)[:2]
+
+
+# Name, function of what is moved, and where it is: at equal singular values, at nothing, at a balanced start.
+POINTS = [
+    ("balanced.gram", lambda target: balanced.gram(TWINS, TWINS, target, TIMES, steps=4)[:3], (2 * TWINS,)),
+    ("balanced.gram", lambda target: balanced.gram(TWINS, TWINS, target, TIMES, steps=4)[:3], (0 * TWINS,)),
+    ("deep_modes.strength_at", functools.partial(deep_modes.strength_at, depth=3), (TIMES, 1.0, 0.2)),
+    ("deep_modes.strength_at", lambda start: deep_modes.strength_at(TIMES, 0.0, start, depth=2), (0.3,)),
+    ("deep_modes.time_to_strength", functools.partial(deep_modes.time_to_strength, depth=2), (0.5, 1.0, 0.2)),
+    ("features.collapse_trajectory", lambda *a: features.collapse_trajectory(TIMES, [4, 4], *a)[:4], (0.2, 0.2)),
+    ("features.effective_ridge", functools.partial(features.effective_ridge, samples=2.0), (np.ones(4),)),
+    (
+        "features.kernel_regression_error",
+        kernel_error,
+        (np.ones(4), np.zeros(4)),
+    ),
+    (
+        "line.trajectory",
+        on_a_line,
+        (np.zeros((2, 2)), np.ones(2)),
+    ),
+    ("line.trajectory", on_a_line, (WIDE[:, :2], np.zeros(2))),
+    ("modes.mode_strength", functools.partial(modes.mode_strength, TIMES), (1.0, 1.0, 0.3, 0.3)),
+    ("modes.mode_strength", lambda a, b: modes.mode_strength(TIMES, 0.0, 1.0, a, b), (0.0, 0.3)),
+    ("modes.scalar.trajectory", setting, (1.0, np.zeros(2), np.ones(2))),
+    ("neuron.function_space_flow", function_space, (SAMPLES[0], SAMPLES[1][:, 0], np.zeros(2))),
+    ("neuron.interpolator", lambda y, w: neuron.interpolator(TWINS, y, 0.5, w).coefficients, (np.ones(2), np.ones(2))),
+    ("neuron.kernel_change", lambda *a: neuron.kernel_change(1.0, np.ones(2), *a), (2.0, np.array([1.0, -1.0]))),
+    ("neuron.trajectory", lambda *a: neuron.trajectory(*a, TIMES), (1.0, np.array([1.0, 0.0]), np.array([0.0, 2.0]))),
+    ("neuron.trajectory", lambda a, w: neuron.trajectory(a, w, np.zeros(2), TIMES), (1.0, np.array([1.0, 0.0]))),
+    ("scaling_laws.skill_integral", scaling_laws.skill_integral, (0.4, 99.0, 0.1)),
+    ("transfer.reversal_time", transfer.reversal_time, (1.5, 0.2)),
+    (
+        "transfer.reversal_trajectory",
+        reversal,
+        (np.array([0.5, 2.0]), 0.3),
+    ),
+    (
+        "transfer.transfer_error",
+        readout,
+        (np.diag([1.0, 1.0, 0.5]), np.ones((3, 1))),
+    ),
+    ("transfer.transfer_error", functools.partial(readout, WIDE.T), (np.ones((3, 1)),)),
+    ("transfer.transfer_speed", transfer.transfer_speed, (np.array([0.0, 1.0]), 2.0)),
+    ("wide.deep_isotropic_flow", flow, (0.5 * TWINS, np.array([0.5, -0.2]))),
+    ("wide.deep_isotropic_flow", functools.partial(flow, gaps=[0.0]), (0.5 * TWINS,)),
+    ("wide.deep_isotropic_rate", wide.deep_isotropic_rate, (np.array([0.8, 0.8]), np.array([0.5, -0.2]))),
+    ("wide.isotropic_flow", isotropic, (TWINS, 0.5)),
+    ("wide.isotropic_flow", functools.partial(isotropic, imbalance=0.5), (0 * TWINS,)),
+    ("wide.isotropic_flow", functools.partial(isotropic, imbalance=0.5, width=1), (np.ones((2, 1)),)),
+    ("wide.isotropic_preconditioner", lambda b: wide.isotropic_preconditioner(b, 0.0, 2), (TWINS,)),
+    ("wide.isotropic_preconditioner", lambda b, d: wide.isotropic_preconditioner(b, d, 3), (WIDE, 0.5)),
+    ("wide.layer_spectra", wide.layer_spectra, (np.array([0.8, 0.8]), np.array([0.5, -0.2]))),
+    ("wide.layer_spectra", wide.layer_spectra, (0.8, np.array([0.4]))),
+]
+
+
+def test_every_function_that_can_be_differentiated_has_a_degenerate_point():
+    assert {name for name, *_ in POINTS} == SAYS_SO
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "function", "point"), POINTS)
+def test_its_derivative_there_is_the_slope_between_neighbours(name, function, point):
+    def total(*point):
+        parts = [part for part in jax.tree.leaves(function(*point)) if jnp.issubdtype(part.dtype, jnp.floating)]
+        # Not the sum alone, in which what is antisymmetric would cancel.
+        return sum(jnp.sum(part * jnp.cos(jnp.arange(part.size)).reshape(part.shape)) for part in parts)
+
+    random, step = np.random.default_rng(1), 1e-4
+    with jax.enable_x64(True):
+        gradient = jax.grad(total, argnums=tuple(range(len(point))))(*map(np.asarray, point))
+        ways = [random.normal(size=np.shape(part)) for part in point]
+
+        def at(distance):
+            return float(total(*(part + distance * way for part, way in zip(point, ways, strict=True))))
+
+        slope = (8 * (at(step) - at(-step)) - (at(2 * step) - at(-2 * step))) / (12 * step)
+    derivative = sum(float(np.sum(part * way)) for part, way in zip(gradient, ways, strict=True))
+    # The step to the fourth, and the solvers' 1e-10 over the step.
+    assert derivative == pytest.approx(slope, rel=1e-6, abs=1e-5)
+
+
+def test_layers_that_are_known_up_to_a_rotation_refuse_to_be_differentiated():
+    with jax.enable_x64(True), pytest.raises(InputError, match="up to a rotation"):
+        jax.grad(lambda target: transfer.converged_layers(target, 0.5, 2)[0].sum())(TWINS)
