@@ -7,6 +7,7 @@ descends λ (S − a b)²/2.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -43,6 +44,15 @@ _UNITS: dict[str, Any] = {
 }
 
 
+_covers = functools.partial(
+    covers,
+    network="two-layer diagonal, or linear with aligned layers",
+    data="uncorrelated inputs (linear: whitened)",
+    start="any",
+    assumes=(UNCORRELATED_INPUTS, ALIGNED_LAYERS),
+)
+
+
 class ModeStrength(NamedTuple):
     """A mode at some times.
 
@@ -59,13 +69,9 @@ class ModeStrength(NamedTuple):
     residual: Float[AnyArray, ...]
 
 
-@covers(
-    network="two-layer diagonal, or linear with aligned layers",
-    data="uncorrelated inputs (linear: whitened)",
-    start="any",
+@_covers(
     gives="weights and strength of each mode at any time",
     reference="arXiv:1312.6120",
-    assumes=(UNCORRELATED_INPUTS, ALIGNED_LAYERS),
 )
 @in_units(*_STANDARDS, **_UNITS, times="t", gives=("w", "w", "w^2", "w^2"))
 def mode_strength(
@@ -82,8 +88,7 @@ def mode_strength(
     layers are a, b = c √g ± d/√g, where g is the growth factor with C = c², D = d², k = 2 η λ. For a₀ = b₀ > 0 the
     strength is the logistic R = S/(1 + (S/R₀ − 1) exp(−2 η λ S t)).
 
-    All arguments broadcast; the result can be compiled and differentiated. Starts down to 1e-300 do not underflow.
-    Values traced by JAX that are outside the domain give NaN.
+    All arguments broadcast; the result can be compiled and differentiated. Traced values outside the domain give NaN.
 
     Args:
         times: Gradient-flow times t ≥ 0.
@@ -100,9 +105,8 @@ def mode_strength(
         Nam, DPhil thesis (2024), chapters 3 and 6; Saxe, McClelland & Ganguli, arXiv:1312.6120, for a₀ = b₀.
 
     Example:
-        >>> with jax.enable_x64(True):
-        ...     mode = mode_strength(2.0, 1.0, 0.7, 0.5, -0.2)
-        ...     print(f"{mode.output_weight:.6f} {mode.input_weight:.6f} {mode.strength:.6f}")
+        >>> mode = mode_strength(2.0, 1.0, 0.7, 0.5, -0.2)
+        >>> print(f"{mode.output_weight:.6f} {mode.input_weight:.6f} {mode.strength:.6f}")
         0.643328 0.451521 0.290476
     """
     return _mode_strength(
@@ -163,13 +167,9 @@ def linear_mode_strength(
     )
 
 
-@covers(
-    network="two-layer diagonal, or linear with aligned layers",
-    data="uncorrelated inputs (linear: whitened)",
-    start="any",
+@_covers(
     gives="when a mode has reached a fraction of its target",
     reference="Nam, DPhil thesis (2024), 3.12",
-    assumes=(UNCORRELATED_INPUTS, ALIGNED_LAYERS),
 )
 @in_units(*_STANDARDS, **_UNITS, gives="t", infinite=True)
 def emergence_time(
@@ -213,13 +213,9 @@ def emergence_time(
     return _emergence_time(*emerging_modes(*start, fraction))
 
 
-@covers(
-    network="two-layer diagonal, or linear with aligned layers",
-    data="uncorrelated inputs (linear: whitened)",
-    start="any",
+@_covers(
     gives="how long a mode takes from emergence to saturation",
     reference="Nam, DPhil thesis (2024), 3.12",
-    assumes=(UNCORRELATED_INPUTS, ALIGNED_LAYERS),
 )
 @in_units(*_STANDARDS, **_UNITS, gives="t", infinite=True)
 def saturation_time(

@@ -1,7 +1,4 @@
-"""A ReLU network of four parameters that learns parity: a skill whose modes are learned at different times.
-
-The modes of a skill, unlike the one of the multilinear model, have times of their own: networks saturate more slowly.
-"""
+"""A ReLU network of four parameters that learns parity: a skill whose modes are learned at times of their own."""
 
 from __future__ import annotations
 
@@ -55,7 +52,6 @@ class TiedWeights(NamedTuple):
     bias: ArrayLike
 
 
-@checked
 @in_units()
 def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
     """The outputs f = −2 A (u)₊ + B (u + 1)₊ + G (−u − 1)₊ + c, with u = x₂ − x₁ − x₃, on the eight `INPUTS`.
@@ -77,7 +73,6 @@ def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
     return state[..., :3] @ _MODES + state[..., 3:]
 
 
-@checked
 @in_units()
 def loss(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch"]:
     """L = 1/16 Σ (f − Y)² over the eight inputs, with Y = S (−1)^(x₁ + x₂ + x₃).
@@ -161,7 +156,6 @@ def fixed_point(target_scale: float) -> TiedWeights:
     return TiedWeights(2 * target_scale, 2 * target_scale, 2 * target_scale, -target_scale)
 
 
-@checked
 @in_units()
 def mode_strengths(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch 3"]:
     """The strength E[Y f_q]/S² of each neuron: A/4S, B/8S and G/8S, which end at ½, ¼ and ¼.
