@@ -1,9 +1,12 @@
 import gzip
 
+import equinox as eqx
 import numpy as np
 import pytest
 
+from dynascope.flows.steps import image_classifiers
 from dynascope.flows.steps.image_classifiers import ClassifierRun, train_on_labels, train_on_targets
+from dynascope.networks import VGG16, ResNet18
 from dynascope.tasks.data.labelled_images import labelled_images
 
 OPTIONS = {"epochs": 2, "batch_size": 8, "loss": "squared", "augment": False}
@@ -20,9 +23,24 @@ def _write_idx(folder, count=40, side=8):
                 file.write(head + array.tobytes())
 
 
+def _first_layers(network):
+    """The first layers of a large network, and as much of its last one."""
+    if isinstance(network, ResNet18):
+        return eqx.tree_at(
+            lambda each: (each.blocks, each.classifier), network, (network.blocks[:3], network.classifier[:4])
+        )
+    if isinstance(network, VGG16):
+        shorter = network.convolutions[:3], network.classifier[:4]
+        return eqx.tree_at(lambda each: (each.convolutions, each.classifier), network, shorter)
+    return network
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("network", ["residual", "vgg-normalised", "convolutional"])
-def test_the_networks_of_the_source_train_on_images_of_the_user(network, tmp_path):
+def test_the_networks_of_the_source_train_on_images_of_the_user(network, tmp_path, monkeypatch):
+    # Of their many layers, which compile for long, each kind once or twice.
+    of_source = image_classifiers._network
+    monkeypatch.setattr(image_classifiers, "_network", lambda *given: _first_layers(of_source(*given)))
     _write_idx(tmp_path)
     data = labelled_images(str(tmp_path), 24, 24, seed=0)
     assert (data.classes, data.inputs.dtype, len(data.test_inputs)) == (3, np.float32, 24)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -116,8 +117,7 @@ def test_there_are_not_more_digits_than_there_are():
 @pytest.mark.slow
 def test_training_that_has_not_come_to_its_end_decides_nothing():
     # Ends at four fifths of its first loss, with κ far above the threshold.
-    short = {"data": "digits", "learning_rate": 0.2, "steps": 50, "times": 3, "threshold": 0.04, "seed": 83}
-    tree = FeatureMetrics(**FeatureMetrics.tiny | short).run()
+    tree = dataclasses.replace(drawn(3, data="digits"), learning_rate=0.1, threshold=0.04).run()
     assert not tree["observed"]["fitted"].any()
     assert tree.attrs["verdict"] == "undecided"
 
