@@ -8,6 +8,8 @@ from dynascope import __version__
 # The pages run the package's own commands, from the environment that builds them.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Cells run in temporary folders, and find the tables beside the pages by this.
+os.environ["DOCUMENTATION"] = str(Path(__file__).parent)
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "dynascope"
