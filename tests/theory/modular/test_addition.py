@@ -59,7 +59,7 @@ def test_the_utility_is_the_average_of_the_output_against_the_target(p, seed):
     np.testing.assert_allclose(utility(rows, x), direct, rtol=0, atol=1e-13 * np.abs(direct).max() + 1e-13)
 
 
-def largest_utility(x: np.ndarray, attempts: int = 12) -> float:
+def largest_utility(x: np.ndarray, attempts: int = 6) -> float:
     """Over the sphere, by ascent from random neurons."""
     p, draw, best = len(x), np.random.default_rng(2), 0.0
 
@@ -274,7 +274,7 @@ def smallest_loss(x: np.ndarray, neurons: int) -> float:
 
     with jax.enable_x64(True):
         draw = np.random.default_rng(0)
-        starts = (draw.normal(size=size) for _ in range(6))
+        starts = (draw.normal(size=size) for _ in range(3))
         return min(
             minimize(value, start, jac=True, method="BFGS", options={"maxiter": 2000, "gtol": 1e-9}).fun
             for start in starts
