@@ -27,6 +27,9 @@ from dynascope.tasks import digits
 
 PREDICTION = {
     "theory",
+    "theory_name",
+    "theory_choice",
+    "data",
     "network",
     "scale",
     "convention",
@@ -787,7 +790,9 @@ def test_a_prediction_prints_its_table_and_where_the_files_are(data, tmp_path, m
     assert "\x1b" not in said.out + said.err
     lines = [line.split() for line in said.out.splitlines()]
     # Names of numbers take two lines.
-    assert lines[1:3] == [["predicted", "predicted"], ["jump", "learned", "time", "level"]]
+    head = lines.index(["predicted", "predicted"])
+    assert lines[head + 1] == ["jump", "learned", "time", "level"]
+    assert "linear-staircase is the first that covers such a network from a small start." in said.out
     assert said.out.endswith(f"Page: {tmp_path / 'dynascope-trees-linear.html'}\n")
     assert f"Record: {tmp_path / 'dynascope-trees-linear.zarr'}\n" in said.out
     assert [line.split(" ")[0] for line in said.err.splitlines() if line.endswith("…")] == [

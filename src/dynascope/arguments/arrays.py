@@ -197,7 +197,7 @@ def real_array(
         )
     if is_traced(known):
         require(
-            jax.config.jax_enable_x64,
+            jax.numpy.result_type(float) == np.float64,
             f"{name} is traced by JAX in 32 bits",
             argument=name,
             value=str(known.dtype),

@@ -17,7 +17,7 @@ import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import PurePath
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import lazy_loader
 
@@ -27,8 +27,7 @@ from dynascope.errors import InputError
 
 __all__ = ["checked", "face"]
 
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _ROWS = (Sequence, Collection, Iterable, list, tuple)
 _FOREIGN = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, RuntimeError)
@@ -65,7 +64,7 @@ def face(name: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
 
 @functools.cache
-def checked(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+def checked(function: _Function) -> _Function:
     """The function, which fails with `InputError` where an argument is of another kind than its annotation says.
 
     Args:
@@ -89,7 +88,7 @@ def checked(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Re
     positional = [name for name, each in parameters.items() if each.kind <= each.POSITIONAL_OR_KEYWORD]
 
     @functools.wraps(function)
-    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+    def call(*arguments: Any, **named: Any) -> Any:
         try:
             return function(*arguments, **named)
         except InputError:
@@ -101,7 +100,7 @@ def checked(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Re
                     _require_plain(name, value)
             raise
 
-    return call
+    return cast(_Function, call)
 
 
 @functools.cache

@@ -63,7 +63,7 @@ def in_units(
         def call(*positional: Any, **named: Any) -> Any:
             given = _given(signature, positional, named)
             powers = _powers(standards, units, given) if given else {}
-            if not powers:
+            if given is None or not powers:
                 return _answer(functools.partial(function, *positional, **named), given, infinite)
             changed = {name: _scaled(given[name], unit, powers) for name, unit in units.items()}
             try:

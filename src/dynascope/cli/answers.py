@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,52 +39,24 @@ def prediction_answer(
         task: What they are about, of which the answer then tells every column.
     """
     view = records.TreeView.of(tree)
-    staircase = view.staircase
-    if staircase is None:
-        return _curve_answer(view, seconds=seconds, record=record)
-    attributes = staircase.record.attrs
+    staircase, predicted = view.staircase, view.predicted
+    assert predicted is not None
+    told = ("theory", "theory_name", "theory_choice", "network", "scale", "convention", "initial_loss")
+    rows = [] if staircase is None else staircase.rows
     answer = {
-        "theory": attributes["theory"],
-        "network": attributes["network"],
-        "scale": attributes["scale"],
-        "convention": attributes["convention"],
-        "initial_loss": attributes["initial_loss"],
+        **{name: predicted.attrs[name] for name in told if name in predicted.attrs},
         "data": _data(view.setup, task),
-        "jumps": [_jump(jump, staircase.record.isel(jump=k)) for k, jump in enumerate(staircase.rows)],
+        "jumps": [_jump(jump, predicted.isel(jump=k)) for k, jump in enumerate(rows)],
         "warnings": _warnings(view),
-        "curve": _curve(staircase),
-        "check": None if view.observed is None else _check(staircase, view.attributes),
+        "curve": _curve(staircase) if staircase is not None else _exact_curve(predicted),
+        "check": None if view.observed is None else _check(rows, staircase, view.attributes),
         "seconds": round(seconds, 3),
         "record": None if record is None else str(record),
-        "version": attributes["version"],
+        "version": view.attributes["version"],
     }
-    if staircase.over_seeds:
+    if staircase is not None and staircase.over_seeds:
         answer["seeds"] = _over_seeds(staircase)
     return _finite(answer)
-
-
-def _curve_answer(view: TreeView, *, seconds: float, record: Path | None) -> dict[str, Any]:
-    """The answer of a theory that gives the loss over time, and no jumps."""
-    predicted, attributes = view.predicted, view.attributes
-    assert predicted is not None
-    check = None
-    if view.observed is not None:
-        found = {name: json.loads(attributes[name]) for name in ("agreement", "checks")}
-        check = {"jumps": [], "judged": 0, "of": 0, **found, "verdict": attributes["verdict"]}
-    curve = {name: predicted[name].to_numpy().tolist() for name in ("time", names.CURVE_LOSS)}
-    told = {name: predicted.attrs[name] for name in ("theory", "network", "scale", "convention", "initial_loss")}
-    return _finite(
-        {
-            **told,
-            "jumps": [],
-            "warnings": _warnings(view),
-            "curve": {**curve, "error": 0.0},
-            "check": check,
-            "seconds": round(seconds, 3),
-            "record": None if record is None else str(record),
-            "version": attributes["version"],
-        }
-    )
 
 
 def study_answer(study: Study, tree: Tree, *, seconds: float, record: Path | None) -> dict[str, Any]:
@@ -151,9 +123,10 @@ def _learned(jump: Jump, record: xr.Dataset) -> dict[str, Any]:
     return learned
 
 
-def _check(staircase: StaircaseView, attributes: Mapping[Any, Any]) -> dict[str, Any]:
-    unit = staircase.unit()
-    jumps = [_seen(jump.number, jump.seen, unit) for jump in staircase.rows if jump.seen is not None]
+def _check(rows: Sequence[Jump], staircase: StaircaseView | None, attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    """What the check found; a theory that gives the loss over time has no jumps to be seen."""
+    unit = math.nan if staircase is None else staircase.unit()
+    jumps = [_seen(jump.number, jump.seen, unit) for jump in rows if jump.seen is not None]
     judged = sum(jump["status"] == "judged" for jump in jumps)
     found = {name: json.loads(attributes[name]) for name in ("agreement", "checks")}
     return {"jumps": jumps, "judged": judged, "of": len(jumps), **found, "verdict": attributes["verdict"]}
@@ -166,6 +139,11 @@ def _curve(staircase: StaircaseView) -> dict[str, Any] | None:
         return None
     times, error = curve["time"].to_numpy().tolist(), float(staircase.record.attrs["curve_error"])
     return {"time": times, names.CURVE_LOSS: curve.to_numpy().tolist(), "error": error}
+
+
+def _exact_curve(predicted: xr.Dataset) -> dict[str, Any]:
+    """The loss of a theory that is exact."""
+    return {name: predicted[name].to_numpy().tolist() for name in ("time", names.CURVE_LOSS)} | {"error": 0.0}
 
 
 def _over_seeds(staircase: StaircaseView) -> dict[str, Any]:

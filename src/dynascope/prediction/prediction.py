@@ -97,7 +97,7 @@ def predict(
         start = network
     start, factor = _started(task, start, scale)
     case = Case(task, start, scale=factor, normalised=normalised, jumps=jumps, max_steps=max_steps)
-    staircase = _computed(case, theory)
+    staircase = _computed(case, theory, measured=scale is None)
     if isinstance(network, str) and not isinstance(start, DiagonalLinear):
         staircase = staircase.assign_attrs(weights="drawn")
     staircase = with_units(staircase, task)
@@ -119,17 +119,19 @@ def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
     return network, scale
 
 
-def _computed(case: Case, name: str | None) -> xr.Dataset:
+def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
     """The record of the theory of that name, or of the one that fits best."""
     candidate = chosen(case, name) if name is not None else _first(case)
     theory = candidate.theory
     if theory.staircase:
         require(
             case.scale < 1,
-            f"the scale of the weights is {case.scale:.4g}",
-            argument="scale",
+            f"the weights are those of scale {case.scale:.3g}" if measured else f"scale is {case.scale}",
+            argument="network" if measured else "scale",
             value=case.scale,
-            remedy="choose a number below one, or predict before training, from smaller weights",
+            remedy="predict before training, from small weights: multiply them all by one factor, such as 0.01"
+            if measured
+            else "choose a number below one",
         )
     record = theory.solve(case)
     told = [f"{each}; {each.assumption.growth}." for each in candidate.violated if each.assumption is not SMALL_START]

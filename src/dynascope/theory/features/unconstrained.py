@@ -300,7 +300,7 @@ def _end(modes: ClassModes, start: _Start) -> Collapse:
     return _collapse(modes, a * tilt, b / tilt, *nan_outside(known, (strength, loss)))
 
 
-def _collapse(modes: ClassModes, a: Array, b: Array, strength: Array, loss: Array) -> Collapse:
+def _collapse(modes: ClassModes, a: AnyArray, b: AnyArray, strength: AnyArray, loss: Array) -> Collapse:
     """What follows from the singular values a of H and b of W, shape (..., m)."""
     classes = len(modes.mean_target)
     # In the basis R of features: class means and columns of W as rows, over their largest entry.

@@ -206,7 +206,7 @@ def _cosine(strength: Array, distance: Array) -> Array:
     return jnp.where(strength == 0, 0, strength / size)
 
 
-def _bounded(value: Array) -> Array:
+def _bounded(value: AnyArray) -> Array:
     """A size whose square does not overflow; beyond it layers are aligned to the last digit."""
     largest = float(jnp.finfo(value.dtype).max) ** 0.2
     return jnp.clip(value, -largest, largest)

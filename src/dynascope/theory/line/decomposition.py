@@ -20,6 +20,7 @@ from dynascope.arguments import (
     require_broadcast,
     require_known,
 )
+from dynascope.compilation import AnyArray
 from dynascope.theory.line.data import LineData
 from dynascope.theory.modes.growth import GrowthFactor, GrowthLimit, growth_factor, growth_limit
 
@@ -83,7 +84,7 @@ class LineStart(NamedTuple):
         """Raise `InputError` if JAX traces a part, of which no text can be made."""
         require_known(**self._asdict())
 
-    def loss(self, residual: Array) -> Array:
+    def loss(self, residual: AnyArray) -> Array:
         """P E(f − y)², shape (..., times) or (...) as that of the residual S − θ."""
         extra = residual.ndim - len(self.batch)
         prefactor, power, unexplained = (behind(each, extra) for each in (self.prefactor, self.power, self.unexplained))
@@ -133,7 +134,7 @@ class Decomposition(NamedTuple):
         target, growing, shrinking, rate, log_scale = (behind(each, times.ndim) for each in arguments)
         return growth_factor(times, target, growing, shrinking, rate, log_scale=log_scale)
 
-    def layers(self, growth: GrowthFactor) -> tuple[Array, Array]:
+    def layers(self, growth: GrowthFactor) -> tuple[AnyArray, AnyArray]:
         """The layers u and v = n·W, shape (..., times, h)."""
         extra = growth.log_growth.ndim - self.unit.ndim
         growing, shrinking = (

@@ -286,7 +286,7 @@ def _begun(start: LineStart) -> tuple[Decomposition, Array, Array]:
 
 
 @float64_jit
-def _ended(start: LineStart, begun: Decomposition, ended: GrowthFactor) -> tuple[Array, Array, Array]:
+def _ended(start: LineStart, begun: Decomposition, ended: GrowthFactor) -> tuple[Array, AnyArray, Array]:
     return *_weights(begun, ended), start.loss(ended.residual)
 
 

@@ -174,7 +174,7 @@ def rescaling(
 
 
 @float64_jit
-def _crossing(known: LineStart) -> tuple[Decomposition, Array, Array, Array]:
+def _crossing(known: LineStart) -> tuple[Decomposition, Array, Array, AnyArray]:
     """The decomposition, θ₀, S − θ₀, and the time at which θ = 0."""
     start = decompose(known)
     arguments = (start.target, *start.powers, start.rate)
