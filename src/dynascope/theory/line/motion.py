@@ -290,7 +290,7 @@ def _ended(start: LineStart, begun: Decomposition, ended: GrowthFactor) -> tuple
     return *_weights(begun, ended), start.loss(ended.residual)
 
 
-def _weights(start: Decomposition, growth: GrowthFactor) -> tuple[Array, Array]:
+def _weights(start: Decomposition, growth: GrowthFactor) -> tuple[Array, AnyArray]:
     second, along = start.layers(growth)
     extra = second.ndim - start.growing.ndim
     before = jnp.einsum("d,...dh->...h", start.direction, start.first)
