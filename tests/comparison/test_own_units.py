@@ -56,9 +56,10 @@ def test_a_schedule_leaves_the_sum_of_rates():
 
 def test_predicted_curves_are_converted_too():
     theory = make_record({"loss": (["time"], [1.0, 0.5, 0.1])}, {"time": [0.0, 1.0, 2.0]}, attributes={"samples": 5})
-    tree = compare([10.0, 7.5, 5.0, 3.0, 1.0], theory, learning_rate=0.05, loss="sum")
+    losses = 10 * np.interp(0.05 * np.arange(41), theory["time"], theory["loss"])
+    tree = compare(losses, theory, learning_rate=0.005, loss="sum")
     assert tree.attrs["verdict"] == "agree"
-    np.testing.assert_allclose(tree["predicted"]["time"], [0, 2, 4])
+    np.testing.assert_allclose(tree["predicted"]["time"], [0, 20, 40])
 
 
 def test_only_curves_of_ones_own_are():

@@ -3,6 +3,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -73,10 +74,11 @@ def test_derivatives_are_those_of_the_integral():
     assert derivatives(0.375, 99.0, 0.0)[2] == 0
 
 
-def test_follows_the_dtype():
-    single = np.float32
-    assert skill_integral(single(0.375), single(99), single(0)).dtype == single
-    np.testing.assert_allclose(skill_integral(single(0.375), single(99), single(0)), 4.174716642224, rtol=1e-5)
+def test_numbers_of_numpy_have_all_digits_and_arrays_of_jax_keep_their_type():
+    arguments = [np.float32(each) for each in (0.375, 99, 0)]
+    assert skill_integral(*arguments).dtype == np.float64
+    np.testing.assert_allclose(skill_integral(*arguments), 4.174716642224, rtol=1e-12)
+    assert skill_integral(*map(jnp.asarray, arguments)).dtype == jnp.float32
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -148,9 +149,8 @@ def _orthogonal(case: Case) -> Staircase:
 
 
 def _alternation(case: Case) -> xr.Dataset:
-    return predict_by_alternation(
-        case.task, case.network, scale=case.scale, normalised=case.normalised, jumps=case.jumps
-    )
+    options: dict[str, Any] = {"normalised": case.normalised, "jumps": case.jumps, "max_steps": case.max_steps}
+    return predict_by_alternation(case.task, case.network, scale=case.scale, **options)
 
 
 def _is_attention(case: Case, kind: type) -> bool:

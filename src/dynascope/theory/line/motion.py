@@ -205,7 +205,7 @@ def time_scale(
 
     Example:
         >>> scale = time_scale(np.array([[1.0, 0.0]]), np.array([0.0, 1.0]), LineData(np.ones(1), 1.0, 2.0))
-        >>> round(float(scale.time), 6), float(scale.target_rate), float(scale.initial_rate)
+        >>> tuple(round(float(each), 6) for each in scale)
         (0.223607, 4.0, 2.0)
     """
     return _time_scale(line_start(first, second, data, multiplier, first_rate, second_rate, prefactor))

@@ -188,7 +188,7 @@ def fit_joint(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike, *, conf
         >>> print(f"{found.law.floor:.4f} {found.law.parameters_exponent:.4f} {found.law.data_exponent:.4f}")
         1.7000 0.3400 0.2800
         >>> print(f"{found.split(1e21).parameters:.3e}")
-        1.854e+09
+        1.783e+09
     """
     require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
     n, d, values = _checked(parameters, data, losses)

@@ -179,7 +179,7 @@ def converged_layers(
     Example:
         >>> import numpy as np
         >>> first, second = converged_layers(np.diag([2.0, 0.0]), balance=-3.0, width=2)
-        >>> (first.T @ first).tolist(), (first @ second).tolist()
+        >>> (first.T @ first).round(6).tolist(), (first @ second).round(6).tolist()
         ([[4.0, 0.0], [0.0, 3.0]], [[2.0, 0.0], [0.0, 0.0]])
     """
     wanted = real_value("target_map", target_map, dimensions=2, last=(None, None))
