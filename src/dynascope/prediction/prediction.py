@@ -112,7 +112,7 @@ def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
     if own is not None:
         network = own
         if isinstance(task, Task):
-            _require_dimensions(task, own.first.shape[0], own.second.shape[1])
+            Case(task, own).require_dimensions(own.first.shape[0], own.second.shape[1])
     if scale is None:
         network, scale = at_unit_scale(network)
     require_positive(scale=scale)
@@ -176,15 +176,4 @@ def _first(case: Case) -> Candidate:
         argument="network",
         value=case.name,
         remedy=f"choose a network that is {'; or '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
-    )
-
-
-def _require_dimensions(task: Task, inputs: int, outputs: int) -> None:
-    require(
-        (inputs, outputs) == (task.input_dimension, task.output_dimension),
-        f"the network maps {inputs} inputs to {outputs} outputs, the task has {task.input_dimension} inputs "
-        f"and {task.output_dimension} targets",
-        argument="network",
-        value=(inputs, outputs),
-        remedy="give both the same dimensions",
     )
