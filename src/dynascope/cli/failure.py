@@ -55,6 +55,8 @@ class Failure:
             place, remedy = str(error.filename or "a file"), "check that it is there and may be read"
             said = error.strerror or str(error)
             if error.errno in FULL:
+                # What is written elsewhere than to the output has a name, as `results.writing` sees to.
+                place = str(error.filename or "the output")
                 said, remedy = f"the disk is full ({said})", "free some space"
             return cls(BAD_INPUT, f"{place}: {said}: {remedy}.", None, place, remedy)
         if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
