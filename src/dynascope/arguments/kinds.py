@@ -84,6 +84,8 @@ def checked(function: _Function) -> _Function:
         ...
         dynascope.errors.InputError: word is None: give text.
     """
+    if getattr(function, "guarded", None) is function:
+        return function
     parameters = inspect.signature(function).parameters
     positional = [name for name, each in parameters.items() if each.kind <= each.POSITIONAL_OR_KEYWORD]
 
@@ -100,6 +102,8 @@ def checked(function: _Function) -> _Function:
                     _require_plain(name, value)
             raise
 
+    # Decorators hand on what a function holds, and so it says of which one this is true.
+    vars(call)["guarded"] = call
     return cast(_Function, call)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from dynascope.arguments.arrays import is_traced
+from dynascope.arguments.kinds import checked
 from dynascope.errors import InputError
 
 __all__ = ["in_units", "parsed_units", "require_answer"]
@@ -31,7 +32,7 @@ def in_units(
 
     Where an argument is larger than 2⁶⁴ or smaller than 2⁻⁶⁴, units are chosen in which the standards are of order one,
     all are converted to them, which rounds nothing as they are powers of two, and the answer is converted back. Values
-    that JAX traces are computed with as they are.
+    that JAX traces are computed with as they are. What comes back is `checked`.
 
     Args:
         *standards: Names of arguments that are to be of order one, the most important first; of "target|weights" the
@@ -76,7 +77,7 @@ def in_units(
             return require_answer(_scaled(answer, gives, backwards), given, infinite=infinite)
 
         vars(call)["units"] = {"gives": gives, "arguments": units}
-        return call  # pyright: ignore[reportReturnType]
+        return checked(call)  # pyright: ignore[reportReturnType]
 
     return state
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from dynascope.arguments import checked, in_units, require, require_array, require_positive, require_times
+from dynascope.arguments import in_units, require, require_array, require_positive, require_times
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 
@@ -102,7 +102,6 @@ def loss(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch
     gives="velocity of the four parameters",
     reference=_REFERENCE,
 )
-@checked
 def velocity(weights: TiedWeights, *, target_scale: float, learning_rate: float = 1.0) -> Float[np.ndarray, "*batch 4"]:
     """The gradient flow α̇ = −η ∂L/∂α, …, written for the squares A, B, G and for the bias.
 
@@ -184,7 +183,6 @@ def mode_strengths(weights: TiedWeights, target_scale: float) -> Float[np.ndarra
     gives="the four parameters at any time",
     reference=_REFERENCE,
 )
-@checked
 def integrated_path(
     times: ArrayLike, start: TiedWeights, *, target_scale: float, learning_rate: float = 1.0
 ) -> TiedWeights:
@@ -227,7 +225,6 @@ def integrated_path(
     gives="when each neuron has half its strength",
     reference=_REFERENCE,
 )
-@checked
 def half_saturation_times(
     start: TiedWeights, *, target_scale: float, learning_rate: float = 1.0
 ) -> Float[np.ndarray, " neurons"]:
