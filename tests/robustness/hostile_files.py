@@ -83,11 +83,6 @@ def table_of_nul_bytes(folder: Path) -> Path:
     return folder / "a.csv"
 
 
-def table_in_utf_16(folder: Path) -> Path:
-    (folder / "a.csv").write_text("a,y\n1,2\n3,4\n", "utf-16")
-    return folder / "a.csv"
-
-
 def table_of_noise(folder: Path) -> Path:
     (folder / "a.csv").write_bytes(np.random.default_rng(0).bytes(10**5))
     return folder / "a.csv"
@@ -220,7 +215,6 @@ HOSTILE: list[Callable[[Path], Path]] = [
     array_of_nothing_but_holes,
     table_of_one_endless_line,
     table_of_nul_bytes,
-    table_in_utf_16,
     table_of_noise,
     table_with_integers_of_400_digits,
     table_with_quotes_that_never_end,
