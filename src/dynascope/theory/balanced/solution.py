@@ -161,6 +161,9 @@ def product(
         times: As in `gram`.
         options: Further arguments of `gram`.
 
+    Raises:
+        InputError: As `gram`. Where JAX traces them, such values give NaN.
+
     Example:
         >>> with jax.enable_x64(True):
         ...     print(product([[0.1]], [[0.1]], [[2.0]], np.array([1.0, 3.0])).ravel().round(4))
@@ -296,8 +299,7 @@ def _solve(
 
     network = jax.tree.map(jnp.asarray, network)
     balance, rates = balance_of(network), network.rates
-    signature = "(d,h),(h,c),(),(),(d,c),(),(s),(t)->(t,d,d),(t,d,c),(t,c,c)"
-    found = jnp.vectorize(solve, signature=signature)(
+    found = jnp.vectorize(solve, signature="(d,h),(h,c),(),(),(d,c),(),(s),(t)->(t,d,d),(t,d,c),(t,c,c)")(
         *unit_rate_layers(network),
         rates.clock,
         jnp.sqrt(rates.first / rates.second),
