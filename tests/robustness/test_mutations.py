@@ -36,7 +36,8 @@ def public() -> dict[str, Member]:
     for room in ROOMS:
         face = importlib.import_module(f"dynascope.{room}")
         for name, member in members(face).items():
-            if all(known.function is not member.function for known in found.values()):
+            # One without an example has nothing that could be mutated.
+            if member.calls and all(known.function is not member.function for known in found.values()):
                 found[f"{room}.{name}"] = member
     return found
 
@@ -112,8 +113,6 @@ def test_a_mutated_argument_gives_a_right_answer_or_an_error_that_says_what_to_d
     member, tmp_path, monkeypatch, request
 ):
     monkeypatch.chdir(tmp_path)
-    if not member.calls:
-        pytest.skip("it has no example")
     call = member.calls[0]
     with warnings.catch_warnings(action="ignore"):
         try:
