@@ -25,8 +25,7 @@ OPEN = """
     networks.two_layer_composition probes.kernel.estimate_cost
     probes.kernel.neural_tangent_kernel probes.kernel.rate_weighted_kernel
     probes.neural_collapse.nearest_mean_disagreement probes.neural_collapse.neural_collapse
-    tasks.in_context_regression theory.line.tangent_kernel theory.modes.scalar.equivalent_scalings
-    theory.modes.scalar.limit theory.modes.scalar.trajectory
+    tasks.in_context_regression theory.line.tangent_kernel
 """
 _COUNTS: collections.Counter[str] = collections.Counter()
 
