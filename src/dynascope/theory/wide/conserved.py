@@ -68,7 +68,7 @@ def conserved_matrix(
 )
 @in_units("weights", "rates", weights="w", rates="r", gives="w^2 r")
 def conserved_matrices(
-    weights: Sequence[ArrayLike] | ArrayLike, rates: Sequence[float] | None = None
+    weights: Sequence[ArrayLike] | AnyArray, rates: Sequence[float] | None = None
 ) -> list[Float[AnyArray, "_ _"]]:
     """Δ_ℓ = η_ℓ W_ℓ₊₁ W_ℓ₊₁ᵀ − η_ℓ₊₁ W_ℓᵀ W_ℓ of f(x) = x W₁ ⋯ W_L, for ℓ = 1 … L − 1.
 
