@@ -4,9 +4,12 @@ from pathlib import Path
 import pytest
 
 import dynascope
+from dynascope import cli
 
 PROJECT = Path(__file__).parents[1]
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
+ERROR = re.compile(r"([+-]\d+\.\d+) %")
+NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 
 
 @pytest.mark.slow
@@ -18,16 +21,19 @@ def test_the_python_example_of_the_readme_runs_as_written(tmp_path, monkeypatch,
     assert (tmp_path / "staircase.png").stat().st_size > 10_000
 
 
-def test_the_output_in_the_readme_is_what_is_predicted():
-    predicted = dynascope.predict(dynascope.tasks.digits(), "linear", scale=1e-8)
-    (output,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
-    rows = [re.split(" {2,}", line.strip()) for line in output.splitlines() if re.match(r" +\d+ .* % ", line)]
-    assert [int(row[0]) for row in rows] == predicted["jump"].to_numpy().tolist()
-    # Four digits are printed.
-    assert [float(row[-5]) for row in rows] == pytest.approx(predicted["jump_time"].to_numpy(), rel=1e-3)
-    assert [float(row[-2]) for row in rows] == pytest.approx(predicted["loss_after"].to_numpy(), rel=1e-3)
-    in_one_line = " ".join(output.split())
-    assert [learned for learned in predicted["learned"].to_numpy() if learned not in in_one_line] == []
+@pytest.mark.slow
+def test_the_output_in_the_readme_is_what_its_command_prints(tmp_path, monkeypatch, capsys):
+    (command,) = re.findall(r"^    dynascope (predict .*)$", README, re.MULTILINE)
+    (told,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(command.split()) == 0
+    printed = capsys.readouterr().out
+    # Of a time and a level four digits are printed, of an error one after the point; the last may differ by the solver.
+    for pattern, tolerance in ((ERROR, {"abs": 0.11}), (NUMBER, {"rel": 2e-3})):
+        expected, found = ([float(number) for number in pattern.findall(text)] for text in (told, printed))
+        assert found == pytest.approx(expected, **tolerance)
+        told, printed = pattern.sub("", told), pattern.sub("", printed)
+    assert printed.split() == told.split()
 
 
 def test_the_picture_of_the_readme_is_drawn_by_the_command_that_it_shows():
