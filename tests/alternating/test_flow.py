@@ -10,7 +10,7 @@ import pytest
 
 from dynascope.alternating import alternating_flow
 from dynascope.errors import InputError
-from dynascope.flows import gradient_flow, listening
+from dynascope.flows import gradient_flow, listening, polar_flow
 from dynascope.flows.deadline import stopping_after
 from dynascope.groups import dihedral, encoding_from_fourier, encoding_from_frequencies
 from dynascope.networks import DeepLinear, DiagonalLinear, LinearAttention, NeuronSum, TwoLayer
@@ -357,6 +357,21 @@ def test_when_the_time_is_over_it_ends_with_the_jumps_it_has():
     assert record.attrs["stopped"] == "out of time"
     assert record.attrs["complete"] == 0
     assert "over after 1 jump; later ones" in record.attrs["warnings"]
+
+
+@pytest.mark.slow
+def test_neurons_at_a_kink_do_not_drift_off_on_noisy_data():
+    draw = np.random.default_rng(2)
+    inputs, noise = draw.normal(size=(36, 4)), draw.normal(size=(36, 1))
+    targets = inputs[:, :1] - 0.5 * inputs[:, 1:2] + 0.5 * noise
+    task = Task(inputs - inputs.mean(axis=0), targets - targets.mean())
+    network = TwoLayer(4, 20, 1, activation="relu", seed=2)
+    staircase = alternating_flow(network, task, scale=1e-8, duration=3000.0)
+    trained = polar_flow(network, task, scale=1e-8, duration=3000.0, tolerance=2e-4, points=2000)
+    # Neither has a third jump: for a hundred times the time of the second the loss stays.
+    assert staircase.sizes["jump"] == 2
+    plateau = trained["loss"].sel(time=slice(100, None))
+    np.testing.assert_allclose(plateau, staircase["loss_after"][-1], rtol=3e-3)
 
 
 @pytest.mark.slow

@@ -120,3 +120,24 @@ def test_ascent_finds_the_largest_utility_of_a_linear_neuron():
     strengths = np.linalg.svd(average.targets.T @ average.inputs / 30, compute_uv=False)
     # κ U* is the first singular value; twenty steps of power iteration come close, never above.
     assert strengths[0] * (1 + 1e-9) >= largest > 0.9 * strengths[0]
+
+
+@pytest.mark.slow
+def test_what_an_active_neuron_lacks_of_its_rest_does_not_drive_off_its_followers():
+    # f(x) = a w·x on x = (1, 0), y = 1, which the neuron in the direction of x fits but for a hundredth.
+    task, rows = Samples(np.array([[1.0, 0.0]]), np.ones((1, 1))), np.array([[1.0, 0.0, 1.0], [1.0, 0.0, 1.0]])
+    network, sizes = TwoLayer(2, 2, 1), np.sqrt([0.99, 1e-8])
+    active = np.array([rows[0] * sizes[0], np.zeros(3)])
+    directions, waiting = rows / np.sqrt(2), np.array([False, True])
+
+    def follow(spent):
+        dormant = Dormant(*(jnp.asarray(each) for each in (directions, np.log(sizes), spent)))
+        residual = Residual(network, task, jnp.asarray(active))
+        ends = numbers(longest=500.0), np.asarray(0.0)
+        return grow(residual, dormant, jnp.asarray(waiting), jnp.asarray(directions), *ends)[0]
+
+    with jax.enable_x64(True):
+        free, bound = (follow(spent) for spent in (np.zeros((2, 3)), np.array([np.zeros(3), directions[1]])))
+        # θ' = r θ with the residual r = 0.01.
+        assert float(free.log_norms[1] - np.log(sizes[1])) == pytest.approx(5.0, rel=1e-3)
+        assert float(bound.log_norms[1]) == pytest.approx(np.log(sizes[1]), abs=1e-12)

@@ -75,12 +75,13 @@ def alternating_flow(
         `complete` whether nothing is left to learn, `warnings` what limits it.
 
     Diagnostics. Degree 2: all neurons at one maximum of the utility arrive together, and one stands for all, as the
-    others then find no utility in that direction. Degree above 2: the direction at activation, and the time, depend on
-    the initial direction. Where the maxima form a manifold (frequencies with any phase), directions depend on the
-    start, levels do not. A resting point of the active neurons may be a saddle of their loss; they then leave it at a
-    rate that the Hessian tells, and this counts as a jump like any other. Neurons whose utility has no slope (dead
-    units) never move; they are named in `warnings`. Directions are held to 1e-16, so a neuron that must leave an
-    unstable direction to which it is closer than that, at scales far below 1e-8, leaves too early.
+    others then find no utility in that direction; of ReLU neurons with one output none of them ever leaves. Degree
+    above 2: the direction at activation, and the time, depend on the initial direction. Where the maxima form a
+    manifold (frequencies with any phase), directions depend on the start, levels do not. A resting point of the active
+    neurons may be a saddle of their loss; they then leave it at a rate that the Hessian tells, and this counts as a
+    jump like any other. Neurons whose utility has no slope (dead units) never move; they are named in `warnings`.
+    Directions are held to 1e-16, so a neuron that must leave an unstable direction to which it is closer than that, at
+    scales far below 1e-8, leaves too early.
 
     Raises:
         InputError: The network is no sum of neurons of degree κ ≥ 2 or is not homogeneous, a neuron is zero, no neuron

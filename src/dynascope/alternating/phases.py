@@ -44,6 +44,9 @@ class Alternation:
         self.unit = time_unit(scale, degree=network.degree, normalised=normalised)
         self.tie, self.threshold, self.max_steps = tie, threshold, max_steps
         self.network, self.kinked = network, kinked(network)
+        # With one output, a neuron that computes what a resting one does has no utility between kinks, and is drawn to
+        # kinks at which that one rests: it stays there, and what would drive it off are errors of steps across kinks.
+        self.stays = self.kinked and network.second.shape[1] == 1
         self.average = Samples(*jax.device_put((task.inputs, task.targets))) if isinstance(task, Task) else task
         self.power = 0.0 if normalised else float(network.degree - 2)
         rows = np.asarray(network.neurons, np.float64)
@@ -128,7 +131,8 @@ class Alternation:
         departure = self.departure
         escape = departure.time(float(np.linalg.norm(self.active)))
         left = np.inf if duration is None else duration - self.time
-        self.dormant, end = yield self._growing(self.dormant, self.waiting, min(escape, left))
+        free = self.waiting & ~(self.stays & np.any(self.dormant.spent, axis=1))
+        self.dormant, end = yield self._growing(self.dormant, free, min(escape, left))
         elapsed = float(end["elapsed"])
         if not end["reached"] and escape > elapsed:
             if elapsed >= left:

@@ -144,8 +144,14 @@ def grow(
     largest = jax.lax.map(lambda rows: steepest(residual, rows, waiting), jnp.stack([start, dormant.directions]))
     best = jnp.max(largest, initial=0.0)
 
+    # Active neurons are at rest: what is left of their slope is an error of the cost phase, largest where they rest on
+    # a kink, and would drive off those that came along with them for the whole of the plateau.
+    follows = jnp.any(dormant.spent != 0, axis=1)
+    unrest = residual.slopes(jnp.where(follows[:, None], dormant.spent, dormant.directions), waiting & follows)
+
     def rates(state: Dormant) -> tuple[Array, Array, Array]:
-        slopes = residual.slopes(state.directions, waiting)
+        along = jnp.sum(state.directions * state.spent, axis=1, keepdims=True)
+        slopes = residual.slopes(state.directions, waiting) - along * unrest
         growth = jnp.sum(slopes * state.directions, axis=1)
         largest = jnp.max(jnp.where(waiting, state.log_norms, -jnp.inf))
         pace = numbers["sense"] * jnp.exp(power * jnp.where(waiting, state.log_norms - largest, 0))
