@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dynascope.flows import gradient_flow
+from dynascope.flows import gradient_flow, polar_flow
 from dynascope.networks import DiagonalLinear, LinearAttention, MergedAttention, TwoLayer
 from dynascope.prediction.loss_curve import distance_between, loss_curve
 from dynascope.tasks import InContextRegression, Task
@@ -29,6 +29,22 @@ def test_the_stated_error_covers_that_of_the_weights_followed_closely(network):
     assert close["loss"][-1] < 0.5 * close["loss"][0]
     error = distance_between(curve, close)
     assert error < curve.attrs["error"] < 5e-3
+
+
+@pytest.mark.slow
+def test_where_two_curves_part_at_a_kink_finer_steps_decide():
+    draw = np.random.default_rng(54)
+    inputs, noise = draw.normal(size=(40, 4)), draw.normal(size=(40, 1))
+    targets = inputs[:, :1] - 0.5 * inputs[:, 1:2] + 0.5 * noise
+    task = Task(inputs - inputs.mean(axis=0), targets - targets.mean())
+    network = TwoLayer(4, 10, 1, activation="relu", seed=54)
+    pair = [polar_flow(network, task, scale=1e-8, duration=500.0, tolerance=each) for each in (3e-3, 1.5e-3)]
+    curve = loss_curve(task, network, scale=1e-8, duration=500.0)
+    close = polar_flow(network, task, scale=1e-8, duration=500.0, tolerance=5e-5)
+    assert curve is not None
+    # The better of the two is off by five per cent,.
+    assert distance_between(pair[1], close) > 0.04
+    assert distance_between(curve, close) < 1e-4 < curve.attrs["error"]
 
 
 def test_other_tasks_and_networks_have_none():

@@ -30,19 +30,23 @@ class _Closeness(NamedTuple):
         tolerance: Of a step of the rougher curve; that of the better one is half.
         margin: What covers the error of the better one nine times out of ten, over the distance of the two.
         floor: Error of a curve that both have alike, over the initial loss.
+        refinements: How often the steps may become finer if the two are too far apart.
     """
 
     tolerance: float
     margin: float
     floor: float
+    refinements: int = 0
 
 
-_KINKED = _Closeness(3e-3, 2.0, 1e-4)  # neurons with kinks, of which both curves miss some
+_KINKED = _Closeness(3e-3, 2.0, 1e-4, 2)  # neurons with kinks, of which both curves miss some
 _SMOOTH = _Closeness(2e-3, 1.5, 1e-6)  # other neurons
 _ATTENTION = _Closeness(2e-3, 1.5, 4e-5)  # of which all drops are sharp
 _LINEAR = _Closeness(3e-3, 1.5, 2e-6)
 _DIAGONAL = _Closeness(3e-4, 1.5, 2e-6)
 _LARGE = _Closeness(1e-6, 1.5, 3e-6)  # those that are followed explicitly
+_FAR = 3e-3  # error of a curve, over the initial loss, at which steps become finer,
+_FINER = 4.0  # by this factor
 _STEPS, _IMPLICIT_STEPS = 30_000, 3_000  # after which a curve ends, as to follow it further takes too long,
 _WORK = 2e11  # or after so many floating-point operations of implicit steps,
 _FEWEST = 100  # if they are enough for so many steps
@@ -56,7 +60,8 @@ def loss_curve(
 
     Two-layer linear networks are followed as bundles of neurons, diagonal ones by the integral of their gradient, and
     any other sum of neurons of degree two or more by directions and log-norms (`flows.linear_flow`,
-    `flows.diagonal_flow`, `flows.polar_flow`), attention in expectation over prompts too; each twice.
+    `flows.diagonal_flow`, `flows.polar_flow`), attention in expectation over prompts too; each twice, and neurons with
+    kinks again in finer steps where the two are far apart.
 
     Args:
         task: The data.
@@ -87,8 +92,19 @@ def loss_curve(
     follow, closeness = found
     rough = follow(duration=duration, tolerance=closeness.tolerance)
     better = follow(duration=min(duration, float(rough["time"][-1])), tolerance=closeness.tolerance / 2)
+    apart = distance_between(rough, better)
+    for power in range(1, closeness.refinements + 1):
+        if closeness.margin * apart <= _FAR:
+            break
+        # At a kink a neuron may take either way, so that the rest of the curve hangs on it.
+        finer = follow(duration=float(better["time"][-1]), tolerance=closeness.tolerance / 2 / _FINER**power)
+        if float(finer["time"][-1]) < float(better["time"][-1]):
+            break
+        rough, better = better, finer
+        # Two that took the same way may both have taken the wrong one.
+        apart = max(distance_between(rough, better), apart / _FINER)
+    error = closeness.margin * apart + closeness.floor
     there = np.interp(better["time"], rough["time"], rough["loss"])
-    error = closeness.margin * distance_between(rough, better) + closeness.floor
     return better[["loss"]].assign(rougher_loss=("time", there)).assign_attrs(error=error)
 
 
