@@ -10,6 +10,7 @@ import numpy as np
 from dynascope.prediction.case import Case
 from dynascope.theory import assumptions
 from dynascope.theory.assumptions import Assumption
+from dynascope.theory.second_moment import MEASURED
 
 __all__ = ["violation"]
 
@@ -34,23 +35,8 @@ def violation(assumption: Assumption, case: Case) -> float | None:
     return _MEASURES[assumption.name](case)
 
 
-def _white(case: Case) -> float | None:
-    if case.samples is None:
-        return None
-    if case.white_power == 0:
-        return 1.0
-    return float(np.abs(case.input_power / case.white_power - 1).max())
-
-
-def _uncorrelated(case: Case) -> float | None:
-    if case.samples is None:
-        return None
-    moment = case.task.input_moment
-    spread = np.sqrt(np.diag(moment))
-    some = spread > 0
-    correlation = np.abs(moment[np.ix_(some, some)] / np.outer(spread[some], spread[some]))
-    np.fill_diagonal(correlation, 0)
-    return float(correlation.max(initial=0))
+def _of_second_moment(measure: Callable[[np.ndarray], float]) -> Callable[[Case], float | None]:
+    return lambda case: None if case.samples is None else measure(case.task.input_moment)
 
 
 def _on_a_line(case: Case) -> float | None:
@@ -151,8 +137,7 @@ def _batches(case: Case) -> float | None:
 
 
 _MEASURES: dict[str, Callable[[Case], float | None]] = {
-    assumptions.WHITE_INPUTS.name: _white,
-    assumptions.UNCORRELATED_INPUTS.name: _uncorrelated,
+    **{name: _of_second_moment(measure) for name, measure in MEASURED.items()},
     assumptions.INPUTS_ON_A_LINE.name: _on_a_line,
     assumptions.ORTHOGONAL_SAMPLES.name: _orthogonal,
     assumptions.ONE_OUTPUT.name: _outputs,

@@ -6,17 +6,42 @@ The statement stands on the function itself, so that the table "Which theory cov
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
+import inspect
 import pkgutil
+import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
+
+from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_units
 from dynascope.theory.assumptions import Assumption
+from dynascope.theory.second_moment import MEASURED, require_moment
 
 __all__ = ["Domain", "covers", "find_domains"]
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Arguments = ParamSpec("_Arguments")
+_Answer = TypeVar("_Answer", covariant=True)
+_COVARIANCE = inspect.Parameter(
+    "covariance", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="ArrayLike | None"
+)
+_EXPLAINED = """    covariance: E[x xᵀ] of the inputs, shape (d, d), by which to check them: too far from {assumed} they
+        are refused, and nearer by they are warned of. Without it nothing is checked.
+"""
+
+
+class Covering(Protocol[_Arguments, _Answer]):
+    """A function that says what it covers, and which takes the covariance of the inputs if it assumes any."""
+
+    domain: Domain
+
+    @overload
+    def __call__(self, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Answer: ...
+
+    @overload
+    def __call__(self, *arguments: Any, covariance: ArrayLike | None, **named: Any) -> _Answer: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +77,12 @@ def covers(
     exact: bool = True,
     infinite: bool = False,
     assumes: tuple[Assumption, ...] = (),
-) -> Callable[[_Function], _Function]:
+) -> Callable[[Callable[_Arguments, _Answer]], Covering[_Arguments, _Answer]]:
     """State on a public function of `dynascope.theory` what it covers; the words are those of `Domain`.
 
-    What it answers to known values is a number, or `InputError` is raised; only with `infinite` may it be ∞.
+    What it answers to known values is a number, or `InputError` is raised; only with `infinite` may it be ∞. Where it
+    assumes something of the second moment of inputs that it is not given itself, it takes that as `covariance`, and
+    checks it.
 
     Example:
         >>> @covers(network="linear", data="any", start="zero", gives="the loss", reference="folklore")
@@ -64,12 +91,44 @@ def covers(
         'zero'
     """
 
-    def state(function: _Function) -> _Function:
+    def state(function: Any) -> Any:
         checked: Any = function if hasattr(function, "units") else in_units(infinite=infinite)(function)
+        if any(each.name in MEASURED for each in assumes):
+            checked = _of_a_covariance(checked, assumes)
         checked.domain = Domain(network, data, start, gives, exact, reference, assumes)
         return checked
 
     return state
+
+
+def _of_a_covariance(function: Callable[..., Any], assumes: tuple[Assumption, ...]) -> Callable[..., Any]:
+    """The function, which takes E[x xᵀ] too, and checks it."""
+    name = f"{function.__module__.split('.')[-2]}.{function.__name__}"
+
+    @functools.wraps(function)
+    def call(*positional: Any, covariance: Any = None, **named: Any) -> Any:
+        if covariance is not None:
+            require_moment(covariance, assumes, name)
+        return function(*positional, **named)
+
+    parameters = list(inspect.signature(function).parameters.values())
+    place = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
+    parameters.insert(place, _COVARIANCE)
+    signature: Any = call
+    signature.__signature__ = inspect.signature(function).replace(parameters=parameters)
+    assumed = " and ".join(each.name for each in assumes if each.name in MEASURED)
+    call.__doc__ = _explained(inspect.cleandoc(function.__doc__ or ""), _EXPLAINED.format(assumed=assumed))
+    return call
+
+
+def _explained(documentation: str, entry: str) -> str:
+    """The docstring with a further argument, the last but those that are passed on."""
+    head, arguments, rest = re.split(
+        r"(?<=^Args:\n)((?: .*\n|\n(?= ))*)", documentation, maxsplit=1, flags=re.MULTILINE
+    )
+    passed_on = re.search(r"^    options:", arguments, re.MULTILINE)
+    place = passed_on.start() if passed_on else len(arguments)
+    return head + arguments[:place] + entry + arguments[place:] + rest
 
 
 def find_domains() -> dict[str, Domain]:

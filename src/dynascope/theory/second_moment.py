@@ -1,0 +1,80 @@
+"""What theories assume of the second moment E[x xᵀ] of inputs: how far it is from that, and what is too far."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.arguments import require, require_covariance
+from dynascope.theory.assumptions import UNCORRELATED_INPUTS, WHITE_INPUTS, Assumption
+
+__all__ = ["MEASURED", "distance_from_white", "largest_correlation", "require_moment"]
+
+
+def distance_from_white(moment: Float[np.ndarray, "d d"]) -> float:
+    """The largest distance of an eigenvalue of E[x xᵀ] from their mean, over the mean; 1 where all are zero.
+
+    Example:
+        >>> distance_from_white(np.diag([1.0, 3.0])), distance_from_white(4 * np.eye(2))
+        (0.5, 0.0)
+    """
+    mean = float(np.trace(moment)) / len(moment)
+    return float(np.abs(np.linalg.eigvalsh(moment / mean) - 1).max()) if mean > 0 else 1.0
+
+
+def largest_correlation(moment: Float[np.ndarray, "d d"]) -> float:
+    """The largest correlation of two inputs, without its sign.
+
+    Example:
+        >>> largest_correlation(np.array([[4.0, 1.0], [1.0, 1.0]]))
+        0.5
+    """
+    spread = np.sqrt(np.diag(moment))
+    some = spread > 0
+    correlation = np.abs(moment[np.ix_(some, some)] / np.outer(spread[some], spread[some]))
+    np.fill_diagonal(correlation, 0)
+    return float(correlation.max(initial=0))
+
+
+MEASURED: Mapping[str, Callable[[np.ndarray], float]] = {
+    WHITE_INPUTS.name: distance_from_white,
+    UNCORRELATED_INPUTS.name: largest_correlation,
+}
+
+
+def require_moment(covariance: Any, assumptions: Iterable[Assumption], theory: str) -> None:
+    """Refuse a second moment that is too far from what a theory assumes of it, and warn of one that is rather far.
+
+    Args:
+        covariance: E[x xᵀ], shape (d, d).
+        assumptions: What the theory assumes; those of the second moment are looked at.
+        theory: What to call the theory.
+
+    Raises:
+        InputError: No such matrix, or one beyond `Assumption.almost`.
+
+    Example:
+        >>> require_moment(np.diag([1.0, 3.0]), [WHITE_INPUTS], "balanced.gram")
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: balanced.gram assumes white inputs, and these are off by 0.5 (largest distance ...
+    """
+    moment = require_covariance("covariance", covariance)
+    for each in assumptions:
+        if each.name in MEASURED:
+            _require_near(MEASURED[each.name](moment), each, f"{theory} assumes {each.name}", each.measure, each.remedy)
+    if WHITE_INPUTS in assumptions:
+        power = float(np.trace(moment)) / len(moment)
+        remedy = f"divide the inputs by {power**0.5:.4g}, or whiten them: task.whitened()"
+        _require_near(abs(power - 1), WHITE_INPUTS, f"{theory} assumes inputs of unit power", f"{power:.4g}", remedy)
+
+
+def _require_near(value: float, assumption: Assumption, assumed: str, measure: str, remedy: str) -> None:
+    problem = f"{assumed}, and these are off by {value:.3g} ({measure})"
+    require(value <= assumption.almost, problem, argument="covariance", value=value, remedy=remedy)
+    if value > assumption.limit:
+        warnings.warn(f"{problem}: {assumption.growth}", stacklevel=5)  # where a function of a face is called
