@@ -4,115 +4,25 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-import jax
 import numpy as np
-import xarray as xr
-from jaxtyping import Float
 
-from dynascope.errors import DivergenceError, InputError
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.prediction.case import Case
 from dynascope.prediction.measures import violation
+from dynascope.prediction.theories.followed import POINTS, Curve, followed
 from dynascope.prediction.theories.theory import Theory
-from dynascope.record import make_record
 from dynascope.theory import balanced, deep_modes, line, neuron, wide
 from dynascope.theory.assumptions import BALANCED_LAYERS
+from dynascope.theory.balanced.determinants import distance_kept
 from dynascope.theory.features import eigenspectrum, training_flow
 from dynascope.theory.modes import emergence_time, mode_strength, saturation_time
 
 __all__ = ["CURVES"]
 
-_SETTLED = 1e-3  # of the fall of the loss, that may be left at the end
-_LONGER, _EXTENSIONS = 4.0, 24
-_SEEN = 10  # times before the loss has come to rest, that are enough to say when
-_EVEN, _BY_FACTORS, _EARLIEST = 200, 200, 1e-5
 _BALANCED = 1e-10  # of the size of the layers, below which an imbalance is rounding
-_TOLERANCE = 1e-3  # of a loss curve that is exact, against a flow that is integrated
-
-
-class _Curve(NamedTuple):
-    """A loss over time, and what else is known there: variables of a record by name."""
-
-    loss: Float[np.ndarray, " time"]
-    variables: Mapping[str, tuple[tuple[str, ...], Any]]
-
-
-def _followed(name: str, at: Callable[[Case, np.ndarray], _Curve]) -> Callable[[Case], xr.Dataset]:
-    """The record of a curve, to the time at which the loss has come to rest."""
-
-    def solve(case: Case) -> xr.Dataset:
-        with jax.enable_x64(True):
-            times = _until_settled(case, lambda times: np.asarray(at(case, times).loss))
-            found = at(case, times)
-        task = case.task
-        coordinates: dict[str, Any] = {"time": times}
-        names = {"feature": task.feature_names, "target": task.target_names}
-        for dimensions, values in found.variables.values():
-            for dimension, length in zip(dimensions, np.shape(values), strict=True):
-                labels = names.get(dimension, ())
-                own = np.array(labels) if len(labels) == length else np.arange(length)
-                coordinates.setdefault(dimension, own)
-        loss = np.asarray(found.loss)
-        floor = case.floor
-        told = []
-        if loss[-1] - floor > 10 * _SETTLED * max(loss[0] - floor, 0):
-            told.append(
-                f"The loss ends at {loss[-1]:.4g}; the best map that such a network can have would give {floor:.4g}."
-            )
-        return make_record(
-            {"loss": (("time",), loss), **{key: (d, np.asarray(v)) for key, (d, v) in found.variables.items()}},
-            coordinates,
-            attributes={
-                "theory_name": name,
-                "network": case.kind,
-                "scale": case.scale,
-                "initial_loss": float(loss[0]),
-                "warnings": told,
-                "loss_tolerance": _TOLERANCE,
-                "loss_tolerance_reason": "the solution is exact, and the flow is integrated closely",
-                "loss_maximum_tolerance": 10 * _TOLERANCE,
-                "loss_maximum_tolerance_reason": "the same, where a steep fall lies between two recorded times",
-                **task.attributes(),
-            },
-        )
-
-    return solve
-
-
-def _until_settled(case: Case, loss_at: Callable[[np.ndarray], np.ndarray]) -> Float[np.ndarray, " time"]:
-    """0 and times to that at which a thousandth of the fall of the loss is left, evenly and by factors.
-
-    Where the best map is never reached that is the fall which was seen until the equation could not be followed.
-    """
-    end, times, loss = 1 / max(case.input_power[0], 1e-300), None, None
-    for _ in range(_EXTENSIONS):
-        try:
-            loss, times = loss_at(_times(end)), _times(end)
-        except (DivergenceError, InputError):
-            if loss is None:
-                raise
-            break
-        if loss[-1] - case.floor <= _SETTLED * (loss[0] - case.floor):
-            break
-        end *= _LONGER
-    assert times is not None
-    assert loss is not None
-    final = loss[-1]
-    while True:
-        place = int(np.argmax(loss - final <= _SETTLED * (loss[0] - final)))
-        settled = float(times[place])
-        if place > _SEEN or settled == 0:
-            return _times(settled) if settled > 0 else times
-        # It was over before the first times that so long a run is looked at.
-        loss, times = loss_at(_times(settled)), _times(settled)
-
-
-def _times(end: float) -> Float[np.ndarray, " time"]:
-    even, factors = np.linspace(0, end, _EVEN), np.geomspace(_EARLIEST * end, end, _BY_FACTORS)
-    return np.union1d(even, factors[:-1])
 
 
 def _unexplained(case: Case) -> float:
@@ -120,7 +30,7 @@ def _unexplained(case: Case) -> float:
     return max(case.task.target_power - float(np.sum(case.task.cross_moment.T * case.best_map)), 0.0) / 2
 
 
-def _balanced(case: Case, times: np.ndarray) -> _Curve:
+def _balanced(case: Case, times: np.ndarray) -> Curve:
     """On inputs with E[x xᵀ] = s I, which is the flow of whitened ones in the time s t, with the target Σ/s."""
     first, second = _two(case)
     power, task = case.white_power, case.task
@@ -129,26 +39,26 @@ def _balanced(case: Case, times: np.ndarray) -> _Curve:
         found = balanced.gram(first, second, task.cross_moment.T / power, power * times, approximate=True)
     excess = np.sum((np.asarray(found.product) - task.cross_moment.T / power) ** 2, axis=(1, 2)) / 2
     rest = max(task.target_power - float(np.sum(task.cross_moment**2)) / power, 0.0) / 2
-    return _Curve(power * excess + rest, {"coefficient": (("time", "feature", "target"), found.product)})
+    return Curve(power * excess + rest, {"coefficient": (("time", "feature", "target"), found.product)})
 
 
-def _isotropic(case: Case, times: np.ndarray) -> _Curve:
+def _isotropic(case: Case, times: np.ndarray) -> Curve:
     first, second = _two(case)
     task = case.task
     path = wide.isotropic_flow(times, task.inputs, task.targets, first @ second, _imbalance(case), first.shape[1])
-    return _Curve(np.asarray(path.loss), {"coefficient": (("time", "feature", "target"), path.coefficients)})
+    return Curve(np.asarray(path.loss), {"coefficient": (("time", "feature", "target"), path.coefficients)})
 
 
-def _deep_isotropic(case: Case, times: np.ndarray) -> _Curve:
+def _deep_isotropic(case: Case, times: np.ndarray) -> Curve:
     layers, task = case.layers, case.task
     assert layers is not None
     gaps = [np.trace(after @ after.T - before.T @ before) / len(after) for before, after in itertools.pairwise(layers)]
     start = np.linalg.multi_dot(layers)
     path = wide.deep_isotropic_flow(times, task.inputs, task.targets, start, gaps)
-    return _Curve(np.asarray(path.loss), {"coefficient": (("time", "feature", "target"), path.coefficients)})
+    return Curve(np.asarray(path.loss), {"coefficient": (("time", "feature", "target"), path.coefficients)})
 
 
-def _deep_modes(case: Case, times: np.ndarray) -> _Curve:
+def _deep_modes(case: Case, times: np.ndarray) -> Curve:
     layers, task, power = case.layers, case.task, case.white_power
     assert layers is not None
     left, sizes, right = np.linalg.svd(task.cross_moment.T / power, full_matrices=False)
@@ -158,38 +68,38 @@ def _deep_modes(case: Case, times: np.ndarray) -> _Curve:
     strength = np.asarray(found.strength).T
     excess = np.sum((strength - sizes) ** 2, axis=1) / 2
     rest = max(task.target_power - float(np.sum(task.cross_moment**2)) / power, 0.0) / 2
-    return _Curve(power * excess + rest, {"mode_strength": (("time", "mode"), strength)})
+    return Curve(power * excess + rest, {"mode_strength": (("time", "mode"), strength)})
 
 
-def _neuron(case: Case, times: np.ndarray) -> _Curve:
+def _neuron(case: Case, times: np.ndarray) -> Curve:
     first, second = _two(case)
     power = case.white_power
     target = case.task.cross_moment[0] / power
     found = neuron.trajectory(float(second[0, 0]), first[:, 0], target, power * times)
     rest = max(case.task.target_power - power * float(target @ target), 0.0) / 2
-    return _Curve(
+    return Curve(
         power * np.asarray(found.excess_loss) + rest, {"coefficient": (("time", "feature"), found.coefficients)}
     )
 
 
-def _function_space(case: Case, times: np.ndarray) -> _Curve:
+def _function_space(case: Case, times: np.ndarray) -> Curve:
     first, second = _two(case)
     imbalance = float(second[0, 0] ** 2 - np.sum(first**2))
     beta = first[:, 0] * second[0, 0]
     path = neuron.function_space_flow(times, case.task.inputs, case.task.targets[:, 0], beta, imbalance)
-    return _Curve(np.asarray(path.loss), {"coefficient": (("time", "feature"), path.coefficients)})
+    return Curve(np.asarray(path.loss), {"coefficient": (("time", "feature"), path.coefficients)})
 
 
-def _line(case: Case, times: np.ndarray) -> _Curve:
+def _line(case: Case, times: np.ndarray) -> Curve:
     first, second = _two(case)
     direction = np.linalg.eigh(case.task.input_moment)[1][:, -1]
     along = case.task.inputs @ direction  # all of them, where they are on a line
     data = line.line_data(np.outer(along, direction), case.task.targets)
     path = line.trajectory(first, second[:, 0], data, times)
-    return _Curve(np.asarray(path.loss), {"slope_of_network": (("time",), path.strength)})
+    return Curve(np.asarray(path.loss), {"slope_of_network": (("time",), path.strength)})
 
 
-def _independent_modes(case: Case, times: np.ndarray) -> _Curve:
+def _independent_modes(case: Case, times: np.ndarray) -> Curve:
     network, task = case.network, case.task
     power = np.diag(task.input_moment)
     u, v = (case.scale * np.asarray(each, np.float64) for each in (network.u, network.v))
@@ -199,10 +109,10 @@ def _independent_modes(case: Case, times: np.ndarray) -> _Curve:
     coefficients = np.tile(u * v, (len(times), 1))
     coefficients[:, some] = np.asarray(found.strength)
     excess = np.sum(power * (coefficients - target) ** 2, axis=1) / 2
-    return _Curve(excess + _unexplained(case), {"coefficient": (("time", "feature"), coefficients)})
+    return Curve(excess + _unexplained(case), {"coefficient": (("time", "feature"), coefficients)})
 
 
-def _linear_model(case: Case, times: np.ndarray) -> _Curve:
+def _linear_model(case: Case, times: np.ndarray) -> Curve:
     assert case.layers is not None
     (start,), task = case.layers, case.task
     runs = [
@@ -210,7 +120,7 @@ def _linear_model(case: Case, times: np.ndarray) -> _Curve:
         for targets, weights in zip(task.targets.T, start.T, strict=True)
     ]
     coefficients = np.stack([run.weights for run in runs], axis=-1)
-    return _Curve(
+    return Curve(
         np.sum([run.loss for run in runs], axis=0), {"coefficient": (("time", "feature", "target"), coefficients)}
     )
 
@@ -230,6 +140,16 @@ def _imbalance(case: Case) -> float:
     off = violation(BALANCED_LAYERS, case)
     assert off is not None
     return delta if abs(delta) * width**0.5 > max(_BALANCED, off) * size else 0.0
+
+
+def _kept_away(case: Case) -> str:
+    """Why training stops where it does, if it is the determinant that keeps its sign."""
+    if case.two_layers is None or _imbalance(case) or not distance_kept(*case.two_layers, case.best_map):
+        return ""
+    return (
+        " The determinants of the start and of that map differ in sign, and balanced layers keep theirs: it is a "
+        "saddle; start from the second layer with one column negated."
+    )
 
 
 def _closes(case: Case) -> bool:
@@ -256,12 +176,12 @@ def _is_deep(case: Case) -> bool:
 def _products(case: Case) -> float:
     """Products of matrices as large as the network, at every time."""
     layers = case.layers or ()
-    return 100.0 * (_EVEN + _BY_FACTORS) * max((max(layer.shape) for layer in layers), default=1) ** 3
+    return 100.0 * POINTS * max((max(layer.shape) for layer in layers), default=1) ** 3
 
 
-def _curve(name: str, function: Any, at: Callable[[Case, np.ndarray], _Curve], **given: Any) -> Theory:
+def _curve(name: str, function: Any, at: Callable[[Case, np.ndarray], Curve], **given: Any) -> Theory:
     usual = {"staircase": False, "operations": _products, "gives": f"the loss and {function.domain.gives}"}
-    return Theory.of(name, function, solve=_followed(name, at), **{**usual, **given})
+    return Theory.of(name, function, solve=followed(name, at, _kept_away), **{**usual, **given})
 
 
 CURVES = (

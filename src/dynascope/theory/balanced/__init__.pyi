@@ -2,8 +2,8 @@ from .balance import Balance as Balance
 from .balance import layer_balance as layer_balance
 from .convergence import BalancedLimit as BalancedLimit
 from .convergence import balanced_limit as balanced_limit
+from .loss_and_kernel import loss as loss
+from .loss_and_kernel import ntk as ntk
 from .solution import BalancedGram as BalancedGram
 from .solution import gram as gram
-from .solution import loss as loss
-from .solution import ntk as ntk
 from .solution import product as product

@@ -1,4 +1,4 @@
-"""The exact solution: function, representations, kernel and loss of a λ-balanced network at any time."""
+"""The exact solution: function and representations of a λ-balanced network at any time."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from dynascope.theory.balanced.balance import (
     balance_rounding,
     require_balanced,
 )
+from dynascope.theory.balanced.determinants import warn_of_opposite_determinants
 from dynascope.theory.balanced.propagation import drift_matrix, plan_steps, propagate
 from dynascope.theory.domain import covers
 
-__all__ = ["BalancedGram", "gram", "loss", "ntk", "product", "unit_rate_layers"]
+__all__ = ["BalancedGram", "covers_balanced", "gram", "product", "unit_rate_layers"]
 
-_SHARE = 1e-6  # of the power that the map explains, by which the power of the targets may be rounded
-_covers = functools.partial(
+covers_balanced = functools.partial(
     covers,
     network="two-layer linear, any widths",
     data="whitened inputs, any targets",
@@ -56,7 +56,7 @@ class BalancedGram(NamedTuple):
     balance: Balance
 
 
-@_covers(gives="function and both representations at any time")
+@covers_balanced(gives="function and both representations at any time")
 @in_units(
     *STANDARDS,
     **UNITS,
@@ -84,6 +84,11 @@ def gram(
     It is evaluated in steps that keep a factor of P (see `propagation`). Unequal rates are absorbed: U₁ = (η₂/η₁)^¼ W₁,
     U₂ = (η₁/η₂)^¼ W₂, in the time √(η₁ η₂) t. Any widths are covered: bottlenecks, wide layers (λ = 0), maps without
     full rank, singular F. The result can be differentiated in all arguments.
+
+    With λ = 0 a square map of full rank keeps the sign of its determinant, sign det W₁W₂(t) = sign det W₁W₂(0). From a
+    start whose sign is not that of Σ the flow stops at a saddle, with ½‖W₁W₂ − Σ‖² ≥ ½ s² for the smallest singular
+    value s of Σ, until rounding, here as in training, finds the direction that is missing, at about t = 37/s; a warning
+    says so. `balanced_limit` has the saddle itself.
 
     Args:
         first: W₁ at the start, shape (..., d, h).
@@ -124,6 +129,8 @@ def gram(
     times = real_value("times", times, minimum=0, dimensions=1, last=(None,))
     known = not any(map(is_traced, jax.tree.leaves(network)))
     balance = require_balanced(network, approximate) if known else None
+    if balance is not None and not is_traced(target_map):
+        warn_of_opposite_determinants(network, target_map, balance)
     if steps is None:
         require(
             known and not is_traced(target_map) and not is_traced(times),
@@ -143,7 +150,7 @@ def gram(
     return _solve(network, target_map, times, durations, places, rounding)
 
 
-@_covers(gives="the function at any time")
+@covers_balanced(gives="the function at any time")
 @in_units(*STANDARDS, **UNITS, times="t", gives="w a")
 def product(
     first: ArrayLike,
@@ -153,6 +160,8 @@ def product(
     **options: Any,
 ) -> Float[AnyArray, "*members times inputs outputs"]:
     """W₁ W₂(t) = `gram(...).product`, with its arguments.
+
+    It stops at a saddle where det W₁W₂ and det Σ differ in sign and λ = 0, as `gram` explains; a warning says so.
 
     Args:
         first: As in `gram`.
@@ -170,95 +179,6 @@ def product(
         [0.4306 1.9976]
     """
     return gram(first, second, target_map, times, **options).product
-
-
-@_covers(gives="the loss at any time")
-@in_units(*STANDARDS, **UNITS, times="t", target_power="w^2 a^2", gives="w^2 a^2")
-def loss(
-    first: ArrayLike,
-    second: ArrayLike,
-    target_map: ArrayLike,
-    times: ArrayLike,
-    *,
-    target_power: ArrayLike | None = None,
-    **options: Any,
-) -> Float[AnyArray, "*members times"]:
-    """L = ½‖W₁W₂ − Σ‖² + ½(E‖y‖² − ‖Σ‖²) over time.
-
-    Args:
-        first: As in `gram`.
-        second: As in `gram`.
-        target_map: As in `gram`.
-        times: As in `gram`.
-        target_power: E‖y‖², or one for each member; without it the second term, the loss that no linear map avoids, is
-            left out.
-        options: Further arguments of `gram`.
-
-    Raises:
-        InputError: E‖y‖² below ‖Σ‖², or as `gram`. Where JAX traces them, such values give NaN.
-
-    Example:
-        >>> with jax.enable_x64(True):
-        ...     print(loss([[0.1]], [[0.1]], [[2.0]], np.array([0.0, 3.0]), target_power=4.5).round(4))
-        [2.2301 0.25  ]
-    """
-    target = real_value("target_map", target_map, last=(None, None))
-    power = None if target_power is None else real_value("target_power", target_power)
-    if not is_traced(target) and power is not None and not is_traced(power):
-        explained = np.sum(np.asarray(target) ** 2, axis=(-2, -1))
-        require_broadcast(target_map=explained.shape, target_power=np.shape(power))
-        given, least = (np.ravel(each) for each in np.broadcast_arrays(power, explained))
-        worst = np.argmin(given - least * (1 - _SHARE))
-        require(
-            bool(np.all(given >= least * (1 - _SHARE))),
-            f"target_power is {given[worst]:g}, and the map alone explains {least[worst]:g}",
-            argument="target_power",
-            value=float(given[worst]),
-            remedy="give the mean of ‖y‖² of targets whose whitened inputs have that map",
-        )
-    return _losses(product(first, second, target, times, **options), target, power)
-
-
-@_covers(gives="the neural tangent kernel at any time")
-@in_units(*STANDARDS, **UNITS, times="t", inputs="x", gives="x^2 t^-1")
-def ntk(
-    first: ArrayLike,
-    second: ArrayLike,
-    target_map: ArrayLike,
-    times: ArrayLike,
-    inputs: ArrayLike,
-    *,
-    first_rate: ArrayLike = 1.0,
-    second_rate: ArrayLike = 1.0,
-    **options: Any,
-) -> Float[AnyArray, "*members times nc nc"]:
-    """The neural tangent kernel K = η₂ I ⊗ X W₁W₁ᵀ Xᵀ + η₁ W₂ᵀW₂ ⊗ X Xᵀ over time.
-
-    Args:
-        first: As in `gram`.
-        second: As in `gram`.
-        target_map: As in `gram`.
-        times: As in `gram`.
-        inputs: X, shape (n, d), of any points.
-        first_rate: As in `gram`.
-        second_rate: As in `gram`.
-        options: Further arguments of `gram`.
-
-    Returns:
-        K between all outputs at all points; row o·n + i is output o at point i.
-
-    Raises:
-        InputError: As `gram`, or inputs that do not fit the map.
-
-    Example:
-        >>> with jax.enable_x64(True):
-        ...     print(ntk([[0.1]], [[0.1]], [[2.0]], np.array([0.0, 9.0]), [[1.0]]).ravel().round(4))
-        [0.02 4.  ]
-    """
-    network = TwoLayers.checked(first, second, first_rate, second_rate)
-    x = real_value("inputs", inputs, dimensions=2, last=(None, network.first.shape[-2]))
-    found = gram(first, second, target_map, times, first_rate=first_rate, second_rate=second_rate, **options)
-    return _kernel(found, network, x)
 
 
 def unit_rate_layers(network: TwoLayers) -> tuple[Array, Array]:
@@ -313,28 +233,6 @@ def _solve(
     inside = valid[..., None] & jnp.isfinite(times) & (times >= 0) & ordered
     first, product, second = nan_outside(inside, found, leading=True)
     return BalancedGram(first, product, second, balance)
-
-
-@float64_jit
-def _losses(found: Array, target: Array, power: Array | None) -> Array:
-    excess = jnp.sum((found - target[..., None, :, :]) ** 2, axis=(-2, -1)) / 2
-    if power is None:
-        return excess
-    explained = jnp.sum(target**2, axis=(-2, -1))
-    rest = nan_outside(power >= explained * (1 - _SHARE), jnp.maximum(power - explained, 0) / 2, leading=True)
-    return excess + rest[..., None]
-
-
-@float64_jit
-def _kernel(found: BalancedGram, network: TwoLayers, x: Array) -> Array:
-    first_rate, second_rate = (jnp.asarray(rate)[..., None, None, None] for rate in network.rates)
-    inner = second_rate * (x @ found.first @ x.T)
-    outer = first_rate * found.second
-    points, outputs = len(x), outer.shape[-1]
-    kernel = jnp.einsum("ab,...ij->...aibj", jnp.eye(outputs, dtype=x.dtype), inner)
-    kernel += jnp.einsum("...ab,ij->...aibj", outer, x @ x.T)
-    kernel = kernel.reshape(*kernel.shape[:-4], points * outputs, points * outputs)
-    return nan_outside(jnp.all(jnp.isfinite(x)), kernel, leading=True)
 
 
 def _map(target_map: ArrayLike, network: TwoLayers) -> Any:
