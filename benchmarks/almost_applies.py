@@ -106,6 +106,11 @@ SWEEPS = (
     Sweep("line", assumptions.INPUTS_ON_A_LINE, lambda a: Case(off_a_line(a), TwoLayer(3, 6, 1), 0.5)),
     Sweep("independent-modes", assumptions.UNCORRELATED_INPUTS, lambda a: Case(mixed(AXES, a), DiagonalLinear(4), 0.2)),
     Sweep("deep-modes", assumptions.ALIGNED_LAYERS, lambda a: Case(SQUARE, moved(aligned(SQUARE), a), 1.0)),
+    Sweep(
+        "kernel-regression",
+        assumptions.LAZY_TRAINING,
+        lambda a: Case(Task(X, Y), TwoLayer(4, 400, 2, activation="relu"), a**-0.5),
+    ),
     Sweep("linear-staircase", assumptions.SMALL_START, lambda a: Case(Task(X, Y), TwoLayer(4, 20, 2), a)),
     Sweep("diagonal-staircase", assumptions.SMALL_START, lambda a: Case(Task(X, Y[:, 0]), DiagonalLinear(4), a)),
 )

@@ -8,7 +8,7 @@ import pytest
 
 from dynascope import predict
 from dynascope.errors import InputError
-from dynascope.networks import DeepLinear, DiagonalLinear, LinearAttention, MergedAttention, TwoLayer
+from dynascope.networks import MLP, DeepLinear, DiagonalLinear, LinearAttention, MergedAttention, TwoLayer
 from dynascope.tasks import InContextRegression, Task, regression
 from dynascope.theory.attention.levels import attention_levels
 from dynascope.theory.staircase import diagonal_staircase, linear_staircase
@@ -157,3 +157,23 @@ def test_bad_arguments_are_named():
     assert attempt(task=ONE_TARGET, network=moved) == "network"
     uneven = eqx.tree_at(lambda net: net.u, DiagonalLinear(3), np.array([1.0, 2.0, 1.0]))
     assert attempt(task=ONE_TARGET, network=uneven) == "network"
+
+
+def test_from_weights_that_are_not_small_what_applies_there_is_chosen():
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(20, 3))
+    task = Task(x, x.sum(axis=1))
+    predicted = predict(task, TwoLayer(3, 2000, 1, activation="relu"), scale=6.0)
+    assert predicted.attrs["theory_name"] == "kernel-regression"
+    assert predicted.attrs["theory_choice"].startswith("kernel-regression is the first that applies.")
+    with pytest.raises(InputError, match="scale is 2") as caught:
+        predict(task, TwoLayer(3, 4, 1, activation="relu"), scale=2.0)
+    assert caught.value.argument == "scale"
+
+
+def test_what_almost_applies_is_offered_where_nothing_does():
+    draw = np.random.default_rng(0)
+    task = Task(draw.normal(size=(20, 3)), draw.normal(size=(20, 1)))
+    with pytest.raises(InputError, match="theory='kernel-regression'") as caught:
+        predict(task, MLP((3, 20, 20, 1), activation="tanh"), scale=2.5)
+    assert caught.value.argument == "network"

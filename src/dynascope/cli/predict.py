@@ -86,7 +86,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         network, scale = self.start(task)
         predicted = self._predicted(task, network, scale)
         if not record.is_staircase(predicted):
-            self._require_nothing_of_jumps(own)
+            self._require_nothing_of_jumps(own, predicted.attrs["theory_name"])
         if own is None:
             tree = comparison.unjudged(predicted, attributes=self._said(predicted))
         else:
@@ -151,7 +151,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             predicted, learning_rate=self.learning_rate, loss=self.loss or "squared", batch_size=self.batch_size
         )
 
-    def _require_nothing_of_jumps(self, own: Any) -> None:
+    def _require_nothing_of_jumps(self, own: Any, theory: str) -> None:
         """Refuse options that are about jumps, where a theory gives the loss over time alone."""
         about = {
             "curve": own is not None,
@@ -163,7 +163,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         for name, said in about.items():
             require(
                 not said,
-                f"{name} is about jumps, and the theory {self.theory} gives the loss over time",
+                f"{name} is about jumps, and the theory {theory} gives the loss over time",
                 argument=name,
                 value=getattr(self, name),
                 remedy="leave it out, or choose a theory of small starts: dynascope which",

@@ -79,8 +79,7 @@ class Which(UserWeights, UserData):
 
     def _told(self, candidate: Candidate) -> Iterator[str]:
         theory = candidate.theory
-        kind = "exact" if theory.exact else "the limit of a small start"
-        yield from _lines(f"{candidate.name} ({kind}; {candidate.cost})", "  ")
+        yield from _lines(f"{candidate.name} ({theory.kind}; {candidate.cost})", "  ")
         yield from _lines(f"gives {theory.gives}", "    ")
         if theory.domain is not None:
             yield from _lines(f"source {theory.domain.reference}", "    ")

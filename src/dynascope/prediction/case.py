@@ -6,6 +6,8 @@ import dataclasses
 from functools import cached_property
 from typing import Any
 
+import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -53,6 +55,20 @@ class Case:
     def samples(self) -> Task | None:
         """The task, if it is one of samples."""
         return self.task if isinstance(self.task, Task) else None
+
+    @cached_property
+    def start(self) -> Any:
+        """The network with its weights at the start, in float64."""
+
+        def scaled(leaf: Any) -> Any:
+            return self.scale * np.asarray(leaf, np.float64) if eqx.is_inexact_array(leaf) else leaf
+
+        return jax.tree.map(scaled, self.network)
+
+    @property
+    def linear_in_weights(self) -> bool:
+        """Whether the function is known to be linear in them."""
+        return self.layers is not None and len(self.layers) == 1
 
     @cached_property
     def layers(self) -> tuple[Float[np.ndarray, "_ _"], ...] | None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+import equinox as eqx
+import jax
 import numpy as np
 
 from dynascope.prediction.case import Case
+from dynascope.prediction.tangent_modes import tangent_modes
+from dynascope.prediction.theories.followed import settled_times
 from dynascope.theory import assumptions
 from dynascope.theory.assumptions import Assumption
 from dynascope.theory.second_moment import MEASURED
@@ -15,6 +19,7 @@ from dynascope.theory.second_moment import MEASURED
 __all__ = ["violation"]
 
 _PAIRS = 2000  # samples up to which all pairs are looked at
+_OPERATIONS = 1e9  # about so many for the modes of a tangent kernel
 _RANK = 1e-10  # of the largest singular value, below which one is rounding
 
 
@@ -102,6 +107,27 @@ def _output_weights(case: Case) -> float | None:
     return float(np.max(1 - weights[some] / sizes[some], initial=0.0))
 
 
+def _lazy(case: Case) -> float | None:
+    """How far the weights of the linearised network move until its loss has come to rest."""
+    if case.samples is None:
+        return None
+    if case.linear_in_weights:
+        return 0.0
+    start, task = case.start, case.task
+    weights = sum(np.size(leaf) for leaf in jax.tree.leaves(eqx.filter(start, eqx.is_inexact_array)))
+    most = max(int(_most_rows(weights)) // task.output_dimension, 1)
+    few = np.linspace(0, task.samples - 1, min(most, task.samples)).astype(int)
+    modes = tangent_modes(start, task.inputs[few], task.targets[few])
+    if not len(modes.rates):
+        return 0.0
+    return modes.movement(float(settled_times(modes.loss, floor=modes.rest / 2, first=1 / modes.rates[-1])[-1]))
+
+
+def _most_rows(weights: int) -> float:
+    """Outputs of samples, of which the modes of so many weights take `_OPERATIONS`."""
+    return max(_OPERATIONS / max(weights, 1) ** 2, min((_OPERATIONS / max(weights, 1)) ** 0.5, weights))
+
+
 def _widths(case: Case) -> float | None:
     if case.layers is None:
         return None
@@ -148,6 +174,7 @@ _MEASURES: dict[str, Callable[[Case], float | None]] = {
     assumptions.LARGE_OUTPUT_WEIGHTS.name: _output_weights,
     assumptions.EQUAL_WIDTHS.name: _widths,
     assumptions.ENOUGH_NEURONS.name: _neurons,
+    assumptions.LAZY_TRAINING.name: _lazy,
     assumptions.SMALL_STEPS.name: _steps,
     assumptions.FULL_BATCHES.name: _batches,
 }

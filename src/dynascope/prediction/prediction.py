@@ -19,6 +19,7 @@ from dynascope.prediction.case import Case
 from dynascope.prediction.learned import with_words
 from dynascope.prediction.theories.catalogue import THEORIES
 from dynascope.prediction.theories.curves import CURVES
+from dynascope.prediction.theories.kernel_regression import KERNELS
 from dynascope.prediction.theories.staircases import STAIRCASES
 from dynascope.prediction.theories.theory import Theory
 from dynascope.prediction.units import with_units
@@ -153,27 +154,41 @@ def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
 def _why(case: Case, theory: Theory, *, asked: bool) -> str:
     """Why this theory, and which others are exact here."""
     others = [each.name for each in fitting(case, CURVES) if each.status == "applies" and each.theory is not theory]
-    why = "was asked for" if asked else "is the first that covers such a network from a small start"
+    first = (
+        "is the first that covers such a network from a small start"
+        if theory.staircase
+        else "is the first that applies"
+    )
+    why = "was asked for" if asked else first
     return f"{theory.name} {why}." + (f" Exact here, from any start: {', '.join(others)}." if others else "")
 
 
 def _first(case: Case) -> Candidate:
     """The first theory of small starts that covers the case; the scale is left to the curve, which says how far off.
 
-    Where none is for such a network, the first of the others that applies.
+    Where none is for such a network, or the start is not small at all, the first of the others that applies.
     """
-    for candidate in fitting(case, STAIRCASES):
-        # A theory that is not for special data says itself what is in the way.
-        if not candidate.theory.special or all(each.assumption is SMALL_START for each in candidate.violated):
-            return candidate
-    others = tuple(fitting(case, CURVES))
+    # A theory that is not for special data says itself what is in the way.
+    small = (
+        candidate
+        for candidate in fitting(case, STAIRCASES)
+        if not candidate.theory.special or all(each.assumption is SMALL_START for each in candidate.violated)
+    )
+    first = next(small, None)
+    if first is not None and case.scale < 1:
+        return first
+    others = tuple(fitting(case, (*CURVES, *KERNELS)))
     for candidate in others:
         if candidate.status == "applies":
             return candidate
+    if first is not None:
+        return first
+    near = [candidate.name for candidate in others if candidate.status == "almost"]
     violated = dict.fromkeys(str(each) for candidate in others for each in candidate.violated)
     raise InputError(
         f"no theory here predicts a {case.name}" + (f" ({'; '.join(violated)})" if violated else ""),
         argument="network",
         value=case.name,
-        remedy=f"choose a network that is {'; or '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
+        remedy=(f"ask for one that almost does, by theory={near[0]!r}, or " if near else "")
+        + f"choose a network that is {'; or '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
     )

@@ -88,9 +88,8 @@ class Candidate:
         return tuple(each for each in self.assumptions if not each.holds)
 
     def __str__(self) -> str:
-        kind = "exact" if self.theory.exact else "limit of a small start"
         head = {"applies": "applies", "almost": "almost applies", "no": "does not apply"}[self.status]
-        lines = [f"{self.name} {head} ({kind}): {self.theory.gives}"]
+        lines = [f"{self.name} {head} ({self.theory.kind}): {self.theory.gives}"]
         lines += [f"  {each}; {each.assumption.growth}" for each in self.violated]
         return "\n".join([*lines, f"  {self.call}"])
 

@@ -16,6 +16,7 @@ __all__ = [
     "FULL_BATCHES",
     "INPUTS_ON_A_LINE",
     "LARGE_OUTPUT_WEIGHTS",
+    "LAZY_TRAINING",
     "ONE_OUTPUT",
     "ORTHOGONAL_SAMPLES",
     "SMALL_START",
@@ -142,6 +143,14 @@ ENOUGH_NEURONS = Assumption(
     almost=float("inf"),
     growth="only as many jumps are right as there are neurons, and the loss ends above that of the best map",
     remedy="give the network more neurons",
+)
+LAZY_TRAINING = Assumption(
+    "lazy training",
+    "how far the linearised network moves the weights, over their norm (on a part of the samples, if there are many)",
+    limit=0.05,
+    almost=0.5,
+    growth="losses are off by up to about a tenth of that share of the first one",
+    remedy="start from larger weights, or take a wider network; from small ones it learns features: dynascope predict",
 )
 SMALL_STEPS = Assumption(
     "small steps",

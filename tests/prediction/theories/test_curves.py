@@ -40,6 +40,7 @@ CASES = {
     "neuron-function-space": (TWO.only("y1"), TwoLayer(3, 1, 1), 0.5),
     "line": (LINE, TwoLayer(3, 5, 1), 0.7),
     "independent-modes": (AXES, DiagonalLinear(3), 0.2),
+    "kernel-regression": (TWO, TwoLayer(3, 200, 2, activation="relu"), 6.0),
     "linear-model": (TWO, MLP((3, 2), activation="linear", bias=False), 1.0),
 }
 

@@ -1,9 +1,10 @@
 """All theories from which `predict` and `which` choose, in the order in which they are tried."""
 
 from dynascope.prediction.theories.curves import CURVES
+from dynascope.prediction.theories.kernel_regression import KERNELS
 from dynascope.prediction.theories.staircases import STAIRCASES
 from dynascope.prediction.theories.theory import Theory
 
 __all__ = ["THEORIES"]
 
-THEORIES: tuple[Theory, ...] = (*STAIRCASES, *CURVES)
+THEORIES: tuple[Theory, ...] = (*STAIRCASES, *CURVES, *KERNELS)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,56 +13,22 @@ from dynascope.networks.deep_diagonal import DeepDiagonal
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
-from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction.alternating_flow import predict_by_alternation
 from dynascope.prediction.case import Case
+from dynascope.prediction.theories.algebra import ALGEBRA
 from dynascope.prediction.theories.theory import Theory
+from dynascope.prediction.theories.trust import Trust, neurons_of, solved
 from dynascope.protocols import SumOfNeurons
-from dynascope.record import Staircase, staircase_record
-from dynascope.tasks.algebra.modular_addition import ModularAddition
+from dynascope.record import Staircase
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.theory.assumptions import ENOUGH_NEURONS, ONE_OUTPUT, SMALL_START
 from dynascope.theory.attention import linear_attention_staircase, merged_attention_staircase
-from dynascope.theory.modular import modular_addition_staircase
 from dynascope.theory.relu_alignment import orthogonal_staircase
 from dynascope.theory.staircase import deep_diagonal_staircase, diagonal_staircase, linear_staircase
 
 __all__ = ["STAIRCASES"]
 
 _STEPS = 3e4  # of alternating gradient flow, in order of magnitude
-
-
-@dataclasses.dataclass(frozen=True)
-class _Trust:
-    """How well the times of a staircase can be expected to hold.
-
-    The observed time of a jump differs from the predicted one by an amount that stays bounded as the scale goes to
-    zero, while the time itself grows as log(1/scale). So the relative error is of order 1/log(1/scale), and the slope
-    of the time against log(1/scale) is the sharper test.
-    """
-
-    kind: str
-    time_offset: float
-    time_floor: float
-    time_offset_reason: str
-    slope_tolerance: float
-    slope_reason: str
-
-    def record(self, staircase: Staircase, case: Case) -> xr.Dataset:
-        """The staircase as a record that says how well it holds."""
-        offset = max(self.time_offset / -np.log(case.scale), self.time_floor)
-        return staircase_record(
-            staircase,
-            case.task,
-            scale=case.scale,
-            network=self.kind,
-            jump_time_tolerance=(offset, self.time_offset_reason),
-            slope_tolerance=(self.slope_tolerance, self.slope_reason),
-        )
-
-
-def _solved(trust: _Trust, solve: Callable[[Case], Staircase]) -> Callable[[Case], xr.Dataset]:
-    return lambda case: trust.record(solve(case), case)
 
 
 def _linear(case: Case) -> Staircase:
@@ -137,11 +101,6 @@ def _merged_attention(case: Case) -> Staircase:
     )
 
 
-def _modular_addition(case: Case) -> Staircase:
-    options = {"neurons": np.asarray(case.network.neurons), "normalised": case.normalised}
-    return modular_addition_staircase(case.task.encoding, scale=case.scale, **options)
-
-
 def _orthogonal(case: Case) -> Staircase:
     first, second = (np.asarray(each, np.float64) for each in (case.network.first, case.network.second))
     case.require_dimensions(first.shape[0], second.shape[1])
@@ -157,10 +116,6 @@ def _is_attention(case: Case, kind: type) -> bool:
     return isinstance(case.network, kind) and isinstance(case.task, InContextRegression)
 
 
-def _neurons_of(case: Case) -> float:
-    return float(np.size(case.network.neurons)) if isinstance(case.network, SumOfNeurons) else 1.0
-
-
 def _eigen(case: Case) -> float:
     return 10.0 * max(case.task.input_dimension, case.task.output_dimension) ** 3
 
@@ -171,8 +126,8 @@ STAIRCASES = (
         linear_staircase,
         further=(ENOUGH_NEURONS,),
         fits=lambda case: case.samples is not None and linear_layers(case.network) is not None,
-        solve=_solved(
-            _Trust(
+        solve=solved(
+            Trust(
                 kind="linear",
                 time_offset=2.2,
                 time_floor=0.03,
@@ -192,8 +147,8 @@ STAIRCASES = (
         "diagonal-staircase",
         diagonal_staircase,
         fits=lambda case: case.samples is not None and isinstance(case.network, DiagonalLinear),
-        solve=_solved(
-            _Trust(
+        solve=solved(
+            Trust(
                 kind="diagonal",
                 time_offset=2.2,
                 time_floor=0.0,
@@ -217,8 +172,8 @@ STAIRCASES = (
             and case.network.depth > 2
             and not case.normalised
         ),
-        solve=_solved(
-            _Trust(
+        solve=solved(
+            Trust(
                 kind="deep diagonal",
                 time_offset=0.0,
                 time_floor=0.1,
@@ -237,8 +192,8 @@ STAIRCASES = (
         "linear-attention",
         linear_attention_staircase,
         fits=lambda case: _is_attention(case, LinearAttention) and not case.normalised,
-        solve=_solved(
-            _Trust(
+        solve=solved(
+            Trust(
                 kind="attention",
                 time_offset=0.0,
                 time_floor=0.05,
@@ -251,14 +206,14 @@ STAIRCASES = (
         call="theory.attention.linear_attention_staircase(task.covariance, task.context_length, scale=SCALE, "
         "neurons=network.neurons)",
         staircase=True,
-        operations=lambda case: 100.0 * _neurons_of(case) * len(case.task.covariance),
+        operations=lambda case: 100.0 * neurons_of(case) * len(case.task.covariance),
     ),
     Theory.of(
         "merged-attention",
         merged_attention_staircase,
         fits=lambda case: _is_attention(case, MergedAttention),
-        solve=_solved(
-            _Trust(
+        solve=solved(
+            Trust(
                 kind="merged attention",
                 time_offset=0.5,
                 time_floor=0.0,
@@ -271,40 +226,16 @@ STAIRCASES = (
         call="theory.attention.merged_attention_staircase(task.covariance, task.context_length, scale=SCALE, "
         "neurons=network.neurons)",
         staircase=True,
-        operations=lambda case: 100.0 * _neurons_of(case) * len(case.task.covariance),
+        operations=lambda case: 100.0 * neurons_of(case) * len(case.task.covariance),
     ),
-    Theory.of(
-        "modular-addition",
-        modular_addition_staircase,
-        fits=lambda case: (
-            isinstance(case.task, ModularAddition)
-            and isinstance(case.network, TwoLayer)
-            and case.activation == "quadratic"
-        ),
-        solve=_solved(
-            _Trust(
-                kind="two-layer quadratic",
-                time_offset=1.0,
-                time_floor=0.0,
-                time_offset_reason="times are known up to the growth of neurons by a factor of e",
-                slope_tolerance=0.05,
-                slope_reason="what the times leave out changes little between the two scales",
-            ),
-            _modular_addition,
-        ),
-        call="theory.modular.modular_addition_staircase(task.encoding, scale=SCALE, neurons=network.neurons, "
-        "normalised=NORMALISED)",
-        staircase=True,
-        special=True,
-        operations=lambda case: 1e3 * _neurons_of(case),
-    ),
+    *ALGEBRA,
     Theory.of(
         "orthogonal-relu",
         orthogonal_staircase,
         further=(ONE_OUTPUT,),
         fits=lambda case: case.samples is not None and case.activation == "relu" and not case.normalised,
-        solve=_solved(
-            _Trust(
+        solve=solved(
+            Trust(
                 kind="relu",
                 time_offset=2.2,
                 time_floor=0.0,
@@ -318,7 +249,7 @@ STAIRCASES = (
         "first=network.first, second=network.second)",
         staircase=True,
         special=True,
-        operations=lambda case: 10.0 * _neurons_of(case) * case.task.samples,
+        operations=lambda case: 10.0 * neurons_of(case) * case.task.samples,
     ),
     Theory(
         name="alternating-flow",
@@ -332,6 +263,6 @@ STAIRCASES = (
         assumes=(SMALL_START,),
         exact=False,
         staircase=True,
-        operations=lambda case: _STEPS * _neurons_of(case) * (case.task.samples if case.samples else 100),
+        operations=lambda case: _STEPS * neurons_of(case) * (case.task.samples if case.samples else 100),
     ),
 )

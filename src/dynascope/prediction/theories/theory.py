@@ -30,6 +30,7 @@ class Theory:
         domain: What the function states of itself; None for an algorithm.
         assumes: What must hold beyond the kind of network.
         exact: Whether it is exact where its assumptions hold, or the leading order of a limit.
+        limit: Which one, in words.
         staircase: Whether its record is a staircase, or a loss over time.
         operations: About how many floating-point operations it takes.
         special: Whether it is for special data, beside another theory that takes any.
@@ -49,7 +50,13 @@ class Theory:
     staircase: bool
     operations: Callable[[Case], float]
     special: bool = False
+    limit: str = "the limit of a small start"
     beside: tuple[Callable[..., Any], ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Whether it is exact, or of which limit, in words."""
+        return "exact" if self.exact else self.limit
 
     @classmethod
     def of(cls, name: str, function: Any, *, further: tuple[Assumption, ...] = (), **given: Any) -> Theory:

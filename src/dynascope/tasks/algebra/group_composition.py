@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array, require_integer
 from dynascope.groups.tables import Group
 from dynascope.tasks.task import Task
 
-__all__ = ["group_composition"]
+__all__ = ["Composition", "SampledComposition", "group_composition"]
 
 _MOST_NUMBERS = 2e7  # of inputs and targets together, 160 MB
 
 
-def group_composition(group: Group, encoding: ArrayLike | None = None, *, sequence_length: int = 2) -> Task:
+class Composition(NamedTuple):
+    """What is composed.
+
+    Attributes:
+        group: The group of n elements.
+        encoding: x, shape (n,).
+        sequence_length: k.
+    """
+
+    group: Group
+    encoding: Float[np.ndarray, " n"]
+    sequence_length: int
+
+
+class SampledComposition(Task):
+    """A task that knows what it composes, for the theory of it; one that is made from it with other numbers does not.
+
+    Attributes:
+        composition: What it composes.
+    """
+
+    composition: Composition | None = None
+
+
+def group_composition(
+    group: Group, encoding: ArrayLike | None = None, *, sequence_length: int = 2
+) -> SampledComposition:
     """The task to compose k elements: from (x_{g_1}, …, x_{g_k}) to x_{g_1 ⋯ g_k}, all nᵏ sequences once.
 
     An element g is shown as the shifted encoding x_g[h] = x[g⁻¹ h]. `TwoLayer(k n, width, n, activation="power-k")` is
@@ -61,7 +90,7 @@ def group_composition(group: Group, encoding: ArrayLike | None = None, *, sequen
     )
     sequences = np.indices((n,) * k).reshape(k, -1)
     shown = x[group.table[group.inverse]]
-    return Task(
+    task = SampledComposition(
         inputs=np.concatenate([shown[elements] for elements in sequences], axis=1),
         targets=shown[group.product(list(sequences))],
         name=f"composition of {k} elements of {group.name}",
@@ -72,3 +101,5 @@ def group_composition(group: Group, encoding: ArrayLike | None = None, *, sequen
         feature_names=tuple(f"x{j + 1}[{h}]" for j in range(k) for h in range(n)),
         target_names=tuple(f"y[{h}]" for h in range(n)),
     )
+    object.__setattr__(task, "composition", Composition(group, x, k))
+    return task

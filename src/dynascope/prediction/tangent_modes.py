@@ -1,0 +1,145 @@
+"""The linearised network: what gradient flow does where a network stays near the start, one mode of its kernel each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.arguments import require_memory
+from dynascope.compilation import filter_jit
+from dynascope.networks.two_layer import TwoLayer
+
+__all__ = ["TangentModes", "tangent_modes"]
+
+_ROUNDING = 1e-12  # of the fastest rate, below which a mode is never learned
+_BLOCK = 2**23  # numbers of tangent features that are held at once
+_COPIES = 3  # of the matrix of which the modes are, while they are found
+
+
+class TangentModes(NamedTuple):
+    """Modes of the tangent kernel of a network at its start, on some samples.
+
+    Attributes:
+        rates: At which the residual falls along each mode, the slowest first, shape (modes,).
+        powers: E r² of the residual of the start along each, shape (modes,).
+        rest: E r² of what no mode reaches.
+        weights: ‖θ‖ at the start.
+    """
+
+    rates: Float[np.ndarray, " modes"]
+    powers: Float[np.ndarray, " modes"]
+    rest: float
+    weights: float
+
+    def loss(self, times: Float[np.ndarray, " time"]) -> Float[np.ndarray, " time"]:
+        """L = ½ E‖f − y‖² of the linearised network."""
+        return (self.rest + np.exp(-2 * np.outer(times, self.rates)) @ self.powers) / 2
+
+    def movement(self, time: float) -> float:
+        """‖θ(t) − θ(0)‖/‖θ(0)‖ of the linearised network."""
+        moved = self.powers / self.rates * np.expm1(-self.rates * time) ** 2
+        return math.sqrt(float(np.sum(moved))) / max(self.weights, 1e-300)
+
+
+def tangent_modes(network: Any, inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarray, "n c"]) -> TangentModes:
+    """The modes of JJᵀ/n, or of JᵀJ/n where that is smaller; J = ∂f/∂θ has a row for each output of each sample.
+
+    Along a mode of the rate κ the residual r = f − y of the linearised network falls as exp(−κ t).
+
+    Args:
+        network: As it starts.
+        inputs: x.
+        targets: y.
+
+    Example:
+        >>> modes = tangent_modes(TwoLayer(1, 1, 1), np.array([[1.0], [-1.0]]), np.array([[2.0], [-2.0]]))
+        >>> modes.rates.shape, modes.rest < 1e-9
+        ((1,), True)
+    """
+    jacobian, weights = _tangent_features(network)
+    with jax.enable_x64(True):
+        residual = (np.asarray(network(inputs), np.float64) - targets).ravel()
+    samples, (rows, columns) = len(inputs), (residual.size, weights.size)
+    side = min(rows, columns)
+    require_memory(
+        8.0 * _COPIES * side**2,
+        f"a kernel of {side} × {side} numbers",
+        argument="theory",
+        value=side,
+        remedy="give fewer samples, or a smaller network",
+    )
+    blocks = _Blocks(jacobian, inputs, max(_BLOCK // (columns * targets.shape[1]), 1))
+    matrix = np.zeros((side, side))
+    if columns < rows:
+        slope = np.zeros(columns)
+        for place, part in blocks:
+            matrix += part.T @ part
+            slope += part.T @ residual[place]
+        rates, axes = np.linalg.eigh(matrix / samples)
+        # The residual along the features J v/√(n κ) of a mode.
+        along = (axes.T @ slope) ** 2 / samples**2
+    else:
+        for place, part in blocks:
+            for other, one in blocks:
+                if other.start <= place.start:
+                    matrix[place, other] = part @ one.T
+                    matrix[other, place] = matrix[place, other].T
+        rates, axes = np.linalg.eigh(matrix / samples)
+        along = rates * (axes.T @ residual) ** 2 / samples
+    learned = rates > _ROUNDING * max(rates[-1], 0.0)
+    powers = along[learned] / rates[learned]
+    rest = float(residual @ residual) / samples - float(np.sum(powers))
+    return TangentModes(rates[learned], powers, max(rest, 0.0), float(np.linalg.norm(weights)))
+
+
+class _Blocks:
+    """J, a few samples at a time: the rows of each block, and the block."""
+
+    def __init__(self, jacobian: Callable[[np.ndarray], np.ndarray], inputs: np.ndarray, size: int):
+        self.jacobian, self.inputs, self.size = jacobian, inputs, min(size, len(inputs))
+
+    def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
+        for start in range(0, len(self.inputs), self.size):
+            # Blocks of equal length share a program.
+            part = self.inputs[start : start + self.size]
+            filled = np.concatenate([part, np.repeat(part[-1:], self.size - len(part), axis=0)])
+            found = self.jacobian(filled)[: len(part)]
+            outputs = found.shape[1]
+            yield slice(start * outputs, (start + len(part)) * outputs), found.reshape(len(part) * outputs, -1)
+
+
+def _tangent_features(network: Any) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
+    """∂f/∂θ (n, c, weights) as a function of inputs, and θ: of two layers in closed form, else by JAX."""
+    if isinstance(network, TwoLayer):
+        first, second = (np.asarray(each, np.float64) for each in (network.first, network.second))
+        return lambda x: _of_two_layers(network.activation, first, second, x), np.append(first, second)
+    params, static = eqx.partition(network, eqx.is_inexact_array)
+    params = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
+
+    def of(x: np.ndarray) -> np.ndarray:
+        with jax.enable_x64(True):
+            parts = jax.tree.leaves(jax.device_get(_by_parameter(params, static, x)))
+        return np.concatenate([part.reshape(*part.shape[:2], -1) for part in parts], axis=2)
+
+    return of, np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(params)])
+
+
+@filter_jit
+def _by_parameter(params: Any, static: Any, x: Any) -> Any:
+    return jax.jacrev(lambda params: eqx.combine(params, static)(x))(params)
+
+
+def _of_two_layers(activation: Any, first: np.ndarray, second: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """With the slope σ'(z) = k (p where z > 0, else −(−1)ᵏ q) zᵏ⁻¹ of a homogeneous activation."""
+    hidden = x @ first
+    power = activation.degree
+    side = np.where(hidden > 0, activation.positive, activation.negative * (-1) ** power)
+    inner = np.einsum("ni,nk,kc->ncik", x, power * side * hidden ** (power - 1), second)
+    outer = np.einsum("nk,ce->ncke", side * hidden**power, np.eye(second.shape[1]))
+    return np.concatenate([part.reshape(*part.shape[:2], -1) for part in (inner, outer)], axis=2)

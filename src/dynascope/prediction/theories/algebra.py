@@ -1,0 +1,90 @@
+"""The theories of networks that compute with the elements of groups: addition modulo p, and composition."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynascope.networks.two_layer import TwoLayer
+from dynascope.prediction.case import Case
+from dynascope.prediction.theories.theory import Theory
+from dynascope.prediction.theories.trust import Trust, neurons_of, solved
+from dynascope.record import Staircase
+from dynascope.tasks.algebra.group_composition import SampledComposition
+from dynascope.tasks.algebra.modular_addition import ModularAddition
+from dynascope.theory.groups import composition_staircase
+from dynascope.theory.modular import modular_addition_staircase
+
+__all__ = ["ALGEBRA"]
+
+
+def _modular_addition(case: Case) -> Staircase:
+    options = {"neurons": np.asarray(case.network.neurons), "normalised": case.normalised}
+    return modular_addition_staircase(case.task.encoding, scale=case.scale, **options)
+
+
+def _group_composition(case: Case) -> Staircase:
+    return composition_staircase(*case.task.composition, scale=case.scale)
+
+
+def _composes(case: Case) -> bool:
+    """Whether a network with the activation zᵏ composes k elements, of an encoding that the theory is for."""
+    composed = case.task.composition if isinstance(case.task, SampledComposition) else None
+    if composed is None or case.activation is None or not case.normalised:
+        return False
+    x, k = composed.encoding, composed.sequence_length
+    power = case.network.activation
+    odd = (-1) ** power.degree
+    return (
+        (power.degree, power.positive, power.negative) == (k, 1, odd)
+        and k > 1
+        and bool(abs(x.mean()) <= 1e-9 * np.ptp(x))
+    )
+
+
+ALGEBRA = (
+    Theory.of(
+        "modular-addition",
+        modular_addition_staircase,
+        fits=lambda case: (
+            isinstance(case.task, ModularAddition)
+            and isinstance(case.network, TwoLayer)
+            and case.activation == "quadratic"
+        ),
+        solve=solved(
+            Trust(
+                kind="two-layer quadratic",
+                time_offset=1.0,
+                time_floor=0.0,
+                time_offset_reason="times are known up to the growth of neurons by a factor of e",
+                slope_tolerance=0.05,
+                slope_reason="what the times leave out changes little between the two scales",
+            ),
+            _modular_addition,
+        ),
+        call="theory.modular.modular_addition_staircase(task.encoding, scale=SCALE, neurons=network.neurons, "
+        "normalised=NORMALISED)",
+        staircase=True,
+        special=True,
+        operations=lambda case: 1e3 * neurons_of(case),
+    ),
+    Theory.of(
+        "group-composition",
+        composition_staircase,
+        fits=_composes,
+        solve=solved(
+            Trust(
+                kind="two-layer power",
+                time_offset=1.0,
+                time_floor=0.0,
+                time_offset_reason="times are known up to the growth of neurons by a factor of e",
+                slope_tolerance=0.05,
+                slope_reason="what the times leave out changes little between the two scales",
+            ),
+            _group_composition,
+        ),
+        call="theory.groups.composition_staircase(*task.composition, scale=SCALE)",
+        staircase=True,
+        special=True,
+        operations=lambda case: 1e3 * case.task.composition.group.order**3.0,
+    ),
+)

@@ -1,0 +1,89 @@
+"""The theory of networks that stay near their start: regression by the tangent kernel that they have there."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+import xarray as xr
+
+from dynascope.prediction.case import Case
+from dynascope.prediction.tangent_modes import tangent_modes
+from dynascope.prediction.theories.followed import Curve, curve_record, settled_times
+from dynascope.prediction.theories.theory import Theory
+from dynascope.theory.assumptions import LAZY_TRAINING
+from dynascope.theory.domain import Domain
+from dynascope.theory.features import eigenspectrum, kernel_regression_error, training_flow
+
+__all__ = ["KERNELS"]
+
+_NAME = "kernel-regression"
+_ERROR = 0.15  # of a loss, over how far the weights move: the mean over curves of two and three layers is half of it
+_LEAST = 1e-3  # the same of a flow that is integrated
+
+
+def _solve(case: Case) -> xr.Dataset:
+    modes = tangent_modes(case.start, case.task.inputs, case.task.targets)
+    times = settled_times(modes.loss, floor=modes.rest / 2, first=1 / max(modes.rates.max(initial=0.0), 1e-300))
+    moved = 0.0 if case.linear_in_weights else modes.movement(float(times[-1]))
+    record = curve_record(
+        _NAME,
+        case,
+        times,
+        Curve(modes.loss(times), {}),
+        told=[],
+        tolerance=max(_LEAST, _ERROR * moved),
+        reason=f"the weights of the linearised network move by {moved:.2g} of their norm; losses are off by {_ERROR:g} "
+        "of that share of the first one at most",
+    )
+    return record.assign_attrs(movement=moved, kernel_modes=len(modes.rates))
+
+
+def _fits(case: Case) -> bool:
+    """Whether it is a function of the inputs with the outputs of the task."""
+    if case.samples is None or case.normalised or not callable(case.network):
+        return False
+    rows = jax.ShapeDtypeStruct((1, case.task.input_dimension), np.float64)
+    try:
+        found: Any = eqx.filter_eval_shape(case.network, rows)
+    except Exception:  # whatever a function of one's own makes of inputs that it is not for
+        return False
+    return getattr(found, "shape", None) == (1, case.task.output_dimension)
+
+
+def _operations(case: Case) -> float:
+    weights = sum(math.prod(np.shape(leaf)) for leaf in jax.tree.leaves(eqx.filter(case.network, eqx.is_inexact_array)))
+    rows = case.task.samples * case.task.output_dimension
+    side = min(rows, weights)
+    return 2.0 * side**2 * max(rows, weights) + 30.0 * side**3
+
+
+KERNELS = (
+    Theory(
+        name=_NAME,
+        function=training_flow,
+        network="any network that is a function of rows of inputs",
+        gives="the loss over time of the linearised network, which learns by its tangent kernel",
+        fits=_fits,
+        solve=_solve,
+        call='predict(task, network, scale=SCALE, theory="kernel-regression")',
+        domain=Domain(
+            network="any, linearised about its start",
+            data="any samples",
+            start="one that training hardly leaves: large weights, or many",
+            gives="the loss over time",
+            exact=False,
+            reference="arXiv:1806.07572; arXiv:1812.07956",
+            assumes=(LAZY_TRAINING,),
+        ),
+        assumes=(LAZY_TRAINING,),
+        exact=False,
+        limit="the limit of weights that hardly move",
+        staircase=False,
+        operations=_operations,
+        beside=(eigenspectrum, kernel_regression_error),
+    ),
+)
