@@ -17,6 +17,7 @@ from dynascope.prediction.alternating_flow import MAX_STEPS
 from dynascope.prediction.at_this_scale import at_this_scale
 from dynascope.prediction.case import Case
 from dynascope.prediction.learned import with_words
+from dynascope.prediction.structure import Rows, readable, unread
 from dynascope.prediction.theories.catalogue import THEORIES
 from dynascope.prediction.theories.curves import CURVES
 from dynascope.prediction.theories.kernel_regression import KERNELS
@@ -96,7 +97,7 @@ def predict(
         start = network_for(network, task, seed=seed)
     else:
         start = network
-    start, factor = _started(task, start, scale)
+    start, factor = _started(task, readable(start) if theory is not None and unread(start) else start, scale)
     case = Case(task, start, scale=factor, normalised=normalised, jumps=jumps, max_steps=max_steps)
     staircase = _computed(case, theory, measured=scale is None)
     if isinstance(network, str) and not isinstance(start, DiagonalLinear):
@@ -115,7 +116,7 @@ def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
         if isinstance(task, Task):
             Case(task, own).require_dimensions(own.first.shape[0], own.second.shape[1])
     if scale is None:
-        network, scale = at_unit_scale(network)
+        network, scale = (network, 1.0) if isinstance(network, Rows) else at_unit_scale(network)
     require_positive(scale=scale)
     return network, scale
 

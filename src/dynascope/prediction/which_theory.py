@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from dynascope.arguments import require
@@ -12,13 +12,14 @@ from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.networks.own_module import at_unit_scale, own_network
 from dynascope.prediction.case import Case
 from dynascope.prediction.measures import violation
+from dynascope.prediction.structure import is_foreign, is_module, readable, structure_of, unread
 from dynascope.prediction.theories.catalogue import THEORIES
 from dynascope.prediction.theories.theory import Theory
-from dynascope.protocols import Learnable, Network
+from dynascope.protocols import Dimensioned, Learnable, Network
 from dynascope.tasks.as_task import as_task
 from dynascope.theory.assumptions import FULL_BATCHES, SMALL_STEPS, Assumption
 
-__all__ = ["Candidate", "Measured", "candidates", "case_of", "chosen", "fitting", "which"]
+__all__ = ["Candidate", "Candidates", "Measured", "candidates", "case_of", "chosen", "fitting", "which"]
 
 _TRAINING = (SMALL_STEPS, FULL_BATCHES)  # theories are of gradient flow on all samples
 _PER_SECOND = 1e9
@@ -64,6 +65,8 @@ class Candidate:
         assumptions: What it assumes, measured.
         cost: How long it takes, in words.
         call: How to call its function oneself, given `task` and `network`; what is in capitals is to be filled in.
+            Nothing where the structure of the network is in the way.
+        obstacle: What in the structure of the network is in the way, if that is known to be.
     """
 
     theory: Theory
@@ -71,6 +74,7 @@ class Candidate:
     assumptions: tuple[Measured, ...]
     cost: str
     call: str
+    obstacle: str = ""
 
     @property
     def name(self) -> str:
@@ -90,8 +94,32 @@ class Candidate:
     def __str__(self) -> str:
         head = {"applies": "applies", "almost": "almost applies", "no": "does not apply"}[self.status]
         lines = [f"{self.name} {head} ({self.theory.kind}): {self.theory.gives}"]
+        lines += [f"  {self.obstacle}"] if self.obstacle else []
         lines += [f"  {each}; {each.assumption.growth}" for each in self.violated]
-        return "\n".join([*lines, f"  {self.call}"])
+        return "\n".join([*lines, *([f"  {self.call}"] if self.call else [])])
+
+
+class Candidates(tuple[Candidate, ...]):
+    """The theories of such networks, the best first, and what can be done without any.
+
+    Attributes:
+        network: What the network is.
+        observing: Calls that measure it whatever it is, given `task` and `network`; what is in capitals is to be
+            filled in.
+    """
+
+    network: str
+    observing: tuple[str, ...]
+
+    def __new__(cls, found: Iterable[Candidate], *, network: str, observing: Sequence[str]) -> Candidates:
+        """The candidates, ranked."""
+        made = super().__new__(cls, sorted(found, key=_rank))
+        made.network, made.observing = network, tuple(observing)
+        return made
+
+    def __str__(self) -> str:
+        observing = "\n".join(["Without a theory it is measured by", *(f"  {each}" for each in self.observing)])
+        return "\n\n".join([self.network, *map(str, self), observing])
 
 
 def which(
@@ -104,7 +132,7 @@ def which(
     normalised: bool = False,
     seed: int = 0,
     width: int = 50,
-) -> tuple[Candidate, ...]:
+) -> Candidates:
     """Which theories cover a network on these data: those that apply first, then those that almost do, then the others.
 
     Every theory states what it assumes as numbers that can be measured (`theory.assumptions`); here they are measured.
@@ -113,6 +141,8 @@ def which(
     Args:
         task: The data, as `predict` takes them.
         network: A module with its weights at unit scale, the name of a kind, or one of your own, as `predict` takes it.
+            Any other module of PyTorch or equinox is told by its parts what it is, which theories are nearest and
+            what is in their way.
         scale: Factor on the weights at the start. If not given, the weights are those of the start, and their scale is
             measured.
         learning_rate: Of gradient descent; gradient flow if not given.
@@ -123,10 +153,11 @@ def which(
 
     Returns:
         A `Candidate` for each theory of such networks: its name, what it gives, its status, each assumption with the
-        measured number, its cost and the call that computes it; it prints well.
+        measured number, its cost and the call that computes it. All together, and each, print well; `observing` has
+        the calls that measure the network without a theory.
 
     Raises:
-        InputError: No theory is for such networks, or an argument is outside its domain.
+        InputError: The network is none, or an argument is outside its domain.
 
     Example:
         >>> import numpy as np
@@ -137,25 +168,48 @@ def which(
         >>> [(each.name, each.status) for each in which(task, balanced_linear(3, 4, 1), scale=0.5)][:2]
         [('balanced', 'applies'), ('isotropic', 'applies')]
     """
-    case = case_of(
-        task,
-        network,
-        scale=scale,
-        learning_rate=learning_rate,
-        batch_size=batch_size,
-        normalised=normalised,
-        seed=seed,
-        width=width,
-    )
-    found = candidates(case)
-    if not found:
+    training: dict[str, Any] = {"learning_rate": learning_rate, "batch_size": batch_size, "normalised": normalised}
+    problem = unread(network)
+    other = bool(problem) or (is_foreign(network) and own_network(network) is None)
+    if other:
+        case = Case(as_task(task), readable(network), scale=1.0 if scale is None else scale, **training)
+    else:
+        case = case_of(task, network, scale=scale, seed=seed, width=width, **training)
+    found = tuple(fitting(case))
+    if found and not other:
+        return Candidates(found, network=case.name, observing=_observing(case))
+    if not is_module(network):
         raise InputError(
             f"no theory here is for a {case.name} on such data",
             argument="network",
             value=case.name,
             remedy=f"choose one of: {'; '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
         )
-    return found
+    structure = structure_of(network, problem)
+    reasons = dict(structure.obstacles)
+    if not found and isinstance(case.task, Dimensioned):
+        sizes = f"{case.task.input_dimension} inputs with {case.task.output_dimension} outputs"
+        reasons.setdefault("kernel-regression", f"it is no function of rows of {sizes}, or not in JAX")
+    near = [_near(theory, reasons[theory.name]) for theory in THEORIES if theory.name in reasons]
+    known = {candidate.name for candidate in found}
+    return Candidates(
+        [*found, *(each for each in near if each.name not in known)],
+        network=structure.name,
+        observing=structure.observing,
+    )
+
+
+def _near(theory: Theory, obstacle: str) -> Candidate:
+    return Candidate(theory, "no", (), "", "", obstacle)
+
+
+def _observing(case: Case) -> tuple[str, ...]:
+    """Calls that train and measure a network of this package."""
+    kernel = "probes.kernel.neural_tangent_kernel(lambda network, x: network(x), network, task.inputs)"
+    return (
+        f"observe(task, network, scale={case.scale:g}, duration=TIME)",
+        *([kernel] if case.samples is not None else []),
+    )
 
 
 def case_of(
@@ -207,8 +261,11 @@ def _candidate(theory: Theory, case: Case, assumptions: tuple[Measured, ...]) ->
         status = "almost"
     seconds = theory.operations(case) / _PER_SECOND
     cost = next(words for most, words in _COSTS if seconds <= most)
-    call = theory.call.replace("SCALE", f"{case.scale:g}").replace("NORMALISED", str(case.normalised))
-    return Candidate(theory, status, assumptions, cost, call)
+    return Candidate(theory, status, assumptions, cost, _call(theory, case))
+
+
+def _call(theory: Theory, case: Case) -> str:
+    return theory.call.replace("SCALE", f"{case.scale:g}").replace("NORMALISED", str(case.normalised))
 
 
 def _rank(candidate: Candidate) -> tuple[float, ...]:

@@ -1,0 +1,181 @@
+"""What a network of another structure than theories are for is, by its parts, and what is near it all the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+
+from dynascope.errors import InputError
+from dynascope.networks.own_module import own_network
+from dynascope.protocols import SumOfNeurons
+
+__all__ = ["Rows", "Structure", "is_foreign", "is_module", "readable", "structure_of", "unread"]
+
+_PARTS = (  # what the name of a part says of a network, and the nearest theories with why they are not of it
+    (
+        "attention",
+        r"attention|transformer",
+        (("linear-attention", "its attention is not linear, or has other layers around it"),),
+    ),
+    (
+        "recurrence",
+        r"^(rnn|lstm|gru)|recurrent|(lstm|gru|rnn)cell",
+        (("alternating-flow", "the same weights are used again at every step, so that it is no sum of neurons"),),
+    ),
+    (
+        "convolutions",
+        r"^conv|convolution|^vgg|^resnet",
+        (
+            (
+                "alternating-flow",
+                "its weights are shared by places, so that it is no sum of neurons that see all inputs",
+            ),
+        ),
+    ),
+    (
+        "skip connections",
+        r"resnet|residual|basicblock|bottleneck|transformer",
+        (("deep-isotropic", "inputs go around layers, so that it is no product of layers"),),
+    ),
+    (
+        "normalisation",
+        r"norm",
+        (("alternating-flow", "normalisation takes the size of the weights away, so that no start is small"),),
+    ),
+)
+_LINEAR = re.compile(r"^(Linear|LazyLinear|Dense)$")
+_ACTIVATION = re.compile(r"relu|gelu|tanh|sigmoid|silu|elu|softplus|mish|swish|erf", re.IGNORECASE)
+_KERNEL = "probes.kernel.neural_tangent_kernel"
+_AFTER = (
+    "probes.kernel.kernel_distance(KERNEL_BEFORE, KERNEL_AFTER)",
+    "probes.feature_metrics(LAST_FEATURES, OUTPUTS, LABELS)",
+)
+
+
+class Structure(NamedTuple):
+    """What a network is.
+
+    Attributes:
+        name: In words, such as "network of PyTorch with convolutions and normalisation".
+        obstacles: Names of the nearest theories, each with why it is not of such a network.
+        observing: Calls that work with it all the same; what is in capitals is to be filled in.
+    """
+
+    name: str
+    obstacles: tuple[tuple[str, str], ...]
+    observing: tuple[str, ...]
+
+
+class Rows(eqx.Module):
+    """A module of equinox that is a function of one sample, as one of rows of them."""
+
+    module: Any
+
+    def __call__(self, x: Any) -> Any:
+        """Outputs of each row."""
+        return jax.vmap(self.module)(x)
+
+
+def is_module(network: Any) -> bool:
+    """Whether it is a module of PyTorch or equinox."""
+    return isinstance(network, eqx.Module) or _is_torch(network)
+
+
+def is_foreign(network: Any) -> bool:
+    """Whether it is such a module, and neither of this package nor a sum of neurons of one's own."""
+    return is_module(network) and _is_of_samples(network) and not isinstance(network, SumOfNeurons)
+
+
+def unread(network: Any) -> str:
+    """Why a module of one's own is not one of those that theories read; nothing if it is, or is none."""
+    try:
+        own_network(network)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def readable(network: Any) -> Any:
+    """A module of equinox as a function of rows; what runs outside of JAX stays as it is."""
+    return Rows(network) if isinstance(network, eqx.Module) and is_foreign(network) else network
+
+
+def structure_of(module: Any, problem: str = "") -> Structure:
+    """What a module of PyTorch or equinox is, by the names of its parts; code of its own is not looked into.
+
+    Args:
+        module: Any network.
+        problem: Why it is not one of the two-layer networks that theories are for, if that is known.
+
+    Example:
+        >>> found = structure_of(eqx.nn.MLP(3, 2, 8, 3, key=jax.random.key(0)))
+        >>> found.name, found.obstacles[0][0]
+        ('network of equinox with 4 linear layers and relu', 'alternating-flow')
+    """
+    torch = _is_torch(module)
+    names = list(_names_of_torch(module) if torch else _names(module))
+    linear = sum(bool(_LINEAR.match(name)) for name in names)
+    functions = list(dict.fromkeys(name for name in names if _ACTIVATION.search(name) and not _LINEAR.match(name)))
+    found = [each for each in _PARTS if any(re.search(each[1], name, re.IGNORECASE) for name in names)]
+    words = [word for word, _, _ in found]
+    obstacles = [pair for _, _, pairs in found for pair in pairs]
+    if not found and linear:
+        words = [f"{linear} linear layer{'s' * (linear > 1)}", *functions[:2]]
+        if linear > 2:
+            obstacles.append(("alternating-flow", f"it has {linear} linear layers, and the theory is of two"))
+            between = f"there is {' and '.join(functions[:2])} between its layers, and the theory is of linear ones"
+            read = "its weights are not read from the module: put them into a networks.DeepLinear"
+            obstacles.append(("deep-isotropic", between if functions else read))
+    if problem and linear <= 2 and not found:
+        obstacles.insert(0, ("alternating-flow", problem))
+    if torch:
+        obstacles.append(("kernel-regression", "it is a module of PyTorch, which does not run in JAX"))
+    library = "PyTorch" if torch else "equinox" if isinstance(module, eqx.nn.MLP | eqx.nn.Sequential) else ""
+    kind = f"network of {library}" if library else type(module).__name__
+    name = f"{kind} with {_joined(words)}" if words else kind
+    kernel = f"{_KERNEL}(network, None, INPUTS)"
+    if not torch:
+        kernel = f"{_KERNEL}(lambda network, x: jax.vmap(network)(x), network, INPUTS)"
+        if not _is_of_samples(module):
+            kernel = f"{_KERNEL}(lambda network, x: network(x), network, INPUTS)"
+    unique = dict(reversed(obstacles))  # the first reason of each theory
+    return Structure(
+        name, tuple((each, unique[each]) for each in dict.fromkeys(k for k, _ in obstacles)), (kernel, *_AFTER)
+    )
+
+
+def _is_torch(module: Any) -> bool:
+    return any(base.__name__ == "Module" and base.__module__.startswith("torch.nn.") for base in type(module).__mro__)
+
+
+def _is_of_samples(module: Any) -> bool:
+    """Whether it takes one sample, as modules of equinox do, and not rows, as those of this package."""
+    return not type(module).__module__.startswith("dynascope.")
+
+
+def _names_of_torch(module: Any) -> Iterator[str]:
+    for part in module.modules():
+        yield type(part).__name__
+
+
+def _names(part: Any) -> Iterator[str]:
+    """The names of the types of modules of equinox, and of the functions that they hold."""
+    if isinstance(part, eqx.Module):
+        yield type(part).__name__
+        for value in vars(part).values():
+            yield from _names(value)
+    elif isinstance(part, list | tuple):
+        for value in part:
+            yield from _names(value)
+    elif isinstance(part, dict):
+        yield from _names(list(part.values()))
+    elif callable(part):
+        yield getattr(part, "__name__", type(part).__name__)
+
+
+def _joined(words: list[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

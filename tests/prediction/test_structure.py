@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+
+from dynascope import predict, probes, which
+from dynascope.errors import InputError
+from dynascope.networks import MLP
+from dynascope.prediction.structure import structure_of, unread
+from dynascope.tasks import Task
+
+KEY = jax.random.key(0)
+X = np.random.default_rng(0).normal(size=(12, 3))
+TASK = Task(X, X[:, :2] + X[:, 1:])
+
+
+class Picture(eqx.Module):
+    """A module of one's own that takes a picture."""
+
+    convolution: eqx.nn.Conv2d
+    last: eqx.nn.Linear
+
+    def __call__(self, x):
+        return self.last(jax.numpy.tanh(self.convolution(x)).ravel())
+
+
+DEEP = eqx.nn.MLP(3, 2, 32, 3, key=KEY)
+PICTURE = Picture(eqx.nn.Conv2d(1, 2, 3, key=KEY), eqx.nn.Linear(8, 2, key=KEY))
+
+
+def test_parts_say_what_a_network_is_and_what_is_in_the_way():
+    attention = eqx.nn.MultiheadAttention(2, 4, key=KEY)
+    normalised = eqx.nn.Sequential([eqx.nn.Linear(3, 4, key=KEY), eqx.nn.LayerNorm(4)])
+    found = {
+        "deep": structure_of(DEEP),
+        "picture": structure_of(PICTURE),
+        "attention": structure_of(attention),
+        "recurrence": structure_of(eqx.nn.GRUCell(3, 4, key=KEY)),
+        "normalised": structure_of(normalised),
+    }
+    assert found["deep"].name == "network of equinox with 4 linear layers and relu"
+    assert dict(found["deep"].obstacles)["alternating-flow"] == "it has 4 linear layers, and the theory is of two"
+    assert found["picture"].name == "Picture with convolutions"
+    assert [name for name, _ in found["attention"].obstacles] == ["linear-attention"]
+    assert found["recurrence"].name.endswith("recurrence")
+    assert "no start is small" in dict(found["normalised"].obstacles)["alternating-flow"]
+
+
+def test_a_module_that_no_theory_reads_has_an_answer_all_the_same():
+    answer = which(TASK, DEEP)
+    found = {each.name: each for each in answer}
+    assert answer.network.startswith("network of equinox with 4 linear layers")
+    assert found["alternating-flow"].obstacle.startswith("it has 4 linear layers")
+    assert found["kernel-regression"].assumptions[0].value > 0  # it is a function of rows, and so it is measured
+    said = str(answer)
+    assert "it has 4 linear layers" in said
+    assert said.index("Without a theory it is measured by") < said.index(answer.observing[0])
+    picture = {each.name: each for each in which(TASK, PICTURE)}
+    assert picture["kernel-regression"].obstacle.startswith("it is no function of rows of 3 inputs with 2 outputs")
+
+
+def test_a_deep_module_of_equinox_is_predicted_by_its_kernel_when_asked_for():
+    few = Task(X[:4], 0.05 * TASK.targets[:4])
+    predicted = predict(few, DEEP, theory="kernel-regression", scale=3.0)
+    assert predicted.attrs["theory_name"] == "kernel-regression"
+    with pytest.raises(InputError, match="has a bias"):
+        predict(few, DEEP, scale=3.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("network", "x"), [(DEEP, X), (PICTURE, np.ones((3, 1, 4, 4)))])
+def test_the_kernel_of_the_answer_is_computed_by_its_call(network, x):
+    call = which(TASK, network).observing[0].replace("INPUTS", "x").replace("TIME", "1.0")
+    kernel = eval(call, {"probes": probes, "jax": jax, "network": network, "x": x})
+    assert kernel.values.shape == (len(x), 2, len(x), 2)
+
+
+@pytest.mark.slow
+def test_modules_of_pytorch_are_told_by_their_parts():
+    torch = pytest.importorskip("torch")
+    nn = torch.nn
+    image = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2)).eval()
+    bent = nn.Sequential(nn.Linear(3, 4, bias=False), nn.Tanh(), nn.Linear(4, 2, bias=False))
+    answer = which(TASK, image)
+    assert answer.network == "network of PyTorch with convolutions and normalisation"
+    assert {each.name for each in answer} == {"alternating-flow", "kernel-regression"}
+    assert "Tanh is not homogeneous" in {each.name: each for each in which(TASK, bent)}["alternating-flow"].obstacle
+    for network, x in ((image, torch.ones(2, 1, 4, 4)), (bent, torch.ones(2, 3))):
+        call = which(TASK, network).observing[0].replace("INPUTS", "x")
+        kernel = eval(call, {"probes": probes, "network": network, "x": x})
+        assert kernel.values.shape == (2, 2, 2, 2)
+
+
+def test_networks_that_theories_read_have_no_problem_and_what_is_no_network_is_refused():
+    assert unread(MLP((3, 4, 2))) == ""
+    assert which(TASK, MLP((3, 4, 4, 2)), scale=1.0).observing[0].startswith("observe(task, network")
+    with pytest.raises(InputError) as caught:
+        which(TASK, lambda x: "frob", scale=1.0)
+    assert caught.value.argument == "network"
