@@ -65,8 +65,29 @@ def test_a_theory_of_the_list_predicts_and_is_checked(tmp_path, monkeypatch, cap
     answer = json.loads(capsys.readouterr().out)
     assert answer["jumps"] == []
     assert answer["curve"]["loss"][0] == pytest.approx(answer["initial_loss"])
-    assert main(["predict", *said, "--learning-rate", "0.1"]) == 2
-    assert "learning_rate is about jumps" in capsys.readouterr().err
+    assert main(["predict", *said, "--slope"]) == 2
+    assert "slope is about jumps" in capsys.readouterr().err
+
+
+def test_a_loss_over_time_is_told_in_steps_and_epochs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    x = np.repeat([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], 2, axis=0)
+    np.savez("white.npz", x=x, y=x @ [[2.0], [0.5]])
+    network = balanced_linear(2, 3, 1, scale=0.3)
+    np.savez("start.npz", W1=network.first, W2=network.second)
+    said = ["predict", "white.npz", "--network", "linear", "--weights", "start.npz", "--theory", "balanced"]
+    steps = ["--learning-rate", "0.1", "--batch-size", "2"]
+    assert main([*said, *steps, "--json"]) == 0
+    curve = json.loads(capsys.readouterr().out)["curve"]
+    # A step is a tenth of a unit of time, and an epoch four steps of two of eight samples.
+    np.testing.assert_allclose(curve["step"], np.divide(curve["time"], 0.1))
+    np.testing.assert_allclose(curve["epoch"], np.divide(curve["step"], 4))
+    assert main([*said, *steps]) == 0
+    out = capsys.readouterr().out
+    assert out.count(" predicted") == 3  # time, step and epoch
+    assert "Steps of learning rate 0.1 on loss" in out
+    assert max(map(len, out.partition("Record:")[0].splitlines())) <= 80
 
 
 def test_a_theory_that_does_not_hold_is_refused_by_the_name_of_what_is_violated(table, capsys):

@@ -143,7 +143,9 @@ def _curve(staircase: StaircaseView) -> dict[str, Any] | None:
 
 def _exact_curve(predicted: xr.Dataset) -> dict[str, Any]:
     """The loss of a theory that is exact."""
-    return {name: predicted[name].to_numpy().tolist() for name in ("time", names.CURVE_LOSS)} | {"error": 0.0}
+    clocks = {"time": "time", "step": "training_step", "epoch": "training_epoch", names.CURVE_LOSS: names.CURVE_LOSS}
+    told = {name: predicted[variable].to_numpy().tolist() for name, variable in clocks.items() if variable in predicted}
+    return told | {"error": 0.0}
 
 
 def _over_seeds(staircase: StaircaseView) -> dict[str, Any]:

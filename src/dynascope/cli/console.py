@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from dynascope.record.tree_view import Tree
     from dynascope.studies import Reference
 
-__all__ = ["print_agreement", "print_data", "print_heading", "print_judged", "print_staircase", "print_table"]
+__all__ = [
+    "print_agreement",
+    "print_data",
+    "print_heading",
+    "print_judged",
+    "print_staircase",
+    "print_table",
+    "print_text",
+]
 
 _MOST_REASONS = 10
 _MOST_WORDS = 4  # of what draws learn at a jump
@@ -51,7 +59,7 @@ def print_staircase(tree: Tree) -> None:
     print_heading(attributes)
     clock = view.staircase.clock
     if attributes["convention"] != record.CONVENTION:
-        _print_text(f"As in your run: {attributes['convention']}.", indent="")
+        print_text(f"As in your run: {attributes['convention']}.", indent="")
     header = ["jump", "learned", f"predicted {clock}", "predicted level"]
     if view.residual is not None:
         header[2:] = [f"predicted {clock}", f"observed {clock}", "error", "predicted level", "observed level"]
@@ -68,18 +76,18 @@ def print_staircase(tree: Tree) -> None:
     else:
         print_table([header[0], *header[2:]], [[row[0], *row[2:]] for row in cells])
         for jump in rows:
-            _print_text(f"jump {jump.number}: {jump.learned}")
+            print_text(f"jump {jump.number}: {jump.learned}")
         print()
     if view.staircase.gathered:
-        _print_text(view.staircase.gathered, indent="")
+        print_text(view.staircase.gathered, indent="")
     if "steps" in attributes and clock == "time":
-        _print_text(f"Steps {attributes['steps']}.", indent="")
+        print_text(f"Steps {attributes['steps']}.", indent="")
     _print_seeds(view.staircase)
     slow = [jump for jump in rows if jump.reason]
     if slow:
         console.print("* slow: known only roughly at this scale, so shown but not judged.", markup=False)
         for jump in slow[:_MOST_REASONS]:
-            _print_text(f"jump {jump.number}: {jump.reason}")
+            print_text(f"jump {jump.number}: {jump.reason}")
         if len(slow) > _MOST_REASONS:
             console.print(f"  and {len(slow) - _MOST_REASONS} more, on the page")
     print_judged(view)
@@ -89,7 +97,7 @@ def print_heading(attributes: Mapping[Any, Any]) -> None:
     """By which theory something was predicted, and where its loss begins."""
     _console().print(f"Theory: {attributes['theory']}; initial loss {attributes['initial_loss']:.6g}", markup=False)
     if "theory_choice" in attributes:
-        _print_text(f"{attributes['theory_choice']} `dynascope which` tells more.")
+        print_text(f"{attributes['theory_choice']} `dynascope which` tells more.")
 
 
 def print_judged(view: TreeView) -> None:
@@ -114,11 +122,11 @@ def print_agreement(reference: Reference, tree: Tree) -> None:
         _print_quantities(rows, reasons if len(reasons) > 1 else {}, mark)
         for reason, letter in reasons.items():
             of = f"{letter}: " if len(reasons) > 1 else "Why this tolerance: "
-            _print_text(f"{of}{reason.removesuffix('.')}.")
+            print_text(f"{of}{reason.removesuffix('.')}.")
         print()
     claims = list(_claims(view))
     for claim in claims:
-        _print_text(claim, indent="")
+        print_text(claim, indent="")
     if claims:
         print()
     for warning in view.warnings:
@@ -198,10 +206,11 @@ def _staircase_row(jump: Jump) -> list[str]:
 def _print_verdict(console: Console, attributes: Mapping[Any, Any]) -> None:
     colour = {"agree": "green", "disagree": "red"}.get(attributes["verdict"], "yellow")
     console.print(f"[bold {colour}]{verdict.HEADINGS[attributes['verdict']]}.")
-    _print_text(attributes["verdict_sentence"], indent="")
+    print_text(attributes["verdict_sentence"], indent="")
 
 
-def _print_text(text: str, indent: str = "  ") -> None:
+def print_text(text: str, indent: str = "  ") -> None:
+    """A paragraph, as wide as the page."""
     print(
         textwrap.fill(text, page_width(), initial_indent=indent, subsequent_indent=2 * indent, break_long_words=False)
     )

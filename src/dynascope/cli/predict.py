@@ -142,9 +142,8 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         warnings = [in_options(each) for each in json.loads(predicted.attrs.get("warnings", "[]"))]
         if warnings:
             predicted = predicted.assign_attrs(warnings=json.dumps(warnings, ensure_ascii=False))
-        if not record.is_staircase(predicted):
-            return predicted
-        predicted = predicted.assign_attrs(smallest_jump=self.smallest_jump)
+        if record.is_staircase(predicted):
+            predicted = predicted.assign_attrs(smallest_jump=self.smallest_jump)
         if self.learning_rate is None:
             return predicted
         return comparison.in_steps(
@@ -156,7 +155,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         about = {
             "curve": own is not None,
             "slope": self.slope,
-            "learning_rate": self.learning_rate is not None,
+            "flow": self.flow == "descent",
             "seeds": self.seeds > 1,
             "jumps": self.jumps is not None,
         }

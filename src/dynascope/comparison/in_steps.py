@@ -11,6 +11,8 @@ from dynascope.record import staircase_names as names
 
 __all__ = ["in_steps", "step_duration"]
 
+_OF_A_CURVE = ("training_step", "training_epoch")
+
 
 def step_duration(predicted: xr.Dataset, *, learning_rate: float, loss: LossName = "squared") -> float:
     """The gradient-flow time of a step: a η for a loss that is a times ours.
@@ -32,16 +34,17 @@ def step_duration(predicted: xr.Dataset, *, learning_rate: float, loss: LossName
 def in_steps(
     predicted: xr.Dataset, *, learning_rate: float, loss: LossName = "squared", batch_size: int | None = None
 ) -> xr.Dataset:
-    """The prediction with the step at which each jump comes, and the epoch.
+    """The prediction with the step at which each jump comes, and the epoch; of a loss curve those of each time.
 
     Args:
-        predicted: The record of a staircase.
+        predicted: The record of a staircase, or of a loss over time.
         learning_rate: η of plain gradient descent.
         loss: How the loss that it descends is defined, as of `own_curve`.
         batch_size: Samples in a step; without it there are no epochs.
 
     Returns:
-        The record with `jump_step` and, with a batch size, `jump_epoch`; its attribute `steps` says of which steps.
+        The record with `jump_step` and, with a batch size, `jump_epoch` (of a curve `training_step` and
+        `training_epoch`); its attribute `steps` says of which steps.
 
     Raises:
         InputError: As of `step_duration`, or the batch is not between one and all samples.
@@ -57,9 +60,12 @@ def in_steps(
         >>> told["jump_step"].item(), told["jump_epoch"].item()
         (60.0, 20.0)
     """
-    steps = predicted[names.JUMP_TIME] / step_duration(predicted, learning_rate=learning_rate, loss=loss)
+    jumps = names.JUMP_TIME in predicted
+    times = predicted[names.JUMP_TIME if jumps else "time"]
+    in_step, in_epoch = (names.JUMP_STEP, names.JUMP_EPOCH) if jumps else _OF_A_CURVE
+    steps = times / step_duration(predicted, learning_rate=learning_rate, loss=loss)
     told = f"of learning rate {learning_rate:g} on loss = {LOSSES[loss].formula}"
-    columns = {names.JUMP_STEP: (steps.dims, steps.to_numpy())}
+    columns = {in_step: (steps.dims, steps.to_numpy())}
     if batch_size is not None:
         require(
             "samples" in predicted.attrs,
@@ -70,6 +76,6 @@ def in_steps(
         )
         samples = int(predicted.attrs["samples"])
         require_count(most=samples, batch_size=batch_size)
-        columns[names.JUMP_EPOCH] = (steps.dims, steps.to_numpy() * batch_size / samples)
+        columns[in_epoch] = (steps.dims, steps.to_numpy() * batch_size / samples)
         told += f", each with {batch_size} of {samples} samples"
     return name_all(predicted.drop_vars([*columns], errors="ignore").assign(columns)).assign_attrs(steps=told)

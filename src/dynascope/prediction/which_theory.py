@@ -23,7 +23,7 @@ __all__ = ["Candidate", "Candidates", "Measured", "candidates", "case_of", "chos
 
 _TRAINING = (SMALL_STEPS, FULL_BATCHES)  # theories are of gradient flow on all samples
 _PER_SECOND = 1e9
-_COSTS = ((1, "under a second"), (20, "seconds"), (300, "minutes"), (float("inf"), "an hour or more"))
+_COSTS = ((1, "under a second"), (20, "at some seconds"), (300, "at minutes"), (float("inf"), "at an hour or more"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Candidate:
         theory: The theory.
         status: "applies", "almost" or "no".
         assumptions: What it assumes, measured.
-        cost: How long it takes, in words.
+        cost: How long it takes, in words, estimated from the number of its operations.
         call: How to call its function oneself, given `task` and `network`; what is in capitals is to be filled in.
             Nothing where the structure of the network is in the way.
         obstacle: What in the structure of the network is in the way, if that is known to be.

@@ -75,6 +75,8 @@ QUANTITIES = {
     "descent_rate": "rate at which the loss falls",
     # What a staircase learns
     "coefficient": "coefficient of the linear map",
+    "training_step": "training step",
+    "training_epoch": "training epoch",
     "input_feature": "input pattern",
     "output_feature": "output pattern",
     "learned_map": "linear map that is learned",
