@@ -79,7 +79,7 @@ class Which(UserWeights, UserData):
 
     def _told(self, candidate: Candidate) -> Iterator[str]:
         theory = candidate.theory
-        yield from _lines(f"{candidate.name} ({theory.kind}; estimated {candidate.cost})", "  ")
+        yield from _lines(f"{candidate.name} ({theory.kind}; estimated time: {candidate.cost})", "  ")
         yield from _lines(f"gives {theory.gives}", "    ")
         if theory.domain is not None:
             yield from _lines(f"source {theory.domain.reference}", "    ")

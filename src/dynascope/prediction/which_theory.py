@@ -23,7 +23,7 @@ __all__ = ["Candidate", "Candidates", "Measured", "candidates", "case_of", "chos
 
 _TRAINING = (SMALL_STEPS, FULL_BATCHES)  # theories are of gradient flow on all samples
 _PER_SECOND = 1e9
-_COSTS = ((1, "under a second"), (20, "at some seconds"), (300, "at minutes"), (float("inf"), "at an hour or more"))
+_COSTS = ((1, "under a second"), (20, "seconds"), (300, "minutes"), (float("inf"), "an hour or more"))
 
 
 @dataclasses.dataclass(frozen=True)
