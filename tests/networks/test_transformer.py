@@ -181,3 +181,14 @@ def test_rows_of_another_length_are_refused():
     with pytest.raises(InputError) as error:
         network()(np.zeros((2, 7)))
     assert error.value.argument == "inputs"
+
+
+def test_a_network_that_cannot_fit_is_refused_with_the_bytes_it_would_need():
+    for name, large in {
+        "vocabulary": {"vocabulary": 10**12},
+        "width": {"width": 4 * 10**8},
+        "blocks": {"blocks": 10**10},
+    }.items():
+        with pytest.raises(InputError, match=r"arrays of .* GB would be needed") as caught:
+            Transformer(**{"vocabulary": 5, "length": 3, "output_dimension": 2, "width": 8, **large})
+        assert caught.value.argument == name

@@ -12,7 +12,15 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_choice, require_integer, require_positive, require_seed, require_sizes
+from dynascope.arguments import (
+    require,
+    require_choice,
+    require_integer,
+    require_positive,
+    require_room,
+    require_seed,
+    require_sizes,
+)
 from dynascope.networks.mlp import ACTIVATIONS, ActivationName
 
 __all__ = ["Convolutional"]
@@ -47,8 +55,8 @@ class Convolutional(eqx.Module):
         seed: Seed of the draw.
 
     Raises:
-        InputError: A size is not positive, the image is too small for that many convolutions, or the activation is not
-            known.
+        InputError: A size is not positive, or so large that the weights do not fit into the memory, the image is too
+            small for that many convolutions, or the activation is not known.
 
     Example:
         >>> network = Convolutional((8, 8), 10, channels=(4, 8), width=32)
@@ -92,12 +100,15 @@ class Convolutional(eqx.Module):
             remedy="give a height and a width of at least 2 to the number of convolutions, or fewer convolutions",
         )
         require_choice("activation", activation, ACTIVATIONS)
+        entering = (1, *channels[:-1])
+        numbers = sum(_KERNEL**2 * math.prod(each) for each in zip(entering, channels, strict=True))
+        numbers += (math.prod(shrunk) * channels[-1] + int(outputs)) * int(width)
+        require_room(numbers, outputs=outputs, width=width, channels=max(channels), image_shape=max(image_shape))
         draw = np.random.default_rng(seed)
 
         def weights(*shape: int) -> np.ndarray:
             return scale / math.sqrt(math.prod(shape[:-1])) * draw.normal(size=shape)
 
-        entering = (1, *channels[:-1])
         self.kernels = tuple(weights(_KERNEL, _KERNEL, i, o) for i, o in zip(entering, channels, strict=True))
         self.kernel_biases = tuple(np.zeros(each) for each in channels)
         self.hidden = weights(math.prod(shrunk) * channels[-1], width)

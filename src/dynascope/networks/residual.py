@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_integer, require_seed
+from dynascope.arguments import require_integer, require_room, require_seed
 from dynascope.networks.convolution import Convolution, as_images, full_image_shape
 
 __all__ = ["ResNet18", "ResidualBlock"]
@@ -85,7 +85,8 @@ class ResNet18(eqx.Module):
         seed: Seed of the draw.
 
     Raises:
-        InputError: A size is not positive, or ε is negative or not finite.
+        InputError: A size is not positive, or so large that the weights do not fit into the memory, or ε is negative or
+            not finite.
 
     References:
         K. He et al., Deep residual learning for image recognition, arXiv:1512.03385.
@@ -110,7 +111,10 @@ class ResNet18(eqx.Module):
         require_seed(seed)
         self.image_shape = full_image_shape(image_shape)
         draw = np.random.default_rng(seed)
+        width = int(width)
         channels = [width, *(width * growth for growth in _GROWTH for _ in range(_BLOCKS))]
+        kernels = self.image_shape[2] * width + sum(i * o + o * o for i, o in itertools.pairwise(channels))
+        require_room(9 * kernels + channels[-1] * int(outputs), outputs=outputs, width=width)
         self.stem = Convolution(self.image_shape[2], width, draw, epsilon=epsilon)
         self.blocks = tuple(
             ResidualBlock(entering, leaving, 1 if entering == leaving else 2, draw, epsilon=epsilon)

@@ -11,7 +11,15 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_choice, require_integer, require_positive, require_seed
+from dynascope.arguments import (
+    given,
+    require,
+    require_choice,
+    require_integer,
+    require_positive,
+    require_room,
+    require_seed,
+)
 from dynascope.networks.mlp import ACTIVATIONS, ActivationName
 
 __all__ = ["Transformer", "TransformerBlock"]
@@ -76,8 +84,8 @@ class Transformer(eqx.Module):
         seed: Seed of the draw.
 
     Raises:
-        InputError: A number that is not positive, a count that is not whole, heads that do not divide the width, or an
-            unknown activation.
+        InputError: A number that is not positive, a count that is not whole, weights that do not fit into the memory,
+            heads that do not divide the width, or an unknown activation.
 
     References:
         N. Nanda et al., Progress measures for grokking via mechanistic interpretability, arXiv:2301.05217: one block of
@@ -127,6 +135,9 @@ class Transformer(eqx.Module):
         )
         require_choice("activation", activation, ACTIVATIONS)
         require_seed(seed)
+        sizes = {"vocabulary": vocabulary, "length": length, "output_dimension": output_dimension}
+        layers = int(blocks) * (4 * int(width) + 2 * int(hidden)) + sum(map(int, sizes.values())) + 2
+        require_room(int(width) * layers, **sizes, **given(hidden_width=hidden_width), width=width, blocks=blocks)
         draw = np.random.default_rng(seed)
 
         def drawn(rows: int, columns: int, input_width: int) -> np.ndarray:

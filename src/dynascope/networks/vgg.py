@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_between, require_integer, require_seed, require_sizes
+from dynascope.arguments import require_between, require_integer, require_room, require_seed, require_sizes
 from dynascope.networks.convolution import Convolution, as_images, full_image_shape
 
 __all__ = ["VGG16"]
@@ -58,7 +58,8 @@ class VGG16(eqx.Module):
         seed: Seed of the draw.
 
     Raises:
-        InputError: A size is not positive, or ε is negative or not finite.
+        InputError: A size is not positive, or so large that the weights do not fit into the memory, or ε is negative or
+            not finite.
 
     References:
         K. Simonyan and A. Zisserman, Very deep convolutional networks for large-scale image recognition,
@@ -96,15 +97,18 @@ class VGG16(eqx.Module):
         self.image_shape = full_image_shape(image_shape)
         draw = np.random.default_rng(seed)
         stages = zip(_CONVOLUTIONS, _GROWTH, strict=True)
-        channels = [self.image_shape[2], *(width * growth for count, growth in stages for _ in range(count))]
+        channels = [self.image_shape[2], *(int(width) * growth for count, growth in stages for _ in range(count))]
+        dense = list(itertools.pairwise([channels[-1], *hidden_widths]))
+        last = dense[-1][1] if dense else channels[-1]
+        numbers = 9 * sum(map(math.prod, itertools.pairwise(channels))) + sum(map(math.prod, dense))
+        widest = max(hidden_widths, default=0)
+        require_room(numbers + last * int(outputs), outputs=outputs, width=width, hidden_widths=widest)
         self.convolutions = tuple(
             Convolution(entering, leaving, draw, bias=True, normalise=batch_normalisation, epsilon=epsilon)
             for entering, leaving in itertools.pairwise(channels)
         )
-        dense = list(itertools.pairwise([channels[-1], *hidden_widths]))
         self.hidden = tuple(draw.normal(scale=math.sqrt(2 / shape[0]), size=shape) for shape in dense)
         self.hidden_biases = tuple(np.zeros(each) for each in hidden_widths)
-        last = dense[-1][1] if dense else channels[-1]
         self.classifier = draw.normal(scale=last**-0.5, size=(last, outputs))
         self.classifier_bias = np.zeros(outputs)
 
