@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynascope.cli.commands import main
 from dynascope.record import load
 
 TRIES = 6
@@ -95,3 +96,26 @@ def test_the_same_command_gives_the_same_record_and_on_other_cores_one_that_is_n
         if values.dtype.kind == "f":
             least = 1e-10 * np.nanmax(np.abs(values), initial=0.0)
             np.testing.assert_allclose(two[name], values, rtol=1e-10, atol=least, err_msg=name)
+
+
+AGAIN = {
+    "a staircase": "--network linear",
+    "a diagonal network": "--network diagonal --only y1 --jumps 3",
+    "the kernel of a start": "--network relu --scale 10 --width 2000 --theory kernel-regression",
+    "steps with batches": "--network linear --check --flow descent --learning-rate 0.05 --batch-size 20",
+}
+
+
+@pytest.mark.parametrize("options", AGAIN.values(), ids=AGAIN)
+def test_other_commands_give_the_same_record_again(options, folder, tmp_path, capsys):
+    found = []
+    for number in range(2):
+        code = main(["predict", str(folder / "a.npz"), *options.split(), "--out", str(tmp_path / str(number))])
+        assert code in (0, 1, 4), capsys.readouterr().err
+        (path,) = (tmp_path / str(number)).glob("*.zarr")
+        found.append(arrays(path))
+    one, again = found
+    assert one.keys() == again.keys()
+    assert any("loss" in name for name in one)
+    for name, values in one.items():
+        np.testing.assert_array_equal(again[name], values, err_msg=name)
