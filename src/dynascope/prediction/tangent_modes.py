@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from dynascope.arguments import require_memory
 from dynascope.compilation import filter_jit
+from dynascope.flows.progress import tell
 from dynascope.networks.two_layer import TwoLayer
 
 __all__ = ["TangentModes", "tangent_modes"]
@@ -107,6 +108,7 @@ class _Blocks:
     def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
         for start in range(0, len(self.inputs), self.size):
             # Blocks of equal length share a program.
+            tell(start, len(self.inputs), "samples")
             part = self.inputs[start : start + self.size]
             filled = np.concatenate([part, np.repeat(part[-1:], self.size - len(part), axis=0)])
             found = self.jacobian(filled)[: len(part)]
