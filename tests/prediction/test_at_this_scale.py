@@ -73,6 +73,35 @@ def test_a_level_that_the_curve_does_not_rest_near_is_not_judged():
     assert np.isfinite(told["level_uncertainty"][0])
 
 
+@pytest.mark.parametrize(("late", "slow"), [(75.0, False), (77.0, True)])
+def test_a_jump_is_slow_where_what_is_to_be_allowed_is_more_than_a_quarter(late, slow):
+    # 60 for 75 is off by a fifth, and a quarter more of that is a quarter; what is read adds a percent.
+    told = with_curve(limit([10.0, 30.0, 62.0]), curve([10.0, 30.0, late]))
+    assert bool(told["slow"][2]) == slow
+    assert float(told["jump_time_uncertainty"][2]) <= 0.25
+
+
+def test_what_is_not_known_of_a_jump_is_not_known_of_later_ones():
+    known = curve([10.0, 30.0, 60.0])
+    known["rougher_loss"] = curve([10.0, 31.5, 60.0])["loss"]
+    told = with_curve(limit([10.0, 30.0, 60.0]), known)["jump_time_uncertainty"].to_numpy()
+    np.testing.assert_allclose(told, [0.01, 0.16, 0.16], atol=2e-3)
+
+
+def test_the_last_level_is_allowed_what_it_is_off_wherever_a_run_may_end():
+    known, limits = curve([10.0, 30.0, 60.0], end=400.0), limit([10.0, 30.0, 60.0])
+    rests = float(with_curve(limits, known)["level_uncertainty"][2])
+    # It comes to rest only when a check has ended.
+    moments = known["time"]
+    creeping = 0.08 * np.clip((200 - moments) / 140, 0, 1) * (moments > 45)
+    told = with_curve(limits, known.assign({name: known[name] + creeping for name in ("loss", "rougher_loss")}))
+    assert rests == pytest.approx(0.02)
+    assert rests < float(told["level_uncertainty"][2]) < 0.08
+    # A run that ends before a check does says nothing of it.
+    ends = float(told["jump_time"][2] + told["settling_time"][2])
+    assert 60 < ends <= training_time(limits, float(limits.attrs["scale"]))
+
+
 def sparse():
     draw = np.random.default_rng(0)
     x = draw.normal(size=(40, 60))

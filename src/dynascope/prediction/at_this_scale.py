@@ -22,7 +22,7 @@ __all__ = ["at_this_scale", "with_curve"]
 
 _ROUGH = 0.25  # a time that is known no better is slow, and a level, of the drops beside it, is not judged
 _MARGIN = 1.25  # on how far the limit is off, for what the curve itself gets wrong
-_POINT = 2.0  # how far a time or a level may be off, over what it is between two curves
+_POINT = 3.0  # how far a time or a level may be off, over what it is between two curves, or in the mean
 _READ = 0.01  # of a time, within which a curve is read
 _LEVEL = 0.02  # of the initial loss: a plateau is left before it is quite reached
 _SHORTER = 0.9  # of the time at which it could not go on
@@ -97,20 +97,25 @@ def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
     seen = _seen(staircase, curve)
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.abs(view.times / seen.times - 1)
-    blurred = _blur(view.levels, seen.times, curve)
-    columns = zip(view.times, seen.times, off, blurred, strict=True)
+        blurred = _blur(view.levels, seen.times, curve)
+        allowed = _MARGIN * off + blurred + _READ
+    columns = zip(view.times, seen.times, off, blurred, allowed, strict=True)
     reasons = [_reason(*each, end=float(curve["time"][-1])) for each in columns]
     slow = np.array([bool(reason) for reason in reasons])
     times = np.where(slow & np.isfinite(seen.times), seen.times, view.times)
-    allowed = np.where(slow, _ROUGH, np.minimum(_MARGIN * np.nan_to_num(off, posinf=1.0) + blurred + _READ, _ROUGH))
     known = with_slow_jumps(staircase, reasons).assign(
         {
             names.JUMP_TIME: ("jump", np.maximum.accumulate(times)),
-            names.TIME_UNCERTAINTY: ("jump", allowed),
-            names.LEVEL_UNCERTAINTY: ("jump", _level_uncertainty(view.levels, seen, curve)),
+            names.TIME_UNCERTAINTY: ("jump", np.where(slow, _ROUGH, allowed)),
             names.CURVE_LOSS: curve["loss"],
         }
     )
+    begin, end = _read_between(seen, blurred, curve, training_time(known, float(known.attrs["scale"])))
+    known[names.LEVEL_UNCERTAINTY] = "jump", _level_uncertainty(view.levels, begin, end, curve)
+    flat = np.zeros(len(slow)) if view.settling_times is None else view.settling_times
+    # A run that ends sooner says nothing of the last plateau.
+    flat = np.append(flat[:-1], np.fmax(flat[-1:], begin[-1:] - seen.times[-1:]))
+    known[names.SETTLING_TIME] = "jump", flat
     return known.assign_attrs(
         curve_error=curve.attrs["error"],
         curve_variables=curve.attrs.get("variables", ""),
@@ -142,9 +147,10 @@ def _blur(
 ) -> Float[np.ndarray, " jump"]:
     """How far the time at which the curve passes the middle of each jump may be off, relatively.
 
-    By how much it moves with the loss, if that is off as much as in the mean, and by twice what the rougher curve says.
+    By how much it moves with the loss, if that is off a few times as much as in the mean, and by a few times what the
+    rougher curve says. A path that is off once stays so: what is not known of a jump is not known of later ones.
     """
-    middles, error = (levels[1:] + levels[:-1]) / 2, curve.attrs["error"] * levels[0]
+    middles, error = (levels[1:] + levels[:-1]) / 2, _POINT * curve.attrs["error"] * levels[0]
     moments, loss, rougher = (curve[name].to_numpy() for name in ("time", "loss", "rougher_loss"))
 
     def moved(loss: np.ndarray) -> np.ndarray:
@@ -152,30 +158,53 @@ def _blur(
             return np.abs(crossing_times(moments, loss, middles) / times - 1)
 
     found = [moved(loss + error), moved(loss - error), _POINT * moved(rougher)]
-    return np.where(np.isnan(found).any(axis=0), np.inf, np.max(found, axis=0))
+    return np.maximum.accumulate(np.where(np.isnan(found).any(axis=0), np.inf, np.max(found, axis=0)))
 
 
-def _reason(limit: float, here: float, off: float, blurred: float, *, end: float) -> str:
+def _reason(limit: float, here: float, off: float, blurred: float, allowed: float, *, end: float) -> str:
     # By ratios, which hold on any clock.
     if np.isnan(here):
         times = f"{end / limit:.2g} times what" if end > 1.05 * limit else "the time that"
         return f"at this scale the loss has not got there in {times} the limit of small scales says"
-    if off > _ROUGH:
+    if allowed <= _ROUGH:
+        return ""
+    if _MARGIN * off > min(blurred, _ROUGH - _READ):
         return f"at this scale the loss gets there at {here / limit:.3g} times what the limit of small scales says"
-    if blurred > _ROUGH:
-        return "the loss falls so slowly there that its time is known only roughly"
-    return ""
+    return "the loss falls so slowly there that its time is known only roughly"
+
+
+def _read_between(
+    seen: SeenSteps, blurred: Float[np.ndarray, " jump"], curve: xr.Dataset, trained: float
+) -> tuple[Float[np.ndarray, " jump"], Float[np.ndarray, " jump"]]:
+    """Between which times the level after each jump may be read.
+
+    That is midway to the next one, and where none is seen at the end of a run, which may be as long as a check or as
+    the curve; both shift with what is not known of the times.
+    """
+    shift = 1 + np.maximum(blurred, np.append(blurred[1:], 0.0))
+    after = np.append(seen.times[1:], np.nan)[: len(shift)]
+    rests, last = np.isnan(after), float(curve["time"][-1])
+    begin = np.where(rests, np.minimum(trained, last), seen.ends) / shift
+    end = np.where(rests, last, np.fmin(seen.ends * shift, after))
+    return np.maximum(begin, seen.times), end
 
 
 def _level_uncertainty(
-    levels: Float[np.ndarray, " level"], seen: SeenSteps, curve: xr.Dataset
+    levels: Float[np.ndarray, " level"],
+    begin: Float[np.ndarray, " jump"],
+    end: Float[np.ndarray, " jump"],
+    curve: xr.Dataset,
 ) -> Float[np.ndarray, " jump"]:
     drops = -np.diff(levels) / levels[0]
     beside = np.minimum(drops, np.append(drops[1:], np.inf))
-    off = np.abs(levels[1:] - seen.levels) / levels[0]
-    between = np.abs(np.interp(seen.ends, curve["time"], curve["rougher_loss"]) - seen.levels) / levels[0]
-    allowed = _MARGIN * off + _POINT * (between + curve.attrs["error"])
-    rough = np.isnan(allowed) | (allowed > _ROUGH * beside)
+    # A loss that falls is furthest from a level when it is first or last read.
+    here, rougher = (
+        np.stack([np.interp(moment, curve["time"], curve[name]) for moment in (begin, end)]) / levels[0]
+        for name in ("loss", "rougher_loss")
+    )
+    off, between = np.abs(levels[1:] / levels[0] - here), np.abs(here - rougher)
+    allowed = _MARGIN * off.max(axis=0) + _POINT * (between.max(axis=0) + curve.attrs["error"])
+    rough = ~(allowed <= _ROUGH * beside)
     return np.where(rough, np.inf, np.maximum(allowed, np.minimum(_LEVEL, _ROUGH * beside)))
 
 
