@@ -98,15 +98,16 @@ def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.abs(view.times / seen.times - 1)
         blurred = _blur(view.levels, seen.times, curve)
-        allowed = _MARGIN * off + blurred + _READ
-    columns = zip(view.times, seen.times, off, blurred, allowed, strict=True)
+    columns = zip(view.times, seen.times, off, blurred, strict=True)
     reasons = [_reason(*each, end=float(curve["time"][-1])) for each in columns]
     slow = np.array([bool(reason) for reason in reasons])
     times = np.where(slow & np.isfinite(seen.times), seen.times, view.times)
+    # The margin takes no jump out that is known without it.
+    allowed = np.where(slow, _ROUGH, np.minimum(_MARGIN * np.nan_to_num(off) + blurred + _READ, _ROUGH))
     known = with_slow_jumps(staircase, reasons).assign(
         {
             names.JUMP_TIME: ("jump", np.maximum.accumulate(times)),
-            names.TIME_UNCERTAINTY: ("jump", np.where(slow, _ROUGH, allowed)),
+            names.TIME_UNCERTAINTY: ("jump", allowed),
             names.CURVE_LOSS: curve["loss"],
         }
     )
@@ -161,14 +162,14 @@ def _blur(
     return np.maximum.accumulate(np.where(np.isnan(found).any(axis=0), np.inf, np.max(found, axis=0)))
 
 
-def _reason(limit: float, here: float, off: float, blurred: float, allowed: float, *, end: float) -> str:
+def _reason(limit: float, here: float, off: float, blurred: float, *, end: float) -> str:
     # By ratios, which hold on any clock.
     if np.isnan(here):
         times = f"{end / limit:.2g} times what" if end > 1.05 * limit else "the time that"
         return f"at this scale the loss has not got there in {times} the limit of small scales says"
-    if allowed <= _ROUGH:
+    if off + blurred + _READ <= _ROUGH:
         return ""
-    if _MARGIN * off > min(blurred, _ROUGH - _READ):
+    if off > min(blurred, _ROUGH):
         return f"at this scale the loss gets there at {here / limit:.3g} times what the limit of small scales says"
     return "the loss falls so slowly there that its time is known only roughly"
 
