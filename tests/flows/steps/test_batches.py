@@ -74,12 +74,14 @@ def test_independent_batches_are_independent_over_ten_thousand_members():
     """Indicators that the first sample is in the first batch, correlated between members and between epochs."""
     members, size = 10_000, 3
     batches = Batches(size, SAMPLES, independent=True)
+    data = Batch(jnp.arange(SAMPLES), jnp.arange(SAMPLES))
 
     @jax.jit
     def drawn(numbers):
         def of_member(number):
             key = batches.key(0, number)
-            return jnp.stack([batches.order(key, step)[:size] for step in (0, 4)])
+            draw = [batches.draw(key, step, batches.no_order(step), data, float)[0] for step in (0, 4)]
+            return jnp.stack([each.inputs for each in draw])
 
         return jax.vmap(of_member)(numbers)
 

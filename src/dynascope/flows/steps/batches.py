@@ -72,14 +72,13 @@ class Batches:
         key = jax.random.key(seed)
         return jax.random.fold_in(key, member) if self.independent else key
 
-    def order(self, key: Any, step: Any) -> Any:
-        """The order of the samples in the epoch of a step, which `draw` keeps until the next."""
-        if self.size is None or not self.shuffled:
-            return jnp.arange(1)
-        return self._permutation(key, step // (self.samples // self.size))
+    def no_order(self, step: Any) -> Any:
+        """What stands for the order of the samples before `draw` is asked for those of a step."""
+        # Of no epoch, so that it is drawn where it is needed, and compiled once.
+        return (-jnp.ones_like(step), jnp.zeros(self.samples, int)) if self.shuffled else ()
 
     def draw(self, key: Any, step: Any, order: Any, data: Batch | None, dtype: Any) -> tuple[Batch | None, Any]:
-        """The samples of a step, None for a task without samples, and the order of the epoch."""
+        """The samples of a step, None for a task without samples, and the order of the epoch with its number."""
         batch, order = self._drawn(key, step, order, data, dtype)
         if self.augmentation is not None and batch is not None:
             own = jax.random.fold_in(jax.random.fold_in(key, step), _AUGMENTED)
@@ -112,14 +111,13 @@ class Batches:
             rows = jax.random.randint(jax.random.fold_in(key, step), (self.size,), 0, self.samples, jnp.int32)
         else:
             epoch, place = jnp.divmod(step, self.samples // self.size)
+            drawn, rows = order
             # The step is that of all members, so that this remains a branch when they are batched.
-            order = jax.lax.cond(
-                place == 0,
-                lambda: self._permutation(key, epoch),
-                lambda: order,
+            rows = jax.lax.cond(
+                epoch == drawn,
+                lambda: rows,
+                lambda: jax.random.permutation(jax.random.fold_in(key, epoch), self.samples),
             )
-            rows = jax.lax.dynamic_slice_in_dim(order, place * self.size, self.size)
+            order = epoch, rows
+            rows = jax.lax.dynamic_slice_in_dim(rows, place * self.size, self.size)
         return Batch(data.inputs[rows], data.targets[rows]), order
-
-    def _permutation(self, key: Any, epoch: Any) -> Any:
-        return jax.random.permutation(jax.random.fold_in(key, epoch), self.samples)

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from dynascope.arguments import require
+from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError, DivergenceWarning
+from dynascope.flows.steps.batches import Batch, Batches
 from dynascope.flows.steps.chunks import Run
 from dynascope.flows.steps.problem import State
 from dynascope.flows.steps.training import EXPLODED
@@ -90,6 +92,11 @@ def _tell(run: Run, states: State, found: Divergence, failed: np.ndarray) -> Non
     warnings.warn(warning, stacklevel=5)
 
 
+@filter_jit
+def _batch(batches: Batches, seed: Any, number: Any, step: Any, data: Batch | None, dtype: Any) -> Batch | None:
+    return batches.draw(batches.key(seed, number), step, batches.no_order(step), data, dtype)[0]
+
+
 def _name_bad_input(run: Run, states: State, member: int, step: int) -> None:
     """Look at the batch at which a member left the finite numbers, outside of compiled code, where layers check."""
     batches, problem, shape = run.settings.batches, run.problem, run.ensemble.shape
@@ -100,13 +107,12 @@ def _name_bad_input(run: Run, states: State, member: int, step: int) -> None:
     number, place = (run.members.number[member], run.members.place[member]) if shape else (np.int32(0), np.int32(0))
     with run.ensemble.precision():
         data = jax.tree.map(lambda values: values[place], problem.data) if run.settings.several else problem.data
-        key = batches.key(run.seed, number)
-        batch, _ = batches.draw(key, jnp.asarray(step), batches.order(key, step), data, run.ensemble.dtype)
+        batch = _batch(batches, np.asarray(run.seed), number, np.int32(step), data, run.ensemble.dtype)
         if batch is None:
             return
         for name, values in (("inputs", batch.inputs), ("targets", batch.targets)):
             require(
-                bool(jnp.isfinite(values).all()),
+                bool(np.isfinite(values).all()),
                 f"the {name} of the batch of step {step} are not finite",
                 argument="task" if batches.augmentation is None else "augmentation",
                 value=name,

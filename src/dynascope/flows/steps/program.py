@@ -28,7 +28,8 @@ def start(problem: Problem, members: Member, seed: Any, settings: Settings, rows
         state = jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state)
         return state, jax.tree.map(lambda shape: jnp.zeros((rows, *shape.shape), shape.dtype), shapes)
 
-    return each_member(begin, members, many=many, needed=_needed(problem, members, seed, settings, many))
+    # Nothing is computed of it but shapes, however many members there are.
+    return jax.vmap(begin)(members) if many else begin(members)
 
 
 @filter_jit
@@ -92,7 +93,7 @@ def advance(
             curves = jax.lax.cond(due, with_row, lambda curves: curves, curves)
             return end, row + due, state, curves, order
 
-        carry = (first, filled, state, curves, training.order(first))
+        carry = (first, filled, state, curves, training.no_order(first))
         _, _, state, curves, _ = jax.lax.while_loop(unfinished, segment, carry)
         return state, curves
 
@@ -109,7 +110,7 @@ def one_step(problem: Problem, members: Member, seed: Any, settings: Settings, m
         shared, own = eqx.combine(arrays, rest)
         training = Training(shared, own, seed, settings)
         index = jnp.asarray(0)
-        state, _ = training.advance(index, (training.initial(), training.order(index)))
+        state, _ = training.advance(index, (training.initial(), training.no_order(index)))
         return _measured(training, state, index)
 
     return jax.make_jaxpr(stepped)(arrays)

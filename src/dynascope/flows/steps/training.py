@@ -51,37 +51,36 @@ class Training:
         zero = jnp.zeros((), dtype)
         with asked_by(self.problem.optimizer):
             optimizer = self.optimizer.init(weights)
+        # The first step sets the limit.
         state = State(weights, carried, optimizer, (zero, zero, zero), (), zero, jnp.asarray(-1), zero)
-        power = self.problem.target_power[self.member.place] if self.settings.several else self.problem.target_power
 
         def trial(function: Callable[[Step], Any]) -> Any:
-            return jax.eval_shape(lambda: function(self._step(jnp.asarray(0), state, self.order(0))[0]))
+            index = jnp.asarray(0)
+            return jax.eval_shape(lambda: function(self._step(index, state, self.no_order(index))[0]))
 
         accumulated = []
         for name, each in self.settings.step_statistics:
             with calling("step_statistics", name, "give JAX functions of a Step whose value is a single array"):
                 accumulated.append(each.initial(weights, trial))
-        first = self.first_loss()
-        largest = jnp.maximum(jnp.abs(first), jnp.asarray(power, dtype) / 2)
-        limit = jnp.where(largest > 0, EXPLODED * largest, jnp.inf)
-        return state._replace(accumulated=tuple(accumulated), limit=limit)
+        return state._replace(accumulated=tuple(accumulated))
 
     def first_loss(self) -> Any:
         """The loss of the first batch at the initial weights."""
-        batches = self.settings.batches
-        batch, _ = batches.draw(self.key, jnp.asarray(0), self.order(0), self.data, self.dtype)
+        batches, first = self.settings.batches, jnp.asarray(0)
+        batch, _ = batches.draw(self.key, first, self.no_order(first), self.data, self.dtype)
         weights, carried = trained_weights(self.member.weights), running_statistics(self.member.weights)
         return self._loss(weights, carried, batch)[0]
 
-    def order(self, index: Any) -> Any:
-        """The order of the samples in the epoch of a step."""
-        return self.settings.batches.order(self.key, index)
+    def no_order(self, index: Any) -> Any:
+        """What stands for the order of the samples before a step."""
+        return self.settings.batches.no_order(index)
 
     def advance(self, index: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
         """The state and the order of the samples after a step."""
         state, order = carry
         step, new, order = self._step(index, state, order)
-        bad = ~(jnp.abs(step.loss) <= state.limit)
+        limit = jnp.where(index == 0, self._limit(step.loss), state.limit)
+        bad = ~(jnp.abs(step.loss) <= limit)
         alive = (state.diverged < 0) & ~bad
         accumulated = tuple(
             statistic.advance(own, step)
@@ -96,6 +95,7 @@ class Training:
             weights=unless_diverged(new.weights, state.weights),
             carried=unless_diverged(new.carried, state.carried),
             accumulated=accumulated,
+            limit=limit,
             diverged=jnp.where(first, index, state.diverged),
             diverged_loss=jnp.where(first, step.loss, state.diverged_loss),
         )
@@ -158,6 +158,12 @@ class Training:
         clock = _later(state.clock, rate) if settings.clocked else state.clock
         new = optax.apply_updates(weights, updates)
         return step, state._replace(weights=new, carried=after, optimizer=optimizer, clock=clock), order
+
+    def _limit(self, first: Any) -> Any:
+        """The loss beyond which a run has diverged whose first one this is."""
+        power = self.problem.target_power[self.member.place] if self.settings.several else self.problem.target_power
+        largest = jnp.maximum(jnp.abs(first), jnp.asarray(power, self.dtype) / 2)
+        return jnp.where(largest > 0, EXPLODED * largest, jnp.inf)
 
     def _own(self, batch: Batch | None) -> Any:
         if batch is None or not self.settings.several:
