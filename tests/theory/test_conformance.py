@@ -13,6 +13,7 @@ import pytest
 from documented import Call, Member, is_floating, is_numeric, is_record, is_row, members, numbers
 
 from dynascope import theory
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 
 # What states domains computes nothing.
@@ -262,7 +263,7 @@ def compiled(function: Member) -> Compiled:
     call = function.calls[-1]._replace(wide=True)
     plain = traced(call).keys() if is_differentiable(function) else ()
 
-    @jax.jit
+    @jit
     @jax.vmap
     def both(arguments: dict[str, Any]) -> tuple[list[jax.Array], dict[str, Any]]:
         def total(moved: dict[str, Any]) -> tuple[jax.Array, list[jax.Array]]:

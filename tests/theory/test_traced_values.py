@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.theory import deep_modes, features, line, modes, scaling_laws
 
 MODE = {
@@ -272,7 +273,7 @@ def test_a_traced_value_outside_the_domain_gives_nan_and_one_inside_what_it_give
 
     # One program has the answers to all and the slopes of their sums.
     batch = jax.tree.map(lambda *each: np.stack(each), *inside, *bad)
-    slopes, answers = jax.device_get(jax.jit(jax.vmap(jax.grad(total, has_aux=True)))(batch))
+    slopes, answers = jax.device_get(jit(jax.vmap(jax.grad(total, has_aux=True)))(batch))
     for row, arguments in enumerate(inside):
         slope, together = (leaves(jax.tree.map(lambda leaf, row=row: leaf[row], each)) for each in (slopes, answers))
         assert all(np.all(np.isfinite(leaf)) for leaf in [*together, *slope])
