@@ -7,6 +7,7 @@ import pytest
 
 from dynascope.arguments import (
     all_finite,
+    in_one_shape,
     nan_outside,
     real_arrays,
     real_times,
@@ -14,6 +15,7 @@ from dynascope.arguments import (
     require_known,
     require_numbers,
 )
+from dynascope.compilation import float64_jit
 from dynascope.errors import InputError
 
 
@@ -33,6 +35,28 @@ def test_a_python_float_takes_the_precision_of_what_it_meets():
         assert product(np.float32(2.0), real_value("rate", 0.5)).dtype == np.float32
         assert product(np.float32(2.0), real_times(0.5)).dtype == np.float32
         assert product(np.float32(2.0), real_value("rate", np.float64(0.5))).dtype == np.float64
+
+
+def test_one_program_serves_python_floats_numbers_of_numpy_and_whichever_argument_is_an_array():
+    seen = []
+
+    @float64_jit
+    def product(one, other):
+        seen.append(one.shape)
+        return one * other
+
+    for pair in ((2.0, 3.0), (np.float64(2.0), 3.0), (2.0, np.float32(3.0))):
+        assert product(*in_one_shape(*pair)) == 6
+    assert seen == [()]
+    for pair in (([2.0, 4.0], 3.0), (2.0, [3.0, 6.0])):
+        np.testing.assert_array_equal(product(*in_one_shape(*pair)), [6, 12])
+    assert seen == [(), (2,)]
+
+
+def test_arrays_of_jax_are_not_spread():
+    one, other = in_one_shape(jnp.ones(2), 3.0)
+    assert one.shape == (2,)
+    assert other == 3.0
 
 
 def test_python_floats_are_checked_all_the_same():

@@ -154,9 +154,9 @@ def test_every_library_gives_the_numbers_of_numpy(library):
         assert distinct_patterns([tensors[2:]]) == distinct_patterns([arrays[2:]])
     else:
         with jax.enable_x64(True):
-            found = (jax.jit(measured) if library == "traced" else measured)(*map(jnp.asarray, arrays))
+            found = (jax.jit(measured) if library == "traced" else measured)(*map(jax.device_put, arrays))
             assert all(isinstance(values, jax.Array) for values in found.values())
-            assert distinct_patterns([list(map(jnp.asarray, arrays[2:]))]) == distinct_patterns([arrays[2:]])
+            assert distinct_patterns([list(map(jax.device_put, arrays[2:]))]) == distinct_patterns([arrays[2:]])
     for name, values in measured(*arrays).items():
         np.testing.assert_allclose(np.asarray(found[name]), values, rtol=1e-14, err_msg=name)
 

@@ -5,7 +5,6 @@ import operator
 import warnings
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -248,7 +247,7 @@ def measured_twice(*arrays):
 def test_jax_arrays_give_the_numbers_of_numpy_also_while_jax_traces():
     arrays = draw()
     with jax.enable_x64(True):
-        found = jax.jit(measured_twice)(*map(jnp.asarray, arrays))
+        found = jax.jit(measured_twice)(*map(jax.device_put, arrays))
     assert all(isinstance(value, jax.Array) for value in found.values())
     assert_same(found, measured_twice(*arrays))
 
@@ -257,7 +256,7 @@ def test_jax_arrays_give_the_numbers_of_numpy_also_while_jax_traces():
 def test_jax_without_double_precision_stays_near():
     arrays = draw()
     # Single precision; a stream keeps squares, and the features have a condition number of thirty.
-    assert_same(jax.jit(measured_twice)(*map(jnp.asarray, arrays)), measured_twice(*arrays), 2e-2)
+    assert_same(jax.jit(measured_twice)(*map(jax.device_put, arrays)), measured_twice(*arrays), 2e-2)
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
@@ -165,7 +164,7 @@ def test_jax_arrays_give_the_numbers_of_numpy(degree, traced):
         return spectrum(arrays, degree)
 
     with jax.enable_x64(True):
-        found = (jax.jit(measured) if traced else measured)(*map(jnp.asarray, small))
+        found = (jax.jit(measured) if traced else measured)(*map(jax.device_put, small))
         assert all(isinstance(values, jax.Array) for values in found.values())
     for name, values in spectrum(small, degree).items():
         np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=name)
@@ -263,4 +262,4 @@ def test_a_utility_can_leave_a_compiled_function_as_arrays():
         return two_layer_utility(*arrays, activation=lambda z: z**2, degree=3).mean
 
     with jax.enable_x64(True):
-        np.testing.assert_allclose(mean(*map(jnp.asarray, draw())), spectrum(draw(), 3)["utility"], rtol=1e-12)
+        np.testing.assert_allclose(mean(*map(jax.device_put, draw())), spectrum(draw(), 3)["utility"], rtol=1e-12)

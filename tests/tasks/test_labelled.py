@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.tasks import Labelled, Task
 
@@ -76,7 +77,7 @@ def test_the_loss_is_traced_in_the_precision_of_the_network(data):
     weights = DRAW.normal(size=(6, 3))
     flat, residual = INPUTS.reshape(12, -1), INPUTS.reshape(12, -1) @ weights - np.eye(3)[LABELS]
     with jax.enable_x64(True):
-        slope = jax.jit(jax.grad(loss))(weights)
+        slope = jit(jax.grad(loss))(weights)
         assert jax.eval_shape(loss, jnp.asarray(weights, jnp.float32)).dtype == jnp.float32
     np.testing.assert_allclose(slope, flat.T @ residual / 12, rtol=1e-11, atol=1e-13)
 

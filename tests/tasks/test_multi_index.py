@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.polynomial import hermite_e
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks import TwoLayer
 from dynascope.tasks.multi_index import MultiIndex, multi_index_regression
@@ -101,7 +102,7 @@ def test_a_fitting_network_has_no_loss_and_still_a_curvature():
     def loss(coefficients):
         return task.loss(network.weighted(coefficients))
 
-    value, slope, curvature = jax.jit(lambda at: (loss(at), jax.grad(loss)(at), jax.hessian(loss)(at)))(np.ones(3))
+    value, slope, curvature = jit(lambda at: (loss(at), jax.grad(loss)(at), jax.hessian(loss)(at)))(np.ones(3))
     assert 0 <= float(value) < 1e-14
     np.testing.assert_allclose(slope, 0, atol=1e-14)
     # E f_i f_j of a_i z_i²: three times the squares of a_i on the diagonal, their products elsewhere.

@@ -23,7 +23,7 @@ from dynascope.arguments.arrays import (
     require_numbers,
     require_times,
 )
-from dynascope.arguments.compiled import all_finite, nan_outside, real_arrays, real_times, real_value
+from dynascope.arguments.compiled import all_finite, in_one_shape, nan_outside, real_arrays, real_times, real_value
 from dynascope.arguments.kinds import checked, face
 from dynascope.arguments.memory import machine_memory, require_memory, require_room, require_unpacked, said_bytes
 from dynascope.arguments.numbers import (
@@ -50,6 +50,7 @@ __all__ = [
     "face",
     "given",
     "holds",
+    "in_one_shape",
     "in_units",
     "is_traced",
     "machine_memory",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from dynascope.arguments.numbers import require
@@ -85,6 +86,9 @@ def require_finite_values(name: str, values: Any, *, remedy: str = "drop or fill
         dynascope.errors.InputError: features has values that are not finite: drop or fill them first.
     """
     xp = _namespace(values, name)
+    if _lies_here(values):
+        # Seen by NumPy, which has nothing to compile.
+        import numpy as xp  # here, so that the command line reports a bad argument without loading arrays
     require(
         holds(xp.all(xp.isfinite(values))),
         f"{name} has values that are not finite",
@@ -111,6 +115,16 @@ def require_real_values(name: str, values: Any) -> None:
         remedy="pass floating-point numbers",
     )
     require_finite_values(name, values)
+
+
+def _lies_here(array: Any) -> bool:
+    """Whether it is an array of JAX with known values in the memory of the processor, where NumPy needs no copy."""
+    if "jax" not in sys.modules:
+        return False
+    jax = sys.modules["jax"]
+    if not isinstance(array, jax.Array) or isinstance(array, jax.core.Tracer):
+        return False
+    return all(device.platform == "cpu" for device in array.devices()) and array.is_fully_addressable
 
 
 def _namespace(array: Any, name: str = "array") -> Any:

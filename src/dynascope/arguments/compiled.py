@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from jax import Array
 
-__all__ = ["all_finite", "nan_outside", "real_arrays", "real_times", "real_value"]
+__all__ = ["all_finite", "in_one_shape", "nan_outside", "real_arrays", "real_times", "real_value"]
 
 _Values = TypeVar("_Values")
 _NONE: Mapping[str, float] = MappingProxyType({})
@@ -30,6 +30,8 @@ def real_arrays(
     **arguments: Any,
 ) -> list[Any]:
     """The arguments as arrays checked by `real_array`, those of NumPy of one type, in the order they are given in.
+
+    Where they must fit together, those that are known come in their common shape.
 
     Args:
         minimum: Smallest value allowed, by the name of the argument.
@@ -67,7 +69,29 @@ def real_arrays(
     # By the rules of NumPy, as those of JAX know no 64 bits where they are switched off.
     dtype = np.result_type(*(0.0 if weak else each.dtype for weak, each in zip(plain, arrays.values(), strict=True)))
     # What JAX holds is widened where it is computed with.
-    return [each if isinstance(each, jax.Array) else np.asarray(each, dtype) for each in arrays.values()]
+    values = [each if isinstance(each, jax.Array) else np.asarray(each, dtype) for each in arrays.values()]
+    return in_one_shape(*values) if broadcast else values
+
+
+def in_one_shape(*values: Any) -> list[Any]:
+    """The numbers in their common shape, where all are known: one program serves, whichever of them are arrays.
+
+    Args:
+        *values: Python numbers or arrays that fit together. Where there are arrays of JAX, all stay what they are.
+
+    Example:
+        >>> [each.tolist() for each in in_one_shape([1.0, 2.0], 3.0)]
+        [[1.0, 2.0], [3.0, 3.0]]
+        >>> in_one_shape(1.0, 3.0)
+        [1.0, 3.0]
+    """
+    # Imported here, as above.
+    import jax
+    import numpy as np
+
+    if any(isinstance(each, jax.Array) for each in values) or not any(map(np.ndim, values)):
+        return list(values)
+    return list(np.broadcast_arrays(*values))
 
 
 def real_value(name: str, value: Any, *, last: tuple[int | None, ...] = (), **limits: Any) -> Any:

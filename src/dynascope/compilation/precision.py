@@ -65,6 +65,9 @@ def _is_floating(leaf: Any) -> bool:
 
 
 def _widened(leaf: Any) -> Any:
+    if type(leaf) is float:
+        # The same program as for an array: JAX would make another for a number whose precision gives way.
+        return np.asarray(leaf)
     if not _is_floating(leaf) or leaf.dtype == np.float64:
         return leaf
     # What is known is widened by NumPy, for which nothing is compiled.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from jax import Array
 from jaxtyping import Num
 
 from dynascope.arguments import require, require_choice, require_integer
+from dynascope.compilation import jit
 
 __all__ = ["CropAndFlip"]
 
@@ -69,17 +71,22 @@ class CropAndFlip:
             value=shape,
             remedy="pass images of shape (samples, height, width, channels), not flat ones",
         )
-        images = jnp.asarray(images)
-        place, side = jax.random.split(key)
-        around = self.padding
-        if around:
-            # Draws of named types are the same in single and in double precision.
-            corners = jax.random.randint(place, (len(images), 2), 0, 2 * around + 1, jnp.int32)
-            framed = jnp.pad(images, ((0, 0), (around, around), (around, around), (0, 0)))
-            images = jax.vmap(
-                lambda image, corner: jax.lax.dynamic_slice(image, (corner[0], corner[1], jnp.int32(0)), shape[1:])
-            )(framed, corners)
-        if self.flip:
-            mirrored = jax.random.bernoulli(side, jnp.float32(0.5), (len(images), 1, 1, 1))
-            images = jnp.where(mirrored, images[:, :, ::-1], images)
-        return images
+        return _cropped_and_flipped(self, key, images)
+
+
+@functools.partial(jit, brief=False, static_argnums=0)
+def _cropped_and_flipped(augment: CropAndFlip, key: Array, images: Array) -> Array:
+    place, side = jax.random.split(key)
+    around, image_shape = augment.padding, images.shape[1:]
+    if around:
+        # Draws of named types are the same in single and in double precision.
+        corners = jax.random.randint(place, (len(images), 2), 0, 2 * around + 1, jnp.int32)
+        framed = jnp.pad(images, ((0, 0), (around, around), (around, around), (0, 0)))
+        zero = jnp.int32(0)
+        images = jax.vmap(
+            lambda image, corner: jax.lax.dynamic_slice(image, (corner[0], corner[1], zero), image_shape)
+        )(framed, corners)
+    if augment.flip:
+        mirrored = jax.random.bernoulli(side, jnp.float32(0.5), (len(images), 1, 1, 1))
+        images = jnp.where(mirrored, images[:, :, ::-1], images)
+    return images

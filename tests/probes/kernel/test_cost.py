@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -41,7 +40,7 @@ def test_the_costs_are_the_formulas_of_the_table():
 @pytest.mark.parametrize(("algorithm", "program"), [("jacobian", contract_jacobians), ("layerwise", contract_layers)])
 def test_the_compiler_needs_about_the_memory_that_is_estimated(algorithm, program):
     model, arrays = split(call, NETWORK)
-    lowered = program.lower(model, arrays, None, jnp.asarray(X), None, contraction="full")
+    lowered = program.lower(model, arrays, None, jax.device_put(X), None, contraction="full")
     analysis = lowered.compile().memory_analysis()
     estimate = estimate_cost(call, NETWORK, X)[algorithm].bytes
     # The estimate ignores what the compiler fuses and what it copies, here less than a tenth.

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -103,7 +102,7 @@ def test_every_library_gives_the_same_numbers():
 def test_the_distance_can_be_compiled_and_takes_full_kernels():
     k = np.random.default_rng(0).normal(size=(3, 2, 3, 2))
     with jax.enable_x64(True):
-        found = jax.jit(kernel_distance)(jnp.asarray(k), jnp.asarray(k + 1))
+        found = jax.jit(kernel_distance)(jax.device_put(k), jax.device_put(k + 1))
     np.testing.assert_allclose(found, kernel_distance(k.reshape(6, 6), k.reshape(6, 6) + 1), rtol=1e-12)
 
 
@@ -128,7 +127,7 @@ def test_kernels_of_one_example_are_at_no_distance_and_warn():
         lambda k, _: target_alignment(k, np.zeros(6)),
         lambda k, _: target_alignment(k, np.full(6, 0.1), centred=True),
         lambda k, _: target_alignment(k, np.ones(5)),
-        lambda k, _: kernel_distance(k, jnp.asarray(k)),
+        lambda k, _: kernel_distance(k, jax.device_put(k)),
     ],
 )
 def test_bad_input_is_refused(call):
@@ -143,6 +142,6 @@ def test_kernels_of_single_precision_from_jax_are_compared_in_double_where_there
     single = k.astype(np.float32)
     shifted = single + np.float32(1e-4) * np.eye(6, dtype=np.float32)
     with jax.enable_x64(True):
-        found = kernel_distance(jnp.asarray(single), jnp.asarray(shifted))
+        found = kernel_distance(jax.device_put(single), jax.device_put(shifted))
     # In single precision so small a distance would be off by a part in ten thousand.
     assert float(found) == pytest.approx(float(kernel_distance(single.astype(float), shifted.astype(float))), rel=1e-9)

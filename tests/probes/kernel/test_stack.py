@@ -97,7 +97,7 @@ def test_a_linear_layer_has_the_kernel_of_its_inputs():
         {"biases": [np.zeros(4)]},
         {"other_inputs": np.ones((2, 4))},
         {"inputs": np.full((2, 3), np.inf)},
-        {"weights": [jnp.asarray(each) for each in GOLDEN]},
+        {"weights": [jax.device_put(each) for each in GOLDEN]},
     ],
 )
 def test_bad_input_is_refused(change):

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.groups import cyclic, dihedral, find_group
 from dynascope.groups.encodings import encoding_from_fourier
@@ -28,7 +29,7 @@ def network_of(n: int, seed: int = 0) -> TwoLayer:
 def losses_and_gradients(networks: list[TwoLayer], tasks) -> list:
     """For each network what each task says, from one program for all of them."""
 
-    @jax.jit
+    @jit
     def of_all(rows):
         return [
             jax.value_and_grad(lambda rows, task=task: task.loss(networks[0].with_neurons(rows)))(rows)

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.flows import descend
 from dynascope.groups.encodings import encoding_from_frequencies
@@ -60,7 +61,7 @@ def test_the_closed_form_is_the_average_over_all_pairs_with_its_gradient(p, widt
     task, sampled = ModularAddition(x), modular_addition(x)
     assert frequencies is None or task.analysis.shape == (8, 2 * len(frequencies))
 
-    @jax.jit  # one program for all networks
+    @jit  # one program for all networks
     def both(network):
         return [jax.value_and_grad(each.loss)(network) for each in (task, sampled)]
 
@@ -89,7 +90,7 @@ def test_the_average_has_the_precision_of_the_weights():
     task = ModularAddition(encoding_from_frequencies(5, {1: 1.0}))
     network = TwoLayer(10, 6, 5, activation="quadratic")
     single = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), network)
-    loss = jax.jit(lambda network: task.loss(network))
+    loss = jit(lambda network: task.loss(network))
     assert loss(network).dtype == np.float64
     assert loss(single).dtype == np.float32
     np.testing.assert_allclose(loss(single), loss(network), rtol=1e-5)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import zeta
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks import MLP
 from dynascope.tasks.parity.skills import skill_frequencies
@@ -76,7 +77,7 @@ def test_skills_come_with_their_frequencies():
 
 @pytest.mark.slow
 def test_a_batch_can_be_drawn_inside_a_compiled_loop_and_equals_one_drawn_outside():
-    @jax.jit
+    @jit
     def means(key):
         return jax.lax.map(lambda step: SMALL.sample(jax.random.fold_in(key, step), 40).inputs, jnp.arange(4))
 
@@ -110,8 +111,8 @@ def test_strengths_and_losses_are_those_of_the_population():
     task = SHARED
     network = MLP([task.input_dimension, 8, 1], seed=4)
     inputs, targets, skill, weights = task.population()
-    outputs = np.asarray(jax.jit(lambda inputs: network(inputs))(inputs))
-    found, population_loss = jax.jit(lambda: (task.skill_strength(network), task.population_loss(network)))()
+    outputs = np.asarray(jit(lambda inputs: network(inputs))(inputs))
+    found, population_loss = jit(lambda: (task.skill_strength(network), task.population_loss(network)))()
     for k in range(task.skills):
         of_skill = skill == k
         signs = targets[of_skill] / task.target_scale
@@ -139,7 +140,7 @@ def test_a_function_of_parities_has_the_strengths_it_is_made_of():
 def test_sampled_strengths_are_within_their_standard_errors():
     network = MLP([12, 8, 1], seed=4)
     sampled = jax.vmap(lambda key: SMALL.skill_strength(network, key=key, samples=100))
-    both = jax.jit(lambda key: (SMALL.skill_strength(network), sampled(jax.random.split(key, 200))))
+    both = jit(lambda key: (SMALL.skill_strength(network), sampled(jax.random.split(key, 200))))
     exact, drawn = jax.device_get(both(jax.random.key(7)))
     deviations = (drawn.strength - exact.strength) / drawn.standard_error
     # 600 standard normal numbers, up to the 1 % by which a variance from 100 samples is off: five standard errors.
@@ -152,7 +153,7 @@ def test_sampled_strengths_are_within_their_standard_errors():
 def test_the_expectation_can_be_differentiated():
     task = SMALL.expectation()
     weights = np.random.default_rng(0).normal(size=12)
-    loss, gradient = jax.jit(jax.value_and_grad(lambda weights: task.loss(lambda inputs: inputs @ weights)))(weights)
+    loss, gradient = jit(jax.value_and_grad(lambda weights: task.loss(lambda inputs: inputs @ weights)))(weights)
     inputs, targets, _, probabilities = SMALL.population()
     residual = inputs @ weights - targets[:, 0]
     np.testing.assert_allclose(loss, probabilities @ residual**2 / 2, rtol=1e-12)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks.balanced_linear import balanced_linear
 from dynascope.theory.balanced import balanced_limit, gram, product
@@ -89,7 +90,7 @@ def test_the_sharpness_is_that_of_the_hessian_also_when_the_map_is_out_of_reach(
     def excess(vector):
         return jnp.sum((jnp.outer(vector[:3], vector[3:]) - target) ** 2) / 2
 
-    assert end.sharpness == pytest.approx(np.linalg.eigvalsh(jax.jit(jax.hessian(excess))(weights))[-1], rel=1e-9)
+    assert end.sharpness == pytest.approx(np.linalg.eigvalsh(jit(jax.hessian(excess))(weights))[-1], rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))

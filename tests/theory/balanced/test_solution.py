@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from scipy.linalg import qr
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks.balanced_linear import balanced_linear
 from dynascope.theory.balanced import gram, loss, ntk, product
@@ -179,7 +180,7 @@ def test_it_has_derivatives_where_eigenvalues_coincide():
     network = balanced_linear(4, 1, 1, balance=0.5, scale=0.5, seed=4)
     target = np.random.default_rng(0).normal(size=(4, 1))
 
-    @jax.jit
+    @jit
     @functools.partial(jax.value_and_grad, argnums=(0, 1))
     def error(first, target):
         return jnp.sum(product(first, network.second, target, np.array([1.3]), approximate=True, steps=3) ** 2)
@@ -247,7 +248,7 @@ def test_unbalanced_weights_are_taken_only_when_asked_for():
     assert float(rough.balance.error) > 0.01
 
 
-@jax.jit
+@jit
 def kernel(first, target_map, times, rate):
     options = {"first_rate": rate, "second_rate": rate, "steps": 2}
     return gram(first, SECOND, target_map, times, **options), ntk(

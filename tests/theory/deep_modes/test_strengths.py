@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from scipy.special import hyp2f1
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.deep_modes import escape_time, limit, strength_at, time_to_strength
 from dynascope.theory.modes import mode_strength
@@ -32,13 +33,13 @@ def integrated(times, target, start, depth):
 @functools.cache
 def strength_and_slopes(depth):
     """The strength and its derivatives for rows of a time, a target and a start."""
-    return jax.jit(jax.vmap(jax.value_and_grad(lambda values: strength_at(*values, depth=depth).strength)))
+    return jit(jax.vmap(jax.value_and_grad(lambda values: strength_at(*values, depth=depth).strength)))
 
 
 @functools.cache
 def time_and_slopes(depth):
     """The time and its derivatives for rows of a strength, a target and a start."""
-    return jax.jit(
+    return jit(
         jax.vmap(jax.value_and_grad(lambda values: time_to_strength(*values, depth=depth, unreachable="infinity")))
     )
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.features.kernel_regression import KernelRegression
 from dynascope.theory.features.kernel_regression import kernel_regression_error as error_of_arrays
@@ -188,7 +189,7 @@ def test_the_numbers_keep_the_dtype_and_agree_in_single_precision():
 # Derivatives.
 
 
-@jax.jit
+@jit
 def _error(point):
     """The error of three modes, and its derivatives backward and forward."""
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.features.unconstrained import class_modes, collapse_end, collapse_trajectory
 
@@ -175,7 +176,7 @@ def test_the_loss_never_increases_and_everything_stays_finite(sizes, start, bias
 
 @pytest.mark.slow
 def test_it_compiles_and_differentiates_with_respect_to_start_and_rate():
-    @jax.jit
+    @jit
     @functools.partial(jax.value_and_grad, argnums=(0, 1))
     def loss(start, rate):
         return collapse_trajectory(5.0, [4, 2], start, 0.3, feature_rate=rate).loss

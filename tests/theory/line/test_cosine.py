@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.theory.line import LineData, alignment, alignment_change, trajectory
 
 FIRST = np.array([[0.3, 0.1], [-0.5, 0.2], [0.2, 0.4]]).T
@@ -112,6 +113,6 @@ def test_alignment_of_tiny_starts_is_that_of_their_limit():
 @pytest.mark.slow
 def test_alignment_has_finite_derivatives_also_at_parallel_layers():
     parallel = np.outer(DATA.direction, SECOND)
-    gradient = jax.jit(jax.grad(lambda second, first: alignment(first, second, DATA, 0.3)))
+    gradient = jit(jax.grad(lambda second, first: alignment(first, second, DATA, 0.3)))
     for first in (FIRST, parallel, -parallel, 0 * parallel):
         assert np.isfinite(gradient(SECOND, first)).all()

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.line import LineData, limit, time_scale, trajectory
 
@@ -195,7 +196,7 @@ def test_many_starts_in_leading_axes_are_each_alone():
 
 @pytest.mark.slow
 def test_it_compiles_vectorises_and_differentiates():
-    @jax.jit
+    @jit
     @jax.vmap
     @jax.value_and_grad
     def slope(second, target):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from dynascope.arguments import real_array
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.modes.growth import GrowthFactor, growth_factor, growth_limit
 
@@ -41,7 +42,7 @@ def numbers(arguments, log_scale=0.0):
     return jnp.stack(growth_factor(*arguments, log_scale=log_scale))
 
 
-@jax.jit
+@jit
 @jax.vmap
 def values_and_derivatives(points):
     """The numbers, and their derivatives backward and forward."""

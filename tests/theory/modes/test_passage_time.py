@@ -7,6 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.modes.growth import growth_factor
 from dynascope.theory.modes.passage_time import time_to_reach
@@ -15,7 +16,7 @@ targets = st.one_of(st.just(0.0), st.floats(-3, 3).filter(lambda s: abs(s) > 1e-
 sizes = st.one_of(st.just(0.0), st.floats(1e-3, 3))
 
 
-@jax.jit
+@jit
 @jax.vmap
 def gradients(point):
     """Backward and forward."""

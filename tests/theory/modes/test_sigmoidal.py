@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.modes import emergence_time, linear_mode_strength, mode_strength, saturation_time
 
@@ -113,10 +114,10 @@ def test_gradients_are_finite_at_every_degenerate_start():
     weights = [0.0, 1e-300, 0.5, -0.5]
     grid = [[t, s, a, b] for t in (0, 1, 1e6) for s in (-1, 0, 2) for a in weights for b in weights]
     derivative = jax.jacrev(lambda p: jnp.stack(mode_strength(p[0], p[1], 1.0, p[2], p[3])))
-    assert bool(jnp.all(jnp.isfinite(jax.jit(jax.vmap(derivative))(jnp.array(grid, dtype=float)))))
+    assert bool(jnp.all(jnp.isfinite(jit(jax.vmap(derivative))(jnp.array(grid, dtype=float)))))
 
 
-@jax.jit
+@jit
 @jax.value_and_grad
 def strength_and_gradient(start):
     return mode_strength(1.2, 0.8, 0.7, *start).strength
@@ -163,7 +164,7 @@ def test_times_mark_modes_that_are_learned_already_or_never():
 
 @pytest.mark.slow
 def test_emergence_time_has_its_derivative():
-    gradient = jax.grad(lambda a: emergence_time(2.0, 0.7, a, a))(0.03)
+    gradient = jit(jax.grad(lambda a: emergence_time(2.0, 0.7, a, a)))(0.03)
     # τ = ln(S/a² − 1)/(2 λ S) + constant.
     np.testing.assert_allclose(gradient, -2 * 2 / 0.03**3 / (2 / 0.03**2 - 1) / 2.8, rtol=1e-12)
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.neuron.function_space import function_space_flow, preconditioner
 
@@ -17,7 +18,7 @@ START = 0.5 * np.array([0.3, -0.2, 0.4, 0.1])
 TIMES = np.linspace(0.0, 12.0, 25)
 
 
-COMPILED = jax.jit(function_space_flow)
+COMPILED = jit(function_space_flow)
 
 
 def followed(times, inputs, targets, start, imbalance, output_rate=1.0, weight_rate=1.0):
@@ -132,7 +133,7 @@ def test_starts_are_batched_and_times_may_come_in_any_order_or_alone():
 
 @pytest.mark.slow
 def test_its_slope_in_the_imbalance_is_that_between_neighbours():
-    @jax.jit
+    @jit
     @jax.value_and_grad
     def loss(imbalance):
         return function_space_flow(1.0, INPUTS, TARGETS, START, imbalance).loss

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from scipy.linalg import null_space
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.neuron.function_space import preconditioner
 from dynascope.theory.neuron.interpolation import implicit_bias_objective, interpolator
@@ -17,11 +18,11 @@ from dynascope.theory.neuron.interpolation import implicit_bias_objective, inter
 INPUTS = np.array([[1.0, 2.0, 0.0, 1.0], [0.0, 1.0, -1.0, 1.0]])
 TARGETS = np.array([1.0, 2.0])
 OUTPUT, WEIGHTS, IMBALANCE = 0.5, np.array([0.3, -0.2, 0.4, 0.1]), -0.05
-CURVATURE = jax.jit(jax.hessian(implicit_bias_objective))
-SLOPE = jax.jit(jax.grad(implicit_bias_objective))
+CURVATURE = jit(jax.hessian(implicit_bias_objective))
+SLOPE = jit(jax.grad(implicit_bias_objective))
 
 
-@jax.jit
+@jit
 def several_ends(x, y, outputs, starts, rate):
     """Where neurons end, and the slope of the squared length of each end in its output weight, as one program."""
 
@@ -297,7 +298,7 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced():
         assert np.isfinite(found.fitted_power).all()
     assert np.isnan(end(y * np.inf, 0.5, 1.0).fitted_power).all()
     w = w[:2]
-    objective = jax.jit(lambda delta, rate: implicit_bias_objective(w, w, delta, output_rate=rate))
+    objective = jit(lambda delta, rate: implicit_bias_objective(w, w, delta, output_rate=rate))
     assert np.isfinite(objective(-0.1, 1.0))
     assert np.isnan(objective(-0.1, 0.0))
     assert np.isnan(objective(np.inf, 1.0))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.neuron.kernel import kernel_change
 from dynascope.theory.neuron.whitened import trajectory, trajectory_limit
@@ -100,7 +101,7 @@ def test_bad_input_is_refused_by_name(arguments, rates, name):
     assert failure.value.argument == name
 
 
-@jax.jit
+@jit
 def traced(a, w, b, v, rate):
     return kernel_change(a, w, b, v, weight_rate=rate)
 

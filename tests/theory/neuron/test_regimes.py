@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.neuron.kernel import kernel_change
 from dynascope.theory.neuron.regimes import escape_time, regime, regime_along
@@ -104,7 +105,7 @@ def test_escape_time_compiles_and_has_finite_derivatives():
         return escape_time(a, w, EAST)
 
     starts = [(0.1, [0.0, 5.0]), (0.0, [0.0, 2.0]), (2.0, [0.1, 0.1]), (0.1, [3.0, 0.0])]
-    gradient_at = jax.jit(jax.grad(time, (0, 1)))
+    gradient_at = jit(jax.grad(time, (0, 1)))
     for a, w in starts:
         gradient = gradient_at(a, np.array(w))
         assert all(np.isfinite(value).all() for value in gradient)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.neuron.whitened import imbalance, trajectory, trajectory_limit
 
@@ -140,7 +141,7 @@ def test_special_starts_agree_with_direct_integration_and_their_limit(case):
     np.testing.assert_allclose(late.coefficients[0], limit.coefficients, rtol=0, atol=1e-14)
 
 
-@jax.jit
+@jit
 def derivatives(*arguments):
     """Of all that `trajectory` returns, over seven times of which the first two are TIMES[2] and TIMES[4]."""
     times = np.array([0.5, 4.0, 0.0, 1e-300, 40.0, 1e3, 1e12])
@@ -342,12 +343,12 @@ def test_imbalance_is_accurate_where_it_is_small_and_refuses_bad_input():
         imbalance(np.ones(2), np.ones((3, 2)))
 
 
-@jax.jit
+@jit
 def compiled(a, w, time, rate):
     return trajectory(a, w, TARGET, time, output_rate=rate)
 
 
-@jax.jit
+@jit
 def compiled_imbalance(a, w, rate):
     return imbalance(a, w, output_rate=rate)
 

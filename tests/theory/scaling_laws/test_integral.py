@@ -9,6 +9,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.scaling_laws import skill_integral
 
@@ -56,7 +57,7 @@ def test_large_contrast_and_large_lower_limit():
 
 
 def test_derivatives_are_those_of_the_integral():
-    derivatives = jax.jit(jax.grad(skill_integral, argnums=(0, 1, 2)))
+    derivatives = jit(jax.grad(skill_integral, argnums=(0, 1, 2)))
     for point in [(0.375, 99.0, 0.7), (0.6, 5.0, 3.0), (0.375, 99.0, 0.0)]:
         found = derivatives(*map(float, point))
         for place in range(3 if point[2] else 2):

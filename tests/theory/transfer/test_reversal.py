@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.modes.growth import growth_factor
 from dynascope.theory.modes.passage_time import time_to_reach
@@ -134,7 +135,7 @@ def test_a_mode_of_zero_strength_stays_there_and_has_no_reversal_time():
     assert refusal.value.argument == "strength"
 
 
-@jax.jit
+@jit
 def strength_and_slopes(strength, balance):
     def value(strength, balance):
         return reversal_trajectory(0.8, strength, balance).strength

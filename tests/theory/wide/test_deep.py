@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.wide import (
     conserved_matrices,
@@ -85,7 +86,7 @@ def test_the_map_moves_as_that_of_the_trained_layers(gaps):
     )
 
 
-@jax.jit
+@jit
 def two_layers(times, start):
     return deep_isotropic_flow(times, *samples(), start, [-0.7])
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.wide import isotropic_flow, isotropic_preconditioner, preconditioner_matrix
 from dynascope.theory.wide.isotropic import trace_drift
@@ -150,7 +151,7 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced():
     # Two hidden neurons, three inputs and two outputs: the function tells its motion for a positive imbalance only.
     for outside in ((GOLDEN, -0.5, 1.0), (GOLDEN, 0.5, 0.0), (GOLDEN * np.inf, 0.5, 1.0)):
         assert np.isnan(matrix(*outside)).all()
-    flow = jax.jit(lambda times, beta, delta: isotropic_flow(times, np.eye(3), np.ones((3, 2)), beta, delta, 2))
+    flow = jit(lambda times, beta, delta: isotropic_flow(times, np.eye(3), np.ones((3, 2)), beta, delta, 2))
     assert np.isfinite(flow(np.array([0.0, 1.0]), GOLDEN, 0.5).loss).all()
     for outside in ((TIMES[:2] * 0, GOLDEN, 0.5), (np.array([0.0, 1.0]), np.zeros((3, 2)), 0.0)):
         assert all(np.isnan(each).all() for each in flow(*outside))

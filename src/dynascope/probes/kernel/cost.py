@@ -116,7 +116,8 @@ def estimate_cost(
 def measure(model: Model, arrays: Arrays, rates: Any, x: Any, other: Any) -> Size:
     """Trace one forward pass."""
     rows = count_examples("x", x)
-    leaves, structure = jax.tree.flatten((arrays, jax.tree.map(lambda each: jax.numpy.asarray(each)[0], x)))
+    example = jax.eval_shape(lambda: jax.tree.map(lambda each: jax.numpy.asarray(each)[0], x))
+    leaves, structure = jax.tree.flatten((arrays, example))
     shapes = tuple(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in leaves)
     # Weights with a rate for each entry need their gradients.
     excluded = frozenset(() if rates is None else (i for i, rate in enumerate(rates) if rate.ndim))

@@ -20,6 +20,7 @@ from dynascope.arguments import (
     require_positive,
     require_seed,
 )
+from dynascope.compilation import jit
 from dynascope.probes.kernel.adapters import also_in_pytorch
 from dynascope.probes.kernel.contraction import contract_jacobians, contract_layers
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
@@ -126,7 +127,7 @@ def neural_tangent_kernel(
         if inputs is not None:
             count_examples(name, inputs)
             check_inputs(model, arrays, inputs)
-    x, other = jax.tree.map(jnp.asarray, (x, other))
+    x, other = jax.tree.map(lambda each: each if isinstance(each, jax.Array) else np.asarray(each), (x, other))
     size = measure(model, arrays, eta, x, other)
     outputs: tuple[int, ...] = ()
     if algorithm == "pseudo":
@@ -176,16 +177,25 @@ def _in_blocks(
     found: dict[tuple[int, int], jax.Array] = {}
     for i, one in enumerate(rows):
         for j, two in enumerate(columns):
-            if other is None and j < i:
-                found[i, j] = jnp.transpose(found[j, i], _MIRRORED[contraction])
-            else:
+            if other is not None or j >= i:
                 found[i, j] = between(one, None if other is None and i == j else two)
-    across = 2 if contraction == "full" else 1
-    values = jnp.concatenate(
-        [jnp.concatenate([found[i, j] for j in range(len(columns))], axis=across) for i in range(len(rows))]
-    )
     n, n_other = count_examples("x", x), count_examples("other", x if other is None else other)
-    return values[:n, :, :n_other] if contraction == "full" else values[:n, :n_other]
+    if len(rows) == len(columns) == 1:
+        return found[0, 0]
+    return _put_together(found, n, n_other, contraction)
+
+
+@functools.partial(jit, brief=False, static_argnums=(1, 2, 3))
+def _put_together(found: dict[tuple[int, int], jax.Array], n: int, n_other: int, contraction: Contraction) -> jax.Array:
+    """One array of blocks, without what fills them up; those below the diagonal may be mirrored."""
+    last, last_other = max(found)
+    across = 2 if contraction == "full" else 1
+
+    def block(i: int, j: int) -> jax.Array:
+        return found[i, j] if (i, j) in found else jnp.transpose(found[j, i], _MIRRORED[contraction])
+
+    rows = [jnp.concatenate([block(i, j) for j in range(last_other + 1)], axis=across) for i in range(last + 1)]
+    return jax.lax.slice_in_dim(jnp.concatenate(rows)[:n], 0, n_other, axis=across)
 
 
 def _blocks(inputs: Any, block: int) -> list[Any]:

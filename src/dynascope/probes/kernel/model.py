@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from jax.core import Tracer
 
 from dynascope.arguments import holds, require
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 
 __all__ = ["Arrays", "Model", "check_inputs", "count_examples", "layer_rates", "split"]
@@ -64,7 +66,8 @@ def split(apply: Callable[[Any, Any], Any], params: Any) -> tuple[Model, Arrays]
             continue
         arrays = parameters if kind == "parameter" else frozen
         places.append((kind, len(arrays)))
-        arrays.append(jnp.asarray(leaf))
+        # Nothing is compiled for it, as `jnp.asarray` would.
+        arrays.append(jax.device_put(leaf))
         require(
             not jnp.issubdtype(leaf.dtype, jnp.complexfloating),
             "a parameter is complex",
@@ -110,10 +113,9 @@ def check_inputs(model: Model, arrays: Arrays, inputs: Any) -> None:
     """Raise `InputError` where outputs are not finite, not one row for each example, or depend on the batch."""
     if any(isinstance(each, Tracer) for each in jax.tree.leaves((arrays, inputs))):
         return
-    few = jax.tree.map(lambda each: jnp.asarray(each[:2]), inputs)
+    few = jax.tree.map(lambda each: each[:2], inputs)
     # Compared by NumPy, which has nothing to compile.
-    alone = np.asarray(jax.vmap(lambda example: model.outputs(*arrays, example))(few))
-    together = np.asarray(model.apply(model.tree(*arrays), few))
+    alone, together = map(np.asarray, _alone_and_together(model, arrays, few))
     require(
         together.size == alone.size and together.shape[:1] == alone.shape[:1],
         f"apply gives outputs of shape {together.shape} for {len(alone)} examples",
@@ -137,6 +139,12 @@ def check_inputs(model: Model, arrays: Arrays, inputs: Any) -> None:
     )
 
 
+@functools.partial(jit, static_argnames="model")
+def _alone_and_together(model: Model, arrays: Arrays, few: Any) -> tuple[jax.Array, jax.Array]:
+    alone = jax.vmap(lambda example: model.outputs(*arrays, example))(few)
+    return alone, jnp.asarray(model.apply(model.tree(*arrays), few))
+
+
 def layer_rates(params: Any, rates: Any) -> tuple[jax.Array, ...] | None:
     """One rate, or an array of rates, for each parameter, from a tree that is a prefix of the tree of parameters."""
     if rates is None:
@@ -149,8 +157,11 @@ def layer_rates(params: Any, rates: Any) -> tuple[jax.Array, ...] | None:
     found, fits = [], len(spread) == len(leaves)
     for rate, leaf in zip(spread, leaves, strict=False):
         if _kind(leaf) == "parameter":
-            each = jnp.asarray(rate, dtype=jnp.asarray(leaf).dtype)
-            fits = fits and each.shape in ((), leaf.shape) and holds(jnp.all((each >= 0) & jnp.isfinite(each)))
+            # In NumPy where it is known, which has nothing to compile.
+            library = jnp if isinstance(rate, Tracer) else np
+            each = library.asarray(rate, dtype=jax.dtypes.canonicalize_dtype(leaf.dtype))
+            fits = fits and each.shape in ((), leaf.shape)
+            fits = fits and holds(library.all((each >= 0) & library.isfinite(each)))
             found.append(each)
     require(
         fits,

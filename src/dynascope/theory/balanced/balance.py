@@ -12,7 +12,7 @@ from jax import Array
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import in_units, nan_outside, real_value, require, require_broadcast
+from dynascope.arguments import in_one_shape, in_units, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced.rates import LayerRates
 
@@ -68,7 +68,7 @@ class TwoLayers(NamedTuple):
             first_rate=np.shape(rates.first),
             second_rate=np.shape(rates.second),
         )
-        return cls(first, second, rates)
+        return cls(first, second, LayerRates._make(in_one_shape(*rates)))
 
     @property
     def valid(self) -> Bool[Array, "*members"]:

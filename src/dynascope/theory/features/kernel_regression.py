@@ -15,7 +15,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, in_units, nan_outside, real_arrays, require_broadcast
+from dynascope.arguments import all_finite, in_one_shape, in_units, nan_outside, real_arrays, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.features.ridge import (
@@ -158,7 +158,8 @@ def kernel_regression_error(
         noise_variance=noise.shape,
         unreachable_power=outside.shape,
     )
-    return _errors(problem, v, noise, outside)
+    n, delta, noise, outside = in_one_shape(problem.n, problem.delta, noise, outside)
+    return _errors(problem._replace(n=n, delta=delta), v, noise, outside)
 
 
 @float64_jit

@@ -15,7 +15,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, nan_outside, real_arrays, require, require_broadcast
+from dynascope.arguments import in_one_shape, in_units, nan_outside, real_arrays, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 
@@ -165,7 +165,7 @@ def ridge_problem(intensity: ArrayLike, samples: ArrayLike, ridge: ArrayLike, mu
     )
     require_fitting("multiplicity", m, rho)
     require_broadcast(intensity=rho.shape[:-1], samples=n.shape, ridge=delta.shape, multiplicity=m.shape[:-1])
-    return RidgeProblem(rho, n, delta, m)
+    return RidgeProblem(rho, *in_one_shape(n, delta), m)
 
 
 def require_fitting(name: str, values: Array | np.ndarray, rho: Array | np.ndarray) -> None:

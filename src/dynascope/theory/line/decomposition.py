@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from dynascope.arguments import (
     all_finite,
+    in_one_shape,
     is_traced,
     nan_outside,
     real_arrays,
@@ -198,7 +199,7 @@ def line_start(
     _require_shapes(start)
     numbers = zip(list(arguments)[3:], (each.shape for each in start[3:]), strict=True)
     require_broadcast(second=start.second.shape[:-1], **dict(numbers))
-    return start
+    return LineStart(*start[:3], *in_one_shape(*start[3:]))
 
 
 def decompose(start: LineStart) -> Decomposition:

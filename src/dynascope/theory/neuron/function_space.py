@@ -16,7 +16,16 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import in_units, is_traced, nan_outside, real_times, real_value, require, require_broadcast
+from dynascope.arguments import (
+    in_one_shape,
+    in_units,
+    is_traced,
+    nan_outside,
+    real_times,
+    real_value,
+    require,
+    require_broadcast,
+)
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.balanced.rates import LayerRates
@@ -220,7 +229,8 @@ class MapStart(NamedTuple):
                 value=0.0,
                 remedy="give a nonzero map, whose direction is that of the weights",
             )
-        return cls(beta, delta, rates)
+        delta, *known = in_one_shape(delta, *rates)
+        return cls(beta, delta, LayerRates._make(known))
 
     @property
     def valid(self) -> Bool[Array, ...]:

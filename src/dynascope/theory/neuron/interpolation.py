@@ -217,9 +217,9 @@ def implicit_bias_objective(
     require_broadcast(
         coefficients=beta.shape[:-1],
         initial_coefficients=start.coefficients.shape[:-1],
-        imbalance=np.shape(start.imbalance),
-        output_rate=np.shape(start.rates.second),
-        weight_rate=np.shape(start.rates.first),
+        imbalance=np.shape(imbalance),
+        output_rate=np.shape(output_rate),
+        weight_rate=np.shape(weight_rate),
     )
     return _objective(beta, start)
 

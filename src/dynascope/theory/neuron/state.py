@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
-from dynascope.arguments import real_value, require_broadcast, require_known
+from dynascope.arguments import in_one_shape, real_value, require_broadcast, require_known
 from dynascope.theory.balanced.rates import LayerRates
 
 __all__ = ["RATE_UNITS", "STANDARDS", "UNITS", "Neuron", "TargetedNeuron"]
@@ -44,7 +44,8 @@ class Neuron(NamedTuple):
             output_rate=np.shape(rates.second),
             weight_rate=np.shape(rates.first),
         )
-        return cls(a, w, rates)
+        a, *known = in_one_shape(a, *rates)
+        return cls(a, w, LayerRates._make(known))
 
     @property
     def batch(self) -> tuple[int, ...]:

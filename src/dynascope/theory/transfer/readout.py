@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, nan_outside, real_times, real_value, require, require_broadcast
+from dynascope.arguments import in_one_shape, in_units, nan_outside, real_times, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.balanced.rates import positive
@@ -71,7 +71,7 @@ def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]
     """
     strength, balance = real_value("strength", strength), real_value("balance", balance)
     require_broadcast(strength=np.shape(strength), balance=np.shape(balance))
-    return _speed(strength, balance)
+    return _speed(*in_one_shape(strength, balance))
 
 
 @covers(

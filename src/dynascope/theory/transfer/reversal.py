@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_broadcast
+from dynascope.arguments import in_one_shape, in_units, is_traced, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
 from dynascope.theory.balanced.rates import LayerRates
@@ -162,7 +162,8 @@ class _Mode(NamedTuple):
         rates = LayerRates.checked(first_rate=first_rate, second_rate=second_rate)
         shapes |= {"strength": np.shape(strength), "balance": np.shape(balance)}
         require_broadcast(**shapes, first_rate=np.shape(rates.first), second_rate=np.shape(rates.second))
-        return cls(strength, balance, rates)
+        strength, balance, *known = in_one_shape(strength, balance, *rates)
+        return cls(strength, balance, LayerRates._make(known))
 
     @property
     def valid(self) -> Bool[Array, ...]:

@@ -10,7 +10,7 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_broadcast
+from dynascope.arguments import in_one_shape, in_units, is_traced, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.balanced.balance import LAYER_UNITS, TwoLayers
@@ -215,7 +215,7 @@ def single_output_preconditioner(
     rates = LayerRates.checked(first_rate=first_rate, second_rate=second_rate)
     leading = {"first_rate": np.shape(rates.first), "second_rate": np.shape(rates.second)}
     require_broadcast(coefficients=beta.shape[:-1], **leading)
-    return _single_output(MapStart(beta, delta, rates))
+    return _single_output(MapStart(beta, delta, LayerRates._make(in_one_shape(*rates))))
 
 
 @float64_jit
