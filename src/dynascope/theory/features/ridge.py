@@ -165,7 +165,8 @@ def ridge_problem(intensity: ArrayLike, samples: ArrayLike, ridge: ArrayLike, mu
     )
     require_fitting("multiplicity", m, rho)
     require_broadcast(intensity=rho.shape[:-1], samples=n.shape, ridge=delta.shape, multiplicity=m.shape[:-1])
-    return RidgeProblem(rho, *in_one_shape(n, delta), m)
+    n, delta = in_one_shape(n, delta)
+    return RidgeProblem(rho, n, delta, m)
 
 
 def require_fitting(name: str, values: Array | np.ndarray, rho: Array | np.ndarray) -> None:
