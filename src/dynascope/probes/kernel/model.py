@@ -145,7 +145,7 @@ def _alone_and_together(model: Model, arrays: Arrays, few: Any) -> tuple[jax.Arr
     return alone, jnp.asarray(model.apply(model.tree(*arrays), few))
 
 
-def layer_rates(params: Any, rates: Any) -> tuple[jax.Array, ...] | None:
+def layer_rates(params: Any, rates: Any) -> tuple[jax.Array | np.ndarray, ...] | None:
     """One rate, or an array of rates, for each parameter, from a tree that is a prefix of the tree of parameters."""
     if rates is None:
         return None
