@@ -6,9 +6,12 @@ person reads.
 
 from __future__ import annotations
 
+import contextlib
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["DivergenceError", "DivergenceWarning", "InputError"]
+__all__ = ["DivergenceError", "DivergenceWarning", "InputError", "no_member_lost"]
 
 _LONGEST = 1000  # letters
 
@@ -71,3 +74,18 @@ def _in_a_line(text: str) -> str:
     """The text on one line, of a length that can be read, whatever value is told in it."""
     line = " ".join(text.splitlines())
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …"
+
+
+@contextlib.contextmanager
+def no_member_lost() -> Iterator[None]:
+    """While an ensemble is trained of which nothing is to be judged by those members that are left.
+
+    Raises:
+        DivergenceError: One of them diverged, of which else a `DivergenceWarning` would tell.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DivergenceWarning)
+        try:
+            yield
+        except DivergenceWarning as warning:
+            raise DivergenceError(warning.problem, time=warning.time, remedy=warning.remedy) from None

@@ -7,13 +7,11 @@ from typing import Any
 import jax
 import xarray as xr
 
+from dynascope.comparison.limits import exact
 from dynascope.observation import Probe, observe
 from dynascope.studies.stated import StatedStudy, Values
-from dynascope.studies.study import curve_tolerance
 
 __all__ = ["CurvesStudy", "exact"]
-
-EXACT = "the theory is exact, and the solver keeps each step within 1e-10"
 
 
 class CurvesStudy(StatedStudy):
@@ -36,18 +34,3 @@ class CurvesStudy(StatedStudy):
     def followed(self, networks: Any, *probes: Probe, **options: Any) -> xr.Dataset:
         """Networks, or one, trained on the task of the study by gradient flow and recorded at its times."""
         return observe(self._task, networks, duration=self._times[-1], save=self._times, probes=list(probes), **options)
-
-
-def exact(*names: str, error: float = 1e-6, reason: str = EXACT) -> dict[str, tuple[float, str]]:
-    """Tolerances of curves that a theory gives exactly, as a whole and at their worst place.
-
-    Args:
-        *names: The curves.
-        error: The error below which both agree.
-        reason: Why that number.
-
-    Example:
-        >>> list(exact("loss"))
-        ['loss', 'loss_maximum']
-    """
-    return curve_tolerance(**dict.fromkeys(names, (error, reason)))

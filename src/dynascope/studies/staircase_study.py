@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import xarray as xr
 
@@ -43,7 +43,7 @@ class StaircaseStudy(StatedStudy):
     user gets for data of their own, unless it has a theory or a flow of its own and says so in `predict` or `trained`.
     """
 
-    figures: ClassVar[tuple[Chart, ...]] = (
+    figures = (
         Chart(
             "loss",
             staircase=True,

@@ -21,7 +21,7 @@ __all__ = ["StatedStudy", "Values"]
 
 #: What a study states of its variables: for each name its values along `axes`, or the names of its axes and the values.
 Values = Mapping[str, Any]
-_FIRST = {"mode": 1, "layer": 1, "jump": 1}  # what is counted from one
+_FIRST = dict.fromkeys(("mode", "layer", "jump", "skill"), 1)  # what is counted from one
 
 
 @dataclass_transform(
@@ -40,12 +40,14 @@ class StatedStudy(Study):
     Attributes:
         name: What the command line calls it; by default the name of the class, in small letters with hyphens.
         theory: What the record of the prediction calls the theory.
-        task: What both records call the task, if not as `_task` calls itself.
-        told: What both say of it besides, one sentence each, with fields in braces.
-        trains: What both call the network, with fields in braces.
-        flow: How networks are trained, in words with fields in braces, where no flow says so in its record.
+        task: What both records call the task, if not as `_task` calls itself. In this and in the words below fields,
+            and what follows from them, are named in braces.
+        told: What both say of it besides, one sentence each.
+        trains: What both call the network.
+        flow: How networks are trained, where no flow says so in its record.
+        says: Names of fields that both say too.
         axes: Names of the axes of a variable that does not name its own.
-        labelled: What labels an axis: labels, or the name of the attribute that has them.
+        labelled: What labels an axis: labels, the name of the attribute that has them, or what makes them of the study.
         names: Long name and units of variables and axes that are called otherwise here than elsewhere.
     """
 
@@ -54,6 +56,7 @@ class StatedStudy(Study):
     told: ClassVar[tuple[str, ...]] = ()
     trains: ClassVar[str] = ""
     flow: ClassVar[str] = ""
+    says: ClassVar[tuple[str, ...]] = ()
     axes: ClassVar[tuple[str, ...]] = ("time",)
     labelled: ClassVar[Mapping[str, Any]] = {}
     names: ClassVar[Mapping[str, tuple[str, str]]] = {}
@@ -100,16 +103,17 @@ class StatedStudy(Study):
     def labels(self) -> Values:
         """Labels along axes by name, with times where they are known; an axis without any is numbered."""
         named = ({"time": "_times"} if hasattr(type(self), "_times") else {}) | dict(self.labelled)
-        return {axis: operator.attrgetter(of)(self) if isinstance(of, str) else of for axis, of in named.items()}
+        named = {axis: operator.attrgetter(of) if isinstance(of, str) else of for axis, of in named.items()}
+        return {axis: of(self) if callable(of) else of for axis, of in named.items()}
 
     def about(self) -> Values:
         """What both records say of the task and the network, of a study that says what it `trains`."""
         if not self.trains:
             return {}
-        said = {"task": self.task} if self.task else self._task.attributes()
-        told = [*said.get("description", []), *(each.format(**vars(self)) for each in self.told)]
-        network, scale = self.trains.format(**vars(self)), getattr(self, "scale", 1.0)
-        return {"network": network, "scale": scale, **said, **({"description": told} if told else {})}
+        said = {"task": self._filled(self.task)} if self.task else self._task.attributes()
+        told = [*said.get("description", []), *map(self._filled, self.told)]
+        said |= {"network": self._filled(self.trains), "scale": getattr(self, "scale", 1.0)}
+        return said | {name: getattr(self, name) for name in self.says} | ({"description": told} if told else {})
 
     def exact(self) -> Values:
         """What theory says."""
@@ -154,7 +158,7 @@ class StatedStudy(Study):
         names = {name: words for name, words in self.names.items() if name in variables or name in coordinates}
         # Claims and effects come with intervals of this confidence.
         said: dict[str, Any] = {"confidence": 0.95} if {"low", "high"} <= variables.keys() else {}
-        said |= {"flow": self.flow.format(**vars(self))} if self.flow else {}
+        said |= {"flow": self._filled(self.flow)} if self.flow else {}
         return make_record(variables, coordinates, attributes={**said, **self.about(), **attributes}, names=names)
 
     def run_record(
@@ -177,6 +181,19 @@ class StatedStudy(Study):
         if members is not None:
             run = run.rename(seed=members).assign_coords({members: np.asarray(self.labels()[members])})
         return run.assign(self.record(values).drop_attrs())
+
+    def _filled(self, words: str) -> str:
+        return words.format_map(_Attributes(self))
+
+
+class _Attributes:
+    """What an object has, by name as in a mapping."""
+
+    def __init__(self, of: Any):
+        self.of = of
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self.of, name)
 
 
 def _names_axes(names: Any) -> bool:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import shlex
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import xarray as xr
 
 from dynascope.comparison import compare
+from dynascope.comparison.limits import curve_tolerance, with_limits
 from dynascope.compilation import compile_cache
-from dynascope.errors import DivergenceError, DivergenceWarning
+from dynascope.errors import no_member_lost
 from dynascope.plot import Chart, to_json
 from dynascope.studies.fields import descriptions
 
-__all__ = ["Reference", "Study", "curve_tolerance", "with_limits"]
+__all__ = ["Reference", "Study", "curve_tolerance"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +105,7 @@ class Study:
         Raises:
             DivergenceError: A run diverged, if only one of an ensemble: nothing is judged by those that are left.
         """
-        with _no_member_lost():
+        with no_member_lost():
             predicted = self.judged(self.predict())
             return self.compare(self.observe(), predicted)
 
@@ -146,35 +145,3 @@ class Study:
                 each = value if isinstance(value, list | tuple) else [value]
                 words.append(shlex.join([f"--{name.replace('_', '-')}", *map(str, each)]))
         return " ".join(words)
-
-
-def curve_tolerance(**limits: tuple[float, str]) -> dict[str, tuple[float, str]]:
-    """The same limit for the error of a curve as a whole and for its worst place, as `tolerance` wants them.
-
-    Args:
-        **limits: For each curve, the error below which theory and experiment agree, and the reason for that number.
-
-    Returns:
-        The limits by name, and by name with `_maximum`.
-
-    Example:
-        >>> list(curve_tolerance(loss=(1e-6, "the theory is exact")))
-        ['loss', 'loss_maximum']
-    """
-    return {name + end: limit for name, limit in limits.items() for end in ("", "_maximum")}
-
-
-def with_limits(predicted: xr.Dataset, limits: Mapping[str, tuple[float, str]]) -> xr.Dataset:
-    """The prediction with such limits attached."""
-    reasons = {f"{name}_tolerance_reason": reason for name, (_, reason) in limits.items()}
-    return predicted.assign_attrs({f"{name}_tolerance": value for name, (value, _) in limits.items()} | reasons)
-
-
-@contextlib.contextmanager
-def _no_member_lost() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DivergenceWarning)
-        try:
-            yield
-        except DivergenceWarning as warning:
-            raise DivergenceError(warning.problem, time=warning.time, remedy=warning.remedy) from None

@@ -12,11 +12,16 @@ from dynascope.tasks.task import Task
 
 __all__ = [
     "Moments",
+    "dropped_input",
     "example_moments",
+    "halving_inputs",
     "halving_modes",
+    "moments_regression",
     "neuron_regression",
+    "power_law_modes",
     "random_moments",
     "relu_data",
+    "sparse_regression",
     "unit_maps",
 ]
 
@@ -26,6 +31,24 @@ _CROSS = ((2.0, 0.3, -0.1), (0.2, 1.2, 0.25), (0.1, -0.3, 0.7))
 _POWER = ((1.0, 0.3, 0.1), (0.3, 1.5, -0.2), (0.1, -0.2, 0.6))
 # The strengths σ of independent modes are in another order than σ/√(variance), by which rank-one maps are chosen.
 _STRENGTHS, _VARIANCES = (2.0, 1.5, 0.6), (4.0, 1.0, 0.5)
+_UNEXPLAINED = 0.1  # power of the targets that no input explains
+# Three samples of four inputs on which an input is dropped again while another is learned.
+_INPUTS = ((1.0, -0.75, -0.15, -0.43), (0.85, 0.94, -0.97, -0.96), (-0.99, 0.96, 0.7, -0.15))
+_TARGETS = (-0.39, -1.15, 1.98)
+
+
+def moments_regression(kind: Moments, size: int | None, seed: int) -> Task:
+    """Data with exactly these moments: the example of three outputs and inputs, or random ones of so many of both."""
+    cross, power = example_moments(kind) if size is None else random_moments(kind, size, seed)
+    independent = size is None and kind == "commuting"
+    return regression(
+        samples=4 * len(power),
+        input_covariance=power,
+        target_map=np.linalg.solve(power, cross.T),
+        noise=0.0 if independent else float(np.sqrt(_UNEXPLAINED / len(cross))),
+        seed=seed,
+        exact_moments=True,
+    )
 
 
 def example_moments(kind: Moments) -> tuple[np.ndarray, np.ndarray]:
@@ -46,6 +69,35 @@ def random_moments(kind: Moments, size: int, seed: int) -> tuple[np.ndarray, np.
     axes = right if kind == "commuting" else axes
     power = (axes * variances) @ axes.T
     return cross, (power + power.T) / 2
+
+
+def power_law_modes(modes: int, exponent: float, target: float, *, samples: int, seed: int) -> Task:
+    """Independent inputs of the variances i^−(exponent + 1), and targets Σ target · xᵢ."""
+    power, target_map = np.diag(np.arange(1.0, modes + 1) ** -(exponent + 1)), np.full((modes, 1), target)
+    return regression(samples=samples, input_covariance=power, target_map=target_map, seed=seed, exact_moments=True)
+
+
+def dropped_input() -> Task:
+    """Three samples of four inputs, of which one is learned by a diagonal network and dropped again."""
+    made = ("Three samples of four inputs.",)
+    return Task(np.array(_INPUTS), np.array(_TARGETS)[:, None], name="example", description=made)
+
+
+def halving_inputs(samples: int, inputs: int, seed: int) -> Task:
+    """Independent inputs that matter half as much each as another, so that their jumps can be told apart."""
+    draw = np.random.default_rng(seed)
+    target_map = draw.permutation(_halving(draw, inputs))[:, None]
+    return regression(samples=samples, input_covariance=np.ones(inputs), target_map=target_map, seed=seed)
+
+
+def sparse_regression(samples: int, inputs: int, relevant: int, *, correlation: float, noise: float, seed: int) -> Task:
+    """Inputs with the correlations ρ^|i−j|, and a target that depends on some, each half as much as another."""
+    distance = np.abs(np.subtract.outer(np.arange(inputs), np.arange(inputs)))
+    power = np.where(distance == 0, 1.0, correlation**distance)
+    draw, target_map = np.random.default_rng(seed), np.zeros((inputs, 1))
+    strengths = _halving(draw, relevant)
+    target_map[draw.permutation(inputs)[:relevant], 0] = strengths
+    return regression(samples=samples, input_covariance=power, target_map=target_map, noise=noise, seed=seed)
 
 
 def halving_modes(*, samples: int, inputs: int, outputs: int, condition: float, seed: int) -> Task:
@@ -93,3 +145,8 @@ def relu_data(kind: Literal["plane", "orthogonal", "general"], samples: int, see
         # The weaker sign comes later by far enough for a plateau.
         targets = draw.uniform(0.7, 1.3, samples) * np.where(np.arange(samples) % 2, -0.5, 1.0)
     return Task(inputs, targets[:, None], name=f"{kind} data", description=(f"{len(inputs)} samples.", made))
+
+
+def _halving(draw: np.random.Generator, number: int) -> np.ndarray:
+    """Strengths of either sign."""
+    return draw.choice([-1.0, 1.0], number) * 2.0 ** -np.arange(number)

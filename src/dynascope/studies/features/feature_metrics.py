@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -74,17 +74,17 @@ class FeatureMetrics(ClaimsStudy):
     seeds: int = count(3, "Number of starts.", least=2)
     seed: int = seed("Seed of the weights, of the samples and of the batches of the first start; others follow it.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="Y. Nam, C. Mingard, S. H. Lee, S. Hayou, A. Louis, Visualising Feature Learning in Deep Neural Networks "
         "by Diagonalizing the Forward Feature Map; Nam, DPhil thesis (2024), chapter 2",
         arxiv="2410.04264",
         claim="A network that trains all its layers comes down to minimum features, and to fewer than with its last "
         "layer alone.",
     )
-    judged_claims: ClassVar = ("fewer features", "minimum features")
-    title: ClassVar[str] = "Features of full training and of the last layer alone"
-    question: ClassVar[str] = "Does a network that trains all its layers come down to the features that it needs?"
-    meaning: ClassVar[str] = (
+    judged_claims = ("fewer features", "minimum features")
+    title = "Features of full training and of the last layer alone"
+    question = "Does a network that trains all its layers come down to the features that it needs?"
+    meaning = (
         "A network was trained twice from one start: with all its layers, and with its last layer alone, which must "
         "make do with the features of the start. κ tells how far features are from the fewest that could form the "
         "outputs, where 0 is no more than needed. In the end it was {observed.full_kappa_cka:last} where all layers "
@@ -95,7 +95,7 @@ class FeatureMetrics(ClaimsStudy):
         "fewer features than the last alone, and to κ below {parameters.threshold}. Checked is the last layer alone, a "
         "linear model whose whole course is known from the features of the start."
     )
-    figures: ClassVar = (
+    figures = (
         _CHART_OF_BOTH(
             ("kappa_cka", "full_kappa_cka"),
             y_label="distance to minimum features κ",
@@ -125,15 +125,16 @@ class FeatureMetrics(ClaimsStudy):
             "right in the end with all layers, {observed.accuracy:last:percent} with the last alone.",
         ),
     )
-    names: ClassVar = {"accuracy": ("accuracy on held-out samples", "1")}
-    minutes: ClassVar[float] = 0.7
-    theory: ClassVar[str] = "gradient flow of a linear model on fixed features"
-    flow: ClassVar[str] = "SGD of all layers, and gradient flow of the last layer alone"
-    tolerance: ClassVar = exact(*_ALONE) | exact(
+    names = {"accuracy": ("accuracy on held-out samples", "1")}
+    labelled = {"run": ("last layer", "full"), "seed": lambda study: study.seed + np.arange(study.seeds)}
+    minutes = 0.7
+    theory = "gradient flow of a linear model on fixed features"
+    flow = "SGD of all layers, and gradient flow of the last layer alone"
+    tolerance = exact(*_ALONE) | exact(
         "accuracy", error=0.01, reason="rounding may turn a sample that lies on the boundary of two classes"
     )
-    checks: ClassVar = tuple(tolerance)
-    tiny: ClassVar = {
+    checks = tuple(tolerance)
+    tiny = {
         **{"data": "heaviside", "samples": 60, "width": 12, "steps": 100},
         **{"batch_size": 20, "times": 10, "seeds": 2},
     }
@@ -184,10 +185,6 @@ class FeatureMetrics(ClaimsStudy):
         learned = np.asarray(linear_mode_strength(self._times[:, None, None], missing, rates[:, None]))
         curves = _along_axes(self._measured([self._start] * len(self._times), outputs + values @ learned))
         return {name: curves[name] for name in _ALONE}
-
-    def labels(self) -> Values:
-        """Times, and kinds of training."""
-        return {"time": self._times, "run": ["last layer", "full"], "seed": self.seed + np.arange(self.seeds)}
 
     def about(self) -> Values:
         """The samples and the network."""

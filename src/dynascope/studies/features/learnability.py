@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -56,7 +56,7 @@ class Learnability(CurvesStudy):
     draws: int = count(300, "Number of training sets for each n.", least=10)
     seed: int = seed("Seed of the draws.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="J. B. Simon, M. Dickens, D. Karkada, M. R. DeWeese, The eigenlearning framework: a conservation law "
         "perspective on kernel regression and wide neural networks; Nam, DPhil thesis (2024), chapter 1",
         arxiv="2110.03922",
@@ -64,13 +64,20 @@ class Learnability(CurvesStudy):
         "how strongly the kernel favours the mode and κ one number for all modes, and its training and test errors "
         "follow from these fractions.",
     )
-    theory: ClassVar[str] = "kernel regression on features as if Gaussian"
-    flow: ClassVar[str] = "none: the end of training is solved for"
-    axes: ClassVar = ("samples",)
-    labelled: ClassVar = {"samples": "samples", "mode": "_shown"}
-    along: ClassVar[str] = "samples"
-    question: ClassVar[str] = "How much of a target can be learned from so many samples, and what error is left?"
-    meaning: ClassVar[str] = (
+    theory = "kernel regression on features as if Gaussian"
+    task = "a noisy target with a power-law spectrum"
+    told = (
+        "Intensities k^(-{exponent:g}), target coefficients k^(-{target_exponent:g}), noise of variance "
+        "{noise_variance:g}, ridge {ridge:g}.",
+        "The {_words[0]} over {draws} training sets, {_words[1]} features; noise is averaged exactly.",
+    )
+    trains = "kernel regression"
+    flow = "none: the end of training is solved for"
+    axes = ("samples",)
+    labelled = {"samples": "samples", "mode": "_shown"}
+    along = "samples"
+    question = "How much of a target can be learned from so many samples, and what error is left?"
+    meaning = (
         "A target made of {parameters.modes} independent parts, its modes, was fitted by kernel regression, a method "
         "that favours some modes over others. Of the most favoured mode "
         "{observed.learned_fraction[mode=1]:first:percent} was learned from {observed.samples:first} samples and "
@@ -80,7 +87,7 @@ class Learnability(CurvesStudy):
         "{agreement.learned_fraction}, of their size. It takes features to be as random as Gaussian numbers: those of "
         "real data may be others, and a single training set differs from the typical one."
     )
-    figures: ClassVar = (
+    figures = (
         _CHART_OF_MODES(
             "learned_fraction",
             log="x",
@@ -105,18 +112,18 @@ class Learnability(CurvesStudy):
             "ones stay behind.",
         ),
     )
-    names: ClassVar = {
+    names = {
         "loss": ("loss on new samples", "1"),
         "learned_fraction": ("share of the mode that is learned", "1"),
     }
-    minutes: ClassVar[float] = 0.2
-    tolerance: ClassVar = exact(
+    minutes = 0.2
+    tolerance = exact(
         *("loss", "training_loss", "coefficients", "learned_fraction"),
         error=0.025,
         reason="the theory is asymptotic, off by about half of 1/n, "
         "and the mean over draws is known to about a percent",
     )
-    tiny: ClassVar = {"samples": [60, 90], "modes": 120, "draws": 300}
+    tiny = {"samples": [60, 90], "modes": 120, "draws": 300}
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
         """With wider tolerances where the theory is known to be further off; what it says nothing of is left out."""
@@ -175,20 +182,6 @@ class Learnability(CurvesStudy):
         """Where the theory is to be taken with care."""
         return {"theory_warnings": list(self._error.warnings)}
 
-    def about(self) -> Values:
-        """The target and the draws."""
-        return {
-            "task": "a noisy target with a power-law spectrum",
-            "description": [
-                f"Intensities k^(-{self.exponent:g}), target coefficients k^(-{self.target_exponent:g}), noise of "
-                f"variance {self.noise_variance:g}, ridge {self.ridge:g}.",
-                f"The {'median' if self.basis == 'sine' else 'mean'} over {self.draws} training sets, "
-                f"{'sine features' if self.basis == 'sine' else 'Gaussian features'}; noise is averaged exactly.",
-            ],
-            "network": "kernel regression",
-            "scale": 1.0,
-        }
-
     def _curves(self, loss: Any, training_loss: Any, coefficients: Any, fraction: Any) -> dict[str, Any]:
         """Without a ridge the training loss vanishes on both sides where n is below the number of modes."""
         return {
@@ -202,6 +195,10 @@ class Learnability(CurvesStudy):
         if self.basis == "gaussian":
             return draw.normal(size=(n, self.modes))
         return sines(draw.uniform(size=n), self.modes)
+
+    @property
+    def _words(self) -> tuple[str, str]:
+        return ("median", "sine") if self.basis == "sine" else ("mean", "Gaussian")
 
     @functools.cached_property
     def _error(self) -> KernelRegression:

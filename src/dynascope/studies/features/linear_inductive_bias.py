@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from dynascope.plot import Chart
 from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed
 from dynascope.tasks.sines import centres, points_apart, sines
-from dynascope.theory.features.ridge import learnability
-from dynascope.theory.features.spectrum import mode_flow, training_flow
+from dynascope.theory.features import learnability, mode_flow, training_flow
 
 __all__ = ["LinearInductiveBias"]
 
@@ -35,20 +34,21 @@ class LinearInductiveBias(CurvesStudy):
     positions: int = count(400, "Number of places x, labels of `sample`, at which the fits are recorded.")
     seed: int = seed("Seed of the points and of their labels, which are Gaussian.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="J. B. Simon, M. Dickens, D. Karkada, M. R. DeWeese, The eigenlearning framework: a conservation law "
         "perspective on kernel regression and wide neural networks; set-up in Nam, DPhil thesis (2024), figure 1.2",
         arxiv="2110.03922",
         claim="Of all functions that fit the samples a linear model learns one in its most intense modes, which are "
         "also the modes that it learns first.",
     )
-    theory: ClassVar[str] = "modes of the training kernel and of the population"
-    flow: ClassVar[str] = "gradient flow"
-    axes: ClassVar = ("run", "time")
-    along: ClassVar = ("time", "sample")
-    title: ClassVar[str] = "What linear models prefer"
-    question: ClassVar[str] = "If many functions fit the same few points, which of them is learned?"
-    meaning: ClassVar[str] = (
+    theory = "modes of the training kernel and of the population"
+    flow = "gradient flow"
+    axes = ("run", "time")
+    labelled = {"run": ("low first", "high first"), "sample": lambda study: centres(study.positions)}
+    along = ("time", "sample")
+    title = "What linear models prefer"
+    question = "If many functions fit the same few points, which of them is learned?"
+    meaning = (
         "Two models that can form the same functions, sums of {parameters.modes} sine waves (modes), were trained on "
         "the same {parameters.samples} points. They differ in one thing only: the first has larger features for slow "
         "waves, the second for fast ones. Both were trained until they fitted the points, and do so by other "
@@ -57,7 +57,7 @@ class LinearInductiveBias(CurvesStudy):
         "decides what is learned first, and where data leave a choice, what is learned at all. These are linear "
         "models, whose features do not move."
     )
-    figures: ClassVar = (
+    figures = (
         Chart(
             "fitted",
             over="sample",
@@ -91,13 +91,13 @@ class LinearInductiveBias(CurvesStudy):
             "the data tells which of them is right elsewhere.",
         ),
     )
-    minutes: ClassVar[float] = 0.2
-    tolerance: ClassVar = exact(
+    minutes = 0.2
+    tolerance = exact(
         *("loss", "coefficients", "population_coefficients", "fitted"),
         error=1e-5,
         reason="the theory is exact, and the solver keeps each step within 1e-9",
     )
-    tiny: ClassVar = {"modes": 6, "samples": 3, "exponent": 2.0, "draws": 100, "times": 20, "positions": 40}
+    tiny = {"modes": 6, "samples": 3, "exponent": 2.0, "draws": 100, "times": 20, "positions": 40}
 
     def check(self) -> None:
         """Modes enough to choose among."""
@@ -124,10 +124,6 @@ class LinearInductiveBias(CurvesStudy):
             **self._curves([flow.loss for flow in flows], points, population, learned),
             "intensity": (("run", "mode"), self._intensity),
         }
-
-    def labels(self) -> Values:
-        """Models, times and places."""
-        return {"run": ["low first", "high first"], "time": self._times, "sample": centres(self.positions)}
 
     def about(self) -> Values:
         """The points and the models."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class MinimumFeatures(ClaimsStudy):
     seeds: int = count(4, "Number of initialisations of each network, from which runs are told from chance.", least=2)
     seed: int = seed("Seed of the data.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapters 2 and 7); Y. Nam, C. Mingard, "
         "S. H. Lee, S. Hayou, A. Louis, Visualising feature learning in deep neural networks by diagonalizing the "
         "forward feature map",
@@ -75,16 +75,16 @@ class MinimumFeatures(ClaimsStudy):
         claim="More data, a good learning rate, weight decay, batch normalisation and convolutions bring a network "
         "towards minimum features.",
     )
-    theory: ClassVar[str] = "spans of features and outputs"
-    trains: ClassVar[str] = "{network}"
-    flow: ClassVar[str] = "descent with momentum, of a rate that falls from {learning_rate:g}"
-    axes: ClassVar = ("run", "seed")
-    labelled: ClassVar = {"run": "_names", "knob": "_factors"}
-    along: ClassVar = "run"
-    checks: ClassVar = ("total_utilization", "total_utilization_maximum", "dimension_bound", "dimension_bound_maximum")
-    minutes: ClassVar[float] = 2.5
-    question: ClassVar[str] = "What makes a network come down to as few features as its task needs?"
-    meaning: ClassVar[str] = (
+    theory = "spans of features and outputs"
+    trains = "{network}"
+    flow = "descent with momentum, of a rate that falls from {learning_rate:g}"
+    axes = ("run", "seed")
+    labelled = {"run": "_names", "knob": "_factors"}
+    along = "run"
+    checks = ("total_utilization", "total_utilization_maximum", "dimension_bound", "dimension_bound_maximum")
+    minutes = 2.5
+    question = "What makes a network come down to as few features as its task needs?"
+    meaning = (
         "To tell classes apart a network needs about one feature for each (what it computes of an image before its "
         "last layer), and it has room for many more. Networks were trained in several ways, each from "
         "{parameters.seeds} starts, and κ was measured, the distance of their features to the fewest that would do (0; "
@@ -95,7 +95,7 @@ class MinimumFeatures(ClaimsStudy):
         "weight decay, batch normalisation and convolutions bring κ down, as is claimed of large networks, from which "
         "small ones on small images may differ."
     )
-    figures: ClassVar = (
+    figures = (
         _CHART_OF_DIALS(
             "kappa_cka_change",
             interval=("kappa_cka_change_low", "kappa_cka_change_high"),
@@ -130,12 +130,12 @@ class MinimumFeatures(ClaimsStudy):
             "the features beyond are not used.",
         ),
     )
-    names: ClassVar = {"accuracy": ("test accuracy", "1"), "knob": ("what was changed", "1")}
-    tolerance: ClassVar = curve_tolerance(
+    names = {"accuracy": ("test accuracy", "1"), "knob": ("what was changed", "1")}
+    tolerance = curve_tolerance(
         total_utilization=(1e-6, SPAN),
         dimension_bound=(1e-6, "the bound is exact up to rounding of the projectors"),
     )
-    tiny: ClassVar = {
+    tiny = {
         **{"samples": 96, "width": 16, "epochs": 2, "test_samples": 100},
         **{"hypotheses": ["H3", "H9"], "seeds": 2},
     }

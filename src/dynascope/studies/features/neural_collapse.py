@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import numpy as np
@@ -114,16 +114,16 @@ class NeuralCollapse(CurvesStudy):
     batch_size: int = count(50, "Samples in a step.", most="samples")
     seed: int = seed("Seed of all weights, of the labels and of the batches.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="D. G. Mixon, H. Parshall, J. Pi, Neural collapse with unconstrained features; theory in Y. Nam, DPhil "
         "thesis (2024), chapter 3",
         arxiv="2011.11619",
         claim="Unconstrained features of each class collapse to one point along exact curves, to an end that almost "
         "every small start shares; in networks too classes collapse, whether their labels are true or random.",
     )
-    along: ClassVar = ("time", "start")
-    question: ClassVar[str] = "Why do networks come to see all examples of a class as one and the same?"
-    meaning: ClassVar[str] = (
+    along = ("time", "start")
+    question = "Why do networks come to see all examples of a class as one and the same?"
+    meaning = (
         "Before its last layer a network turns each example into a list of numbers, its features. Here the features of "
         "every training sample were set free and trained themselves, together with the last layer. From small random "
         "values, those of a class moved to one point: in the end {observed.end_between_class_share:mean:percent} of "
@@ -133,7 +133,7 @@ class NeuralCollapse(CurvesStudy):
         "inputs, and the theory says nothing exact; where networks are trained too, judged is whether the spread "
         "within their classes falls to a tenth of what it was, over that between them, once the labels are learned."
     )
-    figures: ClassVar = (
+    figures = (
         Chart(
             "between_class_share",
             caption="Free features from small random starts. At first hardly anything tells the classes apart; the "
@@ -148,15 +148,15 @@ class NeuralCollapse(CurvesStudy):
             "coincide. Below: training less theory.",
         ),
     )
-    minutes: ClassVar[float] = 1.0
-    theory: ClassVar[str] = "unconstrained feature model"
-    flow: ClassVar[str] = "gradient flow of free features, and Adam of networks if there are any"
-    tolerance: ClassVar = exact("loss", "mode_strength", "class_mean_norm", "nc3") | exact(
+    minutes = 1.0
+    theory = "unconstrained feature model"
+    flow = "gradient flow of free features, and Adam of networks if there are any"
+    tolerance = exact("loss", "mode_strength", "class_mean_norm", "nc3") | exact(
         *("end_class_mean_gram", "end_classifier_gram", "end_between_class_share"),
         error=1e-3,
         reason="the end differs from that of a vanishing start by the square of its size, at most 0.02",
     )
-    tiny: ClassVar = {
+    tiny = {
         "class_sizes": [4, 4, 4],
         "features": 4,
         "starts": 1,

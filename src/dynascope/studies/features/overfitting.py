@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -13,11 +13,10 @@ from dynascope.comparison.chance import within_chance
 from dynascope.flows.linear_models import least_norm, noise_power, train_from_zero
 from dynascope.plot import Chart
 from dynascope.probes.averages import error_of_median
-from dynascope.studies import Reference, StatedStudy, Values, exact
+from dynascope.studies import Reference, StatedStudy, exact
 from dynascope.studies.fields import choice, count, number, seed
 from dynascope.tasks.sines import NoisySines, Samples, centres, sines
-from dynascope.theory.features.overfitting import OverfittingSetup, overfitting_error
-from dynascope.theory.features.spectrum import training_flow
+from dynascope.theory.features import OverfittingSetup, overfitting_error, training_flow
 
 __all__ = ["Overfitting"]
 
@@ -56,18 +55,30 @@ class Overfitting(StatedStudy):
     )
     seed: int = seed("Seed of the draws.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="J. B. Simon, M. Dickens, D. Karkada, M. R. DeWeese, The eigenlearning framework: a conservation law "
         "perspective on kernel regression and wide neural networks; set-ups in Nam, DPhil thesis (2024), 1.6",
         arxiv="2110.03922",
         claim="A model with few strong and many weak modes fits noise exactly, and is right away from the samples if "
         "the target lies in the strong modes, and wrong if it does not.",
     )
-    axes: ClassVar = ("run", "time")
-    along: ClassVar = ("time", "sample", "run")
-    title: ClassVar[str] = "Benign and malignant overfitting"
-    question: ClassVar[str] = "When does it do no harm that a model fits the noise in its data?"
-    meaning: ClassVar[str] = (
+    task = "a sine with noise"
+    told = (
+        "{samples} samples, {modes} sine modes, {strong_modes} of them strong, tail intensities {_setups[0].tail:.3g} "
+        "({tail}).",
+        "Curves are medians over {trained} draws, learnabilities and test losses at the end medians over {draws}; the "
+        "functions are those of the first draw.",
+    )
+    trains = "linear model on sine features"
+    axes = ("run", "time")
+    labelled = {
+        **{"run": ("benign", "malignant"), "scaling_parameter": _PURE_NOISE},
+        "sample": lambda study: centres(study.positions),
+    }
+    along = ("time", "sample", "run")
+    title = "Benign and malignant overfitting"
+    question = "When does it do no harm that a model fits the noise in its data?"
+    meaning = (
         "A model with {parameters.strong_modes} strong sine waves (modes) and a long tail of weak ones was trained on "
         "{parameters.samples} noisy samples until it had fitted them, noise and all. If the target is a strong mode, "
         "{observed.learnability[run=benign]:percent} of it was learned and the loss on new samples is "
@@ -77,7 +88,7 @@ class Overfitting(StatedStudy):
         "spikes too. So what decides is not how well the noise is fitted but whether the model prefers the target. "
         "This is a linear model whose modes were chosen so that both cases are pure."
     )
-    figures: ClassVar = (
+    figures = (
         _CHART_OF_FIT(
             ("target_function", "fitted"),
             title="The target is a strong mode",
@@ -114,9 +125,9 @@ class Overfitting(StatedStudy):
             "modes, samples that happen to lie close together on the line make it much larger.",
         ),
     )
-    minutes: ClassVar[float] = 0.4
-    flow: ClassVar[str] = "gradient flow"
-    tolerance: ClassVar = exact(
+    minutes = 0.4
+    flow = "gradient flow"
+    tolerance = exact(
         *("loss", "test_loss", "learned_fraction", "strong_fraction", "fitted", "strong_part", "tail_part"),
         error=1e-5,
         reason="the flow on the samples is exact, and the solver keeps each step within 1e-8",
@@ -125,7 +136,7 @@ class Overfitting(StatedStudy):
         error=0.03,
         reason="features on a line are not as if Gaussian: medians are off by up to about 0.3 n/p, or 0.5/n",
     )
-    tiny: ClassVar = {"modes": 1000, "trained": 1, "draws": 200, "times": 20, "positions": 40}
+    tiny = {"modes": 1000, "trained": 1, "draws": 200, "times": 20, "positions": 40}
 
     def check(self) -> None:
         """Set-ups that the theory knows, and targets where they belong."""
@@ -185,29 +196,6 @@ class Overfitting(StatedStudy):
             fitting_window=found[0].fitting_window,
             theory_warnings=list(found[0].warnings),
         )
-
-    def labels(self) -> Values:
-        """Targets, times, places, and numbers of modes that fit pure noise."""
-        return {
-            "run": ["benign", "malignant"],
-            "time": self._times,
-            "sample": centres(self.positions),
-            "scaling_parameter": _PURE_NOISE,
-        }
-
-    def about(self) -> Values:
-        """The targets and the draws."""
-        return {
-            "task": "a sine with noise",
-            "description": [
-                f"{self.samples} samples, {self.modes} sine modes, {self.strong_modes} of them strong, tail "
-                f"intensities {self._setups[0].tail:.3g} ({self.tail}).",
-                f"Curves are medians over {self.trained} draws, learnabilities and test losses at the end medians over "
-                f"{self.draws}; the functions are those of the first draw.",
-            ],
-            "network": "linear model on sine features",
-            "scale": 1.0,
-        }
 
     def _curves(self, losses: Any, weights: Any) -> dict[str, Any]:
         """Medians over the draws of the curves (run, time), and the functions at the end of the first draw."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -52,28 +52,28 @@ class GrokkingDiagonal(CurvesStudy):
     times: int = count(400, "Number of times at which both are recorded.", least=20)
     seed: int = seed("Seed of the data.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="K. Lyu, J. Jin, Z. Li, S. S. Du, J. D. Lee, W. Hu, Dichotomy of early and late phase implicit biases "
         "can provably induce grokking",
         arxiv="2311.18817",
         claim="A diagonal network with weight decay first fits with the kernel's interpolant and groks later, by "
         "log(scale)/decay, along a test curve that follows from the data without training.",
     )
-    theory: ClassVar[str] = "interpolants under weight decay"
-    names: ClassVar = {"test_error": ("relative test error", "1")}
-    axes: ClassVar = ("scale", "time")
-    task: ClassVar[str] = "a sparse linear function"
-    told: ClassVar = (
+    theory = "interpolants under weight decay"
+    names = {"test_error": ("relative test error", "1")}
+    axes = ("scale", "time")
+    task = "a sparse linear function"
+    told = (
         "{samples} samples of {inputs} independent inputs, {relevant} of them relevant.",
         "Weight decay {weight_decay:g}; the test error is over all inputs, relative to the targets.",
     )
-    trains: ClassVar[str] = "diagonal linear, a difference of squares"
-    flow: ClassVar[str] = "gradient flow with weight decay"
-    labelled: ClassVar = {"scale": "scales"}
-    along: ClassVar = ("time", "scale")
-    title: ClassVar[str] = "Grokking of a diagonal network"
-    question: ClassVar[str] = "Can one know beforehand when a network will generalise, long after it has fitted?"
-    meaning: ClassVar[str] = (
+    trains = "diagonal linear, a difference of squares"
+    flow = "gradient flow with weight decay"
+    labelled = {"scale": "scales"}
+    along = ("time", "scale")
+    title = "Grokking of a diagonal network"
+    question = "Can one know beforehand when a network will generalise, long after it has fitted?"
+    meaning = (
         "A simple network, whose weights are pulled towards zero (weight decay {parameters.weight_decay}), was trained "
         "on {parameters.samples} samples of {parameters.inputs} inputs, {parameters.relevant} of which matter. It "
         "generalised, with a relative test error below {parameters.threshold}, at time {observed.grokking_time:first} "
@@ -83,7 +83,7 @@ class GrokkingDiagonal(CurvesStudy):
         "fits in the way that needs the least change, and decay then moves it, slowly and at a known pace, to a fit "
         "with few inputs. This is exact only where decay is much slower than fitting, and for this kind of network."
     )
-    figures: ClassVar = (
+    figures = (
         _CHART_OF_TIMES(
             "test_error",
             log="x",
@@ -113,9 +113,9 @@ class GrokkingDiagonal(CurvesStudy):
             "are, a straight line here, and the network generalises when they fall below a value given by the data.",
         ),
     )
-    minutes: ClassVar[float] = 0.2
-    tolerance: ClassVar = curve_tolerance(test_error=_CURVE, grokking_time=_TIME, weight_product=_PRODUCT)
-    tiny: ClassVar = {"samples": 12, "inputs": 24, "relevant": 1, "times": 200}
+    minutes = 0.2
+    tolerance = curve_tolerance(test_error=_CURVE, grokking_time=_TIME, weight_product=_PRODUCT)
+    tiny = {"samples": 12, "inputs": 24, "relevant": 1, "times": 200}
 
     def trained(self) -> xr.Dataset:
         """Train from every start by gradient flow."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import numpy as np
@@ -75,23 +75,24 @@ class GrokkingDigits(ClaimsStudy):
     seeds: int = count(4, "Number of initialisations of each run.", least=2)
     seed: int = seed("Seed of the choice of training images.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, section 6.4.3); Y. Nam, S. H. Lee, "
         "C. Domine, Y. C. Park, C. London, W. Choi, N. Goring, S. Lee, Position: Solve layerwise linear models first "
         "to understand neural dynamical phenomena",
         arxiv="2502.21009",
         claim="Smaller weights, inputs or outputs and larger targets shorten the delay of grokking.",
     )
-    theory: ClassVar[str] = "symmetries of Adam with decay, and weights that feel nothing else"
-    trains: ClassVar[str] = "mlp, tanh, four layers"
-    flow: ClassVar[str] = "Adam with weight decay, of rate {learning_rate:g}, with {batch_size} images in a step"
-    axes: ClassVar = ("run", "seed", "step")
-    labelled: ClassVar = {"run": TABLE, "knob": tuple(TWINS), "step": "_recorded"}
-    along: ClassVar = ("step", "run")
-    judged_claims: ClassVar = DECIDING
-    title: ClassVar[str] = "Grokking of digits"
-    question: ClassVar[str] = "What makes a network know new digits long after its own, and what cures it?"
-    meaning: ClassVar[str] = (
+    theory = "symmetries of Adam with decay, and weights that feel nothing else"
+    trains = "mlp, tanh, four layers"
+    flow = "Adam with weight decay, of rate {learning_rate:g}, with {batch_size} images in a step"
+    axes = ("run", "seed", "step")
+    labelled = {"run": TABLE, "knob": tuple(TWINS), "step": "_recorded"}
+    says = ("train_threshold", "test_threshold")
+    along = ("step", "run")
+    judged_claims = DECIDING
+    title = "Grokking of digits"
+    question = "What makes a network know new digits long after its own, and what cures it?"
+    meaning = (
         "From large initial weights a network fitted {parameters.samples} digits "
         "({parameters.train_threshold:percent} right) by step {observed.train_step[run=default]:mean} and new ones "
         "({parameters.test_threshold:percent} right) {observed.delay[run=default]:mean} steps later, on average over "
@@ -105,7 +106,7 @@ class GrokkingDigits(ClaimsStudy):
         "one dial in disguise: a twin with another dial turned runs through the same losses, up to a factor that is "
         "known."
     )
-    figures: ClassVar = (
+    figures = (
         _CHART_OF_STEPS(
             ("accuracy", "test_accuracy"),
             log="x",
@@ -138,8 +139,8 @@ class GrokkingDigits(ClaimsStudy):
             "them twins: the ratio of the losses is then one known number at every step.",
         ),
     )
-    minutes: ClassVar[float] = 2.5
-    tolerance: ClassVar = curve_tolerance(
+    minutes = 2.5
+    tolerance = curve_tolerance(
         loss_ratio=(1e-6, "the factors are powers of two, so that both runs round alike"),
         blank_weight=(1e-3, "the recursion is exact; the weights were trained in single precision"),
         total_utilization_after=(
@@ -147,7 +148,7 @@ class GrokkingDigits(ClaimsStudy):
             "outputs and features are those of the network in float64, down to modes of size 1e-12",
         ),
     )
-    tiny: ClassVar = {
+    tiny = {
         **{"samples": 120, "test_samples": 60, "width": 16, "batch_size": 30, "learning_rate": 0.01},
         **{"steps": 300, "records": 40, "train_threshold": 0.8, "test_threshold": 0.5, "seeds": 2},
     }
@@ -184,14 +185,6 @@ class GrokkingDigits(ClaimsStudy):
     def checks(self) -> tuple[str, ...]:
         """Everything that is compared: there are weights of blank pixels where pixels are blank."""
         return tuple(each for each in self.tolerance if len(self._task.blank) or not each.startswith("blank_weight"))
-
-    def about(self) -> Values:
-        """With the thresholds."""
-        return {
-            **super().about(),
-            "train_threshold": self.train_threshold,
-            "test_threshold": self.test_threshold,
-        }
 
     @functools.cached_property
     def _task(self) -> ImagesInRows:

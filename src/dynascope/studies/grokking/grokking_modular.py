@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -14,9 +14,8 @@ from jax.tree_util import Partial
 from dynascope.comparison.effect import Hypothesis, report_runs
 from dynascope.flows.steps.losses import Loss
 from dynascope.flows.steps.snapshots import descend_keeping
-from dynascope.networks import TwoLayer
+from dynascope.networks import Transformer, TwoLayer
 from dynascope.networks.renamed import renamed_network
-from dynascope.networks.transformer import Transformer
 from dynascope.plot import Chart
 from dynascope.probes.classifiers import classifier_metrics, measure
 from dynascope.probes.last_layer import SPAN
@@ -85,21 +84,28 @@ class GrokkingModular(ClaimsStudy):
     seeds: int = count(6, "Number of runs.", least=2)
     seed: int = seed("Seed of the first run; the others follow it.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="A. Power, Y. Burda, H. Edwards, I. Babuschkin, V. Misra, Grokking: Generalization beyond overfitting on "
         "small algorithmic datasets; Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6)",
         arxiv="2201.02177",
         claim="Networks learn the held-out part of a table of modular arithmetic after they have learned the rest.",
     )
-    theory: ClassVar[str] = "symmetries of training on one-hot numbers"
-    flow: ClassVar[str] = "AdamW on all training pairs, of rate {learning_rate:g} and decay {weight_decay:g}"
-    axes: ClassVar = ("seed", "step")
-    labelled: ClassVar = {"seed": "_seeds", "step": "_steps"}
-    along: ClassVar = ("step", "seed")
-    judged_claims: ClassVar = ("H1",)
-    title: ClassVar[str] = "Grokking of modular arithmetic"
-    question: ClassVar[str] = "When does a network that knows its examples by heart come to know the rule behind them?"
-    meaning: ClassVar[str] = (
+    theory = "symmetries of training on one-hot numbers"
+    flow = "AdamW on all training pairs, of rate {learning_rate:g} and decay {weight_decay:g}"
+    task = "modular {operation}, p = {p}"
+    told = (
+        "Each seed has its own weights and its own split.",
+        "Features are the inputs of the last layer on the training samples.",
+    )
+    trains = "{network}"
+    says = ("train_threshold", "test_threshold")
+    axes = ("seed", "step")
+    labelled = {"seed": "_seeds", "step": "_steps"}
+    along = ("step", "seed")
+    judged_claims = ("H1",)
+    title = "Grokking of modular arithmetic"
+    question = "When does a network that knows its examples by heart come to know the rule behind them?"
+    meaning = (
         "A network was trained on {parameters.train_fraction:percent} of the table of {parameters.operation} modulo "
         "{parameters.p}, with weights that decay. On average over {parameters.seeds} runs, "
         "{parameters.train_threshold:percent} of these samples were right by step {observed.train_step:mean}, and "
@@ -112,7 +118,7 @@ class GrokkingModular(ClaimsStudy):
         "names gives the same loss (ratio {observed.renamed_loss:mean}), and laws of the weights and features. None of "
         "them says when the rule is found."
     )
-    figures: ClassVar = (
+    figures = (
         _CHART_OF_STEPS(
             ("accuracy", "test_accuracy"),
             log="x",
@@ -144,14 +150,14 @@ class GrokkingModular(ClaimsStudy):
             caption="About how many features the outputs are spread over, and how many strong ones there are.",
         ),
     )
-    minutes: ClassVar[float] = 2.0
-    tolerance: ClassVar = curve_tolerance(
+    minutes = 2.0
+    tolerance = curve_tolerance(
         renamed_loss=(1e-6, "the runs are the same but for the order of sums, in float64 and for 50 steps"),
         gradient_balance=(1e-6, "the identity is exact, and the slopes are taken in float64"),
         total_utilization=(1e-6, SPAN),
         unused_weight=(1e-3, "the law is exact, and each step rounds to float32"),
     )
-    tiny: ClassVar = {
+    tiny = {
         **{"p": 5, "train_fraction": 0.6, "network": "relu", "width": 12},
         **{"learning_rate": 3e-3, "weight_decay": 1.0, "steps": 300, "times": 6, "seeds": 2},
     }
@@ -197,20 +203,10 @@ class GrokkingModular(ClaimsStudy):
     def about(self) -> Values:
         """The table and the network."""
         table = self._tables[0].train
-        return {
-            "task": f"modular {self.operation}, p = {self.p}",
-            "description": [
-                *table.description,
-                "Each seed has its own weights and its own split.",
-                "Features are the inputs of the last layer on the training samples.",
-            ],
-            "samples": table.samples,
-            "network": "transformer" if self.network == "transformer" else f"two-layer {self.network}",
-            "scale": 1.0,
-            "convention": f"{Loss(self.loss).convention}; where a threshold was not reached, its step is the last one",
-            "train_threshold": self.train_threshold,
-            "test_threshold": self.test_threshold,
-        }
+        own = "transformer" if self.network == "transformer" else f"two-layer {self.network}"
+        convention = f"{Loss(self.loss).convention}; where a threshold was not reached, its step is the last one"
+        said = {"samples": table.samples, "network": own, "convention": convention}
+        return {**super().about(), "description": [*table.description, *self.told], **said}
 
     def check(self) -> None:
         """Weights do not grow by decay, numbers have other names, and there are more pairs than classes."""

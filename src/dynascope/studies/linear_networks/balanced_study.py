@@ -29,11 +29,11 @@ BALANCED = (
 class BalancedStudy(CurvesStudy):
     """A study of networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, whose curves run over λ and time."""
 
-    theory: ClassVar[str] = "balanced two-layer linear networks"
-    trains: ClassVar[str] = "linear"
-    symbols: ClassVar = {"balance": "λ"}
-    axes: ClassVar[tuple[str, ...]] = ("balance", "time")
-    labelled: ClassVar = {"balance": "_balances"}
+    theory = "balanced two-layer linear networks"
+    trains = "linear"
+    symbols = {"balance": "λ"}
+    axes = ("balance", "time")
+    labelled = {"balance": "_balances"}
 
     if TYPE_CHECKING:
         largest_balance: float

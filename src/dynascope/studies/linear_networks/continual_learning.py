@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import ClassVar
 
 import numpy as np
 import xarray as xr
@@ -37,13 +36,13 @@ class ContinualLearning(TwoTasksStudy):
     times: int = count(300, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the tasks and of the initial weights.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         *BALANCED,
         "How a two-layer linear network forgets a task while it learns another follows exactly from the two "
         "tasks and the balance of its layers, which sets the time course but not the end.",
     )
-    question: ClassVar[str] = "How is an old task forgotten while a new one is learned?"
-    figures: ClassVar = (
+    question = "How is an old task forgotten while a new one is learned?"
+    figures = (
         Chart(
             "old_loss",
             title="Forgetting",
@@ -59,7 +58,7 @@ class ContinualLearning(TwoTasksStudy):
             "towards the inputs that the new task uses, which takes long.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Linear networks learned a task of {parameters.inputs} inputs and {parameters.outputs} outputs until they had "
         "it, and then an unrelated one; they differ in λ, which says how much larger their second layer is than their "
         "first, from −{parameters.largest_balance} to {parameters.largest_balance}. Theory knows the two tasks and λ, "
@@ -68,9 +67,9 @@ class ContinualLearning(TwoTasksStudy):
         "{observed.old_loss[time=last]:most}. By this theory, which is one of linear networks without rehearsal, the "
         "balance of the layers can delay forgetting and not lessen it."
     )
-    minutes: ClassVar[float] = 0.3
-    tolerance: ClassVar = exact("loss", "old_loss")
-    tiny: ClassVar = {"inputs": 3, "outputs": 2, "balances": 2, "times": 200}
+    minutes = 0.3
+    tolerance = exact("loss", "old_loss")
+    tiny = {"inputs": 3, "outputs": 2, "balances": 2, "times": 200}
 
     def trained(self) -> xr.Dataset:
         """Train on the old task until it is learned, then on the new one, by gradient flow on the weights."""

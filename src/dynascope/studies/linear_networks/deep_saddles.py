@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 import xarray as xr
 
+from dynascope.comparison.limits import with_limits
 from dynascope.comparison.power_fit import measured_exponents
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
@@ -21,7 +22,6 @@ from dynascope.plot import Chart
 from dynascope.record.steps_seen import crossing_times
 from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, numbers, seed
-from dynascope.studies.study import with_limits
 from dynascope.tasks import Task
 from dynascope.theory.deep_modes import escape_time, initialisation_exponents, strength_at, time_to_strength
 from dynascope.theory.deep_modes.saddle import escape_slope
@@ -76,16 +76,16 @@ class DeepSaddles(CurvesStudy):
     times: int = count(2000, "Number of times at which both are recorded.", least=100)
     seed: int = seed("Seed of all random networks.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="A. Jacot, F. Ged, B. Şimşek, C. Hongler, F. Gabriel, Saddle-to-Saddle Dynamics in Deep Linear Networks: "
         "Small Initialization Training, Symmetry, and Sparsity",
         arxiv="2106.15933",
         claim="With weights of variance width^−γ, deep linear networks turn at γ = 1 from lazy training to waiting at "
         "saddles of rank 0, 1, 2, …, the longer the deeper they are.",
     )
-    title: ClassVar[str] = "From saddle to saddle"
-    question: ClassVar[str] = "When does a deep network learn its task as a whole, and when one piece after the other?"
-    figures: ClassVar = (
+    title = "From saddle to saddle"
+    question = "When does a deep network learn its task as a whole, and when one piece after the other?"
+    figures = (
         Chart(
             "random_loss",
             log="x",
@@ -119,7 +119,7 @@ class DeepSaddles(CurvesStudy):
             "in closed form.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Linear networks of {parameters.depth} layers were trained from random weights that are the smaller the "
         "larger γ is, and the kernels of many more were measured at the start. Theory puts the turn from learning as "
         "a whole to learning mode by mode at γ = 1. Of the networks with the smallest weights the loss on the "
@@ -129,17 +129,21 @@ class DeepSaddles(CurvesStudy):
         "{predicted.escape_slope}. That random networks visit these saddles in turn is a conjecture of the paper; one "
         "network and one target put it to the test here."
     )
-    minutes: ClassVar[float] = 0.5
-    theory: ClassVar[str] = "deep modes"
-    along: ClassVar = ("time", "level", "exponent")
-    told: ClassVar = ("Whitened inputs, and a target map of singular values {singular_values}.",)
-    trains: ClassVar[str] = "linear of {depth} layers"
-    flow: ClassVar[str] = "gradient flow"
-    names: ClassVar = {
+    minutes = 0.5
+    theory = "deep modes"
+    along = ("time", "level", "exponent")
+    told = ("Whitened inputs, and a target map of singular values {singular_values}.",)
+    trains = "linear of {depth} layers"
+    flow = "gradient flow"
+    labelled = {
+        **{"scale": "_scales", "scaling_parameter": "widths", "exponent": "gammas"},
+        "architecture": lambda study: [f"{depth} layers" for depth in study.depths],
+    }
+    names = {
         "exponent": ("exponent γ of the initial weights", "1"),
         "regime": ("kind of learning", "1"),
     }
-    tolerance: ClassVar = {
+    tolerance = {
         **exact(
             *("loss", "mode_strength", "learned_rank"),
             error=1e-5,
@@ -153,7 +157,7 @@ class DeepSaddles(CurvesStudy):
         **exact(*_PLATEAU, error=_RESTS, reason=_UNREST),
         **exact("escape_slope", error=_ESCAPES, reason=_LEFT_OUT),
     }
-    tiny: ClassVar = {
+    tiny = {
         "depths": [2, 3],
         "gammas": [0.75, 1.5],
         "widths": [16, 64, 256],
@@ -221,16 +225,6 @@ class DeepSaddles(CurvesStudy):
         unrest = self._unrest(predicted["learned_rank"].to_numpy(), predicted["loss"].to_numpy())
         rests = exact(*_PLATEAU, error=max(_RESTS, 2 * unrest), reason=_UNREST)
         return with_limits(super().judged(predicted), escapes | rests)
-
-    def labels(self) -> Values:
-        """Times, scales, and depths and γ at the start."""
-        return {
-            "time": self._times,
-            "scale": self._scales,
-            "scaling_parameter": self.widths,
-            "architecture": [f"{depth} layers" for depth in self.depths],
-            "exponent": self.gammas,
-        }
 
     def _train(self, weights: Sequence[np.ndarray], scales: Iterable[float]) -> tuple[np.ndarray, np.ndarray]:
         """Strengths of the target's modes, shape (scales, times, modes), and the loss."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -45,14 +45,14 @@ class LambdaBalanced(BalancedStudy):
     times: int = count(200, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the task and of the initial weights.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         *BALANCED,
         "Function, representations and kernel of a two-layer linear network follow exactly from its start and "
         "the balance of its layers, which moves it from lazy to rich.",
     )
-    title: ClassVar[str] = "From lazy to rich by the balance of the layers"
-    question: ClassVar[str] = "What does the balance of its two layers decide about how a network learns?"
-    figures: ClassVar = (
+    title = "From lazy to rich by the balance of the layers"
+    question = "What does the balance of its two layers decide about how a network learns?"
+    figures = (
         Chart(
             "kernel_distance",
             title="How far the tangent kernel turns",
@@ -77,7 +77,7 @@ class LambdaBalanced(BalancedStudy):
             "zero.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Linear networks with {parameters.width} hidden neurons were trained on a random map of {parameters.inputs} "
         "inputs to {parameters.outputs} outputs; they differ in the balance λ of their layers, which training keeps: "
         "from a large first layer (λ = −{parameters.largest_balance}) over equal ones to a large second one. From the "
@@ -87,11 +87,9 @@ class LambdaBalanced(BalancedStudy):
         "how the size is shared between the layers, and not only by how large the weights are; the inputs are white, "
         "and the networks linear."
     )
-    minutes: ClassVar[float] = 0.2
-    tolerance: ClassVar = exact(
-        "loss", "kernel_distance", "kernel_change", "input_representation", "output_representation"
-    )
-    tiny: ClassVar = {"inputs": 3, "outputs": 2, "balances": 2, "times": 30}
+    minutes = 0.2
+    tolerance = exact("loss", "kernel_distance", "kernel_change", "input_representation", "output_representation")
+    tiny = {"inputs": 3, "outputs": 2, "balances": 2, "times": 30}
 
     def trained(self) -> xr.Dataset:
         """Train by gradient flow on the weights."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -13,7 +13,8 @@ from dynascope.networks import DiagonalLinear
 from dynascope.plot import Chart
 from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, number, positive, seed
-from dynascope.tasks import Task, regression
+from dynascope.tasks import Task
+from dynascope.tasks.known_modes import power_law_modes
 from dynascope.theory.modes import mode_strength
 
 __all__ = ["LayerwiseModes"]
@@ -38,16 +39,16 @@ class LayerwiseModes(CurvesStudy):
     times: int = count(400, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the inputs.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="A. M. Saxe, J. L. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep "
         "linear neural networks",
         arxiv="1312.6120",
         claim="Each mode of a two-layer diagonal network follows its own closed-form sigmoid, so that modes are "
         "learned in stages, strongest first.",
     )
-    title: ClassVar[str] = "Modes learned one by one"
-    question: ClassVar[str] = "In which order, and how fast, are the modes of the data learned?"
-    figures: ClassVar = (
+    title = "Modes learned one by one"
+    question = "In which order, and how fast, are the modes of the data learned?"
+    figures = (
         Chart(
             "mode_strength",
             residual=True,
@@ -62,7 +63,7 @@ class LayerwiseModes(CurvesStudy):
             "{observed.loss:last}.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "A network with two weights for each of {parameters.modes} independent inputs was trained on targets that "
         "hold all inputs alike, while their variances fall as a power law; a weight that starts small grows in "
         "proportion to itself. By theory each mode waits, rises and is done, in the order of the variances, although "
@@ -70,13 +71,11 @@ class LayerwiseModes(CurvesStudy):
         "{agreement.mode_strength} of its size. This is the simplest case of learning in stages; in it the modes do "
         "not disturb each other."
     )
-    minutes: ClassVar[float] = 0.2
-    theory: ClassVar[str] = "sigmoidal modes"
-    trains: ClassVar[str] = "diagonal"
-    tolerance: ClassVar = exact(
-        "loss", "mode_strength", reason="the theory is exact, and the solver keeps each step within 1e-9"
-    )
-    tiny: ClassVar = {"modes": 2, "samples": 6, "times": 40, "initial_strength": 1e-2}
+    minutes = 0.2
+    theory = "sigmoidal modes"
+    trains = "diagonal"
+    tolerance = exact("loss", "mode_strength", reason="the theory is exact, and the solver keeps each step within 1e-9")
+    tiny = {"modes": 2, "samples": 6, "times": 40, "initial_strength": 1e-2}
 
     def check(self) -> None:
         """Modes rise to the target."""
@@ -99,13 +98,7 @@ class LayerwiseModes(CurvesStudy):
 
     @functools.cached_property
     def _task(self) -> Task:
-        return regression(
-            samples=self.samples,
-            input_covariance=np.diag(np.arange(1.0, self.modes + 1) ** -(self.exponent + 1)),
-            target_map=np.full((self.modes, 1), self.target),
-            seed=self.seed,
-            exact_moments=True,
-        )
+        return power_law_modes(self.modes, self.exponent, self.target, samples=self.samples, seed=self.seed)
 
     @property
     def _start(self) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import ClassVar
 
 import numpy as np
 import optax
@@ -65,15 +64,15 @@ class LineAlignment(CurvesStudy):
     times: int = count(200, "Number of times at which both sides are recorded.", least=2)
     seed: int = seed("Seed of the data, of the initial weights and of the batches.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="Y. Xu, L. Ziyin, When Does Feature Learning Happen? Perspective from an Analytically Solvable Model",
         arxiv="2401.07085",
         claim="On inputs along a line the layers of a two-layer linear network of any width and learning rates follow "
         "an exact solution: they align or disalign, and grow or shrink, as target and initial output decide.",
     )
-    title: ClassVar[str] = "Do layers align?"
-    question: ClassVar[str] = "Do the layers of a network align when it learns, and what decides that?"
-    figures: ClassVar = (
+    title = "Do layers align?"
+    question = "Do the layers of a network align when it learns, and what decides that?"
+    figures = (
         Chart(
             "alignment",
             title="Alignment of the layers",
@@ -87,7 +86,7 @@ class LineAlignment(CurvesStudy):
             "has the wrong sign they shrink and then grow.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Linear networks with {parameters.width} hidden neurons were trained on inputs along a line from five starts: "
         "small, large with layers at right angles, and with layers that are parallel, nearly so, or opposite; of each "
         "theory gives alignment, sizes and loss at every time. From the small start the alignment ended at "
@@ -98,16 +97,16 @@ class LineAlignment(CurvesStudy):
         "target decide, before training. Networks trained by SGD and Adam, with ReLU too, can be put beside these; of "
         "them the linear ones by SGD are judged, by the side on which their alignment ends."
     )
-    minutes: ClassVar[float] = 0.3
-    theory: ClassVar[str] = "exact solution on a line"
-    trains: ClassVar[str] = "linear"
-    axes: ClassVar = ("start", "time")
-    labelled: ClassVar = {"start": STARTS}
-    tolerance: ClassVar = exact(
+    minutes = 0.3
+    theory = "exact solution on a line"
+    trains = "linear"
+    axes = ("start", "time")
+    labelled = {"start": STARTS}
+    tolerance = exact(
         *("loss", "alignment", "first_norm", "second_norm"),
         reason="the theory is exact, and the solver keeps each step within 1e-9",
     )
-    tiny: ClassVar = {"width": 4, "input_dimension": 2, "samples": 20, "descent": False, "times": 40}
+    tiny = {"width": 4, "input_dimension": 2, "samples": 20, "descent": False, "times": 40}
 
     def trained(self) -> xr.Dataset:
         """Train all starts by gradient flow, then linear and ReLU networks by SGD and Adam."""

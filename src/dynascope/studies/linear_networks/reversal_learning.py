@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import ClassVar
 
 import numpy as np
 import xarray as xr
@@ -45,14 +44,14 @@ class ReversalLearning(TwoTasksStudy):
     times: int = count(1000, "Number of times at which both are recorded.", least=10)
     seed: int = seed("Seed of the task and of the initial weights.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         *BALANCED,
         "When its targets change their sign, every mode of a two-layer linear network passes zero at a time in "
         "closed form, which grows as the logarithm of how nearly balanced the layers are.",
     )
-    along: ClassVar = ("time", "balance")
-    question: ClassVar[str] = "How long does it take to unlearn what has become the opposite of the truth?"
-    figures: ClassVar = (
+    along = ("time", "balance")
+    question = "How long does it take to unlearn what has become the opposite of the truth?"
+    figures = (
         Chart(
             "mode_strength",
             places={"mode": (-1,)},
@@ -70,7 +69,7 @@ class ReversalLearning(TwoTasksStudy):
             "to lie on straight lines as λ falls: the time grows as the logarithm of 1/|λ|.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Linear networks learned a task, and then the same with all targets of the opposite sign. Each mode must pass "
         "zero, which is a resting point of training if both layers are exactly equal. With layers as unequal as |λ| = "
         "{parameters.largest_balance} the modes were zero at {observed.reversal_time:least} at the earliest, and with "
@@ -79,10 +78,10 @@ class ReversalLearning(TwoTasksStudy):
         "layers is enough to unlearn quickly, and exactly balanced networks never do; this is about gradient flow, "
         "and the noise of steps would end the wait."
     )
-    tasks: ClassVar = ("a task", "the reversed task")
-    accuracy: ClassVar[float] = 1e-12
-    minutes: ClassVar[float] = 0.3
-    tolerance: ClassVar = {
+    tasks = ("a task", "the reversed task")
+    accuracy = 1e-12
+    minutes = 0.3
+    tolerance = {
         **exact(
             *("loss", "mode_strength"),
             error=1e-5,
@@ -94,7 +93,7 @@ class ReversalLearning(TwoTasksStudy):
             reason="the theory is exact; the observed time is interpolated by a cubic spline",
         ),
     }
-    tiny: ClassVar = {"inputs": 3, "balances": 2, "smallest_balance": 0.1, "times": 200}
+    tiny = {"inputs": 3, "balances": 2, "smallest_balance": 0.1, "times": 200}
 
     def check(self) -> None:
         """No balance at which the rounding of the weights decides when they leave the saddle."""

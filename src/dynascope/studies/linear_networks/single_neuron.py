@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -60,23 +60,21 @@ class SingleNeuron(CurvesStudy):
     times: int = count(300, "Number of times at which both are recorded.", least=10)
     seed: int = seed("Seed of the inputs and of the directions of the target and the start.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="D. Kunin, A. Raventós, C. Dominé, F. Chen, D. Klindt, A. Saxe, S. Ganguli, "
         "Get rich quick: exact solutions reveal how unbalanced initializations promote rapid feature learning",
         arxiv="2406.06158",
         claim="The imbalance of its two layers alone makes a linear neuron learn lazily, richly or richly after a "
         "delay, along an exact path, to a map that is known without training.",
     )
-    along: ClassVar = ("time", "feature")
-    planes: ClassVar = (
+    along = ("time", "feature")
+    planes = (
         ("output_weight", "weight_along_target"),
         ("coefficient_along_target", "coefficient_across_target"),
     )
-    title: ClassVar[str] = "A single neuron, lazy or rich"
-    question: ClassVar[str] = (
-        "Three neurons start with the same function. Why do they take different paths to the same target?"
-    )
-    figures: ClassVar = (
+    title = "A single neuron, lazy or rich"
+    question = "Three neurons start with the same function. Why do they take different paths to the same target?"
+    figures = (
         Chart(
             "coefficient_across_target",
             over="coefficient_along_target",
@@ -101,7 +99,7 @@ class SingleNeuron(CurvesStudy):
             "and theory.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "A neuron f(x) = a w·x was trained from one and the same function, a w, split differently between its two "
         "layers: by the imbalance δ = {parameters.imbalance}, by none, and by the opposite. Theory gives every path "
         "in closed form and calls the learning at this δ {predicted.regime:first}, at the opposite one "
@@ -110,13 +108,13 @@ class SingleNeuron(CurvesStudy):
         "{observed.kernel_change[time=last]:most} times in the one that moves most. All start with one function, so "
         "that what differs is due to the shares of the layers; this neuron is linear, with {parameters.inputs} inputs."
     )
-    minutes: ClassVar[float] = 0.3
-    symbols: ClassVar = {"imbalance": "δ"}
-    theory: ClassVar[str] = "exact single linear neuron"
-    trains: ClassVar[str] = "single linear neuron"
-    axes: ClassVar = ("imbalance", "time")
-    labelled: ClassVar = {"imbalance": "_imbalances", "feature": "_task.feature_names"}
-    tolerance: ClassVar = {
+    minutes = 0.3
+    symbols = {"imbalance": "δ"}
+    theory = "exact single linear neuron"
+    trains = "single linear neuron"
+    axes = ("imbalance", "time")
+    labelled = {"imbalance": "_imbalances", "feature": "_task.feature_names"}
+    tolerance = {
         **exact(
             *("loss", "output_weight", "weights", "weight_along_target", "coefficients"),
             *("coefficient_along_target", "coefficient_across_target", "kernel_distance", "kernel_change"),
@@ -124,8 +122,8 @@ class SingleNeuron(CurvesStudy):
         ),
         **exact("interpolator", error=1e-5, reason="training stops when the map is within about 1e-6 of its limit"),
     }
-    judged_claims: ClassVar = ("regimes",)
-    tiny: ClassVar = {"imbalance": 1.0, "samples": 4, "times": 40}
+    judged_claims = ("regimes",)
+    tiny = {"imbalance": 1.0, "samples": 4, "times": 40}
 
     def trained(self) -> xr.Dataset:
         """Train all three by gradient flow on the weights, and take their kernels on the samples."""

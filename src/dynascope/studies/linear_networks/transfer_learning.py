@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -49,13 +49,13 @@ class TransferLearning(TwoTasksStudy):
     times: int = count(300, "Number of times at which both are recorded.", least=10)
     seed: int = seed("Seed of the tasks and of the initial weights.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         *BALANCED,
         "A large first layer keeps features of all inputs and serves any new task, a large second layer keeps "
         "only those of the old task, and the speed of a new readout along each is known in closed form.",
     )
-    question: ClassVar[str] = "Which features of an old task serve a new one?"
-    figures: ClassVar = (
+    question = "Which features of an old task serve a new one?"
+    figures = (
         Chart(
             "loss",
             log="y",
@@ -84,7 +84,7 @@ class TransferLearning(TwoTasksStudy):
             y_label="loss",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Linear networks learned a task that uses {parameters.rank} of {parameters.dimension} directions of its "
         "inputs; then a new output was trained, for a task that uses all of them, first with the old features frozen. "
         "Along the direction that the old task used least the output learned, of what there was to learn, "
@@ -96,16 +96,16 @@ class TransferLearning(TwoTasksStudy):
         "first layer keeps features that its task does not need, and they serve the next one; a large second layer "
         "keeps those of the task alone. The old training is taken to have converged."
     )
-    tasks: ClassVar = ("the old task", "a new task")
-    minutes: ClassVar[float] = 0.5
-    along: ClassVar = ("time", "balance")
-    names: ClassVar = {"reachable_share": ("share of the new target that old features can serve", "")}
-    tolerance: ClassVar = {
+    tasks = ("the old task", "a new task")
+    minutes = 0.5
+    along = ("time", "balance")
+    names = {"reachable_share": ("share of the new target that old features can serve", "")}
+    tolerance = {
         **exact("loss", "mode_strength", "old_loss", "new_loss"),
         **exact("speed", error=1e-4, reason="fitted until a hundredth is left, a hundred times the error of a mode"),
         **exact("reachable_share", error=1e-6, reason="features count as lost below a millionth of the largest"),
     }
-    tiny: ClassVar = {"dimension": 2, "rank": 1, "balances": 2, "times": 40}
+    tiny = {"dimension": 2, "rank": 1, "balances": 2, "times": 40}
 
     def check(self) -> None:
         """No balance is zero."""

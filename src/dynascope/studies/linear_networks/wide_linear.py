@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -45,20 +45,20 @@ class WideLinear(CurvesStudy):
     times: int = count(200, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the task and of the initial map.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="D. Kunin, A. Raventós, C. Dominé, F. Chen, D. Klindt, A. Saxe, S. Ganguli, "
         "Get rich quick: exact solutions reveal how unbalanced initializations promote rapid feature learning",
         arxiv="2406.06158",
         claim="The function of an isotropic two-layer linear network moves by an equation of its own that depends on "
         "the size of the imbalance of its layers and not on its sign.",
     )
-    theory: ClassVar[str] = "isotropic two-layer linear networks in function space"
-    trains: ClassVar[str] = "linear"
-    symbols: ClassVar = {"imbalance": "δ"}
-    along: ClassVar = ("time", "learning_rate")
-    title: ClassVar[str] = "The imbalance of wide layers"
-    question: ClassVar[str] = "Does it matter which of its two layers is the larger, in a network with several outputs?"
-    figures: ClassVar = (
+    theory = "isotropic two-layer linear networks in function space"
+    trains = "linear"
+    symbols = {"imbalance": "δ"}
+    along = ("time", "learning_rate")
+    title = "The imbalance of wide layers"
+    question = "Does it matter which of its two layers is the larger, in a network with several outputs?"
+    figures = (
         Chart(
             "kernel_change",
             residual=True,
@@ -82,7 +82,7 @@ class WideLinear(CurvesStudy):
             y_label="change of the trace",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Two linear networks with {parameters.inputs} inputs and {parameters.outputs} outputs started with the same "
         "map, one with a large second layer (δ = {parameters.imbalance}), one with a first layer as large. Theory "
         "says that their functions follow one equation, in which only δ² appears, although they have other weights "
@@ -91,14 +91,14 @@ class WideLinear(CurvesStudy):
         "isotropic and as wide as there are outputs or inputs; steps of finite size break what flow conserves, in "
         "proportion to the step."
     )
-    minutes: ClassVar[float] = 0.3
-    labelled: ClassVar = {
+    minutes = 0.3
+    labelled = {
         "learning_rate": "_steps",
         "imbalance": "_imbalances",
         "feature": "_task.feature_names",
         "target": "_task.target_names",
     }
-    tolerance: ClassVar = {
+    tolerance = {
         **exact(
             *("loss", "coefficients", "kernel_trace", "kernel_change"),
             reason="the theory is exact, and the solvers keep each step within 1e-10",
@@ -109,7 +109,7 @@ class WideLinear(CurvesStudy):
             reason="the drift is predicted to first order in the step, which changes the map by below a hundredth",
         ),
     }
-    tiny: ClassVar = {"samples": 4, "times": 30}
+    tiny = {"samples": 4, "times": 30}
 
     def trained(self) -> xr.Dataset:
         """Train both by gradient flow, and by discrete descent in two step sizes."""

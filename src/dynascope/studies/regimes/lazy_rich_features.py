@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -86,27 +86,31 @@ class LazyRichFeatures(CurvesStudy):
     scalar_target: float = positive(3.0, "Slope S > 0 that it learns.")
     seed: int = seed("Seed of the data, and of the first initialisation.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6); L. Chizat, E. Oyallon, F. "
         "Bach, On Lazy Training in Differentiable Programming",
         arxiv="1812.07956",
         claim="With small targets a network learns as its linearisation does and keeps its features, up to corrections "
         "in proportion to the targets that are known from the start.",
     )
-    theory: ClassVar[str] = "expansion in small targets"
-    told: ClassVar = (
+    theory = "expansion in small targets"
+    told = (
         "Labels are divided by the scaling parameter, and outputs multiplied by it.",
         "The fastest time constant is that of the linearised network.",
     )
-    trains: ClassVar[str] = "{activation}, {hidden_layers} hidden layers of {width}"
-    flow: ClassVar[str] = "gradient descent, in steps of a quarter of the fastest time constant"
-    names: ClassVar = {"time": ("training time, in fastest time constants", "1")}
-    axes: ClassVar = ("seed", "scaling_parameter", "time")
-    along: ClassVar = ("time", "scaling_parameter", "knob")
-    title: ClassVar[str] = "Features on the way from rich to lazy"
-    question: ClassVar[str] = "What becomes of the features of a network that is trained on ever smaller targets?"
-    figures: ClassVar = FIGURES
-    meaning: ClassVar[str] = (
+    trains = "{activation}, {hidden_layers} hidden layers of {width}"
+    flow = "gradient descent, in steps of a quarter of the fastest time constant"
+    names = {"time": ("training time, in fastest time constants", "1")}
+    axes = ("seed", "scaling_parameter", "time")
+    labelled = {
+        **{"scaling_parameter": "lazy", "knob": lambda study: list(study._scalars)},
+        **{"seed": lambda study: study.seed + np.arange(study.seeds), "time": lambda study: _STEP * study._steps},
+    }
+    along = ("time", "scaling_parameter", "knob")
+    title = "Features on the way from rich to lazy"
+    question = "What becomes of the features of a network that is trained on ever smaller targets?"
+    figures = FIGURES
+    meaning = (
         "Networks with {parameters.hidden_layers} hidden layers learn {parameters.samples} labelled images, with "
         "labels that are divided by ever larger factors and outputs that are multiplied by them; the more, the less "
         "the weights have to move. From the smallest factor to the limit, a network that is linear in its weights, "
@@ -119,8 +123,8 @@ class LazyRichFeatures(CurvesStudy):
         "{agreement.correction_maximum:percent}. What happens to features on the way has no theory here and is "
         "measured on few images, in {parameters.seeds} networks of each kind; the verdict is on the expansion."
     )
-    minutes: ClassVar[float] = 1.2
-    tolerance: ClassVar = curve_tolerance(
+    minutes = 1.2
+    tolerance = curve_tolerance(
         **dict.fromkeys(("loss", "test_error", "lazy_kappa_cka"), _TWO_ORDERS),
         correction=_ONE_ORDER,
         feature_movement=_ONE_ORDER,
@@ -128,12 +132,12 @@ class LazyRichFeatures(CurvesStudy):
         last_layer_test_error=_EXACT,
         final_log_growth=(1e-6, "the theory is exact, and training ends thirty time constants later"),
     )
-    checks: ClassVar = tuple(
+    checks = tuple(
         name + end
         for name in ("linearised_test_error", "last_layer_test_error", "final_log_growth")
         for end in ("", "_maximum")
     )
-    tiny: ClassVar = {
+    tiny = {
         **{"samples": 40, "test_samples": 50, "width": 12, "hidden_layers": 1},
         **{"rich": [3.0], "lazy": [300.0], "duration": 20.0, "times": 10},
     }
@@ -310,15 +314,6 @@ class LazyRichFeatures(CurvesStudy):
     def _steps(self) -> np.ndarray:
         last = round(self.duration / _STEP)
         return np.unique(np.append(0, np.geomspace(1, last, self.times).round().astype(int)))
-
-    def labels(self) -> Values:
-        """Initialisations, lazy factors, times and knobs."""
-        return {
-            "seed": range(self.seed, self.seed + self.seeds),
-            "scaling_parameter": self.lazy,
-            "time": _STEP * self._steps,
-            "knob": list(self._scalars),
-        }
 
 
 def _named(alpha: float) -> str:

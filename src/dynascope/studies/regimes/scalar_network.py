@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -42,18 +42,16 @@ class ScalarNetwork(CurvesStudy):
     times: int = count(200, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the initial weights and of the samples.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="Y. Nam, S. H. Lee, C. C. J. Dominé, Y. Park, C. London, W. Choi, N. Göring, S. Lee, Position: Solve "
         "Layerwise Linear Models First to Understand Neural Dynamical Phenomena; theorem in Nam, DPhil thesis (2024)",
         arxiv="2502.21009",
         claim="Small weights, a large target, a small output and a small input make a two-layer network rich in "
         "exactly the same way: the four trainings differ in nothing but their clock.",
     )
-    title: ClassVar[str] = "Four knobs of one dial"
-    question: ClassVar[str] = (
-        "Are small weights, large targets, small outputs and small inputs four ways to the same thing?"
-    )
-    figures: ClassVar = (
+    title = "Four knobs of one dial"
+    question = "Are small weights, large targets, small outputs and small inputs four ways to the same thing?"
+    figures = (
         Chart(
             "final_log_growth",
             "knob",
@@ -84,7 +82,7 @@ class ScalarNetwork(CurvesStudy):
             title="What is learned over time",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "A network of one input and {parameters.neurons} linear hidden neurons learns the slope of a line, from "
         "weights, targets, outputs or inputs that are changed by factors c. How much its weights grow says how rich "
         "learning is: hardly in a lazy network, manyfold in a rich one. For c = {observed.scaling_parameter:first} "
@@ -97,21 +95,21 @@ class ScalarNetwork(CurvesStudy):
         "in this network, and each knob is a way to set it; in larger and nonlinear networks the four need not be "
         "alike."
     )
-    minutes: ClassVar[float] = 0.3
-    symbols: ClassVar = {"scaling_parameter": "c"}
-    theory: ClassVar[str] = "scalar network"
-    axes: ClassVar = ("knob", "scaling_parameter", "time")
-    task: ClassVar[str] = "a line through the origin"
-    told: ClassVar = (
+    minutes = 0.3
+    symbols = {"scaling_parameter": "c"}
+    theory = "scalar network"
+    axes = ("knob", "scaling_parameter", "time")
+    task = "a line through the origin"
+    told = (
         "{samples} inputs of second moment {input_power:g}, and targets of slope {target:g}.",
         "Times are in units of the final rate of approach.",
     )
-    trains: ClassVar[str] = "two-layer linear"
-    flow: ClassVar[str] = "gradient flow"
-    names: ClassVar = {"time": ("training time × final rate of approach", "1")}
-    labelled: ClassVar = {"knob": _KNOBS, "scaling_parameter": "factors"}
-    tolerance: ClassVar = exact("loss", "relative_loss", "learned_fraction", "log_growth")
-    tiny: ClassVar = {"factors": [0.5, 4.0], "neurons": 3, "samples": 4, "times": 40}
+    trains = "two-layer linear"
+    flow = "gradient flow"
+    names = {"time": ("training time × final rate of approach", "1")}
+    labelled = {"knob": _KNOBS, "scaling_parameter": "factors"}
+    tolerance = exact("loss", "relative_loss", "learned_fraction", "log_growth")
+    tiny = {"factors": [0.5, 4.0], "neurons": 3, "samples": 4, "times": 40}
 
     def trained(self) -> Values:
         """Train every network on its samples by gradient flow."""

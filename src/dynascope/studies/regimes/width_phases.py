@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -74,16 +74,16 @@ class WidthPhases(CurvesStudy):
     )
     seed: int = seed("Seed of the first network, and of the choice of digits.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="Y. Xu, L. Ziyin, When Does Feature Learning Happen? Perspective from an Analytically Solvable Model",
         arxiv="2401.07085",
         claim="Whether the tangent kernel of a wide or lazy network stays or changes in training, and how learning "
         "time scales, follow from the exponents of width, output multiplier, initial variances and learning rates.",
     )
-    along: ClassVar = "architecture"
-    title: ClassVar[str] = "When wide networks learn features"
-    question: ClassVar[str] = "Do very wide networks still learn features, or only weigh those that they start with?"
-    figures: ClassVar = (
+    along = "architecture"
+    title = "When wide networks learn features"
+    question = "Do very wide networks still learn features, or only weigh those that they start with?"
+    figures = (
         Chart(
             "log_kernel_change",
             "scaling_parameter",
@@ -116,7 +116,7 @@ class WidthPhases(CurvesStudy):
             x_label="width κ, or factor of the output",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "There are several usual ways to choose initial weights and the size of the output as a network gets wider "
         "(NTK, mean field, Xavier, Kaiming, lazy). For each, two-layer linear networks of growing width κ learned a "
         "line, {parameters.seeds} at every width. The names with a second word are ways that a factor on the output "
@@ -128,17 +128,18 @@ class WidthPhases(CurvesStudy):
         "output is enough to change it. The powers are exact for linear networks on a line. ReLU networks on "
         "handwritten digits (of each kind here: {parameters.digits_seeds}) are judged only by whether the kernel stays."
     )
-    minutes: ClassVar[float] = 1.5
-    theory: ClassVar[str] = "phase diagram"
-    flow: ClassVar[str] = "gradient flow"
-    axes: ClassVar = ("architecture",)
-    tolerance: ClassVar = exact(
+    minutes = 1.5
+    theory = "phase diagram"
+    flow = "gradient flow"
+    axes = ("architecture",)
+    labelled = {"scaling_parameter": "scaling_parameters", "architecture": lambda study: list(study._parametrisations)}
+    tolerance = exact(
         *("log_kernel_change", "log_learning_speed"),
         error=1e-4,
         reason="the closed form is exact; a small change keeps fewer digits of the solver's 1e-9 than a large one",
     )
-    judged_claims: ClassVar = ("phases",)
-    tiny: ClassVar = {"scaling_parameters": [64.0, 128.0, 256.0], "seeds": 4, "digits_seeds": 0}
+    judged_claims = ("phases",)
+    tiny = {"scaling_parameters": [64.0, 128.0, 256.0], "seeds": 4, "digits_seeds": 0}
 
     def trained(self) -> Values:
         """Train linear networks on a line and ReLU networks on digits."""
@@ -209,10 +210,6 @@ class WidthPhases(CurvesStudy):
         for name, least in (("scaling_parameters", self.scaling_parameters[0]), ("fixed_width", self.fixed_width)):
             enough = self.digits_seeds == 0 or least >= _DIGITS_FROM
             self.require(enough, name, f"choose {_DIGITS_FROM} or more for digits, or leave them out (digits_seeds=0)")
-
-    def labels(self) -> Values:
-        """κ, and the names of the parametrisations."""
-        return {"scaling_parameter": self.scaling_parameters, "architecture": list(self._parametrisations)}
 
     def about(self) -> Values:
         """Both tasks."""

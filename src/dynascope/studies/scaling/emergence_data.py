@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import numpy as np
@@ -82,26 +82,24 @@ class EmergenceData(SkillNeeds):
     draws: int = count(5000, "Number of training sets that are drawn for that model.", least=4000)
     seed: int = seed("Seed of everything that is drawn.")
 
-    resource: ClassVar[str] = "samples"
-    along_axis: ClassVar = staticmethod(np.log)  # frequencies fall by factors, and so do the forecasts differ
-    calibrate: ClassVar = staticmethod(calibrate_data)
-    axes: ClassVar = ("samples", "skill")
-    shown: ClassVar = ("strength", "loss_equivalent", "half_samples")
-    theory: ClassVar[str] = "interpolants of least norm on the features of each skill"
-    flow: ClassVar[str] = "gradient descent of rate {learning_rate:g}, with {batch_size} samples in a step"
-    told: ClassVar = (
+    resource = "samples"
+    along_axis = staticmethod(np.log)  # frequencies fall by factors, and so do the forecasts differ
+    calibrate = staticmethod(calibrate_data)
+    axes = ("samples", "skill")
+    shown = ("strength", "loss_equivalent", "half_samples")
+    theory = "interpolants of least norm on the features of each skill"
+    flow = "gradient descent of rate {learning_rate:g}, with {batch_size} samples in a step"
+    told = (
         "Networks of {width} neurons, two on each of {runs} training sets of every size.",
         "The model of the theory has {features} features for each skill.",
     )
-    reference: ClassVar = nam(
+    reference = nam(
         "A skill spread over as many generic features as it needs samples is learned in proportion to its samples; "
         "calibrated on one skill, this forecasts from how many samples a network learns the others."
     )
-    title: ClassVar[str] = "From how many samples skills emerge"
-    question: ClassVar[str] = (
-        "How many examples does a network need of a skill before it has it, and can that be forecast?"
-    )
-    figures: ClassVar = (
+    title = "From how many samples skills emerge"
+    question = "How many examples does a network need of a skill before it has it, and can that be forecast?"
+    figures = (
         strength_chart(
             "samples",
             "How much of each skill networks have learned after training on so many samples, with standard errors "
@@ -130,7 +128,7 @@ class EmergenceData(SkillNeeds):
             title="The model behind the forecast",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Two-layer networks are trained to the end on fixed sets of samples, each of which asks for one of "
         "{parameters.skills} skills; a skill is a parity of some bits, and each is asked for less often than the one "
         "before. Theory says that a skill is learned in proportion to its samples, and takes from networks that learn "
@@ -140,14 +138,14 @@ class EmergenceData(SkillNeeds):
         "disturb the others, of which the model knows nothing. The verdict is on whether networks learn every skill "
         "nearer to its own forecast than to that of another skill."
     )
-    minutes: ClassVar[float] = 2.0
-    tolerance: ClassVar = curve_tolerance(basis_strength=_MEAN, basis_loss=_MEAN, trained_strength=_INTERPOLANT)
-    checks: ClassVar = tuple(tolerance)
-    tiny: ClassVar = {
+    minutes = 2.0
+    tolerance = curve_tolerance(basis_strength=_MEAN, basis_loss=_MEAN, trained_strength=_INTERPOLANT)
+    checks = tuple(tolerance)
+    tiny = {
         **{"skills": 2, "bits": 6, "relevant_bits": 2, "samples": [8, 32, 128], "width": 16},
         **{"steps": 800, "batch_size": 64, "runs": 2, "features": 16, "draws": 4000},
     }
-    published: ClassVar = {
+    published = {
         **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0, "width": 1000},
         **{"samples": [2**k for k in range(7, 18)], "learning_rate": 0.05, "halving_steps": 50_000, "steps": 500_000},
         **{"batch_size": 2000, "runs": 5},

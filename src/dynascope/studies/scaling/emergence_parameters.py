@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import optax
@@ -63,24 +63,24 @@ class EmergenceParameters(SkillNeeds):
     features: int = count(4, "N_c of the model of the theory.")
     seed: int = seed("Seed of everything that is drawn.")
 
-    resource: ClassVar[str] = "neurons"
-    along_axis: ClassVar = staticmethod(np.float64)  # every skill needs as many neurons, and so do the forecasts differ
-    calibrate: ClassVar = staticmethod(calibrate_parameters)
-    axes: ClassVar = ("neurons", "skill")
-    shown: ClassVar = ("strength", "loss_equivalent", "half_neurons")
-    theory: ClassVar[str] = "features in the order of the frequency of their skills"
-    flow: ClassVar[str] = "Adam of rate {learning_rate:g}, with weight decay"
-    told: ClassVar = (
+    resource = "neurons"
+    along_axis = staticmethod(np.float64)  # every skill needs as many neurons, and so do the forecasts differ
+    calibrate = staticmethod(calibrate_parameters)
+    axes = ("neurons", "skill")
+    shown = ("strength", "loss_equivalent", "half_neurons")
+    theory = "features in the order of the frequency of their skills"
+    flow = "Adam of rate {learning_rate:g}, with weight decay"
+    told = (
         "{runs} networks of each number of neurons, {steps} steps of Adam.",
         "The model of the theory needs {features} features for a skill.",
     )
-    reference: ClassVar = nam(
+    reference = nam(
         "Features go to the skills in the order of their frequency, as many to each as it needs; calibrated on one "
         "skill, this forecasts with how many neurons a network learns the others."
     )
-    title: ClassVar[str] = "In how large networks skills emerge"
-    question: ClassVar[str] = "How large must a network be before it has a skill, and can that be forecast?"
-    figures: ClassVar = (
+    title = "In how large networks skills emerge"
+    question = "How large must a network be before it has a skill, and can that be forecast?"
+    figures = (
         strength_chart(
             "neurons",
             "How much of each skill networks of so many neurons have learned at the end of training, with standard "
@@ -106,7 +106,7 @@ class EmergenceParameters(SkillNeeds):
             title="The model behind the forecast",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Two-layer networks of few neurons are trained to the end on {parameters.skills} skills; a skill is a parity "
         "of some bits, and each is asked for less often than the one before. Theory says that neurons go to the most "
         "frequent skill until it is learned, then to the next, and takes from networks that learn one skill alone how "
@@ -117,14 +117,14 @@ class EmergenceParameters(SkillNeeds):
         "frequent one. The verdict is on whether, in the mean, they learn every skill nearer "
         "to its own forecast than to that of another."
     )
-    minutes: ClassVar[float] = 2.5
-    tolerance: ClassVar = curve_tolerance(basis_strength=_EXACT, basis_loss=_EXACT)
-    checks: ClassVar = tuple(tolerance)
-    tiny: ClassVar = {
+    minutes = 2.5
+    tolerance = curve_tolerance(basis_strength=_EXACT, basis_loss=_EXACT)
+    checks = tuple(tolerance)
+    tiny = {
         **{"skills": 2, "bits": 4, "relevant_bits": 2, "neurons": [1, 2, 6, 8, 16], "steps": 1000, "runs": 2},
         **{"learning_rate": 0.02},
     }
-    published: ClassVar = {
+    published = {
         **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0},
         **{"neurons": [*range(1, 11), *range(12, 32, 2)], "learning_rate": 1e-3, "weight_decay": 5e-5},
         **{"steps": 500_000, "batch_size": 4000, "runs": 10},

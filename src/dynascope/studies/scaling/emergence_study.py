@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.flows import descend
-from dynascope.studies import StatedStudy, Values
+from dynascope.studies import StatedStudy
 from dynascope.studies.fields import count, flag, positive
 from dynascope.tasks import SparseParity
 from dynascope.tasks.parity.skill_reading import SkillReading
@@ -38,7 +38,7 @@ class EmergenceStudy(StatedStudy):
 
     published: ClassVar[Mapping[str, Any]]
     shown: ClassVar[tuple[str, ...]]
-    trains: ClassVar[str] = "two-layer ReLU"
+    trains = "two-layer ReLU"
 
     if TYPE_CHECKING:
         learning_rate: float
@@ -70,10 +70,6 @@ class EmergenceStudy(StatedStudy):
         """What the result says of the study it came from: its fields are those of the source where it trains that."""
         fields = dataclasses.asdict(self._setting) | {"paper": self.paper}
         return super().attributes() | {"parameters": json.dumps(fields)}
-
-    def labels(self) -> Values:
-        """Skills from one."""
-        return {"skill": range(1, self.skills + 1)}
 
     def check(self) -> None:
         """There are bits enough for the skills."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import ClassVar
 
 import numpy as np
 import xarray as xr
@@ -80,21 +79,20 @@ class EmergenceTime(EmergenceStudy):
     seeds: int = count(5, "Networks with all skills.", least=2)
     seed: int = seed("Seed of the networks and samples.")
 
-    told: ClassVar = ("Of networks of {width} neurons {calibration_seeds} learn one skill, and {seeds} all.",)
-    reference: ClassVar = nam(
+    told = ("Of networks of {width} neurons {calibration_seeds} learn one skill, and {seeds} all.",)
+    reference = nam(
         "Skills are learned one after the other, each along a logistic curve at a rate in proportion to its frequency; "
         "calibrated on one skill, this forecasts when a network learns the others."
     )
-    theory: ClassVar[str] = "multilinear skills, calibrated on one skill"
-    flow: ClassVar[str] = "gradient descent of rate {learning_rate:g}"
-    axes: ClassVar = ("seed", "step", "skill")
-    along: ClassVar = "skill"
-    shown: ClassVar = ("strength", "half_strength_step")
-    title: ClassVar[str] = "When skills emerge in training"
-    question: ClassVar[str] = (
-        "Networks learn some skills suddenly, after long showing nothing of them: can it be forecast when?"
-    )
-    figures: ClassVar = (
+    theory = "multilinear skills, calibrated on one skill"
+    flow = "gradient descent of rate {learning_rate:g}"
+    axes = ("seed", "step", "skill")
+    labelled = {"step": "_recorded", "time": lambda study: study.learning_rate * study._calibrated}
+    along = "skill"
+    shown = ("strength", "half_strength_step")
+    title = "When skills emerge in training"
+    question = "Networks learn some skills suddenly, after long showing nothing of them: can it be forecast when?"
+    figures = (
         Chart(
             "strength",
             "step",
@@ -127,7 +125,7 @@ class EmergenceTime(EmergenceStudy):
             y_label=STRENGTH,
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Two-layer networks of {parameters.width} neurons learn {parameters.skills} skills at once. Each is a parity: "
         "whether the number of ones among {parameters.relevant_bits} of the input bits is even or odd; and each is "
         "asked for less often than the one before. For long nothing is seen of a skill, then it is learned quickly, "
@@ -138,12 +136,12 @@ class EmergenceTime(EmergenceStudy):
         "frequencies of the skills. The forecast is for wide networks: in narrow ones the skills that are learned "
         "before delay the later ones, which the forecast does not know."
     )
-    minutes: ClassVar[float] = 0.8
-    tiny: ClassVar = {
+    minutes = 0.8
+    tiny = {
         **{"skills": 2, "bits": 6, "width": 200, "learning_rate": 0.1},
         **{"calibration_steps": 400, "calibration_seeds": 8, "times": 60},
     }
-    published: ClassVar = {
+    published = {
         **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0, "width": 1000},
         **{"learning_rate": 0.05, "batch_size": 4000, "steps": 30_000, "calibration_steps": 1500, "times": 500},
         **{"calibration_seeds": 10, "seeds": 10},
@@ -271,10 +269,6 @@ class EmergenceTime(EmergenceStudy):
         networks = [gaussian_mlp(widths, self.deviation, first + each) for each in seeds]
         # The samples by which strengths are estimated are those of zero.
         return self._read(networks, parity, steps, "strength", "loss", seed=first + seeds[0] + 1)
-
-    def labels(self) -> Values:
-        """Skills, steps, and times of the calibration."""
-        return {**super().labels(), "step": self._recorded, "time": self.learning_rate * self._calibrated}
 
     def about(self) -> Values:
         """The task and the networks, and how they are trained."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -50,23 +50,23 @@ class FourParameterParity(CurvesStudy):
         400, "Number of times at which both are recorded, enough to tell times between two of them.", least=200
     )
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper=f"{NAM}; appendix C.4 of Nam, DPhil thesis (2024), corrected",
         arxiv="2404.17563",
         claim="In a network of four parameters each neuron learns its part of a parity at a time of its own, so that "
         "the skill saturates more slowly than one mode would.",
     )
-    theory: ClassVar[str] = "four-parameter parity"
-    axes: ClassVar = ("scale", "time")
-    task: ClassVar[str] = "parity of three bits"
-    told: ClassVar = ("All eight inputs, with targets ±{target_scale:g}.",)
-    trains: ClassVar[str] = "ReLU, three tied neurons and a bias"
-    flow: ClassVar[str] = "gradient flow"
-    labelled: ClassVar = {"scale": "scales", "weight": ("α²", "β²", "γ²", "c")}
-    along: ClassVar = ("time", "scale")
-    title: ClassVar[str] = "A parity that is learned neuron by neuron"
-    question: ClassVar[str] = "Why does a network come to the end of a skill more slowly than it starts it?"
-    figures: ClassVar = (
+    theory = "four-parameter parity"
+    axes = ("scale", "time")
+    task = "parity of three bits"
+    told = ("All eight inputs, with targets ±{target_scale:g}.",)
+    trains = "ReLU, three tied neurons and a bias"
+    flow = "gradient flow"
+    labelled = {"scale": "scales", "weight": ("α²", "β²", "γ²", "c")}
+    along = ("time", "scale")
+    title = "A parity that is learned neuron by neuron"
+    question = "Why does a network come to the end of a skill more slowly than it starts it?"
+    figures = (
         Chart(
             ("mode_strength", "strength", "multilinear_strength"),
             "time",
@@ -97,7 +97,7 @@ class FourParameterParity(CurvesStudy):
             title="The loss",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "A network of three neurons and four parameters, its weights being tied to each other, is trained on all "
         "inputs of three bits until it knows whether the number of ones is even or odd. From the last of the starts, "
         "of scale {observed.scale:last}, its neurons reach half their strength at the times "
@@ -108,13 +108,13 @@ class FourParameterParity(CurvesStudy):
         "curve of a single mode, which explains why forecasts by such a curve meet the rise of a skill and not its "
         "end. It is an example that can be solved; in larger networks the parts are many and not known beforehand."
     )
-    minutes: ClassVar[float] = 0.1
-    tolerance: ClassVar = curve_tolerance(
+    minutes = 0.1
+    tolerance = curve_tolerance(
         **dict.fromkeys(("loss", "parameters", "mode_strength", "strength"), _EXACT),
         half_saturation_time=_TIME,
         final_parameters=_END,
     )
-    tiny: ClassVar = {"scales": [0.3, 0.1], "target_scale": 2.0, "times": 200}
+    tiny = {"scales": [0.3, 0.1], "target_scale": 2.0, "times": 200}
 
     def trained(self) -> Values:
         """Train the network itself by gradient flow, from every scale of the start."""

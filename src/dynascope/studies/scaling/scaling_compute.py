@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -45,21 +45,21 @@ class ScalingCompute(SkillScaling):
     most_neurons: int = count(10_000, "Neurons of the largest one.")
     sizes: int = count(101, "Number of models, at about equal ratios.", least=3)
 
-    reference: ClassVar = nam(
+    reference = nam(
         "For given compute, time multiplied by neurons, the least loss of the multilinear model falls by the power "
         "α/(α + 2), at a time and with neurons that are known."
     )
-    law: ClassVar = "compute"
-    told: ClassVar = (
+    law = "compute"
+    told = (
         *SkillScaling.told,
         "Infinitely many skills, of which each model has a neuron for its most frequent ones; fresh samples.",
     )
-    axes: ClassVar = ("exponent", "compute")
-    labelled: ClassVar = {"neurons": "_neurons"}
-    along: ClassVar = ("compute", "exponent")
-    title: ClassVar[str] = "The scaling law of compute"
-    question: ClassVar[str] = "For a given budget of computation, how large should a model be, and how good can it get?"
-    figures: ClassVar = (
+    axes = ("exponent", "compute")
+    labelled = {"neurons": "_neurons"}
+    along = ("compute", "exponent")
+    title = "The scaling law of compute"
+    question = "For a given budget of computation, how large should a model be, and how good can it get?"
+    figures = (
         law_chart(
             "compute",
             "The least loss that any model reaches with a budget, its neurons times its training time.",
@@ -90,7 +90,7 @@ class ScalingCompute(SkillScaling):
         ),
         exponent_chart("α/(α + 2)"),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Models of {parameters.fewest_neurons} to {parameters.most_neurons} neurons learn endlessly many skills, the "
         "k-th of which is asked for with a frequency in proportion to 1/k¹⁺ᵅ, each for the time that a budget of "
         "neurons times steps leaves it. The least loss for a budget falls with the fitted exponent "
@@ -99,8 +99,8 @@ class ScalingCompute(SkillScaling):
         "{observed.neurons_exponent:last} of it, so that of a larger budget more goes into longer training. All this "
         "is for models with a neuron for each skill, whose skills do not disturb each other."
     )
-    minutes: ClassVar[float] = 0.1
-    tolerance: ClassVar = curve_tolerance(
+    minutes = 0.1
+    tolerance = curve_tolerance(
         loss=_LOSS,
         loss_over_law=_LOSS,
         model_loss=_MODELS,
@@ -110,7 +110,7 @@ class ScalingCompute(SkillScaling):
         prefactor=_PREFACTOR,
         neurons_exponent=_GROWTH,
     )
-    tiny: ClassVar = {
+    tiny = {
         **{"exponents": [0.4, 0.8], "least_compute": 5e5, "most_compute": 5e7, "budgets": 6},
         **{"most_neurons": 2000, "sizes": 71},
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import ClassVar
 
 import numpy as np
 
@@ -43,21 +42,21 @@ class ScalingData(SkillScaling):
     )
     seed: int = seed("Seed of the samples.")
 
-    reference: ClassVar = nam(
+    reference = nam(
         "After long training the loss of the multilinear model falls with the number of samples by the power "
         "α/(α + 1), with a prefactor that is known."
     )
-    law: ClassVar = "samples"
-    told: ClassVar = (
+    law = "samples"
+    told = (
         *SkillScaling.told,
         "Infinitely many skills, each with a neuron; {training_sets} training sets of each size.",
         "Training goes on until nothing that the samples tell is left to learn.",
     )
-    axes: ClassVar = ("exponent", "samples")
-    along: ClassVar = ("samples", "exponent")
-    title: ClassVar[str] = "The scaling law of data"
-    question: ClassVar[str] = "How much does more data help when most of what there is to learn is rare?"
-    figures: ClassVar = (
+    axes = ("exponent", "samples")
+    along = ("samples", "exponent")
+    title = "The scaling law of data"
+    question = "How much does more data help when most of what there is to learn is rare?"
+    figures = (
         law_chart(
             "samples",
             "The loss after long training on so many samples, in the mean over {parameters.training_sets} training "
@@ -73,7 +72,7 @@ class ScalingData(SkillScaling):
         ),
         exponent_chart("α/(α + 1)"),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "A model is trained to the end on {parameters.fewest_samples} to {parameters.most_samples} samples, each of "
         "which asks for one of endlessly many skills, the k-th with a frequency in proportion to 1/k¹⁺ᵅ. It learns "
         "the skills that its samples happen to show, so that the loss is the share of those that they do not. It falls "
@@ -81,11 +80,9 @@ class ScalingData(SkillScaling):
         "how rare the rare things are. In the model a single sample teaches its skill; a network needs more "
         "(see the study emergence-data)."
     )
-    minutes: ClassVar[float] = 0.5
-    tolerance: ClassVar = curve_tolerance(
-        loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR
-    )
-    tiny: ClassVar = {"exponents": [0.4, 0.7], "most_samples": 10_000, "sizes": 5, "training_sets": 320}
+    minutes = 0.5
+    tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)
+    tiny = {"exponents": [0.4, 0.7], "most_samples": 10_000, "sizes": 5, "training_sets": 320}
 
     def trained(self) -> Values:
         """Draw training sets, train on each of them by gradient flow, and fit power laws to the mean losses."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import ClassVar
 
 import numpy as np
 
@@ -37,21 +36,21 @@ class ScalingParameters(SkillScaling):
     most_neurons: int = count(3000, "Neurons of the largest one, fewer than skills.")
     sizes: int = count(13, "Number of models, at about equal ratios; a power law is fitted to three or more.", least=3)
 
-    reference: ClassVar = nam(
+    reference = nam(
         "After long training the loss of the multilinear model falls with the number of its neurons by the power α, "
         "with a prefactor that is known."
     )
-    law: ClassVar = "parameters"
-    told: ClassVar = (
+    law = "parameters"
+    told = (
         *SkillScaling.told,
         "{skills} skills, of which each model has a neuron for its most frequent ones, and fresh samples.",
         "Training goes on until nothing that there are neurons for is left to learn.",
     )
-    axes: ClassVar = ("exponent", "neurons")
-    along: ClassVar = ("neurons", "exponent")
-    title: ClassVar[str] = "The scaling law of model size"
-    question: ClassVar[str] = "How much does a larger model help when most of what there is to learn is rare?"
-    figures: ClassVar = (
+    axes = ("exponent", "neurons")
+    along = ("neurons", "exponent")
+    title = "The scaling law of model size"
+    question = "How much does a larger model help when most of what there is to learn is rare?"
+    figures = (
         law_chart(
             "neurons",
             "The loss after long training with so many neurons. Straight and dashed is the power law of endlessly "
@@ -66,7 +65,7 @@ class ScalingParameters(SkillScaling):
         ),
         exponent_chart("α"),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Models of {parameters.fewest_neurons} to {parameters.most_neurons} neurons are trained to the end on "
         "{parameters.skills} skills, the k-th of which is asked for with a frequency in proportion to 1/k¹⁺ᵅ. A "
         "model learns one skill with each neuron, the most frequent first, and lacks the rest. With what endlessly "
@@ -75,11 +74,9 @@ class ScalingParameters(SkillScaling):
         "data, where it is α/(α + 1). In the model a neuron is a skill; a network needs several for one, and does not "
         "always take the most frequent first (see the study emergence-parameters)."
     )
-    minutes: ClassVar[float] = 0.1
-    tolerance: ClassVar = curve_tolerance(
-        loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR
-    )
-    tiny: ClassVar = {"exponents": [0.4, 0.8], "skills": 5000, "most_neurons": 300, "sizes": 9}
+    minutes = 0.1
+    tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)
+    tiny = {"exponents": [0.4, 0.8], "skills": 5000, "most_neurons": 300, "sizes": 9}
 
     def trained(self) -> Values:
         """Train models of all sizes on fresh samples by gradient flow, and fit power laws."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import ClassVar
 
 import numpy as np
 import xarray as xr
@@ -43,19 +42,19 @@ class ScalingTime(SkillScaling):
         120, "Number of times at which the loss is recorded, of which a fit needs enough in its window.", least=40
     )
 
-    reference: ClassVar = nam(
+    reference = nam(
         "The loss of the multilinear model falls with time by the power α/(α + 1), with a prefactor that is known, "
         "until the skills run out."
     )
-    law: ClassVar = "time"
-    told: ClassVar = (*SkillScaling.told, "{skills} skills, each with a neuron, and fresh samples without end.")
-    axes: ClassVar = ("exponent", "time")
-    along: ClassVar = ("time", "exponent")
-    title: ClassVar[str] = "The scaling law of training time"
-    question: ClassVar[str] = (
+    law = "time"
+    told = (*SkillScaling.told, "{skills} skills, each with a neuron, and fresh samples without end.")
+    axes = ("exponent", "time")
+    along = ("time", "exponent")
+    title = "The scaling law of training time"
+    question = (
         "How does the loss fall with training time when there are many things to learn, and most of them are rare?"
     )
-    figures: ClassVar = (
+    figures = (
         law_chart(
             "time",
             "The loss over training time, for each α, by which skills get rarer: a power of time is straight "
@@ -70,7 +69,7 @@ class ScalingTime(SkillScaling):
         ),
         exponent_chart("α/(α + 1)"),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "A model learns {parameters.skills} skills, each with weights of its own; the k-th is asked for with a "
         "frequency in proportion to 1/k¹⁺ᵅ, so that few are common and most are rare. Each is learned rather "
         "suddenly, the rare ones later, and their sum makes the loss fall as a power of time: with the fitted "
@@ -78,11 +77,9 @@ class ScalingTime(SkillScaling):
         f"{FITTED}. A smooth law of the whole can so be made of abrupt steps of its parts. The "
         "model has its skills built in and none gets in the way of another, which is not so in a network."
     )
-    minutes: ClassVar[float] = 0.1
-    tolerance: ClassVar = curve_tolerance(
-        loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR
-    )
-    tiny: ClassVar = {"exponents": [0.4, 0.8], "skills": 5000}
+    minutes = 0.1
+    tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)
+    tiny = {"exponents": [0.4, 0.8], "skills": 5000}
 
     def trained(self) -> xr.Dataset:
         """Train on fresh samples by gradient flow, and fit power laws."""

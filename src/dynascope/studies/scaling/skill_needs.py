@@ -63,8 +63,8 @@ class SkillNeeds(EmergenceStudy):
     resource: ClassVar[str]
     along_axis: ClassVar[Callable[[Any], Any]]
     calibrate: ClassVar[Callable[..., Need]]
-    along: ClassVar = ("skill",)
-    judged_claims: ClassVar = ("forecast",)
+    along = ("skill",)
+    judged_claims = ("forecast",)
 
     def labels(self) -> Values:
         """Amounts and skills."""

@@ -40,15 +40,15 @@ class SkillScaling(CurvesStudy):
         0.01, "R₀, the strength at the start of every skill that has a neuron, below half of S."
     )
 
-    theory: ClassVar[str] = "scaling laws"
-    task: ClassVar[str] = "skills of frequency k^−(α+1)"
-    told: ClassVar[tuple[str, ...]] = (
+    theory = "scaling laws"
+    task = "skills of frequency k^−(α+1)"
+    told = (
         "An input asks for one of many skills, for the k-th with a frequency in proportion to 1/k¹⁺ᵅ.",
         "Of each the model has a strength, which grows from {initial_strength:g} to {target_scale:g} as it is learned.",
     )
-    trains: ClassVar[str] = "multilinear, two weights for every skill"
-    flow: ClassVar[str] = "gradient flow"
-    symbols: ClassVar = {"exponent": "α"}
+    trains = "multilinear, two weights for every skill"
+    flow = "gradient flow"
+    symbols = {"exponent": "α"}
     law: ClassVar[str]
 
     @property

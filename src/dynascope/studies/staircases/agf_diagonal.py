@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
-import numpy as np
 import xarray as xr
 
 from dynascope.flows import deep_diagonal_flow, diagonal_flow
 from dynascope.plot import Chart
-from dynascope.record import Staircase, time_unit
-from dynascope.record.clock import other_scale
+from dynascope.record import Staircase, other_scale, time_unit
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, positive, seed
 from dynascope.studies.staircases.papers import ALTERNATING
-from dynascope.tasks import Task, regression
+from dynascope.tasks import Task
+from dynascope.tasks.known_modes import dropped_input, halving_inputs
 from dynascope.theory.staircase.activation_times import activation_staircase
 
 __all__ = ["AgfDiagonal"]
-
-# Three samples of four inputs on which an input is dropped again while another is learned.
-_INPUTS = ((1.0, -0.75, -0.15, -0.43), (0.85, 0.94, -0.97, -0.96), (-0.99, 0.96, 0.7, -0.15))
-_TARGETS = (-0.39, -1.15, 1.98)
 
 
 class AgfDiagonal(StaircaseStudy):
@@ -49,16 +44,14 @@ class AgfDiagonal(StaircaseStudy):
     inputs: int = count(5, "Number of inputs of the Gaussian data.")
     seed: int = seed("Seed of the Gaussian data.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         *ALTERNATING,
         "Alternating Gradient Flows give the saddles of diagonal linear networks and the times at which neurons "
         "activate; the depth of the network changes the clock and not the path.",
     )
-    title: ClassVar[str] = "Diagonal networks of any depth"
-    question: ClassVar[str] = (
-        "In which order does a network that starts near zero take up its inputs, and what does depth change?"
-    )
-    figures: ClassVar = (
+    title = "Diagonal networks of any depth"
+    question = "In which order does a network that starts near zero take up its inputs, and what does depth change?"
+    figures = (
         *StaircaseStudy.figures,
         Chart(
             "coefficient",
@@ -67,7 +60,7 @@ class AgfDiagonal(StaircaseStudy):
             "others adjust, and one that was learned before may return to zero.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "A network of depth {parameters.depth} in which each input has weights of its own was trained from weights of "
         "{parameters.scale}. On a plateau the loss does not move, but the weights of sleeping inputs grow; theory "
         "computes from the data alone which of them become large next, and when. It puts the first jump at time "
@@ -76,8 +69,8 @@ class AgfDiagonal(StaircaseStudy):
         "of the limit of vanishing weights and the same at every depth, as you may see with another depth; from a "
         "finite start the times are off by an amount that stays the same while the times grow."
     )
-    minutes: ClassVar[float] = 0.1
-    tiny: ClassVar = {"depth": 2, "scale": 1e-14}
+    minutes = 0.1
+    tiny = {"depth": 2, "scale": 1e-14}
 
     def trained(self, scale: float) -> xr.Dataset:
         """Follow the signed coefficients, half as long again as the last neuron takes to activate, or longer."""
@@ -107,21 +100,9 @@ class AgfDiagonal(StaircaseStudy):
     @functools.cached_property
     def _staircase(self) -> Staircase:
         task = self._task
-        return activation_staircase(
-            task.inputs, task.targets[:, 0], scale=self.scale, depth=self.depth, feature_names=task.feature_names
-        )
+        options = {"scale": self.scale, "depth": self.depth, "feature_names": task.feature_names}
+        return activation_staircase(task.inputs, task.targets[:, 0], **options)
 
     @functools.cached_property
     def _task(self) -> Task:
-        if self.data == "example":
-            targets = np.array(_TARGETS)[:, None]
-            return Task(np.array(_INPUTS), targets, name="example", description=("Three samples of four inputs.",))
-        draw = np.random.default_rng(self.seed)
-        # Well separated strengths, so that the jumps can be told apart at the default scale.
-        strengths = draw.choice([-1.0, 1.0], self.inputs) * 2.0 ** -np.arange(self.inputs)
-        return regression(
-            samples=self.samples,
-            input_covariance=np.ones(self.inputs),
-            target_map=draw.permutation(strengths)[:, None],
-            seed=self.seed,
-        )
+        return dropped_input() if self.data == "example" else halving_inputs(self.samples, self.inputs, self.seed)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
-
-import numpy as np
+from typing import Literal
 
 from dynascope.networks import network_for
 from dynascope.plot import Chart
 from dynascope.studies import Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import choice, count, positive, seed
 from dynascope.studies.staircases.papers import GREEDY
-from dynascope.tasks import regression
-from dynascope.tasks.known_modes import example_moments, random_moments
+from dynascope.tasks.known_modes import moments_regression
 
 __all__ = ["AgfLinear"]
-
-# Power of the targets that no input explains.
-_UNEXPLAINED = 0.1
 
 
 class AgfLinear(StaircaseStudy):
@@ -40,14 +34,14 @@ class AgfLinear(StaircaseStudy):
     size: int = count(4, "Number of inputs and of outputs of the random data.")
     seed: int = seed("Seed of the initial weights, of the samples and of the random data.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         *GREEDY,
         "Alternating Gradient Flows of a two-layer linear network are greedy low-rank learning: reduced-rank "
         "regressions for generic data, and the singular modes of the correlations where the moments commute.",
     )
-    title: ClassVar[str] = "Greedy learning in linear networks"
-    question: ClassVar[str] = "Does a linear network that starts near zero learn the best map of each rank in turn?"
-    figures: ClassVar = (
+    title = "Greedy learning in linear networks"
+    question = "Does a linear network that starts near zero learn the best map of each rank in turn?"
+    figures = (
         *StaircaseStudy.figures,
         Chart(
             "mode_strength",
@@ -56,7 +50,7 @@ class AgfLinear(StaircaseStudy):
             "strongest first. Where inputs are correlated, one jump of the loss can raise several.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "A linear network with {parameters.width} hidden neurons was trained from weights {parameters.scale} times as "
         "large as usual, on data with {parameters.moments} moments. Every jump of the loss adds one rank to the map "
         "that the network has learned. Theory expects the last jump at time {predicted.jump_time:last} and then a "
@@ -65,20 +59,10 @@ class AgfLinear(StaircaseStudy):
         "best map of each rank, and data whose modes do not mix (commuting moments) are learned mode by mode, in an "
         "order of their own; both in the limit of vanishing weights."
     )
-    minutes: ClassVar[float] = 0.3
-    tiny: ClassVar = {"moments": "commuting", "width": 6}
+    minutes = 0.3
+    tiny = {"moments": "commuting", "width": 6}
 
     def setup(self) -> Setup:
         """Greedy low-rank learning, from the actual initial weights."""
-        random = self.data == "random"
-        cross, power = random_moments(self.moments, self.size, self.seed) if random else example_moments(self.moments)
-        independent = self.data == "example" and self.moments == "commuting"
-        task = regression(
-            samples=4 * len(power),
-            input_covariance=power,
-            target_map=np.linalg.solve(power, cross.T),
-            noise=0.0 if independent else float(np.sqrt(_UNEXPLAINED / len(cross))),
-            seed=self.seed,
-            exact_moments=True,
-        )
+        task = moments_regression(self.moments, self.size if self.data == "random" else None, self.seed)
         return Setup(task, network_for("linear", task, width=self.width, seed=self.seed))

@@ -7,7 +7,7 @@ import itertools
 import json
 import time
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import xarray as xr
@@ -56,15 +56,15 @@ class AgfOptimizer(StatedStudy):
     seeds: int = count(2, "Number of initialisations for SGD and Adam.")
     seed: int = seed("Seed of the data and of the directions.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         *ALTERNATING,
         "Adding the neuron of largest utility and descending, again and again, trains a network feature by "
         "feature: linear neurons through the best map of each rank, ReLU neurons by no less than their utility "
         "guarantees.",
     )
-    title: ClassVar[str] = "Training one neuron at a time"
-    question: ClassVar[str] = "Can a network be trained by adding the most useful neuron, again and again?"
-    figures: ClassVar = (
+    title = "Training one neuron at a time"
+    question = "Can a network be trained by adding the most useful neuron, again and again?"
+    figures = (
         Chart(
             ("relu_loss", "sgd_loss", "adam_loss"),
             over="neuron",
@@ -91,7 +91,7 @@ class AgfOptimizer(StatedStudy):
             "nothing is left that a linear neuron could learn, and adding neurons ends.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Neurons were added one at a time, each in the direction in which it would grow fastest, and after each the "
         "network was trained until it rests. Of linear neurons theory knows the outcome: a loss of "
         "{predicted.loss:first} with one and of {predicted.loss:last} with {parameters.neurons}, where training came "
@@ -101,13 +101,13 @@ class AgfOptimizer(StatedStudy):
         "{observed.sgd_loss:mean} and {observed.adam_loss:mean}: a comparison on one data set of {parameters.samples} "
         "samples, and no more."
     )
-    trains: ClassVar[str] = "two-layer"
-    axes: ClassVar = ("neuron",)
-    labelled: ClassVar = {"neuron": "_widths"}
-    names: ClassVar = {"neuron": ("number of neurons", "1")}
-    along: ClassVar = "neuron"
-    minutes: ClassVar[float] = 0.4
-    tolerance: ClassVar = curve_tolerance(
+    trains = "two-layer"
+    axes = ("neuron",)
+    labelled = {"neuron": "_widths"}
+    names = {"neuron": ("number of neurons", "1")}
+    along = "neuron"
+    minutes = 0.4
+    tolerance = curve_tolerance(
         loss=(1e-5, "the descent of each number of neurons ends at slopes of one in a million"),
         growth_rate=(
             1e-3,
@@ -116,7 +116,7 @@ class AgfOptimizer(StatedStudy):
         guarantee=(1e-6, "the guarantee is exact up to rounding"),
         power_balance=(0.005, "quasi-Newton steps end before the minimum where it lies at kinks of the ReLU"),
     )
-    tiny: ClassVar = {"neurons": 3, "teacher": 2, "samples": 40, "starts": 16, "steps": 100, "batch_size": 20}
+    tiny = {"neurons": 3, "teacher": 2, "samples": 40, "starts": 16, "steps": 100, "batch_size": 20}
 
     def check(self) -> None:
         """As many digits as there are."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,21 +12,18 @@ from dynascope.comparison import Claim, report_claims
 from dynascope.flows.steps.decay import annealed
 from dynascope.flows.steps.smallest_width import smallest_width
 from dynascope.groups import Group, find_group
-from dynascope.networks import TwoLayer
+from dynascope.networks import Recurrent, Tree, TwoLayer
 from dynascope.networks.constructions import (
     measured_composition,
     recurrent_composition,
     tree_composition,
     two_layer_composition,
 )
-from dynascope.networks.recurrent import Recurrent
-from dynascope.networks.tree import Tree
 from dynascope.plot import Chart
 from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, positive, text
 from dynascope.studies.staircases.papers import COMPOSITION
-from dynascope.tasks import Task
-from dynascope.tasks.algebra.group_composition import group_composition
+from dynascope.tasks import Task, group_composition
 from dynascope.theory.groups import construction_width
 
 __all__ = ["CompositionDepth"]
@@ -71,17 +68,15 @@ class CompositionDepth(CurvesStudy):
     learning_rate: float = positive(0.02, "Learning rate at the start.")
     seeds: int = count(4, "Number of initialisations at each width, of which the best counts.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         *COMPOSITION,
         "A two-layer network that multiplies out the representations composes k group elements exactly at a "
         "width exponential in k, a recurrent network does so at constant width in k − 1 steps, and a tree at constant "
         "width on ⌈log₂ k⌉ levels.",
     )
-    title: ClassVar[str] = "What depth spares"
-    question: ClassVar[str] = (
-        "How many neurons does it take to combine k elements of a group, in one layer or in several?"
-    )
-    figures: ClassVar = (
+    title = "What depth spares"
+    question = "How many neurons does it take to combine k elements of a group, in one layer or in several?"
+    figures = (
         Chart(
             "width",
             over="length",
@@ -111,7 +106,7 @@ class CompositionDepth(CurvesStudy):
             "further element in one layer, and at most once in deeper networks.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Networks that combine k elements of the group {parameters.group} were written down from its representations, "
         "for k from 2 to {parameters.longest}, and tried on all sequences; the largest error of any answer leaves an "
         "exactness of {observed.exactness:least} (one is perfect). In a single layer the widest of them has "
@@ -123,19 +118,27 @@ class CompositionDepth(CurvesStudy):
         "{observed.trained_width[architecture=recurrent]:most} in a recurrent network and "
         "{observed.trained_width[architecture=tree]:most} in a tree. The verdict is on how these grow with k."
     )
-    theory: ClassVar[str] = "polarised representations"
-    axes: ClassVar = ("length", "architecture")
-    labelled: ClassVar = {"length": "_lengths", "architecture": _ARCHITECTURES}
-    along: ClassVar = "length"
-    minutes: ClassVar[float] = 1.5
-    tolerance: ClassVar = curve_tolerance(
+    theory = "polarised representations"
+    task = "composition in {group}"
+    told = (
+        "Sequences of 2 to {longest} elements of the group {group}, and their products.",
+        "An element is encoded one-hot, less the mean.",
+    )
+    trains = "two-layer, recurrent and tree"
+    flow = "descent"
+    says = ("learning_rate",)
+    axes = ("length", "architecture")
+    labelled = {"length": "_lengths", "architecture": _ARCHITECTURES}
+    along = "length"
+    minutes = 1.5
+    tolerance = curve_tolerance(
         width=(0.0, "the neurons are counted"),
         depth=(0.0, "the layers are counted"),
         exactness=(1e-10, "the networks are exact up to rounding, which adds up over neurons"),
     )
-    checks: ClassVar = tuple(tolerance)
-    judged_claims: ClassVar = _ARCHITECTURES
-    tiny: ClassVar = {"group": "C2", "longest": 3, "smallest_width": 4, "steps": 200, "target_loss": 0.1, "seeds": 2}
+    checks = tuple(tolerance)
+    judged_claims = _ARCHITECTURES
+    tiny = {"group": "C2", "longest": 3, "smallest_width": 4, "steps": 200, "target_loss": 0.1, "seeds": 2}
 
     def trained(self) -> Values:
         """Write the networks down and measure them; then train others."""
@@ -164,17 +167,8 @@ class CompositionDepth(CurvesStudy):
         find_group(self.group)
 
     def about(self) -> Values:
-        """The task and the networks."""
-        made = f"Sequences of 2 to {self.longest} elements of the group {self.group}, and their products."
-        return {
-            "task": f"composition in {self.group}",
-            "description": [made, "An element is encoded one-hot, less the mean."],
-            "network": "two-layer, recurrent and tree",
-            "flow": "descent",
-            "optimizer": "adam",
-            "learning_rate": self.learning_rate,
-            "scale": 1.0,
-        }
+        """The task and the networks, and how these are trained."""
+        return {**super().about(), "optimizer": "adam"}
 
     @functools.cached_property
     def _group(self) -> Group:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
-
-import numpy as np
 
 from dynascope.plot import Chart
 from dynascope.studies import Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import count, number, positive, seed
-from dynascope.tasks import regression
+from dynascope.tasks.known_modes import sparse_regression
 
 __all__ = ["DiagonalStaircase"]
 
@@ -26,14 +23,14 @@ class DiagonalStaircase(StaircaseStudy):
     scale: float = positive(1e-8, "Initial value of u; the slopes are measured between it and 1e-4 of it.", below=1.0)
     seed: int = seed("Seed of the data.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="S. Pesme, N. Flammarion, Saddle-to-saddle dynamics in diagonal linear networks",
         arxiv="2304.00488",
         claim="From vanishing initialisation a diagonal linear network jumps between the constrained least-squares "
         "solutions of an explicit path, at times that grow as log(1/scale) with known slopes.",
     )
-    question: ClassVar[str] = "Which inputs does a network select, one after the other, when it starts near zero?"
-    figures: ClassVar = (
+    question = "Which inputs does a network select, one after the other, when it starts near zero?"
+    figures = (
         dataclasses.replace(StaircaseStudy.figures[0], log="xy", decades=8),
         Chart(
             "coefficient",
@@ -43,7 +40,7 @@ class DiagonalStaircase(StaircaseStudy):
             "that do not matter stay near it, and end where the noise in the targets puts them.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "A network in which each of {parameters.inputs} inputs has two weights of its own was trained from weights of "
         "{parameters.scale}, on targets that depend on some inputs ({parameters.relevant}) and on noise. By theory it "
         "passes from one least-squares fit that uses few inputs to the next, along a path that an algorithm computes "
@@ -52,21 +49,10 @@ class DiagonalStaircase(StaircaseStudy):
         "strongest inputs come first and noise is fitted late, stopping early selects inputs; the path is that of the "
         "limit of vanishing weights."
     )
-    minutes: ClassVar[float] = 0.2
-    tiny: ClassVar = {"samples": 20, "inputs": 3, "relevant": 2, "correlation": 0.0, "noise": 0.0, "scale": 1e-12}
+    minutes = 0.2
+    tiny = {"samples": 20, "inputs": 3, "relevant": 2, "correlation": 0.0, "noise": 0.0, "scale": 1e-12}
 
     def setup(self) -> Setup:
         """Correlated inputs, and a target that depends on some of them, each half as much as the one before."""
-        distance = np.abs(np.subtract.outer(np.arange(self.inputs), np.arange(self.inputs)))
-        draw = np.random.default_rng(self.seed)
-        target_map = np.zeros((self.inputs, 1))
-        strengths = draw.choice([-1.0, 1.0], self.relevant) * 2.0 ** -np.arange(self.relevant)
-        target_map[draw.permutation(self.inputs)[: self.relevant], 0] = strengths
-        task = regression(
-            samples=self.samples,
-            input_covariance=np.where(distance == 0, 1.0, self.correlation**distance),
-            target_map=target_map,
-            noise=self.noise,
-            seed=self.seed,
-        )
-        return Setup(task, "diagonal")
+        asked = {"correlation": self.correlation, "noise": self.noise, "seed": self.seed}
+        return Setup(sparse_regression(self.samples, self.inputs, self.relevant, **asked), "diagonal")

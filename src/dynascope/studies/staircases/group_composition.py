@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -69,14 +69,14 @@ class GroupComposition(StaircaseStudy):
     )
     seed: int = seed("Seed of the encoding and of the neurons.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         *COMPOSITION,
         "From small initialisation a two-layer network learns to compose the elements of a finite group one "
         "irreducible representation of the encoding after the other, in an order set by its Fourier coefficients, its "
         "dimension and the length of the sequence.",
     )
-    question: ClassVar[str] = "In which order does a network learn how the elements of a group combine?"
-    figures: ClassVar = (
+    question = "In which order does a network learn how the elements of a group combine?"
+    figures = (
         *StaircaseStudy.figures,
         Chart(
             "irrep_loss",
@@ -85,7 +85,7 @@ class GroupComposition(StaircaseStudy):
             "unlearned until its turn, and is then learned as a whole.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "A network was trained from weights of {parameters.scale} to give the product of {parameters.sequence_length} "
         "elements of the group {parameters.group} from their encodings as vectors. Such a vector is a sum of parts "
         "which the group turns within themselves, its irreducible representations; they are to a group what "
@@ -95,8 +95,8 @@ class GroupComposition(StaircaseStudy):
         "that jumps are apart, the neurons start near one representation each, and every neuron's rate is scaled by "
         "its size; without these, jumps overlap."
     )
-    minutes: ClassVar[float] = 0.2
-    tiny: ClassVar = {"group": "D3", "width": 48}
+    minutes = 0.2
+    tiny = {"group": "D3", "width": 48}
 
     def check(self) -> None:
         """Irreps that the group has, an amplitude for each, and neurons for each."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -12,16 +12,14 @@ import xarray as xr
 
 from dynascope.arguments import require_context
 from dynascope.flows import gradient_flow
-from dynascope.networks.linear_attention import LinearAttention, MergedAttention
+from dynascope.networks import LinearAttention, MergedAttention
 from dynascope.plot import Chart
-from dynascope.record import Staircase
-from dynascope.record.clock import other_scale
+from dynascope.record import Staircase, other_scale
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import checked, choice, count, number, positive, seed
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.random_maps import covariance
-from dynascope.theory.attention.linear_attention import linear_attention_staircase
-from dynascope.theory.attention.merged_attention import merged_attention_staircase
+from dynascope.theory.attention import linear_attention_staircase, merged_attention_staircase
 
 __all__ = ["LinearAttentionStaircase"]
 
@@ -54,16 +52,16 @@ class LinearAttentionStaircase(StaircaseStudy):
     )
     seed: int = seed("Seed of the initial weights and of the orientation of the covariance.")
 
-    name: ClassVar[str] = "linear-attention"
-    reference: ClassVar[Reference] = Reference(
+    name = "linear-attention"
+    reference = Reference(
         paper="Y. Zhang, A. K. Singh, P. E. Latham, A. Saxe, "
         "Training dynamics of in-context learning in linear attention",
         arxiv="2501.16265",
         claim="From small initialisation linear attention with rank-one keys and queries learns in-context regression "
         "one principal component after the other, and with merged keys and queries all components in one drop.",
     )
-    question: ClassVar[str] = "In which order does attention learn to do regression on the examples in a prompt?"
-    figures: ClassVar = (
+    question = "In which order does attention learn to do regression on the examples in a prompt?"
+    figures = (
         *StaircaseStudy.figures,
         Chart(
             "learned_fraction",
@@ -73,7 +71,7 @@ class LinearAttentionStaircase(StaircaseStudy):
             "share is below one. With rank-one heads, each rise is the work of one head.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "A layer of linear attention with {parameters.heads} heads ({parameters.parametrisation} keys and queries) "
         "was trained to answer a query from the {parameters.context_length} labelled examples in its prompt, from "
         "weights of {parameters.scale}. Theory follows each head while it is small and tells which one grows large "
@@ -83,8 +81,8 @@ class LinearAttentionStaircase(StaircaseStudy):
         "inputs are learned one at a time, with merged ones all together. The attention has no softmax, and the loss "
         "is the exact mean over all prompts."
     )
-    minutes: ClassVar[float] = 0.3
-    tiny: ClassVar = {"inputs": 2, "heads": 4, "scale": 3e-3}
+    minutes = 0.3
+    tiny = {"inputs": 2, "heads": 4, "scale": 3e-3}
 
     def trained(self, scale: float) -> xr.Dataset:
         """Train on the exact population loss."""

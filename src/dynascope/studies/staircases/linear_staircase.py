@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import xarray as xr
 
@@ -45,13 +45,13 @@ class LinearStaircase(StaircaseStudy):
     )
     seed: int = seed("Seed of the initial weights and of the Gaussian data.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         *GREEDY,
         "From small initialisation a two-layer linear network visits the reduced-rank regressions of the data in "
         "order of rank, at times that grow as log(1/scale) with slopes set by the residual singular values.",
     )
-    question: ClassVar[str] = "In which order does a linear network learn what is in its data, and when?"
-    figures: ClassVar = (
+    question = "In which order does a linear network learn what is in its data, and when?"
+    figures = (
         *StaircaseStudy.figures,
         Chart(
             "mode_strength",
@@ -60,7 +60,7 @@ class LinearStaircase(StaircaseStudy):
             "strongest first: each rises at a jump of the loss, after long growth that the loss does not show.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "A linear network with {parameters.width} hidden neurons was trained from weights {parameters.scale} times as "
         "large as usual (data: {parameters.data}). By theory each jump of its loss adds one rank to the map that it "
         "has learned, which is one pattern in the inputs with one answer to it; levels and times are computed before "
@@ -69,8 +69,8 @@ class LinearStaircase(StaircaseStudy):
         "{predicted.jump_time:last} and came at {residual.observed_jump_time:last}. Jumps that follow each other "
         "closely overlap, so that their plateaus are hardly reached; smaller initial weights draw them apart."
     )
-    minutes: ClassVar[float] = 0.3
-    tiny: ClassVar = {"data": "gaussian", "samples": 60, "inputs": 4, "outputs": 2, "width": 6, "scale": 1e-20}
+    minutes = 0.3
+    tiny = {"data": "gaussian", "samples": 60, "inputs": 4, "outputs": 2, "width": 6, "scale": 1e-20}
 
     def predict(self) -> xr.Dataset:
         """With slopes that are known less well from larger scales, where the overlap of modes still changes."""

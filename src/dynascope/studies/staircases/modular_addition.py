@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -14,8 +14,7 @@ from dynascope.flows import gradient_flow
 from dynascope.groups import encoding_from_frequencies
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
-from dynascope.record import Staircase
-from dynascope.record.clock import other_scale
+from dynascope.record import Staircase, other_scale
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, numbers, positive, seed
 from dynascope.studies.staircases.papers import ALTERNATING
@@ -59,13 +58,13 @@ class ModularAddition(StaircaseStudy):
     )
     seed: int = seed("Seed of the phases.")
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         *ALTERNATING,
         "From small initialisation a two-layer quadratic network learns modular addition one frequency of the "
         "encoding after the other, strongest first, at times set by the cube of its Fourier coefficient.",
     )
-    question: ClassVar[str] = "In which order does a network learn to add numbers modulo p?"
-    figures: ClassVar = (
+    question = "In which order does a network learn to add numbers modulo p?"
+    figures = (
         *StaircaseStudy.figures,
         Chart(
             "frequency_loss",
@@ -74,7 +73,7 @@ class ModularAddition(StaircaseStudy):
             "frequency have grown large, and then falls to zero while the others hardly move.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "Numbers from 0 to p − 1, p = {parameters.p}, were written as sums of a few waves, and a network with "
         "{parameters.width} neurons that square their input was trained from weights of size {parameters.scale} to "
         "give the sum of two numbers, beginning again from 0 at p. By theory the loss on a plateau is the power of the "
@@ -85,8 +84,8 @@ class ModularAddition(StaircaseStudy):
         "ones the strongest wave takes almost all. The clock is {parameters.clock}: in the normalised one the rate of "
         "a neuron falls as its weights grow, so that small neurons grow exponentially; the plain one is gradient flow."
     )
-    minutes: ClassVar[float] = 0.2
-    tiny: ClassVar = {"p": 7, "frequencies": [1, 2], "amplitudes": [1.0, 0.6], "width": 24}
+    minutes = 0.2
+    tiny = {"p": 7, "frequencies": [1, 2], "amplitudes": [1.0, 0.6], "width": 24}
 
     def check(self) -> None:
         """An amplitude and enough neurons for each frequency, and an end of the plain flow."""

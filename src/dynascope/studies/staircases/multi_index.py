@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -17,8 +17,7 @@ from dynascope.alternating.learned_directions import with_overlaps
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
-from dynascope.record import Staircase, StaircaseView, staircase_names, staircase_record
-from dynascope.record.clock import other_scale
+from dynascope.record import Staircase, StaircaseView, other_scale, staircase_names, staircase_record
 from dynascope.record.staircase import slopes_between, with_tolerances
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, numbers, positive, seed
@@ -62,17 +61,15 @@ class MultiIndexStaircase(StaircaseStudy):
     )
     seed: int = seed("Seed of the initial weights and of the directions.")
 
-    name: ClassVar[str] = "multi-index"
-    reference: ClassVar[Reference] = Reference(
+    name = "multi-index"
+    reference = Reference(
         *ALTERNATING,
         "Beyond the paper: alternating gradient flows also predict in what order, and when, a two-layer network "
         "learns the directions on which a multi-index model of a Gaussian input depends.",
     )
-    title: ClassVar[str] = "Multi-index models"
-    question: ClassVar[str] = (
-        "A target depends on a few hidden directions of its inputs: in which order does a network find them?"
-    )
-    figures: ClassVar = (
+    title = "Multi-index models"
+    question = "A target depends on a few hidden directions of its inputs: in which order does a network find them?"
+    figures = (
         *StaircaseStudy.figures,
         Chart(
             "index_strength",
@@ -82,7 +79,7 @@ class MultiIndexStaircase(StaircaseStudy):
             "the next is found.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "The target is a sum of powers z^k, k = {parameters.degree}, of the inputs along hidden directions in "
         "{parameters.dimension} dimensions; a network with {parameters.width} neurons of the same power was trained "
         "on the exact mean over Gaussian inputs, from weights {parameters.scale} times as large as usual. Theory "
@@ -92,8 +89,8 @@ class MultiIndexStaircase(StaircaseStudy):
         "This goes beyond the paper, which has no such model, and it holds in the clock in which each neuron's rate "
         "is scaled by its size."
     )
-    minutes: ClassVar[float] = 1.0
-    tiny: ClassVar = {"dimension": 3, "strengths": [1.0, 0.3], "width": 8, "theory": "closed-form"}
+    minutes = 1.0
+    tiny = {"dimension": 3, "strengths": [1.0, 0.3], "width": 8, "theory": "closed-form"}
 
     def check(self) -> None:
         """A neuron for each direction, directions that there are, and a closed form where there is one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison import compare
+from dynascope.comparison.limits import with_limits
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
 from dynascope.plot import Chart, to_json
@@ -19,7 +20,6 @@ from dynascope.prediction import predict
 from dynascope.record import Staircase, training_time
 from dynascope.studies import Reference, StaircaseStudy, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, positive
-from dynascope.studies.study import with_limits
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import relu_data
 from dynascope.theory.relu_alignment import orthogonal_staircase
@@ -67,16 +67,16 @@ class ReluAlignment(StaircaseStudy):
     )
     seed: int = count(10, "Seed of the data and of the initial weights.", least=0)
 
-    reference: ClassVar[Reference] = Reference(
+    reference = Reference(
         paper="H. Maennel, O. Bousquet, S. Gelly, Gradient descent quantizes ReLU network features",
         arxiv="1803.08367",
         claim="From vanishing initialisation the neurons of a ReLU network turn, along exactly known paths, to a few "
         "directions that the data alone fix; with orthogonal inputs the loss then falls in one jump for each sign of "
         "the targets (arXiv 2206.00939).",
     )
-    title: ClassVar[str] = "Alignment of ReLU neurons"
-    question: ClassVar[str] = "Where do the neurons of a ReLU network turn before anything is learned?"
-    figures: ClassVar = (
+    title = "Alignment of ReLU neurons"
+    question = "Where do the neurons of a ReLU network turn before anything is learned?"
+    figures = (
         Chart(
             "angle",
             title="Many neurons, few directions",
@@ -90,7 +90,7 @@ class ReluAlignment(StaircaseStudy):
             "will learn; along others they shrink.",
         ),
     )
-    meaning: ClassVar[str] = (
+    meaning = (
         "A ReLU network with {parameters.width} neurons was trained on {parameters.samples} points in the plane from "
         "weights of {parameters.scale}. While all neurons are small the loss hardly moves ({observed.loss:first} at "
         "the start, {observed.loss:last} at the end); yet each neuron turns along a path of its own until it points "
@@ -99,10 +99,10 @@ class ReluAlignment(StaircaseStudy):
         "{agreement.direction_maximum}. By theory what the network then learns is made of those directions alone, "
         "however many neurons it has; neurons that shrink far are left out."
     )
-    trains: ClassVar[str] = "relu"
-    symbols: ClassVar = {"neuron": ""}
-    minutes: ClassVar[float] = 0.2
-    tiny: ClassVar = {"samples": 3, "width": 8, "scale": 1e-6}
+    trains = "relu"
+    symbols = {"neuron": ""}
+    minutes = 0.2
+    tiny = {"samples": 3, "width": 8, "scale": 1e-6}
 
     def observe(self) -> xr.Dataset:
         """Train: along the alignment by small steps of descent, through the jumps by gradient flow."""
