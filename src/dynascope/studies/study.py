@@ -34,6 +34,12 @@ class Reference:
     arxiv: str
     claim: str
 
+    @classmethod
+    def of(cls, work: str, claim: str, *, also: str = "") -> Reference:
+        """A claim of a work that is cited as "authors, title (arXiv id)", and what else it is taken from."""
+        paper, _, number = work.rstrip(")").partition(" (arXiv ")
+        return cls(paper + also, number, claim)
+
 
 @dataclasses.dataclass(frozen=True)
 class Study:

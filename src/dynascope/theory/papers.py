@@ -1,8 +1,36 @@
-"""Papers on which several theories rest, as records cite them."""
+"""Papers on which several theories or studies rest, as records cite them."""
 
-__all__ = ["ALTERNATING"]
+__all__ = ["ALTERNATING", "BALANCED", "COMPOSITION", "EIGENLEARNING", "GREEDY", "ON_A_LINE", "SKILLS", "UNBALANCED"]
 
 ALTERNATING = (
     "D. Kunin, G. L. Marchetti, F. Chen, D. Karkada, J. B. Simon, M. R. DeWeese, S. Ganguli, N. Miolane, "
     "Alternating Gradient Flows: A Theory of Feature Learning in Two-layer Neural Networks (arXiv 2506.06489)"
+)
+BALANCED = (
+    "C. C. J. Dominé, N. Anguita, A. M. Proca, L. Braun, D. Kunin, P. A. M. Mediano, A. M. Saxe, From Lazy to Rich: "
+    "Exact Learning Dynamics in Deep Linear Networks (arXiv 2409.14623)"
+)
+COMPOSITION = (
+    "G. L. Marchetti, D. Kunin, A. Myers, F. Acosta, N. Miolane, Sequential Group Composition: A Window into "
+    "the Mechanics of Deep Learning (arXiv 2602.03655)"
+)
+EIGENLEARNING = (
+    "J. B. Simon, M. Dickens, D. Karkada, M. R. DeWeese, The eigenlearning framework: a conservation law perspective "
+    "on kernel regression and wide neural networks (arXiv 2110.03922)"
+)
+GREEDY = (
+    "Z. Li, Y. Luo, K. Lyu, Towards resolving the implicit bias of gradient descent for matrix factorization "
+    "(arXiv 2012.09839)"
+)
+ON_A_LINE = (
+    "Y. Xu, L. Ziyin, When Does Feature Learning Happen? Perspective from an Analytically Solvable Model "
+    "(arXiv 2401.07085)"
+)
+SKILLS = (
+    "Y. Nam, N. Fonseca, S. H. Lee, C. Mingard, A. A. Louis, An exactly solvable model for emergence and scaling laws "
+    "in the multitask sparse parity problem (arXiv 2404.17563)"
+)
+UNBALANCED = (
+    "D. Kunin, A. Raventós, C. Dominé, F. Chen, D. Klindt, A. Saxe, S. Ganguli, Get rich quick: exact solutions "
+    "reveal how unbalanced initializations promote rapid feature learning (arXiv 2406.06158)"
 )

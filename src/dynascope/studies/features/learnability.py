@@ -15,6 +15,7 @@ from dynascope.plot import Chart
 from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed
 from dynascope.tasks.sines import sines
+from dynascope.theory import papers
 from dynascope.theory.features.finite_samples import asymptotic_error, unfitted_share
 from dynascope.theory.features.kernel_regression import KernelRegression, kernel_regression_error
 
@@ -56,13 +57,12 @@ class Learnability(CurvesStudy):
     draws: int = count(300, "Number of training sets for each n.", least=10)
     seed: int = seed("Seed of the draws.")
 
-    reference = Reference(
-        paper="J. B. Simon, M. Dickens, D. Karkada, M. R. DeWeese, The eigenlearning framework: a conservation law "
-        "perspective on kernel regression and wide neural networks; Nam, DPhil thesis (2024), chapter 1",
-        arxiv="2110.03922",
-        claim="From n samples kernel regression learns the fraction ρ/(ρ + κ) of each mode of the target, where ρ is "
+    reference = Reference.of(
+        papers.EIGENLEARNING,
+        "From n samples kernel regression learns the fraction ρ/(ρ + κ) of each mode of the target, where ρ is "
         "how strongly the kernel favours the mode and κ one number for all modes, and its training and test errors "
         "follow from these fractions.",
+        also="; Nam, DPhil thesis (2024), chapter 1",
     )
     theory = "kernel regression on features as if Gaussian"
     task = "a noisy target with a power-law spectrum"

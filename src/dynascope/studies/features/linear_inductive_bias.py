@@ -13,6 +13,7 @@ from dynascope.plot import Chart
 from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed
 from dynascope.tasks.sines import centres, points_apart, sines
+from dynascope.theory import papers
 from dynascope.theory.features import learnability, mode_flow, training_flow
 
 __all__ = ["LinearInductiveBias"]
@@ -34,12 +35,11 @@ class LinearInductiveBias(CurvesStudy):
     positions: int = count(400, "Number of places x, labels of `sample`, at which the fits are recorded.")
     seed: int = seed("Seed of the points and of their labels, which are Gaussian.")
 
-    reference = Reference(
-        paper="J. B. Simon, M. Dickens, D. Karkada, M. R. DeWeese, The eigenlearning framework: a conservation law "
-        "perspective on kernel regression and wide neural networks; set-up in Nam, DPhil thesis (2024), figure 1.2",
-        arxiv="2110.03922",
-        claim="Of all functions that fit the samples a linear model learns one in its most intense modes, which are "
+    reference = Reference.of(
+        papers.EIGENLEARNING,
+        "Of all functions that fit the samples a linear model learns one in its most intense modes, which are "
         "also the modes that it learns first.",
+        also="; set-up in Nam, DPhil thesis (2024), figure 1.2",
     )
     theory = "modes of the training kernel and of the population"
     flow = "gradient flow"

@@ -16,6 +16,7 @@ from dynascope.probes.averages import error_of_median
 from dynascope.studies import Reference, StatedStudy, exact
 from dynascope.studies.fields import choice, count, number, seed
 from dynascope.tasks.sines import NoisySines, Samples, centres, sines
+from dynascope.theory import papers
 from dynascope.theory.features import OverfittingSetup, overfitting_error, training_flow
 
 __all__ = ["Overfitting"]
@@ -55,12 +56,11 @@ class Overfitting(StatedStudy):
     )
     seed: int = seed("Seed of the draws.")
 
-    reference = Reference(
-        paper="J. B. Simon, M. Dickens, D. Karkada, M. R. DeWeese, The eigenlearning framework: a conservation law "
-        "perspective on kernel regression and wide neural networks; set-ups in Nam, DPhil thesis (2024), 1.6",
-        arxiv="2110.03922",
-        claim="A model with few strong and many weak modes fits noise exactly, and is right away from the samples if "
+    reference = Reference.of(
+        papers.EIGENLEARNING,
+        "A model with few strong and many weak modes fits noise exactly, and is right away from the samples if "
         "the target lies in the strong modes, and wrong if it does not.",
+        also="; set-ups in Nam, DPhil thesis (2024), 1.6",
     )
     task = "a sine with noise"
     told = (

@@ -17,13 +17,7 @@ from dynascope.tasks import Task
 from dynascope.tasks.random_maps import whitened
 from dynascope.theory.transfer import converged_layers
 
-__all__ = ["BALANCED", "BalancedStudy", "TwoTasksStudy"]
-
-BALANCED = (
-    "C. C. J. Dominé, N. Anguita, A. M. Proca, L. Braun, D. Kunin, P. A. M. Mediano, A. M. Saxe, From Lazy to Rich: "
-    "Exact Learning Dynamics in Deep Linear Networks",
-    "2409.14623",
-)
+__all__ = ["BalancedStudy", "TwoTasksStudy"]
 
 
 class BalancedStudy(CurvesStudy):

@@ -10,8 +10,9 @@ import xarray as xr
 from dynascope.plot import Chart
 from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed
-from dynascope.studies.linear_networks.balanced_study import BALANCED, TwoTasksStudy
+from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.tasks.random_maps import random_map
+from dynascope.theory import papers
 from dynascope.theory.balanced.convergence import slowest_rate
 from dynascope.theory.transfer import forgetting
 
@@ -36,8 +37,8 @@ class ContinualLearning(TwoTasksStudy):
     times: int = count(300, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the tasks and of the initial weights.")
 
-    reference = Reference(
-        *BALANCED,
+    reference = Reference.of(
+        papers.BALANCED,
         "How a two-layer linear network forgets a task while it learns another follows exactly from the two "
         "tasks and the balance of its layers, which sets the time course but not the end.",
     )

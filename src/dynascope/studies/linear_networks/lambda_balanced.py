@@ -14,9 +14,10 @@ from dynascope.plot import Chart
 from dynascope.probes.kernel.path import kernel_sum_path
 from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed
-from dynascope.studies.linear_networks.balanced_study import BALANCED, BalancedStudy
+from dynascope.studies.linear_networks.balanced_study import BalancedStudy
 from dynascope.tasks import Task
 from dynascope.tasks.random_maps import random_map, whitened
+from dynascope.theory import papers
 from dynascope.theory.balanced import gram
 
 __all__ = ["LambdaBalanced"]
@@ -45,8 +46,8 @@ class LambdaBalanced(BalancedStudy):
     times: int = count(200, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the task and of the initial weights.")
 
-    reference = Reference(
-        *BALANCED,
+    reference = Reference.of(
+        papers.BALANCED,
         "Function, representations and kernel of a two-layer linear network follow exactly from its start and "
         "the balance of its layers, which moves it from lazy to rich.",
     )

@@ -18,7 +18,7 @@ from dynascope.probes.alignment.line import LineLayers
 from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, flag, fraction, number, positive, seed
 from dynascope.tasks import Task
-from dynascope.theory import line
+from dynascope.theory import line, papers
 
 __all__ = ["LineAlignment"]
 
@@ -64,10 +64,9 @@ class LineAlignment(CurvesStudy):
     times: int = count(200, "Number of times at which both sides are recorded.", least=2)
     seed: int = seed("Seed of the data, of the initial weights and of the batches.")
 
-    reference = Reference(
-        paper="Y. Xu, L. Ziyin, When Does Feature Learning Happen? Perspective from an Analytically Solvable Model",
-        arxiv="2401.07085",
-        claim="On inputs along a line the layers of a two-layer linear network of any width and learning rates follow "
+    reference = Reference.of(
+        papers.ON_A_LINE,
+        "On inputs along a line the layers of a two-layer linear network of any width and learning rates follow "
         "an exact solution: they align or disalign, and grow or shrink, as target and initial output decide.",
     )
     title = "Do layers align?"

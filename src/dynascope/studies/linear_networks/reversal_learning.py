@@ -12,8 +12,9 @@ from scipy.interpolate import CubicSpline
 from dynascope.plot import Chart
 from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import choice, count, positive, seed
-from dynascope.studies.linear_networks.balanced_study import BALANCED, TwoTasksStudy
+from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.tasks.random_maps import random_map
+from dynascope.theory import papers
 from dynascope.theory.balanced.convergence import slowest_rate
 from dynascope.theory.transfer import reversal_time, reversal_trajectory
 
@@ -44,8 +45,8 @@ class ReversalLearning(TwoTasksStudy):
     times: int = count(1000, "Number of times at which both are recorded.", least=10)
     seed: int = seed("Seed of the task and of the initial weights.")
 
-    reference = Reference(
-        *BALANCED,
+    reference = Reference.of(
+        papers.BALANCED,
         "When its targets change their sign, every mode of a two-layer linear network passes zero at a time in "
         "closed form, which grows as the logarithm of how nearly balanced the layers are.",
     )

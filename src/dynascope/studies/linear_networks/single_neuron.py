@@ -17,7 +17,7 @@ from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import neuron_regression, unit_maps
 from dynascope.tasks.random_maps import orthonormal
-from dynascope.theory import neuron
+from dynascope.theory import neuron, papers
 from dynascope.theory.neuron.regimes import regime_along
 from dynascope.theory.neuron.state import weights_of
 
@@ -60,11 +60,9 @@ class SingleNeuron(CurvesStudy):
     times: int = count(300, "Number of times at which both are recorded.", least=10)
     seed: int = seed("Seed of the inputs and of the directions of the target and the start.")
 
-    reference = Reference(
-        paper="D. Kunin, A. Raventós, C. Dominé, F. Chen, D. Klindt, A. Saxe, S. Ganguli, "
-        "Get rich quick: exact solutions reveal how unbalanced initializations promote rapid feature learning",
-        arxiv="2406.06158",
-        claim="The imbalance of its two layers alone makes a linear neuron learn lazily, richly or richly after a "
+    reference = Reference.of(
+        papers.UNBALANCED,
+        "The imbalance of its two layers alone makes a linear neuron learn lazily, richly or richly after a "
         "delay, along an exact path, to a map that is known without training.",
     )
     along = ("time", "feature")

@@ -15,8 +15,9 @@ from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
 from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed
-from dynascope.studies.linear_networks.balanced_study import BALANCED, TwoTasksStudy
+from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.tasks.random_maps import rotation, whitened
+from dynascope.theory import papers
 from dynascope.theory.transfer import joint_transfer, transfer_error, transfer_speed
 
 __all__ = ["TransferLearning"]
@@ -49,8 +50,8 @@ class TransferLearning(TwoTasksStudy):
     times: int = count(300, "Number of times at which both are recorded.", least=10)
     seed: int = seed("Seed of the tasks and of the initial weights.")
 
-    reference = Reference(
-        *BALANCED,
+    reference = Reference.of(
+        papers.BALANCED,
         "A large first layer keeps features of all inputs and serves any new task, a large second layer keeps "
         "only those of the old task, and the speed of a new readout along each is known in closed form.",
     )

@@ -16,6 +16,7 @@ from dynascope.probes.kernel.path import kernel_path
 from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.tasks import Task, regression
+from dynascope.theory import papers
 from dynascope.theory.wide import conserved_matrix, isotropic_flow, isotropic_preconditioner, preconditioner_matrix
 from dynascope.theory.wide.isotropic import trace_drift
 
@@ -45,11 +46,9 @@ class WideLinear(CurvesStudy):
     times: int = count(200, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the task and of the initial map.")
 
-    reference = Reference(
-        paper="D. Kunin, A. Raventós, C. Dominé, F. Chen, D. Klindt, A. Saxe, S. Ganguli, "
-        "Get rich quick: exact solutions reveal how unbalanced initializations promote rapid feature learning",
-        arxiv="2406.06158",
-        claim="The function of an isotropic two-layer linear network moves by an equation of its own that depends on "
+    reference = Reference.of(
+        papers.UNBALANCED,
+        "The function of an isotropic two-layer linear network moves by an equation of its own that depends on "
         "the size of the imbalance of its layers and not on its sign.",
     )
     theory = "isotropic two-layer linear networks in function space"

@@ -18,6 +18,7 @@ from dynascope.plot import Chart
 from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, number, numbers, seed
 from dynascope.tasks import Task, digits
+from dynascope.theory import papers
 from dynascope.theory.regimes.phases import (
     ZERO,
     Parametrisation,
@@ -74,10 +75,9 @@ class WidthPhases(CurvesStudy):
     )
     seed: int = seed("Seed of the first network, and of the choice of digits.")
 
-    reference = Reference(
-        paper="Y. Xu, L. Ziyin, When Does Feature Learning Happen? Perspective from an Analytically Solvable Model",
-        arxiv="2401.07085",
-        claim="Whether the tangent kernel of a wide or lazy network stays or changes in training, and how learning "
+    reference = Reference.of(
+        papers.ON_A_LINE,
+        "Whether the tangent kernel of a wide or lazy network stays or changes in training, and how learning "
         "time scales, follow from the exponents of width, output multiplier, initial variances and learning rates.",
     )
     along = "architecture"

@@ -14,12 +14,12 @@ from dynascope.comparison import Claim
 from dynascope.flows.exact.extended_multilinear import train_extended
 from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
-from dynascope.studies import curve_tolerance
+from dynascope.studies import Reference, curve_tolerance
 from dynascope.studies.fields import count, numbers, positive, seed
 from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, strength_chart
-from dynascope.studies.scaling.skill_simulation import nam
 from dynascope.tasks import Task
 from dynascope.tasks.parity.spread_skills import spread_samples
+from dynascope.theory import papers
 from dynascope.theory.skills import calibrate_data, data_emergence
 from dynascope.theory.skills.interpolants import least_norm_strength, mean_interpolants
 from dynascope.theory.skills.training_set import Definition
@@ -93,9 +93,10 @@ class EmergenceData(SkillNeeds):
         "Networks of {width} neurons, two on each of {runs} training sets of every size.",
         "The model of the theory has {features} features for each skill.",
     )
-    reference = nam(
+    reference = Reference.of(
+        papers.SKILLS,
         "A skill spread over as many generic features as it needs samples is learned in proportion to its samples; "
-        "calibrated on one skill, this forecasts from how many samples a network learns the others."
+        "calibrated on one skill, this forecasts from how many samples a network learns the others.",
     )
     title = "From how many samples skills emerge"
     question = "How many examples does a network need of a skill before it has it, and can that be forecast?"

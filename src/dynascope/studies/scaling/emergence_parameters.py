@@ -14,12 +14,12 @@ from dynascope.flows.exact.extended_multilinear import train_with_features
 from dynascope.flows.steps.decay import decayed
 from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
-from dynascope.studies import curve_tolerance
+from dynascope.studies import Reference, curve_tolerance
 from dynascope.studies.fields import count, number, numbers, positive, seed
 from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, strength_chart
-from dynascope.studies.scaling.skill_simulation import nam
 from dynascope.tasks import SparseParity
 from dynascope.tasks.parity.spread_skills import spread_parities
+from dynascope.theory import papers
 from dynascope.theory.skills import calibrate_parameters, parameter_emergence
 from dynascope.theory.skills.training_set import Definition
 
@@ -74,9 +74,10 @@ class EmergenceParameters(SkillNeeds):
         "{runs} networks of each number of neurons, {steps} steps of Adam.",
         "The model of the theory needs {features} features for a skill.",
     )
-    reference = nam(
+    reference = Reference.of(
+        papers.SKILLS,
         "Features go to the skills in the order of their frequency, as many to each as it needs; calibrated on one "
-        "skill, this forecasts with how many neurons a network learns the others."
+        "skill, this forecasts with how many neurons a network learns the others.",
     )
     title = "In how large networks skills emerge"
     question = "How large must a network be before it has a skill, and can that be forecast?"

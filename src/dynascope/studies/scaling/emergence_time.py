@@ -15,11 +15,11 @@ from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
 from dynascope.probes.half_strength import first_half, spread_of_halves
 from dynascope.record.numbers import percent
-from dynascope.studies import Values
+from dynascope.studies import Reference, Values
 from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.studies.scaling.emergence_study import STRENGTH, EmergenceStudy
-from dynascope.studies.scaling.skill_simulation import nam
 from dynascope.tasks import SparseParity
+from dynascope.theory import papers
 from dynascope.theory.skills import Calibration, calibrate, half_strength_steps, time_emergence
 
 __all__ = ["EmergenceTime"]
@@ -80,9 +80,10 @@ class EmergenceTime(EmergenceStudy):
     seed: int = seed("Seed of the networks and samples.")
 
     told = ("Of networks of {width} neurons {calibration_seeds} learn one skill, and {seeds} all.",)
-    reference = nam(
+    reference = Reference.of(
+        papers.SKILLS,
         "Skills are learned one after the other, each along a logistic curve at a rate in proportion to its frequency; "
-        "calibrated on one skill, this forecasts when a network learns the others."
+        "calibrated on one skill, this forecasts when a network learns the others.",
     )
     theory = "multilinear skills, calibrated on one skill"
     flow = "gradient descent of rate {learning_rate:g}"

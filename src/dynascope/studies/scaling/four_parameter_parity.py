@@ -13,8 +13,8 @@ from dynascope.plot import Chart
 from dynascope.probes.half_strength import first_passages
 from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, number, numbers, positive
-from dynascope.studies.scaling.skill_simulation import NAM
 from dynascope.tasks import Task
+from dynascope.theory import papers
 from dynascope.theory.skills import parity_relu
 from dynascope.theory.skills.multilinear import skill_strengths
 from dynascope.theory.skills.parity_relu import INPUTS, TiedWeights
@@ -50,11 +50,11 @@ class FourParameterParity(CurvesStudy):
         400, "Number of times at which both are recorded, enough to tell times between two of them.", least=200
     )
 
-    reference = Reference(
-        paper=f"{NAM}; appendix C.4 of Nam, DPhil thesis (2024), corrected",
-        arxiv="2404.17563",
-        claim="In a network of four parameters each neuron learns its part of a parity at a time of its own, so that "
+    reference = Reference.of(
+        papers.SKILLS,
+        "In a network of four parameters each neuron learns its part of a parity at a time of its own, so that "
         "the skill saturates more slowly than one mode would.",
+        also="; appendix C.4 of Nam, DPhil thesis (2024), corrected",
     )
     theory = "four-parameter parity"
     axes = ("scale", "time")

@@ -11,9 +11,10 @@ import numpy as np
 from dynascope.flows.exact.skill_losses import losses_of_models
 from dynascope.plot import Chart
 from dynascope.probes.best_sizes import best_sizes
-from dynascope.studies import Values, curve_tolerance
+from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, positive
-from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, nam
+from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart
+from dynascope.theory import papers
 from dynascope.theory.scaling_laws import ComputeOptimum, compute_optimum, fit, time_law
 from dynascope.theory.scaling_laws.allocation import finite_optimum
 from dynascope.theory.scaling_laws.finite_task import learning_folds, smooth_steps
@@ -45,9 +46,10 @@ class ScalingCompute(SkillScaling):
     most_neurons: int = count(10_000, "Neurons of the largest one.")
     sizes: int = count(101, "Number of models, at about equal ratios.", least=3)
 
-    reference = nam(
+    reference = Reference.of(
+        papers.SKILLS,
         "For given compute, time multiplied by neurons, the least loss of the multilinear model falls by the power "
-        "α/(α + 2), at a time and with neurons that are known."
+        "α/(α + 2), at a time and with neurons that are known.",
     )
     law = "compute"
     told = (

@@ -8,9 +8,10 @@ import math
 import numpy as np
 
 from dynascope.flows.exact.skill_losses import losses_of_training_sets
-from dynascope.studies import Values, curve_tolerance
+from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, numbers, seed
-from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, nam, ratio_chart
+from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, ratio_chart
+from dynascope.theory import papers
 from dynascope.theory.scaling_laws import data_law, fit
 from dynascope.theory.scaling_laws.resources import data_spread
 
@@ -42,9 +43,10 @@ class ScalingData(SkillScaling):
     )
     seed: int = seed("Seed of the samples.")
 
-    reference = nam(
+    reference = Reference.of(
+        papers.SKILLS,
         "After long training the loss of the multilinear model falls with the number of samples by the power "
-        "α/(α + 1), with a prefactor that is known."
+        "α/(α + 1), with a prefactor that is known.",
     )
     law = "samples"
     told = (

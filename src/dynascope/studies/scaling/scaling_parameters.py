@@ -7,9 +7,10 @@ import functools
 import numpy as np
 
 from dynascope.flows.exact.skill_losses import losses_of_sizes
-from dynascope.studies import Values, curve_tolerance
+from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count
-from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, nam, ratio_chart
+from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, ratio_chart
+from dynascope.theory import papers
 from dynascope.theory.scaling_laws import fit, missing_loss, parameter_law
 
 __all__ = ["ScalingParameters"]
@@ -36,9 +37,10 @@ class ScalingParameters(SkillScaling):
     most_neurons: int = count(3000, "Neurons of the largest one, fewer than skills.")
     sizes: int = count(13, "Number of models, at about equal ratios; a power law is fitted to three or more.", least=3)
 
-    reference = nam(
+    reference = Reference.of(
+        papers.SKILLS,
         "After long training the loss of the multilinear model falls with the number of its neurons by the power α, "
-        "with a prefactor that is known."
+        "with a prefactor that is known.",
     )
     law = "parameters"
     told = (

@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 
 from dynascope.flows.exact.skill_losses import losses_in_time
-from dynascope.studies import Values, curve_tolerance
+from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, positive
-from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, nam, ratio_chart
+from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, ratio_chart
+from dynascope.theory import papers
 from dynascope.theory.scaling_laws import fit, missing_loss, time_law, time_window
 from dynascope.theory.scaling_laws.finite_task import smooth_steps
 
@@ -42,9 +43,10 @@ class ScalingTime(SkillScaling):
         120, "Number of times at which the loss is recorded, of which a fit needs enough in its window.", least=40
     )
 
-    reference = nam(
+    reference = Reference.of(
+        papers.SKILLS,
         "The loss of the multilinear model falls with time by the power α/(α + 1), with a prefactor that is known, "
-        "until the skills run out."
+        "until the skills run out.",
     )
     law = "time"
     told = (*SkillScaling.told, "{skills} skills, each with a neuron, and fresh samples without end.")

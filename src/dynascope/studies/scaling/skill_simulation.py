@@ -10,16 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dynascope.plot import Chart
-from dynascope.studies import CurvesStudy, Reference, Values
+from dynascope.studies import CurvesStudy, Values
 from dynascope.studies.fields import numbers, positive
 from dynascope.theory.scaling_laws import PowerLaw, PowerLawFit, power_laws
 
-__all__ = ["FITTED", "NAM", "SkillScaling", "exponent_chart", "law_chart", "nam", "ratio_chart"]
+__all__ = ["FITTED", "SkillScaling", "exponent_chart", "law_chart", "ratio_chart"]
 
-NAM = (
-    "Y. Nam, N. Fonseca, S. H. Lee, C. Mingard, A. A. Louis, An exactly solvable model for emergence and scaling laws "
-    "in the multitask sparse parity problem"
-)
 FITTED = (
     "{observed.decay_exponent:first} for α = {observed.exponent:first} and {observed.decay_exponent:last} for "
     "α = {observed.exponent:last}, where theory says {predicted.decay_exponent:first} and "
@@ -125,11 +121,6 @@ class SkillScaling(CurvesStudy):
             "decay_exponent": ("exponent", [law.exponent for law in laws]),
             "prefactor": ("exponent", [law.prefactor for law in laws]),
         }
-
-
-def nam(claim: str) -> Reference:
-    """The paper of these studies, and a claim of it."""
-    return Reference(paper=NAM, arxiv="2404.17563", claim=claim)
 
 
 def law_chart(over: str, caption: str, **options: Any) -> Chart:

@@ -13,9 +13,9 @@ from dynascope.plot import Chart
 from dynascope.record import Staircase, other_scale, time_unit
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, positive, seed
-from dynascope.studies.staircases.papers import ALTERNATING
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import dropped_input, halving_inputs
+from dynascope.theory import papers
 from dynascope.theory.staircase.activation_times import activation_staircase
 
 __all__ = ["AgfDiagonal"]
@@ -44,8 +44,8 @@ class AgfDiagonal(StaircaseStudy):
     inputs: int = count(5, "Number of inputs of the Gaussian data.")
     seed: int = seed("Seed of the Gaussian data.")
 
-    reference = Reference(
-        *ALTERNATING,
+    reference = Reference.of(
+        papers.ALTERNATING,
         "Alternating Gradient Flows give the saddles of diagonal linear networks and the times at which neurons "
         "activate; the depth of the network changes the clock and not the path.",
     )

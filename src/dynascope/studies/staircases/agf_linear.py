@@ -8,8 +8,8 @@ from dynascope.networks import network_for
 from dynascope.plot import Chart
 from dynascope.studies import Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import choice, count, positive, seed
-from dynascope.studies.staircases.papers import GREEDY
 from dynascope.tasks.known_modes import moments_regression
+from dynascope.theory import papers
 
 __all__ = ["AgfLinear"]
 
@@ -34,8 +34,8 @@ class AgfLinear(StaircaseStudy):
     size: int = count(4, "Number of inputs and of outputs of the random data.")
     seed: int = seed("Seed of the initial weights, of the samples and of the random data.")
 
-    reference = Reference(
-        *GREEDY,
+    reference = Reference.of(
+        papers.GREEDY,
         "Alternating Gradient Flows of a two-layer linear network are greedy low-rank learning: reduced-rank "
         "regressions for generic data, and the singular modes of the correlations where the moments commute.",
     )

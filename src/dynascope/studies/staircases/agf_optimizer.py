@@ -19,9 +19,9 @@ from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
 from dynascope.studies import Reference, StatedStudy, curve_tolerance
 from dynascope.studies.fields import choice, count, seed
-from dynascope.studies.staircases.papers import ALTERNATING
 from dynascope.tasks import Task, digits
 from dynascope.tasks.random_maps import relu_teacher
+from dynascope.theory import papers
 from dynascope.theory.staircase import linear_staircase
 
 __all__ = ["AgfOptimizer"]
@@ -56,8 +56,8 @@ class AgfOptimizer(StatedStudy):
     seeds: int = count(2, "Number of initialisations for SGD and Adam.")
     seed: int = seed("Seed of the data and of the directions.")
 
-    reference = Reference(
-        *ALTERNATING,
+    reference = Reference.of(
+        papers.ALTERNATING,
         "Adding the neuron of largest utility and descending, again and again, trains a network feature by "
         "feature: linear neurons through the best map of each rank, ReLU neurons by no less than their utility "
         "guarantees.",

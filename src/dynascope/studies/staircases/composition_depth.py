@@ -22,8 +22,8 @@ from dynascope.networks.constructions import (
 from dynascope.plot import Chart
 from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, positive, text
-from dynascope.studies.staircases.papers import COMPOSITION
 from dynascope.tasks import Task, group_composition
+from dynascope.theory import papers
 from dynascope.theory.groups import construction_width
 
 __all__ = ["CompositionDepth"]
@@ -68,8 +68,8 @@ class CompositionDepth(CurvesStudy):
     learning_rate: float = positive(0.02, "Learning rate at the start.")
     seeds: int = count(4, "Number of initialisations at each width, of which the best counts.")
 
-    reference = Reference(
-        *COMPOSITION,
+    reference = Reference.of(
+        papers.COMPOSITION,
         "A two-layer network that multiplies out the representations composes k group elements exactly at a "
         "width exponential in k, a recurrent network does so at constant width in k − 1 steps, and a tree at constant "
         "width on ⌈log₂ k⌉ levels.",

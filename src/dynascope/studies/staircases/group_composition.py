@@ -18,10 +18,10 @@ from dynascope.plot import Chart
 from dynascope.record import Staircase
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import checked, count, numbers, positive, seed, text
-from dynascope.studies.staircases.papers import COMPOSITION
 from dynascope.tasks.algebra import group_expectation
 from dynascope.tasks.algebra.group_composition import group_composition
 from dynascope.tasks.algebra.loss_parts import loss_parts
+from dynascope.theory import papers
 from dynascope.theory.groups import composition_staircase
 from dynascope.theory.groups.irrep_neurons import irrep_projection, neurons_by_share
 from dynascope.theory.groups.paced_encoding import paced_encoding, undisturbed_irreps
@@ -69,8 +69,8 @@ class GroupComposition(StaircaseStudy):
     )
     seed: int = seed("Seed of the encoding and of the neurons.")
 
-    reference = Reference(
-        *COMPOSITION,
+    reference = Reference.of(
+        papers.COMPOSITION,
         "From small initialisation a two-layer network learns to compose the elements of a finite group one "
         "irreducible representation of the encoding after the other, in an order set by its Fourier coefficients, its "
         "dimension and the length of the sequence.",

@@ -12,9 +12,9 @@ from dynascope.plot import Chart
 from dynascope.record.staircase import with_tolerances
 from dynascope.studies import Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import choice, count, number, positive, seed
-from dynascope.studies.staircases.papers import GREEDY
 from dynascope.tasks import digits
 from dynascope.tasks.known_modes import halving_modes
+from dynascope.theory import papers
 
 __all__ = ["LinearStaircase"]
 
@@ -45,8 +45,8 @@ class LinearStaircase(StaircaseStudy):
     )
     seed: int = seed("Seed of the initial weights and of the Gaussian data.")
 
-    reference = Reference(
-        *GREEDY,
+    reference = Reference.of(
+        papers.GREEDY,
         "From small initialisation a two-layer linear network visits the reduced-rank regressions of the data in "
         "order of rank, at times that grow as log(1/scale) with slopes set by the residual singular values.",
     )

@@ -17,9 +17,9 @@ from dynascope.plot import Chart
 from dynascope.record import Staircase, other_scale
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, numbers, positive, seed
-from dynascope.studies.staircases.papers import ALTERNATING
 from dynascope.tasks.algebra import modular_addition
 from dynascope.tasks.algebra.loss_parts import loss_parts
+from dynascope.theory import papers
 from dynascope.theory.modular.addition import modular_addition_staircase
 from dynascope.theory.modular.frequency_neurons import frequency_projection, neurons_near_frequencies
 
@@ -58,8 +58,8 @@ class ModularAddition(StaircaseStudy):
     )
     seed: int = seed("Seed of the phases.")
 
-    reference = Reference(
-        *ALTERNATING,
+    reference = Reference.of(
+        papers.ALTERNATING,
         "From small initialisation a two-layer quadratic network learns modular addition one frequency of the "
         "encoding after the other, strongest first, at times set by the cube of its Fourier coefficient.",
     )

@@ -21,9 +21,9 @@ from dynascope.record import Staircase, StaircaseView, other_scale, staircase_na
 from dynascope.record.staircase import slopes_between, with_tolerances
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, numbers, positive, seed
-from dynascope.studies.staircases.papers import ALTERNATING
 from dynascope.tasks.multi_index import MultiIndex
 from dynascope.tasks.random_maps import orthonormal
+from dynascope.theory import papers
 from dynascope.theory.staircase.multi_index import quadratic_index_staircase
 
 __all__ = ["MultiIndexStaircase"]
@@ -62,8 +62,8 @@ class MultiIndexStaircase(StaircaseStudy):
     seed: int = seed("Seed of the initial weights and of the directions.")
 
     name = "multi-index"
-    reference = Reference(
-        *ALTERNATING,
+    reference = Reference.of(
+        papers.ALTERNATING,
         "Beyond the paper: alternating gradient flows also predict in what order, and when, a two-layer network "
         "learns the directions on which a multi-index model of a Gaussian input depends.",
     )
