@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -15,7 +16,7 @@ from dynascope.arguments import require
 from dynascope.errors import InputError
 from dynascope.record import DIMENSIONS
 
-__all__ = ["Objective", "Samples", "Statistics", "check_statistics"]
+__all__ = ["FrozenFirst", "Objective", "Samples", "Statistics", "check_statistics"]
 
 Statistics = tuple[tuple[str, Callable[[Any], Any], tuple[str, ...]], ...]
 
@@ -61,6 +62,22 @@ class Samples(eqx.Module):
             remedy=remedy,
         )
         return jnp.sum((outputs - self.targets) ** 2) / (2 * len(self.inputs))
+
+
+class FrozenFirst(eqx.Module):
+    """Samples that a network learns by its second layer alone, as gradients do not reach the first."""
+
+    samples: Samples
+    task: Any = eqx.field(static=True)
+
+    def loss(self, network: Any) -> Float[Array, ""]:
+        """L of the samples."""
+        frozen = jax.lax.stop_gradient(network.first)
+        return self.samples.loss(eqx.tree_at(lambda layers: layers.first, network, frozen))
+
+    def attributes(self) -> dict[str, Any]:
+        """What a record says of the task."""
+        return dict(self.task)
 
 
 class Objective(eqx.Module):

@@ -1,14 +1,18 @@
-"""How wide a network must be for its training to reach a loss."""
+"""How wide a network must be for its training to reach a loss, and how good training makes each width."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from dynascope.flows.steps.descend import descend
+from dynascope.networks import TwoLayer
 from dynascope.protocols import Learnable
 
-__all__ = ["smallest_width"]
+__all__ = ["best_of_widths", "smallest_width"]
 
 
 def smallest_width(
@@ -40,3 +44,34 @@ def smallest_width(
             return width, loss
         width *= 2
     return 0, loss
+
+
+def best_of_widths(
+    sizes: tuple[int, int, int], activation: str, task: Learnable, *, steps: int, seeds: int, **options: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best loss of two-layer networks of each width over seeds and rates, and the seconds that finding it took.
+
+    Args:
+        sizes: Numbers of inputs, of neurons of the widest, and of outputs.
+        activation: Of the neurons.
+        task: What they learn.
+        steps: Of each training.
+        seeds: Number of starts.
+        **options: Of `flows.descend`.
+    """
+    inputs, widest, outputs = sizes
+
+    def best(width: int, steps: int) -> float:
+        networks = [TwoLayer(inputs, width, outputs, activation=activation, seed=seed) for seed in range(seeds)]
+        # Neurons of zero weights stay zero, so that one program serves all widths.
+        rows = [np.pad(network.neurons, ((0, widest - width), (0, 0))) for network in networks]
+        padded = [network.with_neurons(each) for network, each in zip(networks, rows, strict=True)]
+        return float(descend(padded, task, steps=steps, record_steps=[0, steps], **options)["loss"].isel(step=-1).min())
+
+    best(1, 1)  # compiles
+    losses, seconds = [], []
+    for width in range(1, widest + 1):
+        began = time.perf_counter()
+        losses.append(best(width, steps))
+        seconds.append(time.perf_counter() - began)
+    return np.array(losses), np.array(seconds)

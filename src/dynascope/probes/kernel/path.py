@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["KernelPath", "kernel_path", "kernel_sum_path"]
+__all__ = ["KernelPath", "kernel_path", "kernel_sum_path", "layer_kernel_path"]
 
 _CANCELLED = 4e-15  # share of terms of both signs that is their rounding
 _ROUNDING = 1e-29  # half the square of a distance between units of a few roundings
@@ -35,6 +35,18 @@ def kernel_path(kernels: np.ndarray) -> KernelPath:
     turned = size(units - units[..., :1, :, :]) ** 2 / 2
     moved = size(kernels - start) / sizes[..., :1, :, :]
     return _path(turned[..., 0, 0], moved[..., 0, 0])
+
+
+def layer_kernel_path(layers: np.ndarray, input_moment: np.ndarray) -> KernelPath:
+    """The same of the kernels X M Xᵀ of a network that is linear in its inputs.
+
+    Args:
+        layers: M, shape (..., times, d, d).
+        input_moment: E[x xᵀ], shape (d, d).
+    """
+    variances, axes = np.linalg.eigh(input_moment)
+    root = (axes * np.sqrt(np.maximum(variances, 0))) @ axes.T
+    return kernel_path(root @ layers @ root)
 
 
 def kernel_sum_path(inner: np.ndarray, outer: np.ndarray) -> KernelPath:

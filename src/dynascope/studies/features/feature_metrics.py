@@ -204,11 +204,6 @@ class FeatureMetrics(ClaimsStudy):
             "threshold": self.threshold,
         }
 
-    def _trained_last_layer(self) -> tuple[list[np.ndarray], np.ndarray]:
-        """The features and outputs at all times, of the last layer as a network on the features."""
-        outputs = train_last_layer(self._network, self._start, self._data[1][: self._count], self._times)
-        return [self._start] * len(self._times), outputs
-
     def _trained_fully(self) -> tuple[np.ndarray, np.ndarray]:
         inputs, targets = self._data
         run = descend(
@@ -228,7 +223,10 @@ class FeatureMetrics(ClaimsStudy):
         return run["features"].to_numpy(), run["outputs"].to_numpy()
 
     def _runs(self) -> list[dict[str, np.ndarray]]:
-        return [self._measured(*each) for each in (self._trained_last_layer(), self._trained_fully())]
+        """Of the last layer as a network on the features of the start, and of all layers."""
+        outputs = train_last_layer(self._network, self._start, self._data[1][: self._count], self._times)
+        alone = [self._start] * len(self._times), outputs
+        return [self._measured(*each) for each in (alone, self._trained_fully())]
 
     def _measured(self, features: Any, outputs: np.ndarray) -> dict[str, np.ndarray]:
         """All metrics at all times; overlaps on held-out digits, and for the step on the grid, which is all of it."""
@@ -252,9 +250,10 @@ class FeatureMetrics(ClaimsStudy):
     def _data(self) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and targets: the training samples, then as many held-out ones."""
         draw = np.random.default_rng([self.seed, 2])
-        return (
-            balanced_digits(self.samples // 10, draw) if self.data == "digits" else step_on_a_line(self.samples, draw)
+        drawn, number = (
+            (balanced_digits, self.samples // 10) if self.data == "digits" else (step_on_a_line, self.samples)
         )
+        return drawn(number, draw)
 
     @property
     def _count(self) -> int:  # of training

@@ -12,16 +12,11 @@ import numpy as np
 
 from dynascope.arguments import require_between, require_integer
 from dynascope.comparison import Claim, report_claims
+from dynascope.flows.collapsing_features import train_free_features
 from dynascope.flows.collapsing_networks import NETWORKS, CollapsingNetworks
-from dynascope.networks import TwoLayer
-from dynascope.networks.unconstrained import aligned_features, random_features
-from dynascope.observation import observe
 from dynascope.plot import Chart
-from dynascope.probes.class_moments import between_class_share, class_moments
-from dynascope.probes.neural_collapse import collapse_metrics
 from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import choices, count, numbers, positive, seed
-from dynascope.tasks import Task
 from dynascope.tasks.data.relabelled import LABELS
 from dynascope.theory.features.unconstrained import ClassModes, class_modes, collapse_end, collapse_trajectory
 
@@ -252,40 +247,11 @@ class NeuralCollapse(CurvesStudy):
         }
 
     def _trained_features(self) -> dict[str, Any]:
-        """One network on one-hot inputs, so that its first layer is the features: the aligned and the random starts."""
-        labels, classes = np.repeat(np.arange(len(self.class_sizes)), self.class_sizes), len(self.class_sizes)
-        shape, sizes = (self.class_sizes, self.features), self._sizes(self.random_scale**2)
-        aligned = aligned_features(*shape, self._sizes(self.initial_strength), seed=self.seed)
-        others = [random_features(*shape, sizes, seed=[self.seed, 1, start]) for start in range(self.starts)]
-        run = observe(
-            Task(np.eye(len(labels)), np.eye(classes)[labels]),
-            [aligned, *others],
-            duration=float(self._times[-1]),
-            save=self._times,
-            learning_rate={"first": self.feature_rate, "second": self.classifier_rate},
-            probes=[_layers],
-            relative_tolerance=1e-10,
-        )
-        h, w, path = run["first"].to_numpy(), run["second"].to_numpy(), slice(None, -1)
-        left, right = self._modes.sample_vector[labels], self._modes.output_vector
-        moments = [[class_moments(each, labels, classes=classes) for each in start] for start in h]
-        metrics = [
-            collapse_metrics(each, classifier, layout="features_classes")
-            for each, classifier in zip(moments[0][path], w[0, path], strict=True)
-        ]
-        ends = [start[-1].means for start in moments[1:]]
-        shares = np.array([[between_class_share(each) for each in start] for start in moments[1:]])
-        return {
-            "time": self._times[path],
-            "loss": run["loss"].to_numpy()[0, path],
-            "mode_strength": (("time", "mode"), np.sum((left.T @ h[0] @ w[0])[path] * right.T, axis=2)),
-            "class_mean_norm": (("time", "class"), [each["class_mean_norm"][1] for each in metrics]),
-            "nc3": [each["nc3"][1] for each in metrics],
-            "end_class_mean_gram": (("start", "class", "target"), [means @ means.T for means in ends]),
-            "end_classifier_gram": (("start", "class", "target"), w[1:, -1].mT @ w[1:, -1]),
-            "end_between_class_share": ("start", shares[:, -1]),
-            "between_class_share": (("start", "time"), shares[:, path]),
-        }
+        """The aligned and the random starts of the features."""
+        sizes = self._sizes(self.initial_strength), self._sizes(self.random_scale**2)
+        rates = {"first": self.feature_rate, "second": self.classifier_rate}
+        options = {"starts": self.starts, "seed": self.seed, "learning_rate": rates}
+        return train_free_features(self.class_sizes, self.features, *sizes, self._times, **options)
 
     @functools.cached_property
     def _modes(self) -> ClassModes:
@@ -325,7 +291,3 @@ def _of_network(network: str, labels: str) -> str:
         f"{value('test_accuracy', 'last', 'mean:percent')} of new digits: that samples collapse is no sign that what "
         "is learned is true."
     )
-
-
-def _layers(network: TwoLayer) -> dict[str, tuple[tuple[str, ...], Any]]:
-    return {"first": (("sample", "feature"), network.first), "second": (("feature", "target"), network.second)}

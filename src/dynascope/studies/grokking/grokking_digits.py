@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import numpy as np
 
-from dynascope.flows import scaled_network
-from dynascope.flows.dialled import dialled_network, train_dialled
+from dynascope.flows.dialled import DialledRuns
 from dynascope.plot import Chart
-from dynascope.probes.features import kappa_cka
-from dynascope.probes.last_layer import layer_metrics
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, positive, seed, text
 from dynascope.studies.grokking.grokking_remedies import DECIDING, TABLE, TWINS, put_claims, remedies
 from dynascope.tasks.data.labelled_images import ImagesInRows, images_in_rows, labelled_images
-from dynascope.theory.grokking import grokking_delay
 from dynascope.theory.grokking.twins import Dials
 
 __all__ = ["GrokkingDigits"]
@@ -155,7 +149,7 @@ class GrokkingDigits(ClaimsStudy):
 
     def trained(self) -> Values:
         """Train the default, the remedies and the twins from all seeds."""
-        runs = [self._run(seed) for seed in range(self.seeds)]
+        runs = [self._trainings.measured(TABLE, seed) for seed in range(self.seeds)]
         ratios = [[run[name]["loss"] / run[of]["loss"] for run in runs] for name, of in TWINS.items()]
         return {
             "loss_ratio": (_RATIOS, ratios),
@@ -174,11 +168,11 @@ class GrokkingDigits(ClaimsStudy):
         """The ratio of the losses of twins, the weights of blank pixels, and the sum of the utilizations."""
         runs, shape = self._runs, (self.seeds, len(self._recorded))
         ratios = [(runs[name].target / runs[run].target) ** 2 for name, run in TWINS.items()]
-        blank = {"blank_weight": [self._blank_weights(runs[name]) for name in TABLE]} if len(self._task.blank) else {}
+        blank = {"blank_weight": [self._trainings.blank_weights(name, range(self.seeds)) for name in TABLE]}
         return {
             "loss_ratio": (_RATIOS, [np.full(shape, ratio) for ratio in ratios]),
             "total_utilization_after": (_RUNS, np.ones((len(TABLE), self.seeds))),
-            **blank,
+            **(blank if len(self._task.blank) else {}),
         }
 
     @property
@@ -206,66 +200,9 @@ class GrokkingDigits(ClaimsStudy):
         spread = np.geomspace(_FIRST_RECORD, self.steps, self.records - 1).round().astype(int)
         return np.unique(np.append(0, spread))
 
-    def _network(self, run: Dials, seed: int) -> Any:
-        images = self._task
-        widths = (images.inputs.shape[1], *(self.width,) * _HIDDEN_LAYERS, images.targets.shape[1])
-        return dialled_network(run, widths, weight_decay=self.weight_decay, seed=seed)
-
-    def _run(self, seed: int) -> dict[str, dict[str, Any]]:
-        """Every run from one seed: the loss, and of those of the table all that is measured."""
-        networks = [self._network(run, seed) for run in self._runs.values()]
-        options = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "recorded": self._recorded}
-        losses, kept = train_dialled(networks, self._task.inputs, self._task.targets, seed=seed, **options)
-        return {
-            name: {"loss": loss} | (self._measured(each) if name in TABLE else {})
-            for name, loss, each in zip(self._runs, losses, kept, strict=True)
-        }
-
-    def _measured(self, snapshots: Any) -> dict[str, Any]:
-        """What is measured of a run along the steps, and of its features when the images are learned and in the end."""
-        images = self._task
-        known = scaled_network.accuracy(snapshots, images.inputs, images.targets)
-        test_known = scaled_network.accuracy(snapshots, images.test_inputs, images.test_targets)
-        steps = self._recorded[1:]  # not from step zero, which has no logarithm
+    @functools.cached_property
+    def _trainings(self) -> DialledRuns:
         thresholds = self.train_threshold, self.test_threshold
-        delay = grokking_delay(steps, known[1:], test_known[1:], *thresholds).recorded(float(steps[-1]))
-        reached = delay.pop("fitted") & delay.pop("generalised")
-        delay |= {"delay_decades": math.log10(delay["test_step"] / delay["train_step"]), "reached": reached}
-        learned = self._recorded.tolist().index(delay["train_step"])
-        found = {"accuracy": known, "test_accuracy": test_known, **delay}
-        if len(images.blank):
-            size = _root_mean_square(snapshots.network.weights[0][:, images.blank].astype(float))
-            found["blank_weight"] = np.maximum(size, self.learning_rate) / size[0]
-        for when, number in (("before", learned), ("after", -1)):
-            each = jax.tree.map(lambda leaf, at=number: np.asarray(leaf[at], float), snapshots)
-            found |= {f"{quantity}_{when}": value for quantity, value in self._features(each).items()}
-        return found
-
-    def _features(self, network: Any) -> dict[str, float]:
-        """Metrics of the features of a network on the training images, and κ on the test images too."""
-        with jax.enable_x64(True):
-            trained, tested = (
-                [np.asarray(each(inputs.astype(float))) for each in (network.features, network.outputs)]
-                for inputs in (self._task.inputs, self._task.test_inputs)
-            )
-        found = layer_metrics(*trained, bias=True)
-        return {
-            "kappa": float(found["kappa_cka"]),
-            "test_kappa": float(kappa_cka(*tested)),
-            "effective_dimension": float(found["effective_dimension"]),
-            "total_utilization": float(found["utilization"].sum()),
-        }
-
-    def _blank_weights(self, run: Dials) -> np.ndarray:
-        """Root mean square over the first, (seeds, records), of weights that nothing but the decay moves."""
-        rows = self._task.blank
-        start = np.array([self._network(run, seed).network.weights[0][rows] for seed in range(self.seeds)], float)
-        with jax.enable_x64(True):
-            steps = np.arange(1, self.steps + 1)
-            size = np.asarray(scaled_network.decay_alone(start, self.weight_decay, self.learning_rate, steps))
-        first = _root_mean_square(start)
-        return np.maximum(np.vstack([first, size]), self.learning_rate)[self._recorded].T / first[:, None]
-
-
-def _root_mean_square(weights: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.mean(weights**2, axis=(1, 2)))
+        options: dict[str, Any] = {"weight_decay": self.weight_decay, "learning_rate": self.learning_rate}
+        options |= {"batch_size": self.batch_size, "recorded": self._recorded, "thresholds": thresholds}
+        return DialledRuns(self._task, self._runs, (self.width,) * _HIDDEN_LAYERS, **options)

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import jax
 import numpy as np
-import optax
-from jax.tree_util import Partial
 
 from dynascope.comparison.effect import Hypothesis, report_runs
+from dynascope.flows.modular_runs import HEADS, ModularRuns
 from dynascope.flows.steps.losses import Loss
-from dynascope.flows.steps.snapshots import descend_keeping
-from dynascope.networks import Transformer, TwoLayer
-from dynascope.networks.renamed import renamed_network
 from dynascope.plot import Chart
-from dynascope.probes.classifiers import classifier_metrics, measure
 from dynascope.probes.last_layer import SPAN
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, fraction, number, positive, seed
-from dynascope.tasks.algebra.modular_arithmetic import ModularArithmetic
-from dynascope.tasks.algebra.modular_names import other_names, renamed_task
 from dynascope.theory.grokking import grokking_delay
 
 __all__ = ["GrokkingModular"]
 
-_HEADS = 4
 _DIMENSION = "effective_dimension"
 _RENAMED_STEPS = 50  # after which two runs that are the same but for names still differ by rounding alone
 _AFTER = "training once overfitted"
@@ -164,7 +156,7 @@ class GrokkingModular(ClaimsStudy):
 
     def trained(self) -> Values:
         """Train all seeds and measure them on the way; then train anew for a while under other names."""
-        curves = self._curves()
+        curves = self._runs.curves()
         thresholds, last = (self.train_threshold, self.test_threshold), float(self._steps[-1])
         delays = [
             grokking_delay(self._steps, *pair, *thresholds).recorded(last)
@@ -173,7 +165,7 @@ class GrokkingModular(ClaimsStudy):
         of_seeds: dict[str, Any] = {name: [each[name] for each in delays] for name in delays[0]}
         middle = np.sqrt(np.multiply(of_seeds["train_step"], of_seeds["test_step"]))
         of_seeds["overfitted_step"] = self._steps[np.abs(self._steps - middle[:, None]).argmin(axis=1)]
-        of_seeds["renamed_loss"] = self._renamed_losses()
+        of_seeds["renamed_loss"] = self._runs.renamed_losses(_RENAMED_STEPS)
         return {**curves, **{name: ("seed", values) for name, values in of_seeds.items()}}
 
     def claimed(self, found: Mapping[str, Any]) -> Values:
@@ -192,17 +184,17 @@ class GrokkingModular(ClaimsStudy):
             "total_utilization": np.ones(shape),
             "gradient_balance": np.full(shape, 2.0 if self.network == "quadratic" else 1.0),
             "renamed_loss": ("seed", np.ones(self.seeds)),
-            **({"unused_weight": np.broadcast_to(decay, shape)} if self._has_unused else {}),
+            **({"unused_weight": np.broadcast_to(decay, shape)} if self._runs.has_unused else {}),
         }
 
     @property
     def checks(self) -> tuple[str, ...]:
         """Everything that is compared: there are unused weights where no sample reads them."""
-        return tuple(each for each in self.tolerance if self._has_unused or not each.startswith("unused_weight"))
+        return tuple(each for each in self.tolerance if self._runs.has_unused or not each.startswith("unused_weight"))
 
     def about(self) -> Values:
         """The table and the network."""
-        table = self._tables[0].train
+        table = self._runs.tables[0].train
         own = "transformer" if self.network == "transformer" else f"two-layer {self.network}"
         convention = f"{Loss(self.loss).convention}; where a threshold was not reached, its step is the last one"
         said = {"samples": table.samples, "network": own, "convention": convention}
@@ -210,7 +202,7 @@ class GrokkingModular(ClaimsStudy):
 
     def check(self) -> None:
         """Weights do not grow by decay, numbers have other names, and there are more pairs than classes."""
-        multiple = 4 * _HEADS if self.network == "transformer" else 1
+        multiple = 4 * HEADS if self.network == "transformer" else 1
         self.require(self.width % multiple == 0, "width", f"choose a multiple of {multiple}")
         remedy = "choose zero or a positive number below 1/learning_rate"
         self.require(self.weight_decay * self.learning_rate < 1, "weight_decay", remedy, beside="learning_rate")
@@ -218,63 +210,16 @@ class GrokkingModular(ClaimsStudy):
         prime = "choose a prime number, so that all but zero have discrete logarithms"
         self.require(defined, "p", prime, beside="operation")
         enough = f"choose one that trains on more than {self.p} pairs, the number of classes"
-        self.require(int(self._tables[0].trained.sum()) > self.p, "train_fraction", enough, beside="p")
-
-    def _train(self, networks: list[Any], tasks: list[Any], steps: Any, kind: Any = np.float32) -> Any:
-        """The networks on the way, as one whose weights have the dimensions (networks, steps) in front."""
-        # λ is an array, so that all runs share a program.
-        descent = Partial(optax.adamw, b1=0.9, b2=0.98, weight_decay=kind(self.weight_decay))
-        options = {"learning_rate": self.learning_rate, "loss": self.loss, "optimizer": descent}
-        return descend_keeping(networks, tasks, steps, kind=kind, **options)
-
-    def _curves(self) -> dict[str, np.ndarray]:
-        """All that is measured along the steps, over seed and step."""
-        tasks, tests = [each.train for each in self._tables], [each.test for each in self._tables]
-        every, found = self._train(self._networks, tasks, self._steps), []
-        for place, step in enumerate(self._steps):
-            networks = jax.tree.map(lambda leaf, place=place: leaf[:, place], every)
-            measured = measure(networks, tasks, tests, self.loss)
-            found.append(classifier_metrics(measured, tasks, self.loss, time=float(step) * self.learning_rate))
-            if self._has_unused:
-                found[-1]["unused_weight"] = np.linalg.norm(networks.first[:, self.p], axis=1)
-        curves = {name: np.stack([each[name] for each in found], axis=1) for name in found[0]}
-        if self._has_unused:
-            curves["unused_weight"] /= curves["unused_weight"][:, :1]
-        return {name: values.astype(float) for name, values in curves.items()}
-
-    def _renamed_losses(self) -> np.ndarray:
-        """Losses under other names over those under the old ones, after as many steps from renamed weights."""
-        names, tests = other_names(self.operation, self.p), [each.test for each in self._tables]
-        old = self._networks, [each.train for each in self._tables]
-        new = [renamed_network(each, names) for each in self._networks], [renamed_task(e, names) for e in self._tables]
-        losses = []
-        for networks, tasks in (old, new):
-            end = jax.tree.map(lambda leaf: leaf[:, -1], self._train(networks, tasks, [_RENAMED_STEPS], np.float64))
-            # Test samples matter not here; with those of the other runs no program is compiled anew.
-            losses.append(measure(end, tasks, tests, self.loss).loss)
-        return losses[1] / losses[0]
+        self.require(int(self._runs.tables[0].trained.sum()) > self.p, "train_fraction", enough, beside="p")
 
     @functools.cached_property
-    def _tables(self) -> list[ModularArithmetic]:
-        return [ModularArithmetic(self.operation, self.p, self.train_fraction, seed=seed) for seed in self._seeds]
-
-    @functools.cached_property
-    def _networks(self) -> list[Any]:
-        p, seeds = self.p, self._seeds
-        if self.network != "transformer":
-            return [TwoLayer(2 * p, self.width, p, activation=self.network, seed=seed) for seed in seeds]
-        return [Transformer(p, 2, p, width=self.width // 4, heads=_HEADS, seed=seed) for seed in seeds]
-
-    @property
-    def _steps(self) -> np.ndarray:
-        # More often at first, when most happens.
-        return np.unique((self.steps * np.linspace(0, 1, self.times) ** 2).round().astype(int))
+    def _runs(self) -> ModularRuns:
+        return ModularRuns(**{field.name: getattr(self, field.name) for field in dataclasses.fields(ModularRuns)})
 
     @property
     def _seeds(self) -> range:
         return range(self.seed, self.seed + self.seeds)
 
     @property
-    def _has_unused(self) -> bool:
-        """Whether some weights are read by no sample."""
-        return self.operation == "division" and self.network != "transformer"
+    def _steps(self) -> np.ndarray:
+        return self._runs.recorded

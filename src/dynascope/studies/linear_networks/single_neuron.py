@@ -11,7 +11,7 @@ import xarray as xr
 from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
-from dynascope.probes.kernel.path import kernel_path
+from dynascope.probes.kernel.path import layer_kernel_path
 from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.tasks import Task
@@ -204,9 +204,7 @@ class SingleNeuron(CurvesStudy):
 
     def _kernel_motion(self, layers: np.ndarray) -> dict[str, np.ndarray]:
         """How far the tangent kernel X M Xᵀ has turned and moved since the start, S and ρ, for M over time."""
-        variances, axes = np.linalg.eigh(self._task.input_moment)
-        root = (axes * np.sqrt(np.maximum(variances, 0))) @ axes.T
-        path = kernel_path(root @ layers @ root)
+        path = layer_kernel_path(layers, self._task.input_moment)
         return {"kernel_distance": path.distance, "kernel_change": path.change}
 
     def _start(self) -> tuple[np.ndarray, np.ndarray]:

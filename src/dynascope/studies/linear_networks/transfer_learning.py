@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import equinox as eqx
-import jax
 import numpy as np
 import xarray as xr
 
-from dynascope.flows.objective import Samples
+from dynascope.flows.objective import FrozenFirst, Samples
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
 from dynascope.studies import Reference, Values, exact
@@ -116,7 +114,8 @@ class TransferLearning(TwoTasksStudy):
         """Train on the old task, then a readout on its own and all layers together, by gradient flow."""
         networks, unlearned = self._converged(np.abs(self._balances).min() / 2), np.zeros((self.dimension, 1))
         new, both = self._task, whitened(np.hstack(self._maps), "both tasks")
-        frozen = _Frozen(Samples(new.inputs, new.targets), new.name, new.description)
+        said = (("task", new.name), ("description", new.description))
+        frozen = FrozenFirst(Samples(new.inputs, new.targets), said)
         run = self._flow([_with_second(each, unlearned) for each in networks], frozen, self._times)
         enlarged = [_with_second(each, np.hstack([each.second, unlearned])) for each in networks]
         joint = self._flow(enlarged, both, self._times)["product"].to_numpy()
@@ -188,21 +187,6 @@ class TransferLearning(TwoTasksStudy):
         fastest = float(transfer_speed(self.strongest, self._balances[0]))
         fast = np.geomspace(0.1 / fastest, 4.0 / slowest, self.times // 2 + 1)[:-1]
         return np.sort(np.concatenate([np.linspace(0.0, 4.0 / slowest, self.times - len(fast)), fast]))
-
-
-class _Frozen(eqx.Module):
-    """Samples that a network learns with a first layer that gradients do not reach."""
-
-    samples: Samples
-    name: str = eqx.field(static=True)
-    description: tuple[str, ...] = eqx.field(static=True)
-
-    def loss(self, network: TwoLayer) -> Any:
-        first = jax.lax.stop_gradient(network.first)
-        return self.samples.loss(eqx.tree_at(lambda layers: layers.first, network, first))
-
-    def attributes(self) -> dict[str, Any]:
-        return {"task": self.name, "description": list(self.description)}
 
 
 def _with_second(network: TwoLayer, second: np.ndarray) -> TwoLayer:

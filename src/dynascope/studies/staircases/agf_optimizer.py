@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import time
 from functools import cached_property
 from typing import Literal
 
@@ -13,8 +12,8 @@ import numpy as np
 import xarray as xr
 
 from dynascope.alternating.optimizer import active_set_descent, by_neurons
-from dynascope.flows import descend
 from dynascope.flows.steps.decay import annealed
+from dynascope.flows.steps.smallest_width import best_of_widths
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
 from dynascope.studies import Reference, StatedStudy, curve_tolerance
@@ -190,29 +189,8 @@ class AgfOptimizer(StatedStudy):
 
     def _descended(self, optimizer: Literal["sgd", "adam"]) -> tuple[np.ndarray, np.ndarray]:
         """The best loss of each width, and the seconds that finding it took."""
-        losses, seconds = [], []
-        self._trained(optimizer, 1, steps=1)  # compiles
-        for width in self._widths:
-            began = time.perf_counter()
-            losses.append(self._trained(optimizer, int(width), self.steps))
-            seconds.append(time.perf_counter() - began)
-        return np.array(losses), np.array(seconds)
-
-    def _trained(self, optimizer: Literal["sgd", "adam"], width: int, steps: int) -> float:
-        """The best loss, over rates and seeds, of networks that wide."""
-        sizes = self._task.input_dimension, width, self._task.output_dimension
-        networks = [TwoLayer(*sizes, activation="relu", seed=seed) for seed in range(self.seeds)]
-        # Neurons of zero weights stay zero, so that one program serves all widths.
-        rows = [np.pad(network.neurons, ((0, self.neurons - width), (0, 0))) for network in networks]
-        record = descend(
-            [network.with_neurons(each) for network, each in zip(networks, rows, strict=True)],
-            self._task,
-            steps=steps,
-            learning_rate=_RATES[optimizer],
-            # A gradient of bounded norm keeps the largest rates finite.
-            optimizer=annealed(optimizer, self.steps, largest_gradient=1.0),
-            batch_size=min(self.batch_size, self._task.samples),
-            record_steps=[0, steps],
-            seed=self.seed,
-        )
-        return float(record["loss"].isel(step=-1).min())
+        sizes = self._task.input_dimension, self.neurons, self._task.output_dimension
+        options = {"learning_rate": _RATES[optimizer], "batch_size": min(self.batch_size, self._task.samples)}
+        # A gradient of bounded norm keeps the largest rates finite.
+        options |= {"optimizer": annealed(optimizer, self.steps, largest_gradient=1.0), "seed": self.seed}
+        return best_of_widths(sizes, "relu", self._task, steps=self.steps, seeds=self.seeds, **options)

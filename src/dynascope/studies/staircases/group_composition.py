@@ -23,7 +23,7 @@ from dynascope.tasks.algebra.group_composition import group_composition
 from dynascope.tasks.algebra.loss_parts import loss_parts
 from dynascope.theory import papers
 from dynascope.theory.groups import composition_staircase
-from dynascope.theory.groups.irrep_neurons import irrep_projection, neurons_by_share
+from dynascope.theory.groups.irrep_neurons import irrep_projection, neurons_by_share, shares_of_irreps
 from dynascope.theory.groups.paced_encoding import paced_encoding, undisturbed_irreps
 
 __all__ = ["GroupComposition"]
@@ -106,8 +106,9 @@ class GroupComposition(StaircaseStudy):
         self.require(different, "irreps", f"choose different ones from {', '.join(names)}")
         each = not self.amplitudes or len(self.amplitudes) == len(self._irreps)
         self.require(each, "amplitudes", "give a positive number for each irrep, or none at all")
-        enough = np.all(self._shares >= self._suffice())
-        remedy = f"choose at least {self._suffice(least=2).sum()}, with which networks are known, or none"
+        irreps = self._irreps, self.sequence_length
+        enough = np.all(self._shares >= shares_of_irreps(*irreps))
+        remedy = f"choose at least {shares_of_irreps(*irreps, least=2).sum()}, with which networks are known, or none"
         self.require(self.width is None or enough, "width", remedy)
 
     def trained(self, scale: float) -> xr.Dataset:
@@ -160,15 +161,10 @@ class GroupComposition(StaircaseStudy):
     @functools.cached_property
     def _shares(self) -> np.ndarray:
         """Number of neurons of each irrep, in the order of the group."""
-        # An irrep of dimension one needs as many: half of the random neurons have the wrong sign for it.
-        needs = self._suffice(least=2)
-        width = _SURPLUS * int(needs.sum()) if self.width is None else self.width
-        return np.diff(np.round(width * np.cumsum([0, *needs]) / needs.sum()).astype(int))
-
-    def _suffice(self, *, least: int = 1) -> np.ndarray:
-        """Neurons of each irrep in the explicit construction, which counts it as of this dimension or more."""
-        ordered, k = sorted(self._irreps, key=lambda irrep: irrep.index), self.sequence_length
-        return np.array([2 ** (k - 1) * max(irrep.real_dimension, least) ** (k + 1) for irrep in ordered])
+        # An irrep of dimension one needs as many as of two: half of the random neurons have the wrong sign for it.
+        irreps = self._irreps, self.sequence_length
+        width = _SURPLUS * int(shares_of_irreps(*irreps, least=2).sum()) if self.width is None else self.width
+        return shares_of_irreps(*irreps, width=width, least=2)
 
     @functools.cached_property
     def _network(self) -> TwoLayer:

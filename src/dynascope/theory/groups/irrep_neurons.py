@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
 
@@ -11,7 +13,7 @@ from dynascope.groups.representations import Irrep, real_irreducible_representat
 from dynascope.groups.tables import Group
 from dynascope.theory.groups.composition_utility import valid_length
 
-__all__ = ["irrep_projection", "neurons_by_share", "neurons_near_irreps"]
+__all__ = ["irrep_projection", "neurons_by_share", "neurons_near_irreps", "shares_of_irreps"]
 
 _ROUND_OFF = 1e-9
 
@@ -87,6 +89,24 @@ def neurons_by_share(
     neurons = int(shares.max()) * len(shares)
     dealt = neurons_near_irreps(group, encoding, sequence_length, neurons=neurons, seed=seed)
     return np.concatenate([dealt[i :: len(shares)][:share] for i, share in enumerate(shares)])
+
+
+def shares_of_irreps(
+    irreps: Sequence[Irrep], sequence_length: int, *, width: int | None = None, least: int = 1
+) -> np.ndarray:
+    """Neurons of each irrep in the explicit construction, or of a width in these shares; in the order of the group.
+
+    Args:
+        irreps: Those in the encoding.
+        sequence_length: k of the composition.
+        width: Number of neurons, which the construction says itself if it is left out.
+        least: As of which dimension those of a smaller one are counted.
+    """
+    ordered, k = sorted(irreps, key=lambda irrep: irrep.index), sequence_length
+    needs = np.array([2 ** (k - 1) * max(irrep.real_dimension, least) ** (k + 1) for irrep in ordered])
+    if width is None:
+        return needs
+    return np.diff(np.round(width * np.cumsum([0, *needs]) / needs.sum()).astype(int))
 
 
 def irrep_projection(group: Group, irrep: Irrep) -> np.ndarray:
