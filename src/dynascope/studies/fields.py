@@ -20,11 +20,13 @@ __all__ = [
     "descriptions",
     "flag",
     "fraction",
+    "initial_scale",
     "number",
     "numbers",
     "positive",
     "seed",
     "text",
+    "weakest",
 ]
 
 Bound = float | str | None  # of a field, which is a number, or the name of another field
@@ -141,6 +143,19 @@ def checked(default: Any, description: str, check: Callable[[Any], Any] | None =
 def seed(description: str) -> Any:
     """A seed, 0 by default."""
     return _field(0, description, lambda name, value, study: require_seed(value))
+
+
+def initial_scale(
+    default: float, of: str = "Factor on the initial weights", *, most: float | None = None, beside: str = "1e-4 of it"
+) -> Any:
+    """The scale from which a staircase starts; above `most` times are known to no better than half or twice."""
+    largest, bounds = ("", {"below": 1.0}) if most is None else (f", at most {most:g}", {"most": most})
+    return positive(default, f"{of}{largest}; the slopes are measured between it and {beside}.", **bounds)
+
+
+def weakest(default: float, what: str = "Smallest singular value") -> Any:
+    """The smallest of equally spaced strengths, of which the field `strongest` has the largest."""
+    return positive(default, f"{what}; the others are equally spaced between them.", most="strongest")
 
 
 def check_fields(study: Any) -> None:

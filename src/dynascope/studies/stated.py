@@ -29,6 +29,7 @@ _FIRST = dict.fromkeys(("mode", "layer", "jump", "skill"), 1)  # what is counted
     field_specifiers=(
         *(fields.count, fields.positive, fields.number, fields.fraction, fields.numbers, fields.choice),
         *(fields.choices, fields.flag, fields.text, fields.checked, fields.seed, dataclasses.field),
+        *(fields.initial_scale, fields.weakest),
     ),
 )
 class StatedStudy(Study):

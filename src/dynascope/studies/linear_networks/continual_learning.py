@@ -9,7 +9,7 @@ import xarray as xr
 
 from dynascope.plot import Chart
 from dynascope.studies import Reference, Values, exact
-from dynascope.studies.fields import count, positive, seed
+from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.tasks.random_maps import random_map
 from dynascope.theory import papers
@@ -29,9 +29,7 @@ class ContinualLearning(TwoTasksStudy):
     inputs: int = count(5, "Number of inputs.")
     outputs: int = count(3, "Number of outputs.")
     strongest: float = positive(2.0, "Largest singular value of both target maps.")
-    weakest: float = positive(
-        1.0, "Smallest singular value of both; the others are equally spaced between them.", most="strongest"
-    )
+    weakest: float = weakest(1.0, "Smallest singular value of both")
     largest_balance: float = positive(2.0, "Largest λ; the smallest is its negative.")
     balances: int = count(5, "Number of equally spaced λ.", least=2)
     times: int = count(300, "Number of times at which both are recorded.", least=2)

@@ -13,7 +13,7 @@ from dynascope.networks.balanced_linear import balanced_networks
 from dynascope.plot import Chart
 from dynascope.probes.kernel.path import kernel_sum_path
 from dynascope.studies import Reference, Values, exact
-from dynascope.studies.fields import count, positive, seed
+from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import BalancedStudy
 from dynascope.tasks import Task
 from dynascope.tasks.random_maps import random_map, whitened
@@ -35,9 +35,7 @@ class LambdaBalanced(BalancedStudy):
     width: int = count(2, "Number of hidden neurons, at most that of inputs and outputs.")
     outputs: int = count(3, "Number of outputs.")
     strongest: float = positive(2.0, "Largest singular value of the target map.")
-    weakest: float = positive(
-        0.8, "Smallest singular value; the others are equally spaced between them.", most="strongest"
-    )
+    weakest: float = weakest(0.8)
     largest_balance: float = positive(5.0, "Largest λ; the smallest is its negative.")
     balances: int = count(5, "Number of equally spaced λ.", least=2)
     initial_size: float = positive(0.3, "Size of the smaller layer at the start.")

@@ -11,7 +11,7 @@ from scipy.interpolate import CubicSpline
 
 from dynascope.plot import Chart
 from dynascope.studies import Reference, Values, exact
-from dynascope.studies.fields import choice, count, positive, seed
+from dynascope.studies.fields import choice, count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.tasks.random_maps import random_map
 from dynascope.theory import papers
@@ -35,9 +35,7 @@ class ReversalLearning(TwoTasksStudy):
     inputs: int = count(4, "Number of inputs.")
     outputs: int = count(2, "Number of outputs.")
     strongest: float = positive(2.0, "Largest singular value of the target map.")
-    weakest: float = positive(
-        1.0, "Smallest singular value; the others are equally spaced between them.", most="strongest"
-    )
+    weakest: float = weakest(1.0)
     largest_balance: float = positive(1.0, "Largest |λ|, by which the layers differ: W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.")
     smallest_balance: float = positive(1e-3, "Smallest |λ|.", below="largest_balance")
     balances: int = count(4, "Number of |λ|, equally spaced in their logarithms.", least=2)

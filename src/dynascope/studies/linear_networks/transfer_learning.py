@@ -12,7 +12,7 @@ from dynascope.flows.objective import FrozenFirst, Samples
 from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
 from dynascope.studies import Reference, Values, exact
-from dynascope.studies.fields import count, positive, seed
+from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.tasks.random_maps import rotation, whitened
 from dynascope.theory import papers
@@ -38,9 +38,7 @@ class TransferLearning(TwoTasksStudy):
     dimension: int = count(3, "Number of inputs, of old outputs and of hidden neurons.")
     rank: int = count(2, "Number of input directions that the old task uses.", most="dimension")
     strongest: float = positive(2.0, "Largest singular value of the old target map.")
-    weakest: float = positive(
-        1.0, "Smallest one that is not zero; the others are equally spaced between them.", most="strongest"
-    )
+    weakest: float = weakest(1.0, "Smallest one that is not zero")
     largest_balance: float = positive(3.0, "Largest λ; the smallest is its negative.")
     balances: int = count(
         4, "Number of equally spaced λ; even, since at λ = 0 unused directions are never quite forgotten.", least=2

@@ -16,7 +16,7 @@ from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
 from dynascope.studies import Reference, curve_tolerance
 from dynascope.studies.fields import count, numbers, positive, seed
-from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, strength_chart
+from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, half_chart, strength_chart
 from dynascope.tasks import Task
 from dynascope.tasks.parity.spread_skills import spread_samples
 from dynascope.theory import papers
@@ -108,16 +108,7 @@ class EmergenceData(SkillNeeds):
             "for, and how many samples networks need that learn one skill alone.",
             log="x",
         ),
-        Chart(
-            "half_samples",
-            "skill",
-            "The number of samples from which half of a skill is learned. Networks needed between "
-            "{observed.half_samples_ratio:least} and {observed.half_samples_ratio:most} times what is forecast "
-            "(dashed).",
-            log="y",
-            points=True,
-            title="How many samples each skill needs",
-        ),
+        half_chart("samples", "from", log="y"),
         CLAIM_CHART,
         Chart(
             "basis_strength",

@@ -16,7 +16,7 @@ from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.plot import Chart
 from dynascope.studies import Reference, curve_tolerance
 from dynascope.studies.fields import count, number, numbers, positive, seed
-from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, strength_chart
+from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, half_chart, strength_chart
 from dynascope.tasks import SparseParity
 from dynascope.tasks.parity.spread_skills import spread_parities
 from dynascope.theory import papers
@@ -88,15 +88,7 @@ class EmergenceParameters(SkillNeeds):
             "errors over {parameters.runs} networks. Dashed is the forecast: it knows how many neurons networks need "
             "that learn one skill alone, and gives them to the most frequent skill first.",
         ),
-        Chart(
-            "half_neurons",
-            "skill",
-            "The number of neurons with which half of a skill is learned. Networks needed between "
-            "{observed.half_neurons_ratio:least} and {observed.half_neurons_ratio:most} times what is forecast "
-            "(dashed).",
-            points=True,
-            title="How many neurons each skill needs",
-        ),
+        half_chart("neurons", "with"),
         CLAIM_CHART,
         Chart(
             "basis_strength",

@@ -185,7 +185,7 @@ class ScalingCompute(SkillScaling):
 
     @functools.cached_property
     def _neurons(self) -> np.ndarray:
-        return self._spaced("neurons", self.sizes)
+        return self._spaced("neurons")
 
     @functools.cached_property
     def _amounts(self) -> np.ndarray:

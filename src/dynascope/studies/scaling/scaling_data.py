@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
@@ -119,7 +118,3 @@ class ScalingData(SkillScaling):
         sets, remedy = self.training_sets, f"choose {needed} or more, or larger sets"
         problem = f"training_sets is {sets}, and the loss of small ones varies by {spread.max():.1%}"
         self.require(sets >= needed, "training_sets", remedy, problem=problem)
-
-    @functools.cached_property
-    def _amounts(self) -> np.ndarray:
-        return self._spaced("samples", self.sizes)

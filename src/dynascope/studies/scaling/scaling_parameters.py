@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
-import numpy as np
-
 from dynascope.flows.exact.skill_losses import losses_of_sizes
 from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count
@@ -104,7 +100,3 @@ class ScalingParameters(SkillScaling):
         self.require(self.fewest_neurons >= 5 * max(1, *self.exponents), "fewest_neurons", more, beside="exponents")
         fewer = "choose fewer than skills, so that something is left to learn"
         self.require(self.most_neurons < self.skills, "most_neurons", fewer, beside="skills")
-
-    @functools.cached_property
-    def _amounts(self) -> np.ndarray:
-        return self._spaced("neurons", self.sizes)

@@ -19,7 +19,7 @@ from dynascope.studies.scaling.emergence_study import EmergenceStudy
 from dynascope.theory.skills import Need
 from dynascope.theory.skills.training_set import Definition
 
-__all__ = ["CLAIM_CHART", "QUARTER", "SkillNeeds", "strength_chart"]
+__all__ = ["CLAIM_CHART", "QUARTER", "SkillNeeds", "half_chart", "strength_chart"]
 
 _DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equivalent": "loss_equivalent"}
 
@@ -44,6 +44,17 @@ def strength_chart(resource: str, caption: str, **options: Any) -> Chart:
     """The strength of every skill over a resource, and its forecast."""
     named = {"title": "Skills emerge one after the other", "error": "strength_error"}
     return Chart("strength", resource, caption, points=True, **named, **options)
+
+
+def half_chart(resource: str, way: str, **options: Any) -> Chart:
+    """The amount of a resource with which half of each skill is learned, and its forecast."""
+    caption = (
+        f"The number of {resource} {way} which half of a skill is learned. Networks needed between "
+        f"{{observed.half_{resource}_ratio:least}} and {{observed.half_{resource}_ratio:most}} times what is forecast "
+        "(dashed)."
+    )
+    title = f"How many {resource} each skill needs"
+    return Chart(f"half_{resource}", "skill", caption, points=True, title=title, **options)
 
 
 class SkillNeeds(EmergenceStudy):

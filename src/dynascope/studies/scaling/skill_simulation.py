@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -47,10 +47,13 @@ class SkillScaling(CurvesStudy):
     symbols = {"exponent": "α"}
     law: ClassVar[str]
 
-    @property
+    if TYPE_CHECKING:
+        sizes: int
+
+    @functools.cached_property
     def _amounts(self) -> np.ndarray:
-        """Of the resource."""
-        raise NotImplementedError
+        """Of the resource: whole numbers, unless a study says otherwise."""
+        return self._spaced(self.axes[1])
 
     def check(self) -> None:
         """Skills emerge at a time, and are sure to be learned."""
@@ -94,9 +97,9 @@ class SkillScaling(CurvesStudy):
         remedy = f"choose at most a twentieth of most_{resource}"
         self.require(20 * fewest <= most, name, remedy, beside=f"most_{resource}")
 
-    def _spaced(self, resource: str, number: int) -> np.ndarray:
+    def _spaced(self, resource: str) -> np.ndarray:
         """Whole numbers from the fewest to the most of a resource, at about equal ratios."""
-        return np.unique(np.round(np.geomspace(*self._ends(resource), number)).astype(np.int64))
+        return np.unique(np.round(np.geomspace(*self._ends(resource), self.sizes)).astype(np.int64))
 
     def _ends(self, resource: str) -> tuple[int, int]:
         return getattr(self, f"fewest_{resource}"), getattr(self, f"most_{resource}")

@@ -12,7 +12,7 @@ from dynascope.flows import deep_diagonal_flow, diagonal_flow
 from dynascope.plot import Chart
 from dynascope.record import Staircase, other_scale, time_unit
 from dynascope.studies import Reference, StaircaseStudy
-from dynascope.studies.fields import choice, count, positive, seed
+from dynascope.studies.fields import choice, count, initial_scale, seed
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import dropped_input, halving_inputs
 from dynascope.theory import papers
@@ -35,9 +35,7 @@ class AgfDiagonal(StaircaseStudy):
     data: Literal["example", "gaussian"] = choice(
         "example", '"example" for three samples of four inputs of which one is dropped again, or "gaussian".'
     )
-    scale: float = positive(
-        1e-12, "Initial value of the weights; the slopes are measured between it and a smaller one.", below=1.0
-    )
+    scale: float = initial_scale(1e-12, "Initial value of the weights", beside="a smaller one")
     samples: int = count(
         40, "Number of samples of the Gaussian data; fewer than inputs makes the offsets of the times larger.", least=2
     )

@@ -7,7 +7,7 @@ from typing import Literal
 from dynascope.networks import network_for
 from dynascope.plot import Chart
 from dynascope.studies import Reference, Setup, StaircaseStudy
-from dynascope.studies.fields import choice, count, positive, seed
+from dynascope.studies.fields import choice, count, initial_scale, seed
 from dynascope.tasks.known_modes import moments_regression
 from dynascope.theory import papers
 
@@ -27,9 +27,7 @@ class AgfLinear(StaircaseStudy):
         "general", '"whitened" for Σxx = I, "general", or "commuting" for modes of Σyx that are eigenvectors of Σxx.'
     )
     data: Literal["example", "random"] = choice("example", '"example" for three given inputs and outputs, or "random".')
-    scale: float = positive(
-        1e-15, "Factor on the initial weights; the slopes are measured between it and 1e-4 of it.", below=1.0
-    )
+    scale: float = initial_scale(1e-15)
     width: int = count(10, "Number of hidden neurons.")
     size: int = count(4, "Number of inputs and of outputs of the random data.")
     seed: int = seed("Seed of the initial weights, of the samples and of the random data.")

@@ -6,7 +6,7 @@ import dataclasses
 
 from dynascope.plot import Chart
 from dynascope.studies import Reference, Setup, StaircaseStudy
-from dynascope.studies.fields import count, number, positive, seed
+from dynascope.studies.fields import count, initial_scale, number, seed
 from dynascope.tasks.known_modes import sparse_regression
 
 __all__ = ["DiagonalStaircase"]
@@ -20,7 +20,7 @@ class DiagonalStaircase(StaircaseStudy):
     relevant: int = count(4, "How many inputs the target depends on.", most="inputs")
     correlation: float = number(0.3, "Correlation of neighbouring inputs, ρ^|i−j|.", above=-1.0, below=1.0)
     noise: float = number(0.1, "Standard deviation of the noise on the targets.", least=0.0)
-    scale: float = positive(1e-8, "Initial value of u; the slopes are measured between it and 1e-4 of it.", below=1.0)
+    scale: float = initial_scale(1e-8, "Initial value of u")
     seed: int = seed("Seed of the data.")
 
     reference = Reference(

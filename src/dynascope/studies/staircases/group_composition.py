@@ -17,7 +17,7 @@ from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
 from dynascope.record import Staircase
 from dynascope.studies import Reference, StaircaseStudy
-from dynascope.studies.fields import checked, count, numbers, positive, seed, text
+from dynascope.studies.fields import checked, count, initial_scale, numbers, seed, text
 from dynascope.tasks.algebra import group_expectation
 from dynascope.tasks.algebra.group_composition import group_composition
 from dynascope.tasks.algebra.loss_parts import loss_parts
@@ -62,11 +62,7 @@ class GroupComposition(StaircaseStudy):
         "`theory.groups.construction_width`), irreps of dimension one counted as of two. Each irrep takes a share, of "
         "no fewer than it has there.",
     )
-    scale: float = positive(
-        1e-5,
-        "Norm of the neurons at the start, at most 0.01; the slopes are measured between it and 1e-4 of it.",
-        most=0.01,  # above it times are known to no better than half or twice
-    )
+    scale: float = initial_scale(1e-5, "Norm of the neurons at the start", most=0.01)
     seed: int = seed("Seed of the encoding and of the neurons.")
 
     reference = Reference.of(

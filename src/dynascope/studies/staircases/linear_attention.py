@@ -16,7 +16,7 @@ from dynascope.networks import LinearAttention, MergedAttention
 from dynascope.plot import Chart
 from dynascope.record import Staircase, other_scale
 from dynascope.studies import Reference, StaircaseStudy
-from dynascope.studies.fields import checked, choice, count, number, positive, seed
+from dynascope.studies.fields import checked, choice, count, initial_scale, number, seed
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.random_maps import covariance
 from dynascope.theory.attention import linear_attention_staircase, merged_attention_staircase
@@ -45,11 +45,7 @@ class LinearAttentionStaircase(StaircaseStudy):
         '"rank-one" for separate rank-one keys and queries, which learn one component after the other; "merged" for '
         "one matrix in their place, which learns all at once.",
     )
-    scale: float = positive(
-        1e-3,
-        "Factor on the initial weights, at most 0.03; the slopes are measured between it and a tenth of it.",
-        most=0.03,  # above it times are known to no better than half or twice
-    )
+    scale: float = initial_scale(1e-3, beside="a tenth of it", most=0.03)
     seed: int = seed("Seed of the initial weights and of the orientation of the covariance.")
 
     name = "linear-attention"

@@ -11,7 +11,7 @@ from dynascope.networks import network_for
 from dynascope.plot import Chart
 from dynascope.record.staircase import with_tolerances
 from dynascope.studies import Reference, Setup, StaircaseStudy
-from dynascope.studies.fields import choice, count, number, positive, seed
+from dynascope.studies.fields import choice, count, initial_scale, number, seed
 from dynascope.tasks import digits
 from dynascope.tasks.known_modes import halving_modes
 from dynascope.theory import papers
@@ -31,11 +31,7 @@ class LinearStaircase(StaircaseStudy):
     data: Literal["digits", "gaussian"] = choice(
         "digits", '"digits" for the 1797 handwritten digits, or "gaussian" for regression on random correlated inputs.'
     )
-    scale: float = positive(
-        1e-12,
-        "Factor on the initial weights, at most 0.01; the slopes are measured between it and 1e-4 of it.",
-        most=0.01,  # above it times are known to no better than half or twice
-    )
+    scale: float = initial_scale(1e-12, most=0.01)
     width: int = count(50, "Number of hidden neurons.")
     samples: int = count(500, "Number of samples of the Gaussian data.", least=2)
     inputs: int = count(8, "Number of inputs of the Gaussian data.")

@@ -16,7 +16,7 @@ from dynascope.networks import TwoLayer
 from dynascope.plot import Chart
 from dynascope.record import Staircase, other_scale
 from dynascope.studies import Reference, StaircaseStudy
-from dynascope.studies.fields import choice, count, numbers, positive, seed
+from dynascope.studies.fields import choice, count, initial_scale, numbers, seed
 from dynascope.tasks.algebra import modular_addition
 from dynascope.tasks.algebra.loss_parts import loss_parts
 from dynascope.theory import papers
@@ -50,11 +50,8 @@ class ModularAddition(StaircaseStudy):
     width: int = count(
         60, "Number of neurons; at least six for each frequency, and twice as many are safe from unlucky phases."
     )
-    scale: float = positive(
-        1e-6,
-        "Norm of the neurons at the start, at most 0.1; the slopes are measured between it and 1e-4 of it, or a half "
-        "of it in the plain clock.",
-        most=0.1,  # above it times are known to no better than half or twice
+    scale: float = initial_scale(
+        1e-6, "Norm of the neurons at the start", beside="1e-4 of it, or a half of it in the plain clock", most=0.1
     )
     seed: int = seed("Seed of the phases.")
 
