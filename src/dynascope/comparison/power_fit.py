@@ -15,7 +15,11 @@ def fitted_exponent(sizes: np.ndarray, values: np.ndarray) -> tuple[float, float
     return float(slope), float(np.sqrt(np.sum((y - slope * x) ** 2) / (len(x) - 2) / (x @ x)))
 
 
-def measured_exponents(name: str, sizes: np.ndarray, values: np.ndarray) -> dict[str, tuple[str, np.ndarray]]:
-    """`<name>_exponent` over architectures and its standard error, from values of shape (architectures, sizes)."""
-    exponents, errors = np.array([fitted_exponent(sizes, each) for each in values]).T
-    return {f"{name}_exponent": ("architecture", exponents), f"{name}_exponent_error": ("architecture", errors)}
+def measured_exponents(
+    name: str, sizes: np.ndarray, values: np.ndarray, *further: str
+) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    """`<name>_exponent` over architectures, and further dimensions, and its standard error; sizes are the last axis."""
+    fits = np.apply_along_axis(lambda each: fitted_exponent(sizes, each), -1, values)
+    exponent, error = np.moveaxis(fits, -1, 0)
+    axes = ("architecture", *further)
+    return {f"{name}_exponent": (axes, exponent), f"{name}_exponent_error": (axes, error)}

@@ -14,9 +14,13 @@ import optax
 from dynascope.flows.steps.descend import descend
 from dynascope.networks.lazy_orders import LazyOrders, MovedMLP
 from dynascope.networks.mlp import MLP
+from dynascope.probes.kernel import centred_alignment
+from dynascope.probes.last_layer import layer_metrics
 from dynascope.tasks.task import Task
 
-__all__ = ["Expansion", "Trained", "expand", "measures", "train"]
+__all__ = ["Expansion", "Trained", "distance", "errors", "expand", "final_metrics", "measures", "train"]
+
+_METRICS = ("kappa_cka", "effective_dimension", "effective_dimension_quality", "effective_dimension_utilization")
 
 
 class Trained(NamedTuple):
@@ -150,6 +154,43 @@ def expand(
         features = jax.vmap(lambda network: (network.start.features(inputs), network.change(inputs)))(ends)
     recorded = [run[name].to_numpy() for name in ("first", "second", "movement")]
     return Expansion(*recorded, *map(np.asarray, features))
+
+
+def errors(outputs: np.ndarray, labels: np.ndarray, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """½ E‖F − y‖² over training samples, which come first, and over the others, of outputs (..., m, c)."""
+    each = np.sum((outputs - labels) ** 2, axis=-1) / 2
+    return each[..., :samples].mean(axis=-1), each[..., samples:].mean(axis=-1)
+
+
+def distance(outputs: np.ndarray, other: np.ndarray | float, samples: int) -> np.ndarray:
+    """√E‖F − G‖² on the inputs after those of training."""
+    return np.sqrt(np.mean(np.sum((outputs - other)[..., samples:, :] ** 2, axis=-1), axis=-1))
+
+
+def final_metrics(
+    run: Trained, limits: Mapping[str, np.ndarray], start: np.ndarray, labels: np.ndarray, samples: int
+) -> dict[str, Any]:
+    """What is measured at the end of a run, for each seed.
+
+    Args:
+        run: What training made.
+        limits: Outputs of other runs by name, shape (seeds, times, m, c), to which the distance is measured.
+        start: Features of all inputs at the start, shape (seeds, m, p).
+        labels: y of all inputs, one column for each class, shape (m, c).
+        samples: Number of training samples, which come first.
+    """
+    outputs = run.outputs[:, -1]
+    # Few samples are what is studied here, and the page says so.
+    seeds = zip(run.features, outputs[:, :samples], start[:, :samples], strict=True)
+    found = [(layer_metrics(h, f, labels[:samples], bias=True), h, first) for h, f, first in seeds]
+    correct = outputs[:, samples:].argmax(axis=-1) == labels[samples:].argmax(axis=-1)
+    return {
+        **{name: [float(metrics[name]) for metrics, *_ in found] for name in _METRICS},
+        "feature_similarity": [float(centred_alignment(h @ h.T, first @ first.T)) for _, h, first in found],
+        **{f"distance_to_{name}": distance(outputs, each[:, -1], samples) for name, each in limits.items()},
+        "final_test_error": errors(outputs, labels, samples)[1],
+        "test_accuracy": correct.mean(axis=-1),
+    }
 
 
 def _pairing(outputs: Any, targets: Any) -> Any:

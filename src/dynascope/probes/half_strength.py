@@ -8,7 +8,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import logit
 
-__all__ = ["first_half", "first_passages", "spread_of_halves"]
+__all__ = ["first_half", "first_passages", "first_zero", "spread_of_halves"]
 
 
 def first_half(steps: np.ndarray, strength: np.ndarray) -> float:
@@ -35,5 +35,10 @@ def first_passages(times: np.ndarray, curves: np.ndarray, level: float) -> list[
 
     Found on a cubic spline of its logarithm.
     """
-    found = [CubicSpline(times, np.log(each / level)).roots(extrapolate=False) for each in curves.T]
-    return [float(roots[0]) if len(roots) else math.inf for roots in found]
+    return [first_zero(times, np.log(each / level)) for each in curves.T]
+
+
+def first_zero(times: np.ndarray, curve: np.ndarray) -> float:
+    """When a curve, interpolated by a cubic spline, is first zero; infinite if it never is."""
+    roots = CubicSpline(times, curve).roots(extrapolate=False)
+    return float(roots[0]) if len(roots) else math.inf

@@ -16,6 +16,7 @@ __all__ = [
     "example_moments",
     "halving_inputs",
     "halving_modes",
+    "line_regression",
     "moments_regression",
     "neuron_regression",
     "power_law_modes",
@@ -98,6 +99,21 @@ def sparse_regression(samples: int, inputs: int, relevant: int, *, correlation: 
     strengths = _halving(draw, relevant)
     target_map[draw.permutation(inputs)[:relevant], 0] = strengths
     return regression(samples=samples, input_covariance=power, target_map=target_map, noise=noise, seed=seed)
+
+
+def line_regression(slope: float, noise: float, *, samples: int, dimension: int, seed: int) -> Task:
+    """Inputs along a random line, and targets of this slope along it, with noise relative to the slope."""
+    draw = np.random.default_rng(seed)
+    direction, along = draw.normal(size=dimension), draw.normal(size=samples)
+    inputs = np.outer(along, direction / np.linalg.norm(direction))
+    # Like the loss, the reader of the line does not know which way it points.
+    sign = np.sign(direction[np.argmax(np.abs(direction))])
+    targets = slope * (sign * along + noise * draw.normal(size=samples))
+    made = (
+        f"{samples} Gaussian inputs along a line in {dimension} dimensions.",
+        "Targets are linear in them, with noise.",
+    )
+    return Task(inputs, targets[:, None], name="inputs on a line", description=made)
 
 
 def halving_modes(*, samples: int, inputs: int, outputs: int, condition: float, seed: int) -> Task:

@@ -123,6 +123,11 @@ class MultiIndex(eqx.Module):
         )
         return _loss(self.links, self.directions, first, factor * second[:, 0], degree)
 
+    def strengths(self, network: Network) -> Float[Array, " index"]:
+        """Σ_i a_i ⟨w_i, w_r⟩^k of each direction w_r, which is its strength once a target of this power is learned."""
+        degree, _, first, second = _power(network)
+        return ((self.directions @ first) ** degree @ second)[:, 0]
+
     def attributes(self) -> dict[str, Any]:
         """What a record says of the task it belongs to."""
         return {

@@ -292,12 +292,10 @@ class DeepSaddles(CurvesStudy):
     def _measured_start(self) -> dict[str, tuple[Any, np.ndarray]]:
         """Moments of random networks, and the exponents with which they scale with the width."""
         moments = moments_by_width(self.depths, self.gammas, self.widths, draws=self.draws, seed=self.seed)
-        measured, start = {}, ("architecture", "exponent")
+        measured, axes = {}, ("architecture", "exponent", "scaling_parameter")
         for name, values in zip(Moments._fields, moments, strict=True):
-            measured[f"log_{name}"] = (*start, "scaling_parameter"), np.log10(values)
-            flat = values.reshape(-1, len(self.widths))
-            fitted = measured_exponents(name, np.asarray(self.widths, float), flat)
-            measured |= {each: (start, found.reshape(values.shape[:2])) for each, (_, found) in fitted.items()}
+            measured |= measured_exponents(name, np.asarray(self.widths, float), values, "exponent")
+            measured[f"log_{name}"] = axes, np.log10(values)
         return measured
 
     @property

@@ -18,6 +18,7 @@ from dynascope.probes.alignment.line import LineLayers
 from dynascope.studies import CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, flag, fraction, number, positive, seed
 from dynascope.tasks import Task
+from dynascope.tasks.known_modes import line_regression
 from dynascope.theory import line, papers
 
 __all__ = ["LineAlignment"]
@@ -184,16 +185,8 @@ class LineAlignment(CurvesStudy):
 
     @functools.cached_property
     def _task(self) -> Task:
-        draw = np.random.default_rng(self.seed)
-        direction = draw.normal(size=self.input_dimension)
-        along = draw.normal(size=self.samples)
-        inputs = np.outer(along, direction / np.linalg.norm(direction))
-        # Like the loss, the reader of the line does not know which way it points.
-        sign = np.sign(direction[np.argmax(np.abs(direction))])
-        targets = self.target * (sign * along + self.noise * draw.normal(size=self.samples))
-        made = f"{self.samples} Gaussian inputs along a line in {self.input_dimension} dimensions."
-        description = made, "Targets are linear in them, with noise."
-        return Task(inputs, targets[:, None], name="inputs on a line", description=description)
+        asked = {"samples": self.samples, "dimension": self.input_dimension, "seed": self.seed}
+        return line_regression(self.target, self.noise, **asked)
 
     @functools.cached_property
     def _layers(self) -> tuple[np.ndarray, np.ndarray]:

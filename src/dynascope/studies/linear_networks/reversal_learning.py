@@ -7,9 +7,9 @@ import functools
 
 import numpy as np
 import xarray as xr
-from scipy.interpolate import CubicSpline
 
 from dynascope.plot import Chart
+from dynascope.probes.half_strength import first_zero
 from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import choice, count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
@@ -134,12 +134,7 @@ class ReversalLearning(TwoTasksStudy):
         # Half of arsinh(2 s/|λ|) moves at the rate of what is left to learn: on a straight line where s itself leaves
         # the saddle exponentially, so that times far apart tell when it is zero.
         angle = np.arcsinh(2 * strength / np.abs(self._balances)[:, None, None])
-
-        def first(path: np.ndarray) -> float:
-            crossings = CubicSpline(self._times, path).roots(extrapolate=False)
-            return crossings[0] if len(crossings) else np.inf
-
-        return np.apply_along_axis(first, 1, angle)
+        return np.apply_along_axis(lambda path: first_zero(self._times, path), 1, angle)
 
     @functools.cached_property
     def _maps(self) -> tuple[np.ndarray, np.ndarray]:

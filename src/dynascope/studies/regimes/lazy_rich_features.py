@@ -11,12 +11,10 @@ import numpy as np
 
 from dynascope.comparison.effect import report_effects
 from dynascope.flows.exact.scalar import final_growth
-from dynascope.flows.lazy_training import Expansion, Trained, expand, measures, train
+from dynascope.flows.lazy_training import Expansion, Trained, distance, errors, expand, final_metrics, measures, train
 from dynascope.networks import MLP
 from dynascope.probes.features import kappa_cka
-from dynascope.probes.kernel import centred_alignment
 from dynascope.probes.kernel.fastest_rate import fastest_rate
-from dynascope.probes.last_layer import layer_metrics
 from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, numbers, positive, seed, text
 from dynascope.studies.regimes.lazy_claims import DISTANCE, FIGURES, LAST_LAYER, SMALLNESS
@@ -30,7 +28,6 @@ __all__ = ["LazyRichFeatures"]
 _LINEARISED, _LAST_LAYER = "linearised", "last layer only"
 _SMOOTH = ("tanh", "erf", "gelu")
 _LAZIEST = 1e6
-_METRICS = ("kappa_cka", "effective_dimension", "effective_dimension_quality", "effective_dimension_utilization")
 _STEP = 0.25  # of descent, in the fastest time constant
 _SMALL = 0.02  # second order over the first, up to which errors of two orders and of one are what is said below
 _TWO_ORDERS = (1e-3, "two orders of the expansion are known, and the next is smaller by the square of the downscaling")
@@ -148,12 +145,13 @@ class LazyRichFeatures(CurvesStudy):
         runs |= {kind: self._run(kind, 1.0) for kind in (_LINEARISED, _LAST_LAYER)}
         linear, last = (runs[kind].outputs for kind in (_LINEARISED, _LAST_LAYER))
         lazy = {alpha: runs[_named(alpha)] for alpha in self.lazy}
-        measured = {name: self._measured(run, linear, last) for name, run in runs.items()}
+        limits, start = {"linearised": linear, "last_layer": last}, (self._start_features, self._labels, self.samples)
+        measured = {name: final_metrics(run, limits, *start) for name, run in runs.items()}
         kappa = [measured[_named(alpha)]["kappa_cka"] for alpha in self.lazy]
         return {
             **self._compared(
                 np.stack([run.outputs for run in lazy.values()], axis=1),
-                np.stack([alpha * self._distance(run.outputs, linear) for alpha, run in lazy.items()], axis=1),
+                np.stack([alpha * distance(run.outputs, linear, self.samples) for alpha, run in lazy.items()], axis=1),
                 np.stack([alpha * run.movement for alpha, run in lazy.items()], axis=1),
                 (linear, last),
                 np.transpose(kappa),
@@ -180,7 +178,9 @@ class LazyRichFeatures(CurvesStudy):
         ]
         last = [descended_outputs(h, targets, self._steps, self._rate) for h in self._start_features]
         same = np.ones((1, len(self.lazy), 1))
-        correction, movement = (each[:, None] * same for each in (self._distance(found.second, 0), found.movement))
+        correction, movement = (
+            each[:, None] * same for each in (distance(found.second, 0, self.samples), found.movement)
+        )
         scalars = Setting(*map(np.stack, zip(*self._scalars.values(), strict=True)))
         return {
             **self._compared(outputs, correction, movement, (found.first, np.stack(last)), kappa),
@@ -207,8 +207,8 @@ class LazyRichFeatures(CurvesStudy):
         self, outputs: np.ndarray, correction: np.ndarray, movement: np.ndarray, limits: Any, kappa: Any
     ) -> dict[str, Any]:
         """What both sides hold of outputs (seeds, lazy, times, m, c) and of those of the two limits."""
-        loss, error = self._errors(outputs)
-        linearised, last = (self._errors(each)[1] for each in limits)
+        loss, error = errors(outputs, self._labels, self.samples)
+        linearised, last = (errors(each, self._labels, self.samples)[1] for each in limits)
         return {
             "loss": loss,
             "test_error": error,
@@ -219,36 +219,10 @@ class LazyRichFeatures(CurvesStudy):
             "lazy_kappa_cka": (("seed", "scaling_parameter"), kappa),
         }
 
-    def _errors(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """½ E‖F − y‖² over training samples and over the others, of outputs (..., m, c)."""
-        each = np.sum((outputs - self._labels) ** 2, axis=-1) / 2
-        return each[..., : self.samples].mean(axis=-1), each[..., self.samples :].mean(axis=-1)
-
-    def _distance(self, outputs: np.ndarray, other: np.ndarray | float) -> np.ndarray:
-        """√E‖F − G‖² on the test inputs."""
-        difference = (outputs - other)[..., self.samples :, :]
-        return np.sqrt(np.mean(np.sum(difference**2, axis=-1), axis=-1))
-
     def _run(self, kind: str, divisor: float) -> Trained:
         inputs, targets, _ = self._split
         numbers = {"divisor": divisor, "learning_rate": self._rate}
         return train(self._networks, kind, inputs, targets, self._steps, self._statistics, **numbers)
-
-    def _measured(self, run: Trained, linearised: np.ndarray, last_layer: np.ndarray) -> dict[str, Any]:
-        """The metrics of a run at its end, for each seed."""
-        outputs, n, targets = run.outputs[:, -1], self.samples, self._split[1]
-        # Few samples are what is studied here, and the page says so.
-        seeds = zip(run.features, outputs[:, :n], self._start_features[:, :n], strict=True)
-        found = [(layer_metrics(h, f, targets, bias=True), h, start) for h, f, start in seeds]
-        correct = outputs[:, n:].argmax(axis=-1) == self._labels[n:].argmax(axis=-1)
-        return {
-            **{name: [float(metrics[name]) for metrics, *_ in found] for name in _METRICS},
-            "feature_similarity": [float(centred_alignment(h @ h.T, start @ start.T)) for _, h, start in found],
-            "distance_to_linearised": self._distance(outputs, linearised[:, -1]),
-            "distance_to_last_layer": self._distance(outputs, last_layer[:, -1]),
-            "final_test_error": self._errors(outputs)[1],
-            "test_accuracy": correct.mean(axis=-1),
-        }
 
     def _reported(self, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """What the runs say of the hypotheses on features."""

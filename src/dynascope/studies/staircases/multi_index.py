@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
@@ -107,7 +106,7 @@ class MultiIndexStaircase(StaircaseStudy):
         """Train on the exact population loss."""
         last = float(StaircaseView(self._staircases[scale]).times.max())
         options = {"duration": 1.4 * last + 20.0 / max(map(abs, self.strengths)), "save": 4000, "normalised": True}
-        statistics = {"index_strength": (self._index_strength, ("mode",))}
+        statistics = {"index_strength": (jax.tree_util.Partial(_strengths, self._task), ("mode",))}
         return gradient_flow(self._network, self._task, scale=scale, statistics=statistics, **options)
 
     def second_scale(self) -> float:
@@ -165,11 +164,6 @@ class MultiIndexStaircase(StaircaseStudy):
         return quadratic_index_staircase(self.strengths, scale=scale)
 
     @functools.cached_property
-    def _index_strength(self) -> Callable[[Any], Any]:
-        """Σ_i a_i ⟨w_i, w_r⟩^k for each direction w_r, which is g_r once all is learned."""
-        return jax.tree_util.Partial(_strengths, self._task.directions, self.degree)
-
-    @functools.cached_property
     def _task(self) -> MultiIndex:
         turn = orthonormal(np.random.default_rng(self.seed), self.dimension)
         link = hermite_e.poly2herme([0.0] * self.degree + [1.0])
@@ -180,5 +174,5 @@ class MultiIndexStaircase(StaircaseStudy):
         return TwoLayer(self.dimension, self.width, 1, activation=f"power-{self.degree}", seed=self.seed)
 
 
-def _strengths(directions: Any, degree: int, network: Any) -> Any:
-    return ((directions @ network.first) ** degree @ network.second)[:, 0]
+def _strengths(task: MultiIndex, network: Any) -> Any:
+    return task.strengths(network)
