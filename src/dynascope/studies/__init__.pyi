@@ -9,6 +9,8 @@ from .staircase_study import Setup as Setup
 from .staircase_study import StaircaseStudy as StaircaseStudy
 from .stated import StatedStudy as StatedStudy
 from .stated import Values as Values
+from .study import Chart as Chart
 from .study import Reference as Reference
 from .study import Study as Study
 from .study import curve_tolerance as curve_tolerance
+from .study import points as points

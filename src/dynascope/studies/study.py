@@ -17,7 +17,7 @@ from dynascope.errors import no_member_lost
 from dynascope.plot import Chart, to_json
 from dynascope.studies.fields import descriptions
 
-__all__ = ["Reference", "Study", "curve_tolerance"]
+__all__ = ["Chart", "Reference", "Study", "curve_tolerance", "points"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,3 +151,13 @@ class Study:
                 each = value if isinstance(value, list | tuple) else [value]
                 words.append(shlex.join([f"--{name.replace('_', '-')}", *map(str, each)]))
         return " ".join(words)
+
+
+def points(variables: tuple[str, ...] | str, over: str, caption: str = "", **options: Any) -> Chart:
+    """A figure of what was observed at a few places, as points over what was predicted.
+
+    Example:
+        >>> points("reversal_time", "balance", log="x").points
+        True
+    """
+    return Chart(variables, over, caption, points=True, **options)

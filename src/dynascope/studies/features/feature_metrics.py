@@ -17,17 +17,14 @@ from dynascope.flows.linear_models import train_last_layer
 from dynascope.flows.steps.decay import decayed
 from dynascope.networks import MLP, Convolutional
 from dynascope.networks.mlp import with_random_biases
-from dynascope.plot import Chart
 from dynascope.probes.features import eigenfeatures
 from dynascope.probes.last_layer import metrics_over_time
-from dynascope.studies import ClaimsStudy, Reference, Values, exact
+from dynascope.studies import Chart, ClaimsStudy, Reference, Values, exact, points
 from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.tasks import Task
 from dynascope.tasks.data.relabelled import balanced_digits
 from dynascope.tasks.step import step_on_a_line
 from dynascope.theory.modes import linear_mode_strength
-
-__all__ = ["FeatureMetrics"]
 
 _CURVES = ("test_loss", "accuracy", "kappa_cka", "effective_dimension_utilization")
 _ALONE = ("loss", *_CURVES, "utilization", "cumulative_utilization")
@@ -103,10 +100,9 @@ class FeatureMetrics(ClaimsStudy):
             "alone the features stay, and κ moves only as the outputs do, as theory says (dashed); with all layers the "
             "features themselves change, and κ ends at {observed.full_kappa_cka:last}.",
         ),
-        Chart(
+        points(
             "end_cumulative_utilization",
             over="mode",
-            points=True,
             title="What the strongest features make up",
             x_label="number of features, the strongest first",
             caption="How much of the outputs the strongest features make up at the end of training: where the points "

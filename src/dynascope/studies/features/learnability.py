@@ -11,15 +11,13 @@ import xarray as xr
 
 from dynascope.comparison.chance import WORTH, within_chance
 from dynascope.flows.linear_models import averaged, ridge_fit
-from dynascope.plot import Chart
-from dynascope.studies import CurvesStudy, Reference, Values, exact
+from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact, points
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed
 from dynascope.tasks.sines import sines
 from dynascope.theory import papers
 from dynascope.theory.features.finite_samples import asymptotic_error, unfitted_share
 from dynascope.theory.features.kernel_regression import KernelRegression, kernel_regression_error
 
-__all__ = ["Learnability"]
 _CHART_OF_MODES = functools.partial(Chart, over="mode", points=True, x_label="mode, the most favoured first")
 
 _SINES = "features on a line are not as if Gaussian, and the medians of their heavy tails differ"
@@ -95,11 +93,10 @@ class Learnability(CurvesStudy):
             "samples: {observed.samples:first} (lowest) to {observed.samples:last} (highest). Points are what was "
             "learned, lines what theory expects without any sample.",
         ),
-        Chart(
+        points(
             "loss",
             over="samples",
             log="xy",
-            points=True,
             error="loss_deviation",
             caption="The loss on new samples falls from {observed.loss:first} to {observed.loss:last} with more "
             "samples. Bars show how much it differs from one training set to another.",

@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 
 from dynascope.flows.linear_models import exactly_learned, train_from_zero
-from dynascope.plot import Chart
-from dynascope.studies import CurvesStudy, Reference, Values, exact
+from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact, points
 from dynascope.studies.fields import count, positive, seed
 from dynascope.tasks.sines import centres, points_apart, sines
 from dynascope.theory import papers
 from dynascope.theory.features import learnability, mode_flow, training_flow
-
-__all__ = ["LinearInductiveBias"]
 
 
 class LinearInductiveBias(CurvesStudy):
@@ -66,10 +63,9 @@ class LinearInductiveBias(CurvesStudy):
             caption="The functions that both models learn from the same {parameters.samples} points. They cross at "
             "the points; between them the one bends slowly, as it prefers low frequencies, and the other fast.",
         ),
-        Chart(
+        points(
             "learnability",
             over="mode",
-            points=True,
             x_label="mode (number of waves)",
             y_label="share of the mode that is learned",
             caption="How much of each wave {parameters.samples} random points teach, on average over "

@@ -12,15 +12,12 @@ import numpy as np
 from dynascope.comparison.effect import report_runs
 from dynascope.flows.steps import image_classifiers
 from dynascope.flows.steps.image_classifiers import ClassifierRun, Trained, train_on_labels
-from dynascope.plot import Chart
 from dynascope.probes.last_layer import CURVES, SPAN, network_metrics
-from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
+from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance, points
 from dynascope.studies.features import feature_claims
 from dynascope.studies.features.feature_claims import HYPOTHESES, RANDOM
 from dynascope.studies.fields import choice, choices, count, flag, number, positive, seed, text
 from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
-
-__all__ = ["MinimumFeatures"]
 
 _DOWNSCALED = 100.0
 _CURVES_SHOWN = ("default", "samples × 0.125", "random labels 1", "last layer only")
@@ -111,10 +108,9 @@ class MinimumFeatures(ClaimsStudy):
             caption="The same for the share of new images that are right: fewer features and better answers need not "
             "come together.",
         ),
-        Chart(
+        points(
             "kappa_cka",
             over="run",
-            points=True,
             title="Every network",
             x_label="how it was trained",
             caption="κ of every network; a point is a start. {observed.kappa_cka[run=default]:mean} is the mean of the "

@@ -14,13 +14,10 @@ from dynascope.arguments import require_between, require_integer
 from dynascope.comparison import Claim, report_claims
 from dynascope.flows.collapsing_features import train_free_features
 from dynascope.flows.collapsing_networks import NETWORKS, CollapsingNetworks
-from dynascope.plot import Chart
-from dynascope.studies import CurvesStudy, Reference, Values, exact
+from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import choices, count, numbers, positive, seed
 from dynascope.tasks.data.relabelled import LABELS
 from dynascope.theory.features.unconstrained import ClassModes, class_modes, collapse_end, collapse_trajectory
-
-__all__ = ["NeuralCollapse"]
 
 _RANDOM = "100 % random labels"
 _LEARNED = 0.99  # of the labels of training, from which on classes are said to collapse

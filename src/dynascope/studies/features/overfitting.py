@@ -11,15 +11,12 @@ import xarray as xr
 
 from dynascope.comparison.chance import within_chance
 from dynascope.flows.linear_models import least_norm, noise_power, train_from_zero
-from dynascope.plot import Chart
 from dynascope.probes.averages import error_of_median
-from dynascope.studies import Reference, StatedStudy, exact
+from dynascope.studies import Chart, Reference, StatedStudy, exact, points
 from dynascope.studies.fields import choice, count, number, seed
 from dynascope.tasks.sines import NoisySines, Samples, centres, sines
 from dynascope.theory import papers
 from dynascope.theory.features import OverfittingSetup, overfitting_error, training_flow
-
-__all__ = ["Overfitting"]
 
 _PURE_NOISE = (100, 400, 2000)  # numbers of modes of figure 1.4
 _NOISY = 50  # samples of pure noise
@@ -113,11 +110,10 @@ class Overfitting(StatedStudy):
             "samples ends at {observed.test_loss[run=benign]:last} for the target in a strong mode (benign) and at "
             "{observed.test_loss[run=malignant]:last} for the one in the tail (malignant).",
         ),
-        Chart(
+        points(
             "noise_power",
             over="scaling_parameter",
             log="xy",
-            points=True,
             title="More modes fit pure noise more harmlessly",
             x_label="number of modes p",
             y_label="mean square of the fit of noise of variance 1",

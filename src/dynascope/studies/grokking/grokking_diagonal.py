@@ -10,9 +10,8 @@ import xarray as xr
 
 from dynascope.networks.difference_of_squares import DifferenceOfSquares
 from dynascope.observation import observe
-from dynascope.plot import Chart
 from dynascope.probes.passage import passage
-from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance
+from dynascope.studies import Chart, CurvesStudy, Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import count, numbers, positive, seed
 from dynascope.tasks.sparse_linear import DecayedLoss, SparseLinear, sparse_linear
 from dynascope.theory.grokking import (
@@ -23,12 +22,7 @@ from dynascope.theory.grokking import (
     late_curve,
 )
 
-__all__ = ["GrokkingDiagonal"]
-
 _REMAINING = 0.01  # errors on the samples at which they count as fitted, as a fraction of the first
-_CURVE = (0.02, "to leading order in the decay the network follows the interpolant with a lag")
-_TIME = (0.03, "what is left of the lag vanishes with the decay, and the passage is between two records")
-_PRODUCT = (1e-5, "the law is exact, and the solver keeps each step within 1e-8")
 _CHART_OF_TIMES = functools.partial(Chart, x_label="training time")
 
 
@@ -97,12 +91,11 @@ class GrokkingDiagonal(CurvesStudy):
             caption="The samples themselves are fitted early: their loss falls long before the test error does, and "
             "what is left of it is the pull of weight decay.",
         ),
-        Chart(
+        points(
             "grokking_time",
             over="scale",
             title="When the network generalises",
             log="x",
-            points=True,
             caption="When the network generalises: the time grows with the logarithm of the initial weights, a "
             "straight line here, and with one over the weight decay, {parameters.weight_decay}.",
         ),
@@ -114,7 +107,11 @@ class GrokkingDiagonal(CurvesStudy):
         ),
     )
     minutes = 0.2
-    tolerance = curve_tolerance(test_error=_CURVE, grokking_time=_TIME, weight_product=_PRODUCT)
+    tolerance = curve_tolerance(
+        test_error=(0.02, "to leading order in the decay the network follows the interpolant with a lag"),
+        grokking_time=(0.03, "what is left of the lag vanishes with the decay, and the passage is between two records"),
+        weight_product=(1e-5, "the law is exact, and the solver keeps each step within 1e-8"),
+    )
     tiny = {"samples": 12, "inputs": 24, "relevant": 1, "times": 200}
 
     def trained(self) -> xr.Dataset:

@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 
 from dynascope.flows.dialled import DialledRuns
-from dynascope.plot import Chart
-from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
+from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, positive, seed, text
 from dynascope.studies.grokking.grokking_remedies import DECIDING, TABLE, TWINS, put_claims, remedies
 from dynascope.tasks.data.labelled_images import ImagesInRows, images_in_rows, labelled_images
 from dynascope.theory.grokking.twins import Dials
-
-__all__ = ["GrokkingDigits"]
 
 _HIDDEN_LAYERS = 3
 _BLANK = 4  # blank pixels whose weights are followed, at most

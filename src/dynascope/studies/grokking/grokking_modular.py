@@ -12,13 +12,10 @@ import numpy as np
 from dynascope.comparison.effect import Hypothesis, report_runs
 from dynascope.flows.modular_runs import HEADS, ModularRuns
 from dynascope.flows.steps.losses import Loss
-from dynascope.plot import Chart
 from dynascope.probes.last_layer import SPAN
-from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
+from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, fraction, number, positive, seed
 from dynascope.theory.grokking import grokking_delay
-
-__all__ = ["GrokkingModular"]
 
 _DIMENSION = "effective_dimension"
 _RENAMED_STEPS = 50  # after which two runs that are the same but for names still differ by rounding alone

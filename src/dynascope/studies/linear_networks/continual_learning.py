@@ -7,16 +7,13 @@ import functools
 import numpy as np
 import xarray as xr
 
-from dynascope.plot import Chart
-from dynascope.studies import Reference, Values, exact
+from dynascope.studies import Chart, Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.tasks.random_maps import random_map
 from dynascope.theory import papers
 from dynascope.theory.balanced.convergence import slowest_rate
 from dynascope.theory.transfer import forgetting
-
-__all__ = ["ContinualLearning"]
 
 
 class ContinualLearning(TwoTasksStudy):

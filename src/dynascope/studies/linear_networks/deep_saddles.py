@@ -18,15 +18,12 @@ from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
 from dynascope.networks import DeepLinear
 from dynascope.networks.random_linear import Moments, moments_by_width
-from dynascope.plot import Chart
 from dynascope.record.steps_seen import crossing_times
-from dynascope.studies import CurvesStudy, Reference, Values, exact
+from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact, points
 from dynascope.studies.fields import count, numbers, seed
 from dynascope.tasks import Task
 from dynascope.theory.deep_modes import escape_time, initialisation_exponents, strength_at, time_to_strength
 from dynascope.theory.deep_modes.saddle import escape_slope
-
-__all__ = ["DeepSaddles"]
 
 _PLATEAU = "plateau_rank", "plateau_loss"
 _RESTS, _UNREST = 0.03, "a plateau is not quite reached from a start of finite size"
@@ -101,10 +98,9 @@ class DeepSaddles(CurvesStudy):
             "numbers: at each the network is near a saddle, the best map of that rank.",
             y_label="learned modes",
         ),
-        Chart(
+        points(
             "kernel_exponent",
             over="exponent",
-            points=True,
             error="kernel_exponent_error",
             title="Where lazy turns to saddle-to-saddle",
             caption="The power of the width with which the tangent kernel grows at the start, against γ, for weights "

@@ -10,17 +10,14 @@ import xarray as xr
 
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import balanced_networks
-from dynascope.plot import Chart
 from dynascope.probes.kernel.path import kernel_sum_path
-from dynascope.studies import Reference, Values, exact
+from dynascope.studies import Chart, Reference, Values, exact, points
 from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import BalancedStudy
 from dynascope.tasks import Task
 from dynascope.tasks.random_maps import random_map, whitened
 from dynascope.theory import papers
 from dynascope.theory.balanced import gram
-
-__all__ = ["LambdaBalanced"]
 
 
 class LambdaBalanced(BalancedStudy):
@@ -59,11 +56,10 @@ class LambdaBalanced(BalancedStudy):
             "the layers are about equal, near λ = 0: such networks learn richly. Where one layer is much the larger it "
             "turns little, and they learn lazily.",
         ),
-        Chart(
+        points(
             "kernel_change",
             over="balance",
             places={"time": (-1,)},
-            points=True,
             title="How far the kernel has moved in the end",
             caption="How far the kernel has moved at the end, relative to its start, against the balance λ of the "
             "layers.",

@@ -10,14 +10,11 @@ import numpy as np
 import xarray as xr
 
 from dynascope.networks import DiagonalLinear
-from dynascope.plot import Chart
-from dynascope.studies import CurvesStudy, Reference, Values, exact
+from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, number, positive, seed
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import power_law_modes
 from dynascope.theory.modes import mode_strength
-
-__all__ = ["LayerwiseModes"]
 
 
 class LayerwiseModes(CurvesStudy):

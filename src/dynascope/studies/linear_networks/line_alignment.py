@@ -13,15 +13,12 @@ from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
 from dynascope.networks.line_starts import STARTS, line_starts
 from dynascope.observation import observe
-from dynascope.plot import Chart
 from dynascope.probes.alignment.line import LineLayers
-from dynascope.studies import CurvesStudy, Reference, Values, exact
+from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, flag, fraction, number, positive, seed
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import line_regression
 from dynascope.theory import line, papers
-
-__all__ = ["LineAlignment"]
 
 _STAYS = 1e-6  # a change of alignment that is smaller is one of the solver
 _DESCENTS = tuple(itertools.product(("linear", "relu"), ("sgd", "adam")))

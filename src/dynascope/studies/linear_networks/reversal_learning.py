@@ -8,17 +8,14 @@ import functools
 import numpy as np
 import xarray as xr
 
-from dynascope.plot import Chart
 from dynascope.probes.half_strength import first_zero
-from dynascope.studies import Reference, Values, exact
+from dynascope.studies import Chart, Reference, Values, exact, points
 from dynascope.studies.fields import choice, count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.tasks.random_maps import random_map
 from dynascope.theory import papers
 from dynascope.theory.balanced.convergence import slowest_rate
 from dynascope.theory.transfer import reversal_time, reversal_trajectory
-
-__all__ = ["ReversalLearning"]
 
 _BALANCED = 1e-7  # |λ| over the strongest mode at which errors of 1e-13 come to a tenth of what is tolerated
 _TOLD = 2e-5  # relative error of a time between those of the record, a fifth of its tolerance
@@ -58,10 +55,9 @@ class ReversalLearning(TwoTasksStudy):
             caption="The strength of the weakest mode after all targets have changed their sign: it has to pass zero, "
             "where gradients vanish, and waits there the longer the more equal the layers are (λ near 0).",
         ),
-        Chart(
+        points(
             "reversal_time",
             over="balance",
-            points=True,
             log="x",
             title="When zero is passed",
             caption="The time at which each mode is zero, against the balance λ. On a logarithmic axis the points come "

@@ -10,9 +10,8 @@ import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
-from dynascope.plot import Chart
 from dynascope.probes.kernel.path import layer_kernel_path
-from dynascope.studies import CurvesStudy, Reference, Values, exact
+from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import neuron_regression, unit_maps
@@ -20,8 +19,6 @@ from dynascope.tasks.random_maps import orthonormal
 from dynascope.theory import neuron, papers
 from dynascope.theory.neuron.regimes import regime_along
 from dynascope.theory.neuron.state import weights_of
-
-__all__ = ["SingleNeuron"]
 
 _LEARNED = 1e-13  # loss over the initial loss at which training ends: the map is then within 1e-6 of its limit
 

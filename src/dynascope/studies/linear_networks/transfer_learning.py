@@ -10,15 +10,12 @@ import xarray as xr
 
 from dynascope.flows.objective import FrozenFirst, Samples
 from dynascope.networks import TwoLayer
-from dynascope.plot import Chart
-from dynascope.studies import Reference, Values, exact
+from dynascope.studies import Chart, Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.tasks.random_maps import rotation, whitened
 from dynascope.theory import papers
 from dynascope.theory.transfer import joint_transfer, transfer_error, transfer_speed
-
-__all__ = ["TransferLearning"]
 
 _LEFT = 0.01  # of a mode, below which errors of the solver count
 _LOST = 1e-6  # size of a feature, over the largest, below which it is lost

@@ -11,16 +11,13 @@ import xarray as xr
 from dynascope.flows import descend
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import isotropic_linear
-from dynascope.plot import Chart
 from dynascope.probes.kernel.path import kernel_path
-from dynascope.studies import CurvesStudy, Reference, Values, exact
+from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact, points
 from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.tasks import Task, regression
 from dynascope.theory import papers
 from dynascope.theory.wide import conserved_matrix, isotropic_flow, isotropic_preconditioner, preconditioner_matrix
 from dynascope.theory.wide.isotropic import trace_drift
-
-__all__ = ["WideLinear"]
 
 _LONGEST_STEP = 0.004  # step of discrete descent, in units of the fastest time constant
 _SPAN = 5.0  # duration, in units of the slowest time constant
@@ -71,10 +68,9 @@ class WideLinear(CurvesStudy):
             title="The loss",
             caption="The loss over time for each imbalance.",
         ),
-        Chart(
+        points(
             "step_drift",
             over="learning_rate",
-            points=True,
             title="What steps of finite size do",
             caption="Gradient flow keeps the imbalance; descent in steps changes its trace in proportion to the step.",
             x_label="size of a step",

@@ -23,8 +23,6 @@ from dynascope.theory.features.descent import descended_outputs
 from dynascope.theory.modes.richness import richer_settings
 from dynascope.theory.modes.scalar import Setting, limit
 
-__all__ = ["LazyRichFeatures"]
-
 _LINEARISED, _LAST_LAYER = "linearised", "last layer only"
 _SMOOTH = ("tanh", "erf", "gelu")
 _LAZIEST = 1e6

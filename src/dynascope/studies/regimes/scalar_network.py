@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 
 from dynascope.flows.exact.scalar import trained_curves
-from dynascope.plot import Chart
-from dynascope.studies import CurvesStudy, Reference, Values, exact
+from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, number, numbers, positive, seed
 from dynascope.theory.modes.scalar import Limit, Scaling, Setting, equivalent_scalings, limit, trajectory
-
-__all__ = ["ScalarNetwork"]
 
 _KNOBS = ("target", "output", "input", "weights")
 

@@ -14,8 +14,7 @@ from dynascope.comparison.limits import limit_tolerances
 from dynascope.comparison.power_fit import measured_exponents
 from dynascope.flows.wide_training import WideRun, solved_on_line, trained_on_line, trained_to_half
 from dynascope.networks.wide_networks import WideNetworks, drawn_networks
-from dynascope.plot import Chart
-from dynascope.studies import CurvesStudy, Reference, Values, exact
+from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, number, numbers, seed
 from dynascope.tasks import Task, digits
 from dynascope.theory import papers
@@ -27,8 +26,6 @@ from dynascope.theory.regimes.phases import (
     phase_of_exponents,
     stable_rates,
 )
-
-__all__ = ["WidthPhases"]
 
 _COMPARED_INPUTS = 20  # digits on which tangent kernels are compared
 _DIGITS = 1797  # of which two at least are left out
@@ -229,7 +226,7 @@ class WidthPhases(CurvesStudy):
         means = np.array([[np.mean(run(name, kappa), axis=1) for name in names] for kappa in kappas])
         return dict(zip(WideRun._fields, np.moveaxis(means, -1, 0), strict=True))
 
-    def _exponents(self, means: Mapping[str, np.ndarray]) -> dict[str, tuple[str, np.ndarray]]:
+    def _exponents(self, means: Mapping[str, np.ndarray]) -> dict[str, tuple[Any, np.ndarray]]:
         sizes = np.asarray(self.scaling_parameters)
         return {
             **measured_exponents("kernel", sizes, means["kernel_change"].T),

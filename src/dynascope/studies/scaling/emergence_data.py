@@ -13,8 +13,7 @@ import xarray as xr
 from dynascope.comparison import Claim
 from dynascope.flows.exact.extended_multilinear import train_extended
 from dynascope.networks.gaussian_mlp import gaussian_mlp
-from dynascope.plot import Chart
-from dynascope.studies import Reference, curve_tolerance
+from dynascope.studies import Reference, curve_tolerance, points
 from dynascope.studies.fields import count, numbers, positive, seed
 from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, half_chart, strength_chart
 from dynascope.tasks import Task
@@ -23,8 +22,6 @@ from dynascope.theory import papers
 from dynascope.theory.skills import calibrate_data, data_emergence
 from dynascope.theory.skills.interpolants import least_norm_strength, mean_interpolants
 from dynascope.theory.skills.training_set import Definition
-
-__all__ = ["EmergenceData"]
 
 _DEVIATION = 0.01  # of the weights at the start
 _NETWORKS = 2  # from different starts on each training set
@@ -110,13 +107,12 @@ class EmergenceData(SkillNeeds):
         ),
         half_chart("samples", "from", log="y"),
         CLAIM_CHART,
-        Chart(
+        points(
             "basis_strength",
             "samples",
             "The model of the theory, in which a skill is spread over {parameters.features} features that say nothing "
             "else: mean of {parameters.draws} training sets, and its exact law (dashed).",
             log="x",
-            points=True,
             title="The model behind the forecast",
         ),
     )

@@ -13,8 +13,7 @@ from dynascope.comparison import Claim
 from dynascope.flows.exact.extended_multilinear import train_with_features
 from dynascope.flows.steps.decay import decayed
 from dynascope.networks.gaussian_mlp import gaussian_mlp
-from dynascope.plot import Chart
-from dynascope.studies import Reference, curve_tolerance
+from dynascope.studies import Reference, curve_tolerance, points
 from dynascope.studies.fields import count, number, numbers, positive, seed
 from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, half_chart, strength_chart
 from dynascope.tasks import SparseParity
@@ -22,8 +21,6 @@ from dynascope.tasks.parity.spread_skills import spread_parities
 from dynascope.theory import papers
 from dynascope.theory.skills import calibrate_parameters, parameter_emergence
 from dynascope.theory.skills.training_set import Definition
-
-__all__ = ["EmergenceParameters"]
 
 _DEVIATION = 0.01  # of the weights of networks at the start
 _ALONE = 0.5  # widths up to this share of the largest learn one skill alone
@@ -90,12 +87,11 @@ class EmergenceParameters(SkillNeeds):
         ),
         half_chart("neurons", "with"),
         CLAIM_CHART,
-        Chart(
+        points(
             "basis_strength",
             "neurons",
             "The model of the theory, in which a skill is made of {parameters.features} features and a neuron holds "
             "one: trained (points), and its exact law (dashed).",
-            points=True,
             title="The model behind the forecast",
         ),
     )

@@ -12,17 +12,14 @@ from dynascope.comparison.interval import student_half
 from dynascope.comparison.undecided import leave_undecided
 from dynascope.errors import InputError
 from dynascope.networks.gaussian_mlp import gaussian_mlp
-from dynascope.plot import Chart
 from dynascope.probes.half_strength import first_half, spread_of_halves
 from dynascope.record.numbers import percent
-from dynascope.studies import Reference, Values
+from dynascope.studies import Chart, Reference, Values, points
 from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.studies.scaling.emergence_study import STRENGTH, EmergenceStudy
 from dynascope.tasks import SparseParity
 from dynascope.theory import papers
 from dynascope.theory.skills import Calibration, calibrate, half_strength_steps, time_emergence
-
-__all__ = ["EmergenceTime"]
 
 _WITHIN = 0.15  # of a half-strength step, either way
 _BEYOND = 1.5  # how far beyond the last forecast step to train
@@ -103,7 +100,7 @@ class EmergenceTime(EmergenceStudy):
             log="x",
             title="Skills emerge one after the other",
         ),
-        Chart(
+        points(
             "half_strength_step",
             "skill",
             "The step at which half of a skill is learned: mean and standard deviation of {parameters.seeds} "
@@ -111,7 +108,6 @@ class EmergenceTime(EmergenceStudy):
             "{predicted.half_strength_step:first}), the rarest at {observed.half_strength_step:last} (forecast: "
             "{predicted.half_strength_step:last}).",
             log="y",
-            points=True,
             error="half_strength_step_spread",
             title="When each skill is half learned",
         ),

@@ -9,9 +9,8 @@ import numpy as np
 
 from dynascope.flows import gradient_flow
 from dynascope.networks.tied_parity import TiedParity
-from dynascope.plot import Chart
 from dynascope.probes.half_strength import first_passages
-from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance
+from dynascope.studies import Chart, CurvesStudy, Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import count, number, numbers, positive
 from dynascope.tasks import Task
 from dynascope.theory import papers
@@ -19,14 +18,11 @@ from dynascope.theory.skills import parity_relu
 from dynascope.theory.skills.multilinear import skill_strengths
 from dynascope.theory.skills.parity_relu import INPUTS, TiedWeights
 
-__all__ = ["FourParameterParity"]
-
 _MODES = 3
 _SETTLED = 12.0  # time constants of the slowest relaxation after which nothing is left to learn
 _FIGURE = 1 / 3  # ℬ² of the multilinear model in the figure of the source
-_EXACT = (1e-6, "the equations are exact, and both integrators keep each step within 1e-10")
-_TIME = (1e-5, "what remains is the interpolation between recorded times")
 _END = (1e-4, "the network is trained for at least twelve times the slowest time constant of the fixed point")
+_EXACT = (1e-6, "the equations are exact, and both integrators keep each step within 1e-10")
 
 
 class FourParameterParity(CurvesStudy):
@@ -78,14 +74,13 @@ class FourParameterParity(CurvesStudy):
             title="A skill that is learned in parts",
             y_label="strength of the skill (1: learned)",
         ),
-        Chart(
+        points(
             "half_saturation_time",
             "scale",
             "The time at which each neuron first has half of its final strength, over the size of the weights at the "
             "start. From small starts, ten times smaller weights delay it by the same time again and again: the "
             "lines are straight over a logarithmic axis, and steepest for the last neuron.",
             log="x",
-            points=True,
             title="When each neuron learns its part",
         ),
         Chart(
@@ -111,7 +106,7 @@ class FourParameterParity(CurvesStudy):
     minutes = 0.1
     tolerance = curve_tolerance(
         **dict.fromkeys(("loss", "parameters", "mode_strength", "strength"), _EXACT),
-        half_saturation_time=_TIME,
+        half_saturation_time=(1e-5, "what remains is the interpolation between recorded times"),
         final_parameters=_END,
     )
     tiny = {"scales": [0.3, 0.1], "target_scale": 2.0, "times": 200}

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from dynascope.flows.exact.skill_losses import losses_of_models
-from dynascope.plot import Chart
 from dynascope.probes.best_sizes import best_sizes
-from dynascope.studies import Reference, Values, curve_tolerance
+from dynascope.studies import Chart, Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import count, positive
 from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart
 from dynascope.theory import papers
@@ -19,14 +18,9 @@ from dynascope.theory.scaling_laws import ComputeOptimum, compute_optimum, fit, 
 from dynascope.theory.scaling_laws.allocation import finite_optimum
 from dynascope.theory.scaling_laws.finite_task import learning_folds, smooth_steps
 
-__all__ = ["ScalingCompute"]
-
 _MODELS = (2e-4, "the law integrates over skills, which costs 1e-4 when no more than one of them is being learned")
 _LOSS = (2e-4, "as for all models, of which the best one is interpolated")
 _OPTIMUM = (2e-3, "the loss is level around its least value, so that small errors of it shift its place")
-_EXPONENT = (5e-4, "what half a neuron matters in the second order, from fifty neurons on")
-_PREFACTOR = (2e-3, "as for the exponent, and extrapolated from the budgets to a single unit")
-_GROWTH = (5e-3, "what half a neuron matters in the first order, from fifty neurons on")
 _FEWEST = 50  # neurons of the best model, from which on half a neuron hardly matters
 
 
@@ -78,7 +72,7 @@ class ScalingCompute(SkillScaling):
             symbols={"compute": "C"},
             title="Too small, or too briefly trained",
         ),
-        Chart(
+        points(
             "optimal_neurons",
             "compute",
             "The size of the best model for a budget. It grows as the budget to the power "
@@ -87,7 +81,6 @@ class ScalingCompute(SkillScaling):
             "{predicted.neurons_exponent:first} and {predicted.neurons_exponent:last}); the rest of the budget goes "
             "into longer training.",
             log="xy",
-            points=True,
             title="The best size",
         ),
         exponent_chart("α/(α + 2)"),
@@ -108,9 +101,9 @@ class ScalingCompute(SkillScaling):
         model_loss=_MODELS,
         optimal_neurons=_OPTIMUM,
         optimal_time=_OPTIMUM,
-        decay_exponent=_EXPONENT,
-        prefactor=_PREFACTOR,
-        neurons_exponent=_GROWTH,
+        decay_exponent=(5e-4, "what half a neuron matters in the second order, from fifty neurons on"),
+        prefactor=(2e-3, "as for the exponent, and extrapolated from the budgets to a single unit"),
+        neurons_exponent=(5e-3, "what half a neuron matters in the first order, from fifty neurons on"),
     )
     tiny = {
         **{"exponents": [0.4, 0.8], "least_compute": 5e5, "most_compute": 5e7, "budgets": 6},

@@ -14,8 +14,6 @@ from dynascope.theory import papers
 from dynascope.theory.scaling_laws import data_law, fit
 from dynascope.theory.scaling_laws.resources import data_spread
 
-__all__ = ["ScalingData"]
-
 _LOSS = (0.03, "five standard errors of the mean over training sets; the law integrates over skills to 1e-4")
 _EXPONENT = (0.03, "five standard errors of a fit to such means over one decade, fewer over more")
 _PREFACTOR = (0.015, "five standard errors of the mean over three sizes or more")

@@ -9,8 +9,6 @@ from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exp
 from dynascope.theory import papers
 from dynascope.theory.scaling_laws import fit, missing_loss, parameter_law
 
-__all__ = ["ScalingParameters"]
-
 _LOSS = (1e-12, "the law is an exact sum, and training goes on until no digit of it is left to learn")
 _EXPONENT = (
     2e-3,

@@ -15,8 +15,6 @@ from dynascope.theory import papers
 from dynascope.theory.scaling_laws import fit, missing_loss, time_law, time_window
 from dynascope.theory.scaling_laws.finite_task import smooth_steps
 
-__all__ = ["ScalingTime"]
-
 _LOSS = (2e-4, "the law integrates over skills, which costs 1e-4 when no more than one of them is being learned")
 _EXPONENT = (
     1e-3,

@@ -13,8 +13,7 @@ import xarray as xr
 from dynascope.comparison import Claim, report_claims
 from dynascope.comparison.nearest import nearest_claim, strength_at
 from dynascope.errors import InputError
-from dynascope.plot import Chart
-from dynascope.studies import Values
+from dynascope.studies import Chart, Values, points
 from dynascope.studies.scaling.emergence_study import EmergenceStudy
 from dynascope.theory.skills import Need
 from dynascope.theory.skills.training_set import Definition
@@ -27,14 +26,13 @@ _MOST_OFF = 0.9  # of a forecast, so that it stays above zero
 _FORECASTS = 9  # at which what the calibration leaves open is looked at, an odd number
 QUARTER = 0.25  # a strength that is off by less is nearer to one half than to none or all of a skill
 
-CLAIM_CHART = Chart(
+CLAIM_CHART = points(
     "change",
     "hypothesis",
     "With 95 % intervals over independent runs. First what decides: half way between the forecasts for two skills, by "
     "how much networks are past one half of the first, or short of one half of the second, whichever is least; the "
     "claim is that it is above zero. Then by how much networks have more or less than is forecast.",
     interval=("low", "high"),
-    points=True,
     title="Networks against the forecast",
     y_label="difference of strengths",
 )

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dynascope.plot import Chart
-from dynascope.studies import CurvesStudy, Values
+from dynascope.studies import Chart, CurvesStudy, Values, points
 from dynascope.studies.fields import numbers, positive
 from dynascope.theory.scaling_laws import PowerLaw, PowerLawFit, power_laws
 
@@ -141,13 +140,12 @@ def ratio_chart(over: str, caption: str, **options: Any) -> Chart:
 
 def exponent_chart(formula: str) -> Chart:
     """The exponents of fits over α, with their intervals."""
-    return Chart(
+    return points(
         "decay_exponent",
         "exponent",
         "How steeply the loss falls, fitted to what was measured, for each α; bars are 95 % intervals, mostly smaller "
         f"than the points. Dashed is what theory says, {formula}. The rarer the rare skills are (large α), the faster "
         "the loss falls.",
         interval=("decay_exponent_low", "decay_exponent_high"),
-        points=True,
         title="The exponent",
     )

@@ -9,16 +9,13 @@ from typing import Literal
 import xarray as xr
 
 from dynascope.flows import deep_diagonal_flow, diagonal_flow
-from dynascope.plot import Chart
 from dynascope.record import Staircase, other_scale, time_unit
-from dynascope.studies import Reference, StaircaseStudy
+from dynascope.studies import Chart, Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, seed
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import dropped_input, halving_inputs
 from dynascope.theory import papers
 from dynascope.theory.staircase.activation_times import activation_staircase
-
-__all__ = ["AgfDiagonal"]
 
 
 class AgfDiagonal(StaircaseStudy):

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from dynascope.networks import network_for
-from dynascope.plot import Chart
-from dynascope.studies import Reference, Setup, StaircaseStudy
+from dynascope.studies import Chart, Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, seed
 from dynascope.tasks.known_modes import moments_regression
 from dynascope.theory import papers
-
-__all__ = ["AgfLinear"]
 
 
 class AgfLinear(StaircaseStudy):

@@ -15,15 +15,12 @@ from dynascope.alternating.optimizer import active_set_descent, by_neurons
 from dynascope.flows.steps.decay import annealed
 from dynascope.flows.steps.smallest_width import best_of_widths
 from dynascope.networks import TwoLayer
-from dynascope.plot import Chart
-from dynascope.studies import Reference, StatedStudy, curve_tolerance
+from dynascope.studies import Chart, Reference, StatedStudy, curve_tolerance, points
 from dynascope.studies.fields import choice, count, seed
 from dynascope.tasks import Task, digits
 from dynascope.tasks.random_maps import relu_teacher
 from dynascope.theory import papers
 from dynascope.theory.staircase import linear_staircase
-
-__all__ = ["AgfOptimizer"]
 
 _INPUTS, _TARGETS = 10, 4  # of the teacher
 _SAME = 1e-3  # of a drop of the loss, by which the next one is smaller at most where both are called the same
@@ -73,18 +70,16 @@ class AgfOptimizer(StatedStudy):
             words=("added one by one", "SGD", "Adam"),
             y_label="loss",
         ),
-        Chart(
+        points(
             "loss",
             over="neuron",
-            points=True,
             title="Linear networks: the best map of each rank",
             caption="With linear neurons theory knows the loss at every number of neurons: that of the best map of "
             "this rank, until no linear map is better.",
         ),
-        Chart(
+        points(
             "growth_rate",
             over="neuron",
-            points=True,
             title="How fast the next linear neuron would grow",
             caption="The utility of the next neuron, as the rate at which it grows while small. It falls to zero where "
             "nothing is left that a linear neuron could learn, and adding neurons ends.",

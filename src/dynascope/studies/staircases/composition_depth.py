@@ -19,14 +19,11 @@ from dynascope.networks.constructions import (
     tree_composition,
     two_layer_composition,
 )
-from dynascope.plot import Chart
-from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance
+from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import count, positive, text
 from dynascope.tasks import Task, group_composition
 from dynascope.theory import papers
 from dynascope.theory.groups import construction_width
-
-__all__ = ["CompositionDepth"]
 
 _ARCHITECTURES = ("two-layer", "recurrent", "tree")
 # What is claimed of the growth of their widths, with so many further elements.
@@ -77,28 +74,25 @@ class CompositionDepth(CurvesStudy):
     title = "What depth spares"
     question = "How many neurons does it take to combine k elements of a group, in one layer or in several?"
     figures = (
-        Chart(
+        points(
             "width",
             over="length",
             log="y",
-            points=True,
             title="Neurons that suffice, by construction",
             caption="Hidden neurons of the networks that are written down and give every answer. In one layer they "
             "multiply with each further element; a recurrent network and a tree use those for two again and again.",
         ),
-        Chart(
+        points(
             "depth",
             over="length",
-            points=True,
             title="What it costs: layers in a row",
             caption="Nonlinear layers that follow each other: one, one for each further element, or the levels of a "
             "tree.",
         ),
-        Chart(
+        points(
             "trained_width",
             over="length",
             log="y",
-            points=True,
             title="Neurons that training needs",
             caption="The smallest width, by doubling from {parameters.smallest_width}, at which the best of "
             "{parameters.seeds} trainings brings the loss to {parameters.target_loss} of its start; where none up to "

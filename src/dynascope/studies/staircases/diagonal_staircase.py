@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from dynascope.plot import Chart
-from dynascope.studies import Reference, Setup, StaircaseStudy
+from dynascope.studies import Chart, Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import count, initial_scale, number, seed
 from dynascope.tasks.known_modes import sparse_regression
-
-__all__ = ["DiagonalStaircase"]
 
 
 class DiagonalStaircase(StaircaseStudy):

@@ -14,9 +14,8 @@ import xarray as xr
 from dynascope.flows import gradient_flow
 from dynascope.groups import Group, Irrep, find_group, real_irreducible_representations
 from dynascope.networks import TwoLayer
-from dynascope.plot import Chart
 from dynascope.record import Staircase
-from dynascope.studies import Reference, StaircaseStudy
+from dynascope.studies import Chart, Reference, StaircaseStudy
 from dynascope.studies.fields import checked, count, initial_scale, numbers, seed, text
 from dynascope.tasks.algebra import group_expectation
 from dynascope.tasks.algebra.group_composition import group_composition
@@ -25,8 +24,6 @@ from dynascope.theory import papers
 from dynascope.theory.groups import composition_staircase
 from dynascope.theory.groups.irrep_neurons import irrep_projection, neurons_by_share, shares_of_irreps
 from dynascope.theory.groups.paced_encoding import paced_encoding, undisturbed_irreps
-
-__all__ = ["GroupComposition"]
 
 # Gradient flow comes to rest on a plateau slowly with no more neurons than the construction needs.
 _SURPLUS = 2

@@ -13,15 +13,12 @@ import xarray as xr
 from dynascope.arguments import require_context
 from dynascope.flows import gradient_flow
 from dynascope.networks import LinearAttention, MergedAttention
-from dynascope.plot import Chart
 from dynascope.record import Staircase, other_scale
-from dynascope.studies import Reference, StaircaseStudy
+from dynascope.studies import Chart, Reference, StaircaseStudy
 from dynascope.studies.fields import checked, choice, count, initial_scale, number, seed
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.random_maps import covariance
 from dynascope.theory.attention import linear_attention_staircase, merged_attention_staircase
-
-__all__ = ["LinearAttentionStaircase"]
 
 _KINDS = {
     "rank-one": (LinearAttention, linear_attention_staircase),

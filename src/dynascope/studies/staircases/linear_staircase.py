@@ -8,15 +8,12 @@ from typing import Literal
 import xarray as xr
 
 from dynascope.networks import network_for
-from dynascope.plot import Chart
 from dynascope.record.staircase import with_tolerances
-from dynascope.studies import Reference, Setup, StaircaseStudy
+from dynascope.studies import Chart, Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, number, seed
 from dynascope.tasks import digits
 from dynascope.tasks.known_modes import halving_modes
 from dynascope.theory import papers
-
-__all__ = ["LinearStaircase"]
 
 # Of 2.2 e-folds of growth that times may be off, so many change from one scale to the other: where neurons are few for
 # the rank, what they have of the last modes at the start is little.

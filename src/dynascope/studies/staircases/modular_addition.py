@@ -13,17 +13,14 @@ import xarray as xr
 from dynascope.flows import gradient_flow
 from dynascope.groups import encoding_from_frequencies
 from dynascope.networks import TwoLayer
-from dynascope.plot import Chart
 from dynascope.record import Staircase, other_scale
-from dynascope.studies import Reference, StaircaseStudy
+from dynascope.studies import Chart, Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, numbers, seed
 from dynascope.tasks.algebra import modular_addition
 from dynascope.tasks.algebra.loss_parts import loss_parts
 from dynascope.theory import papers
 from dynascope.theory.modular.addition import modular_addition_staircase
 from dynascope.theory.modular.frequency_neurons import frequency_projection, neurons_near_frequencies
-
-__all__ = ["ModularAddition"]
 
 _NEURONS = 6  # that learn a frequency completely
 _LARGEST_PLAIN = 0.05  # scale up to which times of the plain flow are known to a quarter

@@ -15,17 +15,14 @@ from dynascope.alternating import alternating_flow
 from dynascope.alternating.learned_directions import with_overlaps
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
-from dynascope.plot import Chart
 from dynascope.record import Staircase, StaircaseView, other_scale, staircase_names, staircase_record
 from dynascope.record.staircase import slopes_between, with_tolerances
-from dynascope.studies import Reference, StaircaseStudy
+from dynascope.studies import Chart, Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, numbers, positive, seed
 from dynascope.tasks.multi_index import MultiIndex
 from dynascope.tasks.random_maps import orthonormal
 from dynascope.theory import papers
 from dynascope.theory.staircase.multi_index import quadratic_index_staircase
-
-__all__ = ["MultiIndexStaircase"]
 
 _APART = 1e-8  # ratio of the two scales
 _SMALLEST = 1e-12  # at a scale 1e-8 of this, a direction to be learned last may be lost in the rounding of the weights

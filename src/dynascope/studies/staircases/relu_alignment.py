@@ -15,17 +15,15 @@ from dynascope.comparison import compare
 from dynascope.comparison.limits import with_limits
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
-from dynascope.plot import Chart, to_json
+from dynascope.plot import to_json
 from dynascope.prediction import predict
 from dynascope.record import Staircase, training_time
-from dynascope.studies import Reference, StaircaseStudy, Values, curve_tolerance
+from dynascope.studies import Chart, Reference, StaircaseStudy, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, positive
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import relu_data
 from dynascope.theory.relu_alignment import orthogonal_staircase
 from dynascope.theory.relu_alignment.paths import AlignmentPaths
-
-__all__ = ["ReluAlignment"]
 
 # Size of the largest neuron at the end of the alignment, and e-folds by which one may shrink meanwhile.
 _LARGE = 1e-3
