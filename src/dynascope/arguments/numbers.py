@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from dynascope.errors import InputError
@@ -18,6 +19,7 @@ __all__ = [
     "require_count",
     "require_finite",
     "require_integer",
+    "require_number",
     "require_positive",
     "require_seed",
     "require_sizes",
@@ -25,6 +27,10 @@ __all__ = [
 ]
 
 _MOST_DIGITS, _MOST_LETTERS = 20, 80
+_BOUNDS = {
+    **{"above": ("above", operator.gt), "least": ("of at least", operator.ge)},
+    **{"most": ("of at most", operator.le), "below": ("below", operator.lt)},
+}
 _MOST_INTEGER = 2**63 - 1  # that shapes and loops can have
 
 
@@ -183,6 +189,32 @@ def require_between(
         except (TypeError, ValueError, OverflowError):
             valid = False
         require(valid, f"{name} is {shown(value)}", argument=name, value=value, remedy=remedy.rstrip())
+
+
+def require_number(
+    name: str, value: Any, *, named: Mapping[str, str] = MappingProxyType({}), nonzero: bool = False, **bounds: float
+) -> None:
+    """Raise `InputError` unless the number is finite and `above`, at `least`, at `most` or `below` its bounds.
+
+    Those that are other arguments are told by their names.
+
+    Example:
+        >>> require_number("share", 2, above=0, most=1.5, named={"most": "largest"})
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: share is 2: choose a finite number above 0 and of at most largest (1.5).
+    """
+    try:
+        inside = math.isfinite(value) and not (nonzero and value == 0)
+    except (TypeError, OverflowError):
+        inside = False
+    words = []
+    for each, (word, holds) in _BOUNDS.items():
+        if each in bounds:
+            inside = inside and holds(value, bounds[each])
+            words.append(f"{word} {f'{named[each]} ({bounds[each]:g})' if each in named else f'{bounds[each]:g}'}")
+    remedy = f"choose a finite number{' other than zero' if nonzero else ''} {' and '.join(words)}".rstrip()
+    require(inside, f"{name} is {value}", argument=name, value=value, remedy=remedy)
 
 
 def require_choice(name: str, value: Any, choices: Collection[Any]) -> None:

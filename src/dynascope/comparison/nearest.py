@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
 import numpy as np
 
 from dynascope.comparison.claim import Claim
 from dynascope.comparison.interval import student_half
 
-__all__ = ["nearest_claim", "strength_at"]
+__all__ = ["covering", "nearest_claim", "strength_at"]
 
 
 def nearest_claim(name: str, statement: str, runs: np.ndarray, places: np.ndarray, forecast: np.ndarray) -> Claim:
@@ -42,6 +45,15 @@ def nearest_claim(name: str, statement: str, runs: np.ndarray, places: np.ndarra
         halves = [student_half(float(each), over.shape[1], 1 - 0.05 / len(over)) for each in variances]
         least = [float(np.min(each)) for each in (means, means - halves, means + halves)]
     return Claim(name, statement, *least, least=0.0)
+
+
+def covering(claims: Sequence[Claim]) -> Claim:
+    """The middle one of claims of the same, with an interval that covers those of all."""
+    middle = claims[len(claims) // 2]
+    if np.isnan(middle.value):
+        return middle
+    low, high = (np.array([getattr(claim, end) for claim in claims]) for end in ("low", "high"))
+    return dataclasses.replace(middle, low=float(np.nanmin(low)), high=float(np.nanmax(high)))
 
 
 def strength_at(runs: np.ndarray, places: np.ndarray, place: float) -> np.ndarray:

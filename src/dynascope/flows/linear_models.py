@@ -11,6 +11,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.flows.continuous import gradient_flow
+from dynascope.flows.steps.descend import descend
 from dynascope.networks import MLP
 from dynascope.probes.averages import error_of_mean, error_of_median
 from dynascope.tasks import Task
@@ -23,6 +24,7 @@ __all__ = [
     "least_norm",
     "noise_power",
     "ridge_fit",
+    "train_all_layers",
     "train_from_zero",
     "train_last_layer",
 ]
@@ -67,6 +69,24 @@ def train_from_zero(features: np.ndarray, labels: np.ndarray, times: np.ndarray,
         **options,
     )
     return run.transpose("time", "target", "feature")
+
+
+def train_all_layers(
+    network: Any, inputs: np.ndarray, targets: np.ndarray, samples: int, *, recorded: np.ndarray, **options: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Features and outputs on all inputs, at these steps of training on the first of them; `options` of `descend`."""
+    run = descend(
+        network,
+        Task(inputs[:samples], targets[:samples]),
+        steps=int(recorded[-1]),
+        record_steps=recorded,
+        statistics={
+            "features": (lambda network: network.features(inputs), ("sample", "feature")),
+            "outputs": (lambda network: network(inputs), ("sample", "target")),
+        },
+        **options,
+    )
+    return run["features"].to_numpy(), run["outputs"].to_numpy()
 
 
 def train_last_layer(network: Any, features: np.ndarray, targets: np.ndarray, times: np.ndarray) -> np.ndarray:

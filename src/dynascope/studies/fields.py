@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args, get_type_hints
 
-from dynascope.arguments import require, require_choice, require_integer, require_seed
+from dynascope.arguments import require, require_choice, require_integer, require_number, require_seed
 
 __all__ = [
     "check_fields",
@@ -31,12 +30,6 @@ __all__ = [
 
 Bound = float | str | None  # of a field, which is a number, or the name of another field
 _Check = Callable[[str, Any, Any], None]
-_BOUNDS = {
-    "above": ("above", operator.gt),
-    "least": ("of at least", operator.ge),
-    "most": ("of at most", operator.le),
-    "below": ("below", operator.lt),
-}
 
 
 def count(default: int | None, description: str, *, least: Bound = 1, most: Bound = None) -> Any:
@@ -193,17 +186,7 @@ def _bound(bound: Bound, study: Any, without: float) -> float:
 
 
 def _require_number(name: str, value: Any, study: Any, bounds: Mapping[str, Bound], nonzero: bool = False) -> None:
-    try:
-        inside = math.isfinite(value)
-    except (TypeError, OverflowError):
-        inside = False
-    words = []
-    for each, (word, holds) in _BOUNDS.items():
-        bound = bounds.get(each)
-        if bound is not None:
-            limit = _bound(bound, study, 0.0)
-            inside = inside and holds(value, limit)
-            words.append(f"{word} {f'{bound} ({limit:g})' if isinstance(bound, str) else f'{limit:g}'}")
-    remedy = f"choose a finite number{' other than zero' if nonzero else ''} {' and '.join(words)}".rstrip()
-    inside = inside and not (nonzero and value == 0)
-    require(inside, f"{name} is {value}", argument=name, value=value, remedy=remedy)
+    known = {each: bound for each, bound in bounds.items() if bound is not None}
+    limits: Any = {each: _bound(bound, study, 0.0) for each, bound in known.items()}
+    named = {each: bound for each, bound in known.items() if isinstance(bound, str)}
+    require_number(name, value, named=named, nonzero=nonzero, **limits)

@@ -20,7 +20,18 @@ from dynascope.probes.last_layer import LastLayer, last_layer
 from dynascope.tasks import CropAndFlip, Labelled, Task
 from dynascope.tasks.data.labelled_images import LabelledImages
 
-__all__ = ["ClassifierRun", "Trained", "train_last_layers", "train_on_labels", "train_on_targets"]
+__all__ = [
+    "REGRESSIONS",
+    "ClassifierRun",
+    "Trained",
+    "train_last_layers",
+    "train_on_labels",
+    "train_on_targets",
+    "train_regression",
+]
+
+REGRESSIONS = ("scalar target", "rich", "downscaled target", "last layer only")
+_DOWNSCALED = 100.0
 
 _MOMENTUM, _FALLS_IN = 0.9, 0.3  # the rate falls to a fifth after each three tenths of the training
 _FALLS = np.arange(1, 4)
@@ -144,6 +155,23 @@ def train_last_layers(
     return [
         found for each in frozen for found in train_on_targets(np.asarray(each, float), targets, (), seeds=1, **options)
     ]
+
+
+def train_regression(kind: str, data: LabelledImages, hidden: Sequence[int], **options: Any) -> list[Trained]:
+    """Train MLPs on the number of the class or its column, on small columns, or with all but the last layer frozen.
+
+    Args:
+        kind: Of `REGRESSIONS`.
+        data: The images.
+        hidden: Widths of the hidden layers.
+        **options: Of `train_on_targets`.
+    """
+    inputs, targets = data.inputs.reshape(len(data.inputs), -1), np.eye(data.classes)[data.labels]
+    if kind == "last layer only":
+        return train_last_layers(inputs, targets, hidden, **options)
+    numbers = data.labels[:, None] / (data.classes - 1)
+    scaled = {"rich": targets, "downscaled target": targets / _DOWNSCALED, "scalar target": numbers}
+    return train_on_targets(inputs, scaled[kind], hidden, **options)
 
 
 def _trained(network: Any, inputs: np.ndarray, targets: np.ndarray, accuracy: float) -> Trained:

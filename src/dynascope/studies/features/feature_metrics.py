@@ -12,8 +12,7 @@ import numpy as np
 import optax
 
 from dynascope.comparison import Claim
-from dynascope.flows import descend
-from dynascope.flows.linear_models import train_last_layer
+from dynascope.flows.linear_models import train_all_layers, train_last_layer
 from dynascope.flows.steps.decay import decayed
 from dynascope.networks import MLP, Convolutional
 from dynascope.networks.mlp import with_random_biases
@@ -21,7 +20,6 @@ from dynascope.probes.features import eigenfeatures
 from dynascope.probes.last_layer import metrics_over_time
 from dynascope.studies import Chart, ClaimsStudy, Reference, Values, exact, points
 from dynascope.studies.fields import choice, count, number, positive, seed
-from dynascope.tasks import Task
 from dynascope.tasks.data.relabelled import balanced_digits
 from dynascope.tasks.step import step_on_a_line
 from dynascope.theory.modes import linear_mode_strength
@@ -200,29 +198,13 @@ class FeatureMetrics(ClaimsStudy):
             "threshold": self.threshold,
         }
 
-    def _trained_fully(self) -> tuple[np.ndarray, np.ndarray]:
-        inputs, targets = self._data
-        run = descend(
-            self._network,
-            Task(inputs[: self._count], targets[: self._count]),
-            steps=self.steps,
-            learning_rate=self.learning_rate,
-            optimizer=decayed(optax.sgd, self.weight_decay),
-            batch_size=self.batch_size,
-            record_steps=self._steps,
-            statistics={
-                "features": (lambda network: network.features(inputs), ("sample", "feature")),
-                "outputs": (lambda network: network(inputs), ("sample", "target")),
-            },
-            seed=self.seed,
-        )
-        return run["features"].to_numpy(), run["outputs"].to_numpy()
-
     def _runs(self) -> list[dict[str, np.ndarray]]:
         """Of the last layer as a network on the features of the start, and of all layers."""
         outputs = train_last_layer(self._network, self._start, self._data[1][: self._count], self._times)
-        alone = [self._start] * len(self._times), outputs
-        return [self._measured(*each) for each in (alone, self._trained_fully())]
+        options = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "seed": self.seed}
+        options |= {"optimizer": decayed(optax.sgd, self.weight_decay), "recorded": self._steps}
+        full = train_all_layers(self._network, *self._data, self._count, **options)
+        return [self._measured(*each) for each in (([self._start] * len(self._times), outputs), full)]
 
     def _measured(self, features: Any, outputs: np.ndarray) -> dict[str, np.ndarray]:
         """All metrics at all times; overlaps on held-out digits, and for the step on the grid, which is all of it."""

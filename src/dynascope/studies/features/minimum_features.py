@@ -10,8 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 from dynascope.comparison.effect import report_runs
-from dynascope.flows.steps import image_classifiers
-from dynascope.flows.steps.image_classifiers import ClassifierRun, Trained, train_on_labels
+from dynascope.flows.steps.image_classifiers import (
+    REGRESSIONS,
+    ClassifierRun,
+    Trained,
+    train_on_labels,
+    train_regression,
+)
 from dynascope.probes.last_layer import CURVES, SPAN, network_metrics
 from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance, points
 from dynascope.studies.features import feature_claims
@@ -19,9 +24,7 @@ from dynascope.studies.features.feature_claims import HYPOTHESES, RANDOM
 from dynascope.studies.fields import choice, choices, count, flag, number, positive, seed, text
 from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
 
-_DOWNSCALED = 100.0
 _CURVES_SHOWN = ("default", "samples × 0.125", "random labels 1", "last layer only")
-_REGRESSIONS = ("scalar target", "rich", "downscaled target", "last layer only")
 _CHART_OF_DIALS = functools.partial(Chart, over="knob", points=True)
 
 
@@ -149,15 +152,12 @@ class MinimumFeatures(ClaimsStudy):
         """What the hypotheses say of the runs, and how far each factor moves κ and the accuracy, with intervals."""
         metrics = [name for name in found if name not in CURVES]
         runs = {name: {metric: found[metric][k] for metric in metrics} for k, name in enumerate(self._names)}
-        moves = {
-            metric: feature_claims.moved_by(self._factors, runs, metric)
-            for metric in ("kappa_cka", "accuracy")
-            if self._factors
-        }
+        varied = self._factors
+        moved = {name: feature_claims.moved_by(varied, runs, name) for name in ("kappa_cka", "accuracy") if varied}
         return {
             **{
-                f"{metric}_change{end}": ("knob", [getattr(each, part) for each in moved])
-                for metric, moved in moves.items()
+                f"{metric}_change{end}": ("knob", [getattr(each, part) for each in effects])
+                for metric, effects in moved.items()
                 for end, part in (("", "change"), ("_low", "low"), ("_high", "high"))
             },
             **report_runs(feature_claims.put_claims(self.hypotheses, runs)),
@@ -191,7 +191,7 @@ class MinimumFeatures(ClaimsStudy):
     def _names(self) -> list[str]:
         """The runs that the hypotheses need, in one order."""
         needed = feature_claims.compared(self.hypotheses)
-        return [name for name in (*self._runs, *_REGRESSIONS) if name in needed]
+        return [name for name in (*self._runs, *REGRESSIONS) if name in needed]
 
     @functools.cached_property
     def _task(self) -> LabelledImages:
@@ -230,18 +230,8 @@ class MinimumFeatures(ClaimsStudy):
         return {name: train(self._runs[name]) if name in self._runs else self._regression(name) for name in self._names}
 
     def _regression(self, name: str) -> list[Trained]:
-        """MLPs on a scalar target, on the classes, on small targets, or with all layers but the last frozen."""
-        data, hidden = self._task, (2 * self.width, self.width)
-        inputs, targets = data.inputs.reshape(self.samples, -1), np.eye(data.classes)[data.labels]
         options = {"epochs": self.epochs, "batch_size": self.batch_size, "learning_rate": self.learning_rate}
-        if name == "last layer only":
-            return image_classifiers.train_last_layers(inputs, targets, hidden, seeds=self.seeds, **options)
-        scaled = {
-            "rich": targets,
-            "downscaled target": targets / _DOWNSCALED,
-            "scalar target": data.labels[:, None] / (data.classes - 1),
-        }
-        return image_classifiers.train_on_targets(inputs, scaled[name], hidden, seeds=self.seeds, **options)
+        return train_regression(name, self._task, (2 * self.width, self.width), seeds=self.seeds, **options)
 
     def _measured(self, trained: list[Trained]) -> dict[str, np.ndarray]:
         """The metrics of the networks of a run, each with the seeds in front."""

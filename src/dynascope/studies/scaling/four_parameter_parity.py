@@ -117,7 +117,9 @@ class FourParameterParity(CurvesStudy):
         run, end = gradient_flow(
             TiedParity(np.asarray(self.neurons, float), np.asarray(self.bias, float)),
             Task(INPUTS, parity, name="parity of three bits"),
-            duration=self._duration,
+            # The slowest rate at the fixed point is η 3/8, of the bias, at large S and η 4S/7 at small S; the sum of
+            # both time constants bounds that of any S.
+            duration=float(self._times[-1] + _SETTLED * (8 / 3 + 7 / (4 * self.target_scale)) / self.learning_rate),
             save=self._times,
             scale=self.scales,
             learning_rate=self.learning_rate,
@@ -183,12 +185,6 @@ class FourParameterParity(CurvesStudy):
     def _times(self) -> np.ndarray:
         """Until twice as long as the last neuron takes for half its strength."""
         return np.linspace(0.0, 2 * self._half_times.max(), self.times)
-
-    @property
-    def _duration(self) -> float:
-        # The slowest rate at the fixed point is η 3/8, of the bias, at large S and η 4S/7 at small S; the sum of both
-        # time constants bounds that of any S.
-        return float(self._times[-1] + _SETTLED * (8 / 3 + 7 / (4 * self.target_scale)) / self.learning_rate)
 
 
 # One object, by which the compiled program is found again.

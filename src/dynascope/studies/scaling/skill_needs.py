@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
-from dynascope.comparison.nearest import nearest_claim, strength_at
+from dynascope.comparison.nearest import covering, nearest_claim, strength_at
 from dynascope.errors import InputError
 from dynascope.studies import Chart, Values, points
 from dynascope.studies.scaling.emergence_study import EmergenceStudy
@@ -121,12 +121,7 @@ class SkillNeeds(EmergenceStudy):
         places, need = self.along_axis(np.array(self._amounts)), self._needs["correlation"]
         off = min(need.error / need.needed, _MOST_OFF) * np.linspace(-1, 1, _FORECASTS)
         forecasts = [self.along_axis(self._forecast_half * (1 + each)) for each in off]
-        claims = [nearest_claim("forecast", statement, runs, places, each) for each in forecasts]
-        low, high = np.array([claim.low for claim in claims]), np.array([claim.high for claim in claims])
-        middle = claims[_FORECASTS // 2]
-        if np.isnan(middle.value):
-            return middle
-        return dataclasses.replace(middle, low=float(np.nanmin(low)), high=float(np.nanmax(high)))
+        return covering([nearest_claim("forecast", statement, runs, places, each) for each in forecasts])
 
     def _strength_at(self, runs: np.ndarray, skill: int, amount: float) -> np.ndarray:
         """The strength of a skill, counted from zero, in each run at some amount."""
