@@ -217,3 +217,8 @@ def test_more_names_than_have_room_are_thinned_and_keep_both_ends():
 def test_a_line_without_a_finite_value_is_not_named():
     assert direct_labels(ends([np.nan])) == []
     assert [label for _, _, label, _ in direct_labels(ends([-1.0, 1.0]), log_y=True)] == ["line 1"]
+
+
+def test_lines_that_end_upon_each_other_are_named_in_their_order_from_the_top():
+    placed = direct_labels(ends([1.0, 1.0 + 1e-9, 1.0 - 1e-9, 0.0]))
+    assert [label for _, _, label, _ in placed] == ["line 3", "line 2", "line 1", "line 0"]

@@ -23,6 +23,7 @@ __all__ = ["MOST_IN_A_LEGEND", "Layout", "Series", "direct_labels", "lay_out"]
 MOST_IN_A_LEGEND = 4
 _FEW = 12  # things that are counted along an axis, each with a tick
 _APART = 0.055  # of the height of the axes, between two labels
+_UPON = 5e-4  # of it, within which two lines are one to the eye
 
 
 @dataclasses.dataclass(frozen=True)
@@ -282,11 +283,13 @@ def direct_labels(lines: Sequence[Trace], *, log_y: bool = False) -> list[tuple[
     to, back = (np.log, np.exp) if log_y else (np.asarray, np.asarray)
     everything = to(np.concatenate(drawn))
     bottom, height = everything.min(), float(np.ptp(everything)) or 1.0
-    ordered = sorted(ends.values(), key=lambda end: end[1])
+    places = (to(np.array([end[1] for end in ends.values()])) - bottom) / height
+    # Of lines that end upon each other the first is named on top, as a legend does.
+    order = np.lexsort((-np.arange(len(places)), np.round(places / _UPON)))
     most = int(1 / _APART)
-    if len(ordered) > most:
-        ordered = [ordered[round(i)] for i in np.linspace(0, len(ordered) - 1, most)]
-    places = (to(np.array([end[1] for end in ordered])) - bottom) / height
+    if len(order) > most:
+        order = order[np.linspace(0, len(order) - 1, most).round().astype(int)]
+    ordered, places = [list(ends.values())[i] for i in order], np.maximum.accumulate(places[order])
     return [
         (x, float(back(bottom + height * place)), label, colour)
         for place, (x, _, label, colour) in zip(_spread(places), ordered, strict=True)

@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.studies.grokking import grokking_digits
+from dynascope.flows import dialled
 from dynascope.studies.grokking.grokking_digits import GrokkingDigits
 from dynascope.studies.grokking.grokking_remedies import DECIDING, TABLE
 
@@ -72,10 +72,10 @@ def test_a_twin_at_another_epsilon_leaves_its_run(study):
     wrong, name = dataclasses.replace(study), "output and decay for target"
 
     def at_one_epsilon(run, seed):
-        network = study._network(run, seed)
+        network = study._trainings._network(run, seed)
         return eqx.tree_at(lambda each: each.loss_factor, network, np.ones_like(network.loss_factor))
 
-    vars(wrong)["_network"] = at_one_epsilon
+    vars(wrong._trainings)["_network"] = at_one_epsilon
     tree = wrong.compare(wrong.observe(), study.judged(study.predict()))
     assert not json.loads(tree.attrs["checks"])["loss_ratio"]["agrees"]
     residual = abs(tree["residual"]["loss_ratio_residual"]).max(["seed", "step"])
@@ -99,7 +99,7 @@ def test_descent_by_the_slopes_themselves_is_refuted(study, monkeypatch):
 @pytest.mark.parametrize(("default", "remedy", "verdict"), [(250, 60, "agree"), (60, 250, "disagree")])
 def test_a_remedy_must_shorten_the_delay(study, monkeypatch, default, remedy, verdict):
     recorded, runs = study._recorded[1:], iter(range(100))
-    truth = grokking_digits.grokking_delay
+    truth = dialled.grokking_delay
 
     def told(*given):
         place = next(runs)
@@ -107,7 +107,7 @@ def test_a_remedy_must_shorten_the_delay(study, monkeypatch, default, remedy, ve
         late = recorded[recorded >= (remedy if run else default)][seed]
         return truth(*given)._replace(train_step=float(recorded[1]), test_step=float(late))
 
-    monkeypatch.setattr(grokking_digits, "grokking_delay", told)
+    monkeypatch.setattr(dialled, "grokking_delay", told)
     tree = study.run()
     assert tree.attrs["verdict"] == verdict, tree.attrs["verdict_sentence"]
     assert tree.attrs["agreement"] == "{}"
@@ -115,7 +115,7 @@ def test_a_remedy_must_shorten_the_delay(study, monkeypatch, default, remedy, ve
 
 def test_weights_that_only_decay_follow_adam(study):
     with jax.enable_x64(True):
-        weight = study._network(study._runs["default"], 1).network.weights[0][study._task.blank].astype(float)
+        weight = study._trainings._network("default", 1).network.weights[0][study._task.blank].astype(float)
         first, adam = np.sqrt(np.mean(weight**2)), optax.adam(study.learning_rate)
         state, sizes = adam.init(weight), []
 
@@ -156,9 +156,7 @@ def test_blank_weights_vanish_at_the_rate_of_adam_however_small_the_decay(study)
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, fields, argument):
-    monkeypatch.setattr(
-        "dynascope.studies.grokking.grokking_digits.train_dialled", lambda *_, **__: pytest.fail("it was trained")
-    )
+    monkeypatch.setattr("dynascope.flows.dialled.train_dialled", lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         GrokkingDigits(**TINY | fields).run()
     assert refusal.value.argument == argument

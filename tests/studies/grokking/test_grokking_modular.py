@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import DivergenceError, InputError
+from dynascope.flows import modular_runs
 from dynascope.probes import classifiers
 from dynascope.studies.grokking import grokking_modular
 from dynascope.studies.grokking.grokking_modular import GrokkingModular
@@ -70,7 +71,7 @@ def test_a_table_that_is_not_the_same_by_other_names_is_refuted(monkeypatch):
 def test_sums_and_differences_may_be_of_a_modulus_that_is_not_prime(operation):
     study = dataclasses.replace(TINY, p=6, operation=operation)
     assert np.all(study.predict()["renamed_loss"] == 1)
-    table, names = study._tables[0], modular_names.other_names(operation, 6)
+    table, names = study._runs.tables[0], modular_names.other_names(operation, 6)
     renamed = modular_names.renamed_results(operation, 6, names[table.pairs])
     np.testing.assert_array_equal(renamed, names[table.results])
 
@@ -83,7 +84,7 @@ def test_a_network_that_ignores_its_inputs_has_diverged(monkeypatch):
         measured = truth(*given)
         return measured._replace(features=0 * measured.features)
 
-    monkeypatch.setattr(grokking_modular, "measure", dead)
+    monkeypatch.setattr(modular_runs, "measure", dead)
     with pytest.raises(DivergenceError, match="larger width") as caught:
         TINY.observe()
     assert caught.value.time == 0
@@ -100,11 +101,11 @@ def mean_loss(outputs, targets, loss: str):
 def test_training_is_decoupled_adam_written_out(loss):
     rate, decay, steps = 0.01, 0.5, 7
     study = dataclasses.replace(TINY, loss=loss, learning_rate=rate, weight_decay=decay)
-    tasks = [each.train for each in study._tables]
+    tasks = [each.train for each in study._runs.tables]
     with jax.enable_x64(True):
-        every = study._train(study._networks, tasks, [0, 3, steps], np.float64)
+        every = study._runs._train(study._runs._networks, tasks, [0, 3, steps], np.float64)
         end = jax.tree.map(lambda leaf: leaf[:, -1], every)
-        for seed, (network, task) in enumerate(zip(study._networks, tasks, strict=True)):
+        for seed, (network, task) in enumerate(zip(study._runs._networks, tasks, strict=True)):
             weights = {"first": network.first, "second": network.second}
             means = {name: np.zeros_like(w) for name, w in weights.items()}
             squares = {name: np.zeros_like(w) for name, w in weights.items()}
@@ -131,7 +132,10 @@ def test_a_network_that_diverges_is_told_even_if_the_others_do_not():
     with pytest.raises(DivergenceError):
         dataclasses.replace(TINY, loss="squared", learning_rate=1e20, weight_decay=0.0).run()
     study = dataclasses.replace(TINY, loss="squared", weight_decay=0.0)
-    vars(study)["_networks"] = [study._networks[0], jax.tree.map(lambda leaf: 1e18 * leaf, study._networks[1])]
+    vars(study._runs)["_networks"] = [
+        study._runs._networks[0],
+        jax.tree.map(lambda leaf: 1e18 * leaf, study._runs._networks[1]),
+    ]
     with pytest.raises(DivergenceError):
         study.run()
 
@@ -222,7 +226,7 @@ def test_a_quadratic_network_groks_division():
 )
 @pytest.mark.usefixtures("unchecked_types")
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    monkeypatch.setattr(grokking_modular, "descend_keeping", lambda *_, **__: pytest.fail("it was trained"))
+    monkeypatch.setattr(modular_runs, "descend_keeping", lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         dataclasses.replace(TINY, **change)
     assert refusal.value.argument == argument
