@@ -151,7 +151,7 @@ def test_theory_of_another_run_fails_its_checks(change):
 def test_the_delay_is_that_of_the_recorded_accuracies():
     study = dataclasses.replace(TINY, train_threshold=0.4, test_threshold=1.0)
     observed = study.observe()
-    for run in (observed.sel(seed=seed) for seed in study._seeds):
+    for run in (observed.sel(seed=seed) for seed in study._runs._seeds):
         assert bool(run["fitted"])
         first = run["step"][run["accuracy"] >= 0.4][0]
         assert float(run["train_step"]) == first

@@ -160,7 +160,10 @@ class Learnability(CurvesStudy):
         rows = []
         for n in self.samples:
             draw = np.random.default_rng([self.seed, n])
-            sets = (self._features(draw, n) for _ in range(self.draws))
+            if self.basis == "gaussian":
+                sets = (draw.normal(size=(n, self.modes)) for _ in range(self.draws))
+            else:
+                sets = (sines(draw.uniform(size=n), self.modes) for _ in range(self.draws))
             fits = [ridge_fit(features, self._intensity, self._target, **options) for features in sets]
             rows.append(averaged(fits, median=self.basis == "sine"))
         means, errors, deviations = (list(map(np.array, zip(*fits, strict=True))) for fits in zip(*rows, strict=True))
@@ -187,11 +190,6 @@ class Learnability(CurvesStudy):
             "coefficients": (("samples", "mode"), coefficients[:, self._shown - 1]),
             "learned_fraction": (("samples", "mode"), fraction[:, self._shown - 1]),
         }
-
-    def _features(self, draw: np.random.Generator, n: int) -> np.ndarray:
-        if self.basis == "gaussian":
-            return draw.normal(size=(n, self.modes))
-        return sines(draw.uniform(size=n), self.modes)
 
     @property
     def _words(self) -> tuple[str, str]:

@@ -143,9 +143,13 @@ class MinimumFeatures(ClaimsStudy):
         """Train all networks, and measure their features."""
         runs = [self._measured(each) for each in self._trained().values()]
         most = max(each["intensity"].shape[1] for each in runs)
+
+        def mean(curves: np.ndarray) -> np.ndarray:  # over seeds; NaN beyond the modes that there are
+            return np.pad(curves.mean(axis=0), (0, most - curves.shape[1]), constant_values=np.nan)
+
         return {
             **{name: [each[name] for each in runs] for name in runs[0] if name not in CURVES},
-            **{name: (("run", "mode"), [_mean(each[name], most) for each in runs]) for name in CURVES},
+            **{name: (("run", "mode"), [mean(each[name]) for each in runs]) for name in CURVES},
         }
 
     def claimed(self, found: Mapping[str, Any]) -> Values:
@@ -241,8 +245,3 @@ class MinimumFeatures(ClaimsStudy):
             metrics = network_metrics(layer, targets, softmax=softmax, threshold=self.threshold)
             found.append({"accuracy": accuracy, **metrics})
         return {name: np.stack([each[name] for each in found]) for name in found[0]}
-
-
-def _mean(curves: np.ndarray, length: int) -> np.ndarray:
-    """The mean over seeds of curves over modes; NaN beyond the modes that there are."""
-    return np.pad(curves.mean(axis=0), (0, length - curves.shape[1]), constant_values=np.nan)

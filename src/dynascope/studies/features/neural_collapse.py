@@ -168,8 +168,11 @@ class NeuralCollapse(CurvesStudy):
         """Train the unconstrained features by gradient flow, then the networks by Adam."""
         # The labels of axes come with the values, as a field has the name of what tells them elsewhere.
         networks, measured = self._networks, self._networks.measure()
+        sizes = self._sizes(self.initial_strength), self._sizes(self.random_scale**2)
+        rates = {"first": self.feature_rate, "second": self.classifier_rate}
+        options = {"starts": self.starts, "seed": self.seed, "learning_rate": rates}
         return {
-            **self._trained_features(),
+            **train_free_features(self.class_sizes, self.features, *sizes, self._times, **options),
             **measured,
             **(report_claims(self._claims(measured)) if measured else {}),
             "architecture": ("architecture", self.networks),
@@ -242,13 +245,6 @@ class NeuralCollapse(CurvesStudy):
             "network": "unconstrained features",
             "scale": 1.0,
         }
-
-    def _trained_features(self) -> dict[str, Any]:
-        """The aligned and the random starts of the features."""
-        sizes = self._sizes(self.initial_strength), self._sizes(self.random_scale**2)
-        rates = {"first": self.feature_rate, "second": self.classifier_rate}
-        options = {"starts": self.starts, "seed": self.seed, "learning_rate": rates}
-        return train_free_features(self.class_sizes, self.features, *sizes, self._times, **options)
 
     @functools.cached_property
     def _modes(self) -> ClassModes:

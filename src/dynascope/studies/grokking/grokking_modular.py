@@ -89,7 +89,7 @@ class GrokkingModular(ClaimsStudy):
     trains = "{network}"
     says = ("train_threshold", "test_threshold")
     axes = ("seed", "step")
-    labelled = {"seed": "_seeds", "step": "_steps"}
+    labelled = {"seed": lambda study: study.seed + np.arange(study.seeds), "step": "_runs.recorded"}
     along = ("step", "seed")
     judged_claims = ("H1",)
     title = "Grokking of modular arithmetic"
@@ -154,20 +154,20 @@ class GrokkingModular(ClaimsStudy):
     def trained(self) -> Values:
         """Train all seeds and measure them on the way; then train anew for a while under other names."""
         curves = self._runs.curves()
-        thresholds, last = (self.train_threshold, self.test_threshold), float(self._steps[-1])
+        thresholds, last = (self.train_threshold, self.test_threshold), float(self._runs.recorded[-1])
         delays = [
-            grokking_delay(self._steps, *pair, *thresholds).recorded(last)
+            grokking_delay(self._runs.recorded, *pair, *thresholds).recorded(last)
             for pair in zip(curves["accuracy"], curves["test_accuracy"], strict=True)
         ]
         of_seeds: dict[str, Any] = {name: [each[name] for each in delays] for name in delays[0]}
         middle = np.sqrt(np.multiply(of_seeds["train_step"], of_seeds["test_step"]))
-        of_seeds["overfitted_step"] = self._steps[np.abs(self._steps - middle[:, None]).argmin(axis=1)]
+        of_seeds["overfitted_step"] = self._runs.recorded[np.abs(self._runs.recorded - middle[:, None]).argmin(axis=1)]
         of_seeds["renamed_loss"] = self._runs.renamed_losses(_RENAMED_STEPS)
         return {**curves, **{name: ("seed", values) for name, values in of_seeds.items()}}
 
     def claimed(self, found: Mapping[str, Any]) -> Values:
         """What the runs say of each hypothesis; of the steps nothing, unless all thresholds were reached."""
-        overfitted = np.arange(self.seeds), np.searchsorted(self._steps, found["overfitted_step"][1])
+        overfitted = np.arange(self.seeds), np.searchsorted(self._runs.recorded, found["overfitted_step"][1])
         runs = {each.metric: [found[each.metric][overfitted], found[each.metric][:, -1]] for each in _CLAIMS[1:]}
         runs["step"] = [found["train_step"][1], found["test_step"][1]]
         known = np.all([found["fitted"][1], found["generalised"][1]])
@@ -175,8 +175,8 @@ class GrokkingModular(ClaimsStudy):
 
     def exact(self) -> Values:
         """What holds of every run."""
-        shape = (self.seeds, len(self._steps))
-        decay = (1 - self.learning_rate * self.weight_decay) ** self._steps
+        shape = (self.seeds, len(self._runs.recorded))
+        decay = (1 - self.learning_rate * self.weight_decay) ** self._runs.recorded
         return {
             "total_utilization": np.ones(shape),
             "gradient_balance": np.full(shape, 2.0 if self.network == "quadratic" else 1.0),
@@ -212,11 +212,3 @@ class GrokkingModular(ClaimsStudy):
     @functools.cached_property
     def _runs(self) -> ModularRuns:
         return ModularRuns(**{field.name: getattr(self, field.name) for field in dataclasses.fields(ModularRuns)})
-
-    @property
-    def _seeds(self) -> range:
-        return range(self.seed, self.seed + self.seeds)
-
-    @property
-    def _steps(self) -> np.ndarray:
-        return self._runs.recorded

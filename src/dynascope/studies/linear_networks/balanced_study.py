@@ -82,8 +82,4 @@ class TwoTasksStudy(BalancedStudy):
         return np.stack(first), np.stack(second)
 
 
-def _product(network: TwoLayer) -> Any:
-    return network.first @ network.second
-
-
-_PRODUCT = {"product": (_product, ("feature", "target"))}
+_PRODUCT = {"product": (lambda network: network.first @ network.second, ("feature", "target"))}

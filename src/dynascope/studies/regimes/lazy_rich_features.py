@@ -11,7 +11,7 @@ import numpy as np
 
 from dynascope.comparison.effect import report_effects
 from dynascope.flows.exact.scalar import final_growth
-from dynascope.flows.lazy_training import Expansion, Trained, distance, errors, expand, final_metrics, measures, train
+from dynascope.flows.lazy_training import Trained, distance, errors, expand, final_metrics, measures, train
 from dynascope.networks import MLP
 from dynascope.probes.features import kappa_cka
 from dynascope.probes.kernel.fastest_rate import fastest_rate
@@ -167,7 +167,11 @@ class LazyRichFeatures(CurvesStudy):
         """Two orders of the expansion at every lazy α, the last layer as a linear model, and the scalar network."""
         inputs, targets, others = self._split
         found = expand(self._networks, inputs, targets, others, self._steps, learning_rate=self._rate)
-        self._check_order(found)
+        # The third order, which is not known, is small: smaller than the second as the second than the first.
+        first, second = (np.linalg.norm(each[:, 1:], axis=(-2, -1)) for each in (found.first, found.second))
+        least = float(np.max(second / first)) / _SMALL
+        problem = f"at the first of lazy, {self.lazy[0]:g}, the second order is not small"
+        self.require(self.lazy[0] >= least, "lazy", f"choose factors of {least:.0f} or more", problem=problem)
         outputs = np.stack([found.first + found.second / alpha for alpha in self.lazy], axis=1)
         features = np.stack([found.start + found.change / alpha for alpha in self.lazy], axis=1)
         kappa = [
@@ -193,13 +197,6 @@ class LazyRichFeatures(CurvesStudy):
         self.require(few, "times", "choose fewer times, or a longer duration", beside="duration")
         even = self.scalar_neurons % 2 == 0
         self.require(even, "scalar_neurons", "choose an even number, so that the network starts at zero")
-
-    def _check_order(self, found: Expansion) -> None:
-        """The third order, which is not known, is small: smaller than the second as the second than the first."""
-        first, second = (np.linalg.norm(each[:, 1:], axis=(-2, -1)) for each in (found.first, found.second))
-        least = float(np.max(second / first)) / _SMALL
-        problem = f"at the first of lazy, {self.lazy[0]:g}, the second order is not small"
-        self.require(self.lazy[0] >= least, "lazy", f"choose factors of {least:.0f} or more", problem=problem)
 
     def _compared(
         self, outputs: np.ndarray, correction: np.ndarray, movement: np.ndarray, limits: Any, kappa: Any

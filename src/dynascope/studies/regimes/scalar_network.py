@@ -110,7 +110,8 @@ class ScalarNetwork(CurvesStudy):
 
     def trained(self) -> Values:
         """Train every network on its samples by gradient flow."""
-        found = self._turned(self._train)
+        inputs = np.random.default_rng([self.seed, 1]).normal(size=(self.samples, 1))
+        found = self._turned(lambda setting, rate: trained_curves(setting, inputs, self._times, rate))
         return {**found, "final_log_growth": (self.axes[:2], found["log_growth"][..., -1])}
 
     def exact(self) -> Values:
@@ -127,10 +128,6 @@ class ScalarNetwork(CurvesStudy):
 
         runs = [[at(knob, c) for c in self.factors] for knob in _KNOBS]
         return {name: np.array([[run[name] for run in row] for row in runs]) for name in runs[0][0]}
-
-    def _train(self, setting: Setting, learning_rate: float) -> Mapping[str, np.ndarray]:
-        inputs = np.random.default_rng([self.seed, 1]).normal(size=(self.samples, 1))
-        return trained_curves(setting, inputs, self._times, learning_rate)
 
     def _solve(self, setting: Setting, learning_rate: float) -> Values:
         path = trajectory(setting, self._times, learning_rate=learning_rate)

@@ -131,16 +131,13 @@ class SkillNeeds(EmergenceStudy):
         """The skills of which these lie among the amounts."""
         return np.flatnonzero((amounts >= self._amounts[0]) & (amounts <= self._amounts[-1])).tolist()
 
-    def _forecast(self) -> dict[str, Any]:
-        """What is forecast of the same."""
-        laws = {name: self._law(self._needs[of].needed, of) for name, of in _DEFINITIONS.items()}
-        return {**laws, f"half_{self.resource}": ("skill", self._forecast_half)}
-
     def _predicted(self, exact: Mapping[str, Any], **said: Any) -> xr.Dataset:
         """The record of what theory says exactly and of the forecast, with the needs of one skill and their errors."""
         for name, need in self._needs.items():
             said |= {f"needed_{name}": need.needed, f"needed_{name}_error": need.error}
-        return self.record({**exact, **self._forecast()}, theory=self.theory, reference=self.reference.paper, **said)
+        laws = {name: self._law(self._needs[of].needed, of) for name, of in _DEFINITIONS.items()}
+        forecast = {**exact, **laws, f"half_{self.resource}": ("skill", self._forecast_half)}
+        return self.record(forecast, theory=self.theory, reference=self.reference.paper, **said)
 
     @functools.cached_property
     def _needs(self) -> Mapping[Definition, Need]:

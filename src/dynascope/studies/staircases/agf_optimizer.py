@@ -140,7 +140,12 @@ class AgfOptimizer(StatedStudy):
         """Reduced-rank regression, the singular values of what it leaves, and what holds for every ReLU network."""
         cross = self._task.cross_moment
         ranks = linear_staircase(cross, self._task.input_moment, self._task.target_power, scale=1e-6)
-        self._require_features_apart(-np.diff(ranks.levels)[: self.neurons])
+        # Of two features by which the loss falls as much, it is open which is learned, and what is left then.
+        drops = -np.diff(ranks.levels)[: self.neurons]
+        for first, (drop, following) in enumerate(itertools.pairwise(drops), start=1):
+            problem = f"seed is {self.seed}, and linear features {first} and {first + 1} lower the loss by as much"
+            remedy = "choose another, or another number of samples"
+            self.require(following <= (1 - _SAME) * drop, "seed", remedy, problem=problem)
         _, features = ranks.features["output_feature"]
         learned = [features[:k].T @ features[:k] for k in range(len(features) + 1)]
         rates = np.array([np.linalg.norm(cross - each @ cross, 2) for each in learned])
@@ -151,13 +156,6 @@ class AgfOptimizer(StatedStudy):
             **dict.fromkeys(("guarantee", "power_balance"), np.ones(self.neurons)),
         }
         return self.record(values, theory="greedy low-rank learning", reference=ranks.reference)
-
-    def _require_features_apart(self, drops: np.ndarray) -> None:
-        """Of two features by which the loss falls as much, it is open which is learned, and what is left then."""
-        for first, (drop, following) in enumerate(itertools.pairwise(drops), start=1):
-            problem = f"seed is {self.seed}, and linear features {first} and {first + 1} lower the loss by as much"
-            remedy = "choose another, or another number of samples"
-            self.require(following <= (1 - _SAME) * drop, "seed", remedy, problem=problem)
 
     @property
     def _widths(self) -> np.ndarray:

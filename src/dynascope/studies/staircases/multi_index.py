@@ -119,7 +119,11 @@ class MultiIndexStaircase(StaircaseStudy):
         """Ask the theory at both scales; where there is a closed form, it stands beside the general prediction."""
         first, second = self._staircases.values()
         times = _OFFSET / -math.log(self.scale), f"times are known up to growth by {_OFFSET:g} e-folds"
-        first = self._with_overlaps_in_time(first.assign_attrs(network=f"two-layer power-{self.degree}"))
+        # How long each plateau lasts at least where the growth that is left out of its two ends does not meet, from the
+        # time of an e-fold before each jump.
+        growth = -StaircaseView(first).times / math.log(self.scale)
+        settling = {staircase_names.SETTLING_TIME: (("jump",), np.append(2 * _OFFSET * growth[1:], 0.0))}
+        first = first.assign(settling).assign_attrs(network=f"two-layer power-{self.degree}")
         first = with_tolerances(first, jump_time=times)
         if self.theory == "closed-form":
             return first
@@ -128,12 +132,6 @@ class MultiIndexStaircase(StaircaseStudy):
         reason = "growth before a jump is known to half an e-fold, of eighteen between the scales"
         first = with_tolerances(first, slope=(0.05, reason))
         return self._beside_closed_form(with_overlaps(first, np.asarray(self._task.directions), self.strengths))
-
-    def _with_overlaps_in_time(self, predicted: xr.Dataset) -> xr.Dataset:
-        """With how long each plateau lasts at least where the growth that is left out of its two ends does not meet."""
-        growth = -StaircaseView(predicted).times / math.log(self.scale)  # the time of an e-fold before each jump
-        settling = np.append(2 * _OFFSET * growth[1:], 0.0)
-        return predicted.assign({staircase_names.SETTLING_TIME: (("jump",), settling)})
 
     def _beside_closed_form(self, predicted: xr.Dataset) -> xr.Dataset:
         if self.degree != 2 or min(self.strengths) < 0:
