@@ -108,10 +108,7 @@ class LinearInductiveBias(CurvesStudy):
         grid = np.arange(copies * self.samples) / (copies * self.samples)
         loss, points = self._train(np.tile(x, copies), np.tile(y, copies))
         _, population = self._train(grid, np.sum(sines(grid, self.modes), axis=1))
-        places = np.random.default_rng([self.seed, 1]).uniform(size=self.draws * self.samples)
-        basis = sines(places, self.modes).reshape(self.draws, self.samples, -1)
-        learned = [np.mean(exactly_learned(basis * np.sqrt(each)), axis=0) for each in self._intensity]
-        return self._curves(loss, points, population, learned)
+        return self._curves(loss, points, population, self._mean_learnability())
 
     def exact(self) -> Values:
         """The modes of the training kernel and of the population, and the learnability."""
@@ -161,6 +158,11 @@ class LinearInductiveBias(CurvesStudy):
             "utilization": (("run", "mode"), end**2 / np.sum(end**2, axis=-1, keepdims=True)),
             "learnability": (("run", "mode"), learned),
         }
+
+    def _mean_learnability(self) -> np.ndarray:
+        places = np.random.default_rng([self.seed, 1]).uniform(size=self.draws * self.samples)
+        basis = sines(places, self.modes).reshape(self.draws, self.samples, -1)
+        return np.array([np.mean(exactly_learned(basis * np.sqrt(each)), axis=0) for each in self._intensity])
 
     def _flows(self, times: np.ndarray) -> list[Any]:
         x, y = self._data

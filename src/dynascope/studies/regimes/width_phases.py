@@ -147,14 +147,12 @@ class WidthPhases(CurvesStudy):
             "phase": [phase_of_exponents(*pair) for pair in zip(kernel, speed, strict=True)],
             "phase_at_stable_rates": [phase_of_exponents(each, 0.0) for each in kernel],
         }
-        same = [one == other for name, told in self._told.items() for one, other in zip(seen[name], told, strict=True)]
-        statement = "Each way to scale networks is in its phase of the diagram, at constant rates and at stable ones."
         variables = {
             **_curves(line),
             **exponents,
             "loss": (("scaling_parameter", "architecture"), line["loss"]),
             **seen,
-            **report_claims([Claim("phases", statement, sum(same), least=len(same))]),
+            **report_claims([self._as_told(seen)]),
         }
         if self.digits_seeds:
             on_digits = self._means(self._trained_on_digits)
@@ -253,6 +251,12 @@ class WidthPhases(CurvesStudy):
         entries = self._parametrisations.values()
         stable = [phase(stable_rates(each)).name for each in entries]
         return {"phase": [phase(each).name for each in entries], "phase_at_stable_rates": stable}
+
+    def _as_told(self, seen: Mapping[str, list[str]]) -> Claim:
+        """Every phase that is seen is that of the diagram."""
+        same = [one == other for name, told in self._told.items() for one, other in zip(seen[name], told, strict=True)]
+        statement = "Each way to scale networks is in its phase of the diagram, at constant rates and at stable ones."
+        return Claim("phases", statement, sum(same), least=len(same))
 
     @functools.cached_property
     def _parametrisations(self) -> dict[str, Parametrisation]:
