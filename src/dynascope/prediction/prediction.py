@@ -190,6 +190,6 @@ def _first(case: Case) -> Candidate:
         f"no theory here predicts a {case.name}" + (f" ({'; '.join(violated)})" if violated else ""),
         argument="network",
         value=case.name,
-        remedy=(f"ask for one that almost does, by theory={near[0]!r}, or " if near else "")
+        remedy=(f"ask for the theory {near[0]}, which almost does, or " if near else "")
         + f"choose a network that is {'; or '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
     )

@@ -48,7 +48,7 @@ def study_and_law(request, monkeypatch):
 
 def test_one_skill_alone_forecasts_all_by_either_definition(study_and_law):
     study, law = study_and_law
-    forecast = study.record(study._forecast())
+    forecast = study._predicted({})
     for name, definition in (("strength", "correlation"), ("loss_equivalent", "loss_equivalent")):
         assert forecast[name].dims == (study.resource, "skill")
         # Half of the strength is at an amount that is among those given, by either definition.
@@ -86,7 +86,7 @@ def test_one_skill_that_is_not_learned_is_an_error_of_the_range(study_and_law, m
     )
     fresh = dataclasses.replace(study)
     with pytest.raises(InputError) as refusal:
-        fresh._forecast()
+        fresh._predicted({})
     assert refusal.value.argument == study.resource
     assert refusal.value.value == study._amounts
 
