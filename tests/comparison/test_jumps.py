@@ -133,6 +133,19 @@ def test_descent_below_the_last_level_is_extra():
     assert errors(observation(), prediction(TIMES[:2], LEVELS[:3]))["extra_jumps"] == 1
 
 
+@pytest.mark.parametrize(("end", "extra", "level"), [(45.0, 0, 0.0), (90.0, 1, 0.2)])
+def test_what_a_run_shows_after_theory_ceased_to_follow_the_loss_is_not_judged(end, extra, level):
+    time, loss = staircase(TIMES[:2], LEVELS[:3], end=end)
+    known = prediction(TIMES[:2], LEVELS[:3]).drop_vars("loss", errors="ignore")
+    found = errors(observation(), known.assign_coords(time=time).assign(loss=("time", loss)))
+    assert found["extra_jumps"] == extra
+    assert found["level"] == pytest.approx(level, abs=1e-3)
+
+
+def test_a_level_that_is_left_after_a_slow_jump_is_no_extra_one():
+    assert errors(observation(), prediction(TIMES[:2], LEVELS[:3], slow=[False, True]))["extra_jumps"] == 0
+
+
 def test_jump_before_the_first_sample_is_no_division_by_zero():
     below = make_record({"loss": (["time"], [0.4, 0.05, 0.04])}, {"time": [0.0, 1.0, 2.0]})
     assert errors(below, prediction())["jump_time"] == np.inf

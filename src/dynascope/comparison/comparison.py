@@ -71,10 +71,11 @@ def compare(
     the two plateaus. Compared are the initial loss, the times (relative), the loss on each plateau (over the initial
     loss), and the count: a predicted jump that is due and never reached, or that does not separate from its neighbour
     although the theory puts a long plateau between them, is missing; an observed plateau at no predicted level is
-    extra. Jumps that the theory marks slow, and those that were not due when the run ended, are shown and not judged:
-    the residual has the `status` of each. Where the prediction says how far each time and level may be off at its
-    scale, each is held against that. A prediction of the loss over time at this scale is compared as `curve`, in
-    mean distance over log time; that it fits a run which was followed in the same variables is a check.
+    extra, up to the time to which the prediction follows the loss at its scale. Jumps that the theory marks slow, and
+    those that were not due when the run ended, are shown and not judged: the residual has the `status` of each. Where
+    the prediction says how far each time and level may be off at its scale, each is held against that. A prediction of
+    the loss over time at this scale is compared as `curve`, in mean distance over log time; that it fits a run which
+    was followed in the same variables is a check.
 
     Curves: every variable over `time` that both records hold is compared on the times they share, in relative L2 norm
     and in largest error over the largest predicted value. Other dimensions than time may be named by `along`.

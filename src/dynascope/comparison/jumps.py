@@ -53,6 +53,12 @@ def compare_staircases(
     staircase = StaircaseView(predicted)
     times, levels, slow = staircase.times, staircase.levels, staircase.slow
     found, ends, seen_after = seen_steps(time, loss, levels)
+    followed = _followed(staircase, time)
+    if not followed.all() and followed.any():
+        # A level that was left later is read before that.
+        _, *early = seen_steps(time[followed], loss[followed], levels)
+        soon = found <= time[followed][-1]
+        ends, seen_after = (np.where(soon, *each) for each in zip(early, (ends, seen_after), strict=True))
     seen = ~np.isnan(found)
     late = staircase.time_uncertainty if tolerance is None else np.full(len(times), tolerance)
     judged = ~slow & (seen | (times * (1 + (_LATENESS if late is None else late)) <= time[-1]))
@@ -202,7 +208,10 @@ def _run_together(time: np.ndarray, loss: np.ndarray, found: np.ndarray) -> np.n
 
 
 def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -> int:
-    """Observed plateaus at no predicted level, and a further descent below the last one, if that is to be the last."""
+    """Observed plateaus at no predicted level, and a further descent below the last one, if that is to be the last.
+
+    They count until the time to which theory follows the loss at this scale, if it does.
+    """
     levels, slow = staircase.levels, staircase.slow
     # Where the loss rests at this scale is predicted as well, though not by the limit.
     curve = (
@@ -212,6 +221,10 @@ def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -
     )
     known = np.append(levels, [level for level, _ in curve])
     extra = 0
+    followed = _followed(staircase, time)
+    time, loss = time[followed], loss[followed]
+    if not len(time):
+        return 0
     if not staircase.complete:
         above = max(int(np.argmax(loss < levels[-1])), 1) if loss[-1] < levels[-1] else len(loss)
         time, loss = time[:above], loss[:above]
@@ -220,4 +233,10 @@ def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -
         allowed = max(_LEVEL_SHARE * levels[0], _DROP_SHARE * drop)
         beside_slow = bool(slow[max(nearest - 1, 0) : nearest + 1].any())
         extra += bool(np.min(np.abs(known - level)) > allowed and not beside_slow)
-    return extra + bool(loss[-1] < levels[-1] - _LEVEL_SHARE * levels[0])
+    return extra + bool(loss[-1] < levels[-1] - _LEVEL_SHARE * levels[0] and not slow[-1:].any())
+
+
+def _followed(staircase: StaircaseView, time: np.ndarray) -> np.ndarray:
+    """When theory knows the loss at this scale; later, one that is not vanishing may show more than the limit does."""
+    last = np.inf if staircase.curve is None else staircase.curve["time"].to_numpy()[-1]
+    return time <= last
