@@ -27,26 +27,28 @@ class _Closeness(NamedTuple):
     """How closely a curve is followed, and how far the better of two may be off, from random tasks.
 
     Attributes:
-        tolerance: Of a step of the rougher curve; that of the better one is half.
+        tolerance: Of a step of the rougher curve.
         margin: What covers the error of the better one nine times out of ten, over the distance of the two.
         floor: Error of a curve that both have alike, over the initial loss.
-        refinements: How often the steps may become finer if the two are too far apart.
+        finer: The tolerance of the rougher curve over that of the better one.
+        refinements: How often steps may become finer once more, if the two are too far apart.
     """
 
     tolerance: float
     margin: float
     floor: float
+    finer: float = 2.0
     refinements: int = 0
 
 
-_KINKED = _Closeness(3e-3, 2.0, 1e-4, 2)  # neurons with kinks, of which both curves miss some
+# Neurons with kinks, of which both curves miss some: two that are nearly as rough as each other may miss the same.
+_KINKED = _Closeness(1.5e-3, 2.0, 1e-4, 4.0, 1)
 _SMOOTH = _Closeness(2e-3, 1.5, 1e-6)  # other neurons
 _ATTENTION = _Closeness(2e-3, 1.5, 4e-5)  # of which all drops are sharp
 _LINEAR = _Closeness(3e-3, 1.5, 2e-6)
 _DIAGONAL = _Closeness(3e-4, 1.5, 2e-6)
 _LARGE = _Closeness(1e-6, 1.5, 3e-6)  # those that are followed explicitly
-_FAR = 3e-3  # error of a curve, over the initial loss, at which steps become finer,
-_FINER = 4.0  # by this factor
+_FAR = 3e-3  # error of a curve, over the initial loss, at which steps become finer once more
 _STEPS, _IMPLICIT_STEPS = 30_000, 3_000  # after which a curve ends, as to follow it further takes too long,
 _WORK = 2e11  # or after so many floating-point operations of implicit steps,
 _FEWEST = 100  # if they are enough for so many steps
@@ -91,18 +93,20 @@ def loss_curve(
         return None
     follow, closeness = found
     rough = follow(duration=duration, tolerance=closeness.tolerance)
-    better = follow(duration=min(duration, float(rough["time"][-1])), tolerance=closeness.tolerance / 2)
+    better = follow(duration=min(duration, float(rough["time"][-1])), tolerance=closeness.tolerance / closeness.finer)
     apart = distance_between(rough, better)
     for power in range(1, closeness.refinements + 1):
         if closeness.margin * apart <= _FAR:
             break
         # At a kink a neuron may take either way, so that the rest of the curve hangs on it.
-        finer = follow(duration=float(better["time"][-1]), tolerance=closeness.tolerance / 2 / _FINER**power)
+        finer = follow(
+            duration=float(better["time"][-1]), tolerance=closeness.tolerance / closeness.finer ** (power + 1)
+        )
         if float(finer["time"][-1]) < float(better["time"][-1]):
             break
         rough, better = better, finer
         # Two that took the same way may both have taken the wrong one.
-        apart = max(distance_between(rough, better), apart / _FINER)
+        apart = max(distance_between(rough, better), apart / closeness.finer)
     error = closeness.margin * apart + closeness.floor
     there = np.interp(better["time"], rough["time"], rough["loss"])
     return better[["loss"]].assign(rougher_loss=("time", there)).assign_attrs(error=error)
