@@ -174,6 +174,6 @@ def test_from_weights_that_are_not_small_what_applies_there_is_chosen():
 def test_what_almost_applies_is_offered_where_nothing_does():
     draw = np.random.default_rng(0)
     task = Task(draw.normal(size=(20, 3)), draw.normal(size=(20, 1)))
-    with pytest.raises(InputError, match="theory='kernel-regression'") as caught:
+    with pytest.raises(InputError, match="ask for the theory kernel-regression") as caught:
         predict(task, MLP((3, 20, 20, 1), activation="tanh"), scale=2.5)
     assert caught.value.argument == "network"
