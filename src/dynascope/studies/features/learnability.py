@@ -109,10 +109,7 @@ class Learnability(CurvesStudy):
             "ones stay behind.",
         ),
     )
-    names = {
-        "loss": ("loss on new samples", "1"),
-        "learned_fraction": ("share of the mode that is learned", "1"),
-    }
+    names = {"loss": ("loss on new samples", "1"), "learned_fraction": ("share of the mode that is learned", "1")}
     minutes = 0.2
     tolerance = exact(
         *("loss", "training_loss", "coefficients", "learned_fraction"),

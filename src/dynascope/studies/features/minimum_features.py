@@ -131,8 +131,7 @@ class MinimumFeatures(ClaimsStudy):
     )
     names = {"accuracy": ("test accuracy", "1"), "knob": ("what was changed", "1")}
     tolerance = curve_tolerance(
-        total_utilization=(1e-6, SPAN),
-        dimension_bound=(1e-6, "the bound is exact up to rounding of the projectors"),
+        total_utilization=(1e-6, SPAN), dimension_bound=(1e-6, "the bound is exact up to rounding of the projectors")
     )
     tiny = {
         **{"samples": 96, "width": 16, "epochs": 2, "test_samples": 100},

@@ -29,9 +29,8 @@ _OF_NETWORKS = (
         "network_nc1",
         log="xy",
         y_label="spread within classes over that between them (NC1)",
-        caption="A network on digits, whose features are bound to its inputs: how far "
-        "examples of a class are from their mean, over how far classes are from each other, for labels that mean more "
-        "or less.",
+        caption="A network on digits, whose features are bound to its inputs: how far examples of a class are from "
+        "their mean, over how far classes are from each other, for labels that mean more or less.",
     ),
     _CHART_OF_NETWORKS(
         "network_test_accuracy",
@@ -84,10 +83,7 @@ class NeuralCollapse(CurvesStudy):
     starts: int = count(3, "Number of random starts, of the free features and of each network, which needs two.")
     times: int = count(200, "Number of times at which the aligned start is recorded.", least=2)
     networks: list[str] = choices(
-        NETWORKS,
-        'Which networks to train on digits, of "convolutional" and "mlp"; may be empty.',
-        NETWORKS,
-        fewest=0,
+        NETWORKS, 'Which networks to train on digits, of "convolutional" and "mlp"; may be empty.', NETWORKS, fewest=0
     )
     labels: list[str] = choices(
         LABELS,
@@ -148,13 +144,7 @@ class NeuralCollapse(CurvesStudy):
         error=1e-3,
         reason="the end differs from that of a vanishing start by the square of its size, at most 0.02",
     )
-    tiny = {
-        "class_sizes": [4, 4, 4],
-        "features": 4,
-        "starts": 1,
-        "times": 30,
-        "networks": [],
-    }
+    tiny = {"class_sizes": [4, 4, 4], "features": 4, "starts": 1, "times": 30, "networks": []}
 
     def check(self) -> None:
         """Features and a start that suit the classes."""

@@ -14,13 +14,7 @@ from dynascope.probes.passage import passage
 from dynascope.studies import Chart, CurvesStudy, Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import count, numbers, positive, seed
 from dynascope.tasks.sparse_linear import DecayedLoss, SparseLinear, sparse_linear
-from dynascope.theory.grokking import (
-    critical_point,
-    fitting_time,
-    grokking_delay,
-    grokking_time,
-    late_curve,
-)
+from dynascope.theory.grokking import critical_point, fitting_time, grokking_delay, grokking_time, late_curve
 
 _REMAINING = 0.01  # errors on the samples at which they count as fitted, as a fraction of the first
 _CHART_OF_TIMES = functools.partial(Chart, x_label="training time")

@@ -135,10 +135,7 @@ class DeepSaddles(CurvesStudy):
         **{"scale": "_scales", "scaling_parameter": "widths", "exponent": "gammas"},
         "architecture": lambda study: [f"{depth} layers" for depth in study.depths],
     }
-    names = {
-        "exponent": ("exponent γ of the initial weights", "1"),
-        "regime": ("kind of learning", "1"),
-    }
+    names = {"exponent": ("exponent γ of the initial weights", "1"), "regime": ("kind of learning", "1")}
     tolerance = {
         **exact(
             *("loss", "mode_strength", "learned_rank"),

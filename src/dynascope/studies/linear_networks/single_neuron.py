@@ -63,10 +63,7 @@ class SingleNeuron(CurvesStudy):
         "delay, along an exact path, to a map that is known without training.",
     )
     along = ("time", "feature")
-    planes = (
-        ("output_weight", "weight_along_target"),
-        ("coefficient_along_target", "coefficient_across_target"),
-    )
+    planes = (("output_weight", "weight_along_target"), ("coefficient_along_target", "coefficient_across_target"))
     title = "A single neuron, lazy or rich"
     question = "Three neurons start with the same function. Why do they take different paths to the same target?"
     figures = (

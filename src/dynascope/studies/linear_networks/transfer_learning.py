@@ -83,12 +83,11 @@ class TransferLearning(TwoTasksStudy):
         "inputs; then a new output was trained, for a task that uses all of them, first with the old features frozen. "
         "Along the direction that the old task used least the output learned, of what there was to learn, "
         "{observed.mode_strength[balance=first][mode=last][time=last]:percent} at λ = −{parameters.largest_balance} "
-        "and {observed.mode_strength[balance=last][mode=last][time=last]:percent} at λ = "
-        "{parameters.largest_balance}; theory says "
-        "{predicted.mode_strength[balance=first][mode=last][time=last]:percent} and "
-        "{predicted.mode_strength[balance=last][mode=last][time=last]:percent}. By theory a network with a large "
-        "first layer keeps features that its task does not need, and they serve the next one; a large second layer "
-        "keeps those of the task alone. The old training is taken to have converged."
+        "and {observed.mode_strength[balance=last][mode=last][time=last]:percent} at λ = {parameters.largest_balance}; "
+        "theory says {predicted.mode_strength[balance=first][mode=last][time=last]:percent} and "
+        "{predicted.mode_strength[balance=last][mode=last][time=last]:percent}. By theory a network with a large first "
+        "layer keeps features that its task does not need, and they serve the next one; a large second layer keeps "
+        "those of the task alone. The old training is taken to have converged."
     )
     tasks = ("the old task", "a new task")
     minutes = 0.5

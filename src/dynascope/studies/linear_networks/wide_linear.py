@@ -62,12 +62,7 @@ class WideLinear(CurvesStudy):
             caption="Relative change of the tangent kernel, with the large layer second (δ > 0) or first (δ < 0). "
             "Theory has one equation for both; below: training less theory.",
         ),
-        Chart(
-            "loss",
-            log="y",
-            title="The loss",
-            caption="The loss over time for each imbalance.",
-        ),
+        Chart("loss", log="y", title="The loss", caption="The loss over time for each imbalance."),
         points(
             "step_drift",
             over="learning_rate",

@@ -76,10 +76,9 @@ class ScalingCompute(SkillScaling):
             "optimal_neurons",
             "compute",
             "The size of the best model for a budget. It grows as the budget to the power "
-            "{observed.neurons_exponent:first} for α = {observed.exponent:first} and "
-            "{observed.neurons_exponent:last} for α = {observed.exponent:last} (theory, 1/(α + 2): "
-            "{predicted.neurons_exponent:first} and {predicted.neurons_exponent:last}); the rest of the budget goes "
-            "into longer training.",
+            "{observed.neurons_exponent:first} for α = {observed.exponent:first} and {observed.neurons_exponent:last} "
+            "for α = {observed.exponent:last} (theory, 1/(α + 2): {predicted.neurons_exponent:first} and "
+            "{predicted.neurons_exponent:last}); the rest of the budget goes into longer training.",
             log="xy",
             title="The best size",
         ),

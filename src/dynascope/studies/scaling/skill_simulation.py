@@ -16,9 +16,8 @@ from dynascope.theory.scaling_laws import PowerLaw, PowerLawFit, power_laws
 __all__ = ["FITTED", "SkillScaling", "exponent_chart", "law_chart", "ratio_chart"]
 
 FITTED = (
-    "{observed.decay_exponent:first} for α = {observed.exponent:first} and {observed.decay_exponent:last} for "
-    "α = {observed.exponent:last}, where theory says {predicted.decay_exponent:first} and "
-    "{predicted.decay_exponent:last}"
+    "{observed.decay_exponent:first} for α = {observed.exponent:first} and {observed.decay_exponent:last} for α = "
+    "{observed.exponent:last}, where theory says {predicted.decay_exponent:first} and {predicted.decay_exponent:last}"
 )
 _LONGEST = 150.0  # ln c of skills that are sure to be learned before they are left alone, at 200
 

@@ -54,9 +54,8 @@ class AgfOptimizer(StatedStudy):
 
     reference = Reference.of(
         papers.ALTERNATING,
-        "Adding the neuron of largest utility and descending, again and again, trains a network feature by "
-        "feature: linear neurons through the best map of each rank, ReLU neurons by no less than their utility "
-        "guarantees.",
+        "Adding the neuron of largest utility and descending, again and again, trains a network feature by feature: "
+        "linear neurons through the best map of each rank, ReLU neurons by no less than their utility guarantees.",
     )
     title = "Training one neuron at a time"
     question = "Can a network be trained by adding the most useful neuron, again and again?"

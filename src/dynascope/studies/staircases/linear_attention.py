@@ -65,14 +65,13 @@ class LinearAttentionStaircase(StaircaseStudy):
         ),
     )
     meaning = (
-        "A layer of linear attention with {parameters.heads} heads ({parameters.parametrisation} keys and queries) "
-        "was trained to answer a query from the {parameters.context_length} labelled examples in its prompt, from "
-        "weights of {parameters.scale}. Theory follows each head while it is small and tells which one grows large "
-        "first, and when: its first jump is at time {predicted.jump_time:first}, its last at "
-        "{predicted.jump_time:last}; training had them at {residual.observed_jump_time:first} and "
-        "{residual.observed_jump_time:last}. By theory, with separate rank-one keys and queries the directions of the "
-        "inputs are learned one at a time, with merged ones all together. The attention has no softmax, and the loss "
-        "is the exact mean over all prompts."
+        "A layer of linear attention with {parameters.heads} heads ({parameters.parametrisation} keys and queries) was "
+        "trained to answer a query from the {parameters.context_length} labelled examples in its prompt, from weights "
+        "of {parameters.scale}. Theory follows each head while it is small and tells which one grows large first, and "
+        "when: its first jump is at time {predicted.jump_time:first}, its last at {predicted.jump_time:last}; training "
+        "had them at {residual.observed_jump_time:first} and {residual.observed_jump_time:last}. By theory, with "
+        "separate rank-one keys and queries the directions of the inputs are learned one at a time, with merged ones "
+        "all together. The attention has no softmax, and the loss is the exact mean over all prompts."
     )
     minutes = 0.3
     tiny = {"inputs": 2, "heads": 4, "scale": 3e-3}
