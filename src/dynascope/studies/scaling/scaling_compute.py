@@ -88,10 +88,10 @@ class ScalingCompute(SkillScaling):
         "Models of {parameters.fewest_neurons} to {parameters.most_neurons} neurons learn endlessly many skills, the "
         "k-th of which is asked for with a frequency in proportion to 1/k¹⁺ᵅ, each for the time that a budget of "
         "neurons times steps leaves it. The least loss for a budget falls with the fitted exponent "
-        f"{FITTED}. "
-        "The best model grows more slowly than the budget, with the powers {observed.neurons_exponent:first} and "
-        "{observed.neurons_exponent:last} of it, so that of a larger budget more goes into longer training. All this "
-        "is for models with a neuron for each skill, whose skills do not disturb each other."
+        f"{FITTED}. The best model grows more slowly than the budget, with the powers "
+        "{observed.neurons_exponent:first} and {observed.neurons_exponent:last} of it, so that of a larger budget more "
+        "goes into longer training. All this is for models with a neuron for each skill, whose skills do not disturb "
+        "each other."
     )
     minutes = 0.1
     tolerance = curve_tolerance(

@@ -75,9 +75,8 @@ class ScalingData(SkillScaling):
         "A model is trained to the end on {parameters.fewest_samples} to {parameters.most_samples} samples, each of "
         "which asks for one of endlessly many skills, the k-th with a frequency in proportion to 1/k¹⁺ᵅ. It learns "
         "the skills that its samples happen to show, so that the loss is the share of those that they do not. It falls "
-        f"with the fitted exponent {FITTED}. How much more data helps is so set by "
-        "how rare the rare things are. In the model a single sample teaches its skill; a network needs more "
-        "(see the study emergence-data)."
+        f"with the fitted exponent {FITTED}. How much more data helps is so set by how rare the rare things are. In "
+        "the model a single sample teaches its skill; a network needs more (see the study emergence-data)."
     )
     minutes = 0.5
     tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)

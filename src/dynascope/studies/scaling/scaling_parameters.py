@@ -66,9 +66,8 @@ class ScalingParameters(SkillScaling):
         "{parameters.skills} skills, the k-th of which is asked for with a frequency in proportion to 1/k¹⁺ᵅ. A "
         "model learns one skill with each neuron, the most frequent first, and lacks the rest. With what endlessly "
         "many skills would add, its loss falls with the fitted exponent "
-        f"{FITTED}: faster than with time or "
-        "data, where it is α/(α + 1). In the model a neuron is a skill; a network needs several for one, and does not "
-        "always take the most frequent first (see the study emergence-parameters)."
+        f"{FITTED}: faster than with time or data, where it is α/(α + 1). In the model a neuron is a skill; a network "
+        "needs several for one, and does not always take the most frequent first (see the study emergence-parameters)."
     )
     minutes = 0.1
     tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)

@@ -72,10 +72,9 @@ class ScalingTime(SkillScaling):
     meaning = (
         "A model learns {parameters.skills} skills, each with weights of its own; the k-th is asked for with a "
         "frequency in proportion to 1/k¹⁺ᵅ, so that few are common and most are rare. Each is learned rather "
-        "suddenly, the rare ones later, and their sum makes the loss fall as a power of time: with the fitted "
-        "exponent "
-        f"{FITTED}. A smooth law of the whole can so be made of abrupt steps of its parts. The "
-        "model has its skills built in and none gets in the way of another, which is not so in a network."
+        "suddenly, the rare ones later, and their sum makes the loss fall as a power of time: with the fitted exponent "
+        f"{FITTED}. A smooth law of the whole can so be made of abrupt steps of its parts. The model has its skills "
+        "built in and none gets in the way of another, which is not so in a network."
     )
     minutes = 0.1
     tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)
