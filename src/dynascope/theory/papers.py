@@ -1,10 +1,24 @@
 """Papers on which several theories or studies rest, as records cite them."""
 
-__all__ = ["ALTERNATING", "BALANCED", "COMPOSITION", "EIGENLEARNING", "GREEDY", "ON_A_LINE", "SKILLS", "UNBALANCED"]
+__all__ = [
+    "ALTERNATING",
+    "ATTENTION",
+    "BALANCED",
+    "COMPOSITION",
+    "EIGENLEARNING",
+    "GREEDY",
+    "ON_A_LINE",
+    "SKILLS",
+    "UNBALANCED",
+]
 
 ALTERNATING = (
     "D. Kunin, G. L. Marchetti, F. Chen, D. Karkada, J. B. Simon, M. R. DeWeese, S. Ganguli, N. Miolane, "
     "Alternating Gradient Flows: A Theory of Feature Learning in Two-layer Neural Networks (arXiv 2506.06489)"
+)
+ATTENTION = (
+    "Y. Zhang, A. K. Singh, P. E. Latham, A. Saxe, Training dynamics of in-context learning in linear attention "
+    "(arXiv 2501.16265)"
 )
 BALANCED = (
     "C. C. J. Dominé, N. Anguita, A. M. Proca, L. Braun, D. Kunin, P. A. M. Mediano, A. M. Saxe, From Lazy to Rich: "

@@ -69,12 +69,12 @@ class FeatureMetrics(ClaimsStudy):
     seeds: int = count(3, "Number of starts.", least=2)
     seed: int = seed("Seed of the weights, of the samples and of the batches of the first start; others follow it.")
 
-    reference = Reference(
-        paper="Y. Nam, C. Mingard, S. H. Lee, S. Hayou, A. Louis, Visualising Feature Learning in Deep Neural Networks "
-        "by Diagonalizing the Forward Feature Map; Nam, DPhil thesis (2024), chapter 2",
-        arxiv="2410.04264",
-        claim="A network that trains all its layers comes down to minimum features, and to fewer than with its last "
-        "layer alone.",
+    reference = Reference.of(
+        "Y. Nam, C. Mingard, S. H. Lee, S. Hayou, A. Louis, Visualising Feature Learning in Deep Neural Networks by "
+        "Diagonalizing the Forward Feature Map (arXiv 2410.04264)",
+        "A network that trains all its layers comes down to minimum features, and to fewer than with its last layer "
+        "alone.",
+        also="; Nam, DPhil thesis (2024), chapter 2",
     )
     judged_claims = ("fewer features", "minimum features")
     title = "Features of full training and of the last layer alone"

@@ -67,13 +67,12 @@ class MinimumFeatures(ClaimsStudy):
     seeds: int = count(4, "Number of initialisations of each network, from which runs are told from chance.", least=2)
     seed: int = seed("Seed of the data.")
 
-    reference = Reference(
-        paper="Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapters 2 and 7); Y. Nam, C. Mingard, "
-        "S. H. Lee, S. Hayou, A. Louis, Visualising feature learning in deep neural networks by diagonalizing the "
-        "forward feature map",
-        arxiv="2410.04264",
-        claim="More data, a good learning rate, weight decay, batch normalisation and convolutions bring a network "
-        "towards minimum features.",
+    reference = Reference.of(
+        "Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapters 2 and 7); Y. Nam, C. Mingard, S. H. "
+        "Lee, S. Hayou, A. Louis, Visualising feature learning in deep neural networks by diagonalizing the forward "
+        "feature map (arXiv 2410.04264)",
+        "More data, a good learning rate, weight decay, batch normalisation and convolutions bring a network towards "
+        "minimum features.",
     )
     theory = "spans of features and outputs"
     trains = "{network}"

@@ -102,12 +102,11 @@ class NeuralCollapse(CurvesStudy):
     batch_size: int = count(50, "Samples in a step.", most="samples")
     seed: int = seed("Seed of all weights, of the labels and of the batches.")
 
-    reference = Reference(
-        paper="D. G. Mixon, H. Parshall, J. Pi, Neural collapse with unconstrained features; theory in Y. Nam, DPhil "
-        "thesis (2024), chapter 3",
-        arxiv="2011.11619",
-        claim="Unconstrained features of each class collapse to one point along exact curves, to an end that almost "
+    reference = Reference.of(
+        "D. G. Mixon, H. Parshall, J. Pi, Neural collapse with unconstrained features (arXiv 2011.11619)",
+        "Unconstrained features of each class collapse to one point along exact curves, to an end that almost "
         "every small start shares; in networks too classes collapse, whether their labels are true or random.",
+        also="; theory in Y. Nam, DPhil thesis (2024), chapter 3",
     )
     along = ("time", "start")
     question = "Why do networks come to see all examples of a class as one and the same?"

@@ -40,11 +40,10 @@ class GrokkingDiagonal(CurvesStudy):
     times: int = count(400, "Number of times at which both are recorded.", least=20)
     seed: int = seed("Seed of the data.")
 
-    reference = Reference(
-        paper="K. Lyu, J. Jin, Z. Li, S. S. Du, J. D. Lee, W. Hu, Dichotomy of early and late phase implicit biases "
-        "can provably induce grokking",
-        arxiv="2311.18817",
-        claim="A diagonal network with weight decay first fits with the kernel's interpolant and groks later, by "
+    reference = Reference.of(
+        "K. Lyu, J. Jin, Z. Li, S. S. Du, J. D. Lee, W. Hu, Dichotomy of early and late phase implicit biases can "
+        "provably induce grokking (arXiv 2311.18817)",
+        "A diagonal network with weight decay first fits with the kernel's interpolant and groks later, by "
         "log(scale)/decay, along a test curve that follows from the data without training.",
     )
     theory = "interpolants under weight decay"

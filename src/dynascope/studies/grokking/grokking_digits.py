@@ -66,12 +66,11 @@ class GrokkingDigits(ClaimsStudy):
     seeds: int = count(4, "Number of initialisations of each run.", least=2)
     seed: int = seed("Seed of the choice of training images.")
 
-    reference = Reference(
-        paper="Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, section 6.4.3); Y. Nam, S. H. Lee, "
-        "C. Domine, Y. C. Park, C. London, W. Choi, N. Goring, S. Lee, Position: Solve layerwise linear models first "
-        "to understand neural dynamical phenomena",
-        arxiv="2502.21009",
-        claim="Smaller weights, inputs or outputs and larger targets shorten the delay of grokking.",
+    reference = Reference.of(
+        "Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, section 6.4.3); Y. Nam, S. H. Lee, C. Domine, "
+        "Y. C. Park, C. London, W. Choi, N. Goring, S. Lee, Position: Solve layerwise linear models first to "
+        "understand neural dynamical phenomena (arXiv 2502.21009)",
+        "Smaller weights, inputs or outputs and larger targets shorten the delay of grokking.",
     )
     theory = "symmetries of Adam with decay, and weights that feel nothing else"
     trains = "mlp, tanh, four layers"

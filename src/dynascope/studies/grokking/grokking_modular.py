@@ -73,11 +73,11 @@ class GrokkingModular(ClaimsStudy):
     seeds: int = count(6, "Number of runs.", least=2)
     seed: int = seed("Seed of the first run; the others follow it.")
 
-    reference = Reference(
-        paper="A. Power, Y. Burda, H. Edwards, I. Babuschkin, V. Misra, Grokking: Generalization beyond overfitting on "
-        "small algorithmic datasets; Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6)",
-        arxiv="2201.02177",
-        claim="Networks learn the held-out part of a table of modular arithmetic after they have learned the rest.",
+    reference = Reference.of(
+        "A. Power, Y. Burda, H. Edwards, I. Babuschkin, V. Misra, Grokking: Generalization beyond overfitting on small "
+        "algorithmic datasets (arXiv 2201.02177)",
+        "Networks learn the held-out part of a table of modular arithmetic after they have learned the rest.",
+        also="; Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6)",
     )
     theory = "symmetries of training on one-hot numbers"
     flow = "AdamW on all training pairs, of rate {learning_rate:g} and decay {weight_decay:g}"

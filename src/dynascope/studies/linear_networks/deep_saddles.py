@@ -73,11 +73,10 @@ class DeepSaddles(CurvesStudy):
     times: int = count(2000, "Number of times at which both are recorded.", least=100)
     seed: int = seed("Seed of all random networks.")
 
-    reference = Reference(
-        paper="A. Jacot, F. Ged, B. Şimşek, C. Hongler, F. Gabriel, Saddle-to-Saddle Dynamics in Deep Linear Networks: "
-        "Small Initialization Training, Symmetry, and Sparsity",
-        arxiv="2106.15933",
-        claim="With weights of variance width^−γ, deep linear networks turn at γ = 1 from lazy training to waiting at "
+    reference = Reference.of(
+        "A. Jacot, F. Ged, B. Şimşek, C. Hongler, F. Gabriel, Saddle-to-Saddle Dynamics in Deep Linear Networks: Small "
+        "Initialization Training, Symmetry, and Sparsity (arXiv 2106.15933)",
+        "With weights of variance width^−γ, deep linear networks turn at γ = 1 from lazy training to waiting at "
         "saddles of rank 0, 1, 2, …, the longer the deeper they are.",
     )
     title = "From saddle to saddle"

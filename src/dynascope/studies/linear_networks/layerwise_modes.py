@@ -36,11 +36,10 @@ class LayerwiseModes(CurvesStudy):
     times: int = count(400, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the inputs.")
 
-    reference = Reference(
-        paper="A. M. Saxe, J. L. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep "
-        "linear neural networks",
-        arxiv="1312.6120",
-        claim="Each mode of a two-layer diagonal network follows its own closed-form sigmoid, so that modes are "
+    reference = Reference.of(
+        "A. M. Saxe, J. L. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep "
+        "linear neural networks (arXiv 1312.6120)",
+        "Each mode of a two-layer diagonal network follows its own closed-form sigmoid, so that modes are "
         "learned in stages, strongest first.",
     )
     title = "Modes learned one by one"

@@ -15,7 +15,7 @@ from dynascope.flows.lazy_training import Trained, distance, errors, expand, fin
 from dynascope.networks import MLP
 from dynascope.probes.features import kappa_cka
 from dynascope.probes.kernel.fastest_rate import fastest_rate
-from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance
+from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance, exact
 from dynascope.studies.fields import choice, count, numbers, positive, seed, text
 from dynascope.studies.regimes.lazy_claims import DISTANCE, FIGURES, LAST_LAYER, SMALLNESS
 from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
@@ -81,12 +81,11 @@ class LazyRichFeatures(CurvesStudy):
     scalar_target: float = positive(3.0, "Slope S > 0 that it learns.")
     seed: int = seed("Seed of the data, and of the first initialisation.")
 
-    reference = Reference(
-        paper="Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6); L. Chizat, E. Oyallon, F. "
-        "Bach, On Lazy Training in Differentiable Programming",
-        arxiv="1812.07956",
-        claim="With small targets a network learns as its linearisation does and keeps its features, up to corrections "
-        "in proportion to the targets that are known from the start.",
+    reference = Reference.of(
+        "Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6); L. Chizat, E. Oyallon, F. Bach, On "
+        "Lazy Training in Differentiable Programming (arXiv 1812.07956)",
+        "With small targets a network learns as its linearisation does and keeps its features, up to corrections in "
+        "proportion to the targets that are known from the start.",
     )
     theory = "expansion in small targets"
     told = (
@@ -127,11 +126,7 @@ class LazyRichFeatures(CurvesStudy):
         last_layer_test_error=_EXACT,
         final_log_growth=(1e-6, "the theory is exact, and training ends thirty time constants later"),
     )
-    checks = tuple(
-        name + end
-        for name in ("linearised_test_error", "last_layer_test_error", "final_log_growth")
-        for end in ("", "_maximum")
-    )
+    checks = tuple(exact("linearised_test_error", "last_layer_test_error", "final_log_growth"))
     tiny = {
         **{"samples": 40, "test_samples": 50, "width": 12, "hidden_layers": 1},
         **{"rich": [3.0], "lazy": [300.0], "duration": 20.0, "times": 10},

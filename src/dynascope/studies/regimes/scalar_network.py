@@ -39,12 +39,12 @@ class ScalarNetwork(CurvesStudy):
     times: int = count(200, "Number of times at which both are recorded.", least=2)
     seed: int = seed("Seed of the initial weights and of the samples.")
 
-    reference = Reference(
-        paper="Y. Nam, S. H. Lee, C. C. J. Dominé, Y. Park, C. London, W. Choi, N. Göring, S. Lee, Position: Solve "
-        "Layerwise Linear Models First to Understand Neural Dynamical Phenomena; theorem in Nam, DPhil thesis (2024)",
-        arxiv="2502.21009",
-        claim="Small weights, a large target, a small output and a small input make a two-layer network rich in "
-        "exactly the same way: the four trainings differ in nothing but their clock.",
+    reference = Reference.of(
+        "Y. Nam, S. H. Lee, C. C. J. Dominé, Y. Park, C. London, W. Choi, N. Göring, S. Lee, Position: Solve Layerwise "
+        "Linear Models First to Understand Neural Dynamical Phenomena (arXiv 2502.21009)",
+        "Small weights, a large target, a small output and a small input make a two-layer network rich in exactly the "
+        "same way: the four trainings differ in nothing but their clock.",
+        also="; theorem in Nam, DPhil thesis (2024)",
     )
     title = "Four knobs of one dial"
     question = "Are small weights, large targets, small outputs and small inputs four ways to the same thing?"

@@ -20,10 +20,9 @@ class DiagonalStaircase(StaircaseStudy):
     scale: float = initial_scale(1e-8, "Initial value of u")
     seed: int = seed("Seed of the data.")
 
-    reference = Reference(
-        paper="S. Pesme, N. Flammarion, Saddle-to-saddle dynamics in diagonal linear networks",
-        arxiv="2304.00488",
-        claim="From vanishing initialisation a diagonal linear network jumps between the constrained least-squares "
+    reference = Reference.of(
+        "S. Pesme, N. Flammarion, Saddle-to-saddle dynamics in diagonal linear networks (arXiv 2304.00488)",
+        "From vanishing initialisation a diagonal linear network jumps between the constrained least-squares "
         "solutions of an explicit path, at times that grow as log(1/scale) with known slopes.",
     )
     question = "Which inputs does a network select, one after the other, when it starts near zero?"

@@ -18,6 +18,7 @@ from dynascope.studies import Chart, Reference, StaircaseStudy
 from dynascope.studies.fields import checked, choice, count, initial_scale, number, seed
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.random_maps import covariance
+from dynascope.theory import papers
 from dynascope.theory.attention import linear_attention_staircase, merged_attention_staircase
 
 _KINDS = {
@@ -46,12 +47,10 @@ class LinearAttentionStaircase(StaircaseStudy):
     seed: int = seed("Seed of the initial weights and of the orientation of the covariance.")
 
     name = "linear-attention"
-    reference = Reference(
-        paper="Y. Zhang, A. K. Singh, P. E. Latham, A. Saxe, "
-        "Training dynamics of in-context learning in linear attention",
-        arxiv="2501.16265",
-        claim="From small initialisation linear attention with rank-one keys and queries learns in-context regression "
-        "one principal component after the other, and with merged keys and queries all components in one drop.",
+    reference = Reference.of(
+        papers.ATTENTION,
+        "From small initialisation linear attention with rank-one keys and queries learns in-context regression one "
+        "principal component after the other, and with merged keys and queries all components in one drop.",
     )
     question = "In which order does attention learn to do regression on the examples in a prompt?"
     figures = (

@@ -65,10 +65,9 @@ class ReluAlignment(StaircaseStudy):
     )
     seed: int = count(10, "Seed of the data and of the initial weights.", least=0)
 
-    reference = Reference(
-        paper="H. Maennel, O. Bousquet, S. Gelly, Gradient descent quantizes ReLU network features",
-        arxiv="1803.08367",
-        claim="From vanishing initialisation the neurons of a ReLU network turn, along exactly known paths, to a few "
+    reference = Reference.of(
+        "H. Maennel, O. Bousquet, S. Gelly, Gradient descent quantizes ReLU network features (arXiv 1803.08367)",
+        "From vanishing initialisation the neurons of a ReLU network turn, along exactly known paths, to a few "
         "directions that the data alone fix; with orthogonal inputs the loss then falls in one jump for each sign of "
         "the targets (arXiv 2206.00939).",
     )

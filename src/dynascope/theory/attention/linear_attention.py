@@ -15,15 +15,12 @@ from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.attention.dormant_heads import Activation, activations
 from dynascope.theory.attention.levels import AttentionModes, attention_modes, split_heads
 from dynascope.theory.domain import covers
-from dynascope.theory.papers import ALTERNATING
+from dynascope.theory.papers import ALTERNATING, ATTENTION
 
 __all__ = ["linear_attention_staircase"]
 
 _THEORY = "alternating gradient flow of linear attention"
-_REFERENCE = (
-    "Y. Zhang, A. K. Singh, P. E. Latham, A. Saxe, Training dynamics of in-context learning in linear attention "
-    f"(arXiv 2501.16265); {ALTERNATING}"
-)
+_REFERENCE = f"{ATTENTION}; {ALTERNATING}"
 # A head that is about to learn should have its weight along one mode, and the others should still be small. Within
 # these bounds times were right to 1.5 % on some 30 random problems at scales from 3e-3 to 3e-4, beyond them to 17 %.
 _MIXED, _CROWDED = 0.7, 0.3

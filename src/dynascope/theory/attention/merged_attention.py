@@ -13,15 +13,12 @@ from dynascope.record.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.attention.levels import AttentionModes, attention_modes
 from dynascope.theory.domain import covers
-from dynascope.theory.papers import ALTERNATING
+from dynascope.theory.papers import ALTERNATING, ATTENTION
 
 __all__ = ["merged_attention_staircase"]
 
 _THEORY = "alternating gradient flow of linear attention"
-_REFERENCE = (
-    "Y. Zhang, A. K. Singh, P. E. Latham, A. Saxe, Training dynamics of in-context learning in linear attention "
-    f"(arXiv 2501.16265); {ALTERNATING}"
-)
+_REFERENCE = f"{ATTENTION}; {ALTERNATING}"
 # Up to this share of its final size the growth of P is free.
 _SMALL = 1e-6
 
