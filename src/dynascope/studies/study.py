@@ -54,7 +54,7 @@ class Study:
         minutes: How long `run` takes on two cores, compilation included.
         tolerance: For each compared quantity, the error below which theory and experiment agree, and the reason for
             that number. Quantities that are not named keep the tolerance of their theory.
-        checks: Names of the compared quantities that are identities, which hold of every run.
+        checks: Names of the compared quantities that are identities, which hold of every run that has them.
         judged_claims: Names of the claims on which the observation reports and by which the verdict is decided.
         along: Dimension, or dimensions, along which curves are compared.
         planes: Pairs of variables over time to be drawn against each other, (horizontal, vertical).
@@ -96,7 +96,7 @@ class Study:
             observed,
             predicted,
             along=self.along,
-            checks=self.checks,
+            checks=[each for each in self.checks if each.removesuffix("_maximum") in predicted],
             claims=self.judged_claims,
             attributes=self.attributes(),
         )

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison.chance import WORTH, within_chance
+from dynascope.comparison.limits import with_limits
 from dynascope.flows.linear_models import averaged, ridge_fit
 from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact, points
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed
@@ -126,9 +127,7 @@ class Learnability(CurvesStudy):
             limit = _ON_A_LINE, _SINES
         elif correction > limit[0]:
             limit = correction, _FEW_LEFT
-        limits = dict.fromkeys([f"{name}_tolerance" for name in self.tolerance], limit[0])
-        reasons = dict.fromkeys([f"{name}_tolerance_reason" for name in self.tolerance], limit[1])
-        return super().judged(predicted).assign_attrs(limits | reasons)
+        return with_limits(predicted, dict.fromkeys(self.tolerance, limit))
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Within the chance of the draws."""

@@ -39,6 +39,13 @@ class LinearInductiveBias(CurvesStudy):
         also="; set-up in Nam, DPhil thesis (2024), figure 1.2",
     )
     theory = "modes of the training kernel and of the population"
+    task = "a few points on a line"
+    told = (
+        "{samples} points with Gaussian labels, and {modes} sine modes of intensities k^(-2a) and k^(2a) with a = "
+        "{exponent:g}, over the largest of each.",
+        "Learnabilities are means over {draws} draws of uniform points.",
+    )
+    trains = "linear models on sine features"
     flow = "gradient flow"
     axes = ("run", "time")
     labelled = {"run": ("low first", "high first"), "sample": lambda study: centres(study.positions)}
@@ -124,18 +131,7 @@ class LinearInductiveBias(CurvesStudy):
     def about(self) -> Values:
         """The points and the models."""
         x, y = self._data
-        return {
-            "task": "a few points on a line",
-            "description": [
-                f"{self.samples} points with Gaussian labels, and {self.modes} sine modes of intensities k^(-2a) and "
-                f"k^(2a) with a = {self.exponent:g}, over the largest of each.",
-                f"Learnabilities are means over {self.draws} draws of uniform points.",
-            ],
-            "points": x.tolist(),
-            "labels": y.tolist(),
-            "network": "linear models on sine features",
-            "scale": 1.0,
-        }
+        return {**super().about(), "points": x.tolist(), "labels": y.tolist()}
 
     def _train(self, places: np.ndarray, labels: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Losses and coefficients of both models over time."""

@@ -137,6 +137,8 @@ class NeuralCollapse(CurvesStudy):
     )
     minutes = 1.0
     theory = "unconstrained feature model"
+    task = "one-hot labels of free features, and digits"
+    trains = "unconstrained features"
     flow = "gradient flow of free features, and Adam of networks if there are any"
     tolerance = exact("loss", "mode_strength", "class_mean_norm", "nc3") | exact(
         *("end_class_mean_gram", "end_classifier_gram", "end_between_class_share"),
@@ -223,17 +225,10 @@ class NeuralCollapse(CurvesStudy):
 
     def about(self) -> Values:
         """Both tasks."""
-        return {
-            "task": "one-hot labels of free features, and digits",
-            "description": [
-                f"{sum(self.class_sizes)} samples in classes of sizes {self.class_sizes}, with one-hot targets.",
-                f"Networks: {self.samples} digits of 8 × 8 pixels for training, and as many held out."
-                if self.networks
-                else "No networks were trained: what is claimed of them is not put to the test here.",
-            ],
-            "network": "unconstrained features",
-            "scale": 1.0,
-        }
+        free = f"{sum(self.class_sizes)} samples in classes of sizes {self.class_sizes}, with one-hot targets."
+        none = "No networks were trained: what is claimed of them is not put to the test here."
+        digits = f"Networks: {self.samples} digits of 8 × 8 pixels for training, and as many held out."
+        return {**super().about(), "description": [free, digits if self.networks else none]}
 
     @functools.cached_property
     def _modes(self) -> ClassModes:

@@ -137,6 +137,7 @@ class GrokkingDigits(ClaimsStudy):
             "outputs and features are those of the network in float64, down to modes of size 1e-12",
         ),
     )
+    checks = tuple(tolerance)
     tiny = {
         **{"samples": 120, "test_samples": 60, "width": 16, "batch_size": 30, "learning_rate": 0.01},
         **{"steps": 300, "records": 40, "train_threshold": 0.8, "test_threshold": 0.5, "seeds": 2},
@@ -169,11 +170,6 @@ class GrokkingDigits(ClaimsStudy):
             "total_utilization_after": (_RUNS, np.ones((len(TABLE), self.seeds))),
             **(blank if len(self._task.blank) else {}),
         }
-
-    @property
-    def checks(self) -> tuple[str, ...]:
-        """Everything that is compared: there are weights of blank pixels where pixels are blank."""
-        return tuple(each for each in self.tolerance if len(self._task.blank) or not each.startswith("blank_weight"))
 
     @functools.cached_property
     def _task(self) -> ImagesInRows:

@@ -146,6 +146,7 @@ class GrokkingModular(ClaimsStudy):
         total_utilization=(1e-6, SPAN),
         unused_weight=(1e-3, "the law is exact, and each step rounds to float32"),
     )
+    checks = tuple(tolerance)
     tiny = {
         **{"p": 5, "train_fraction": 0.6, "network": "relu", "width": 12},
         **{"learning_rate": 3e-3, "weight_decay": 1.0, "steps": 300, "times": 6, "seeds": 2},
@@ -183,11 +184,6 @@ class GrokkingModular(ClaimsStudy):
             "renamed_loss": ("seed", np.ones(self.seeds)),
             **({"unused_weight": np.broadcast_to(decay, shape)} if self._runs.has_unused else {}),
         }
-
-    @property
-    def checks(self) -> tuple[str, ...]:
-        """Everything that is compared: there are unused weights where no sample reads them."""
-        return tuple(each for each in self.tolerance if self._runs.has_unused or not each.startswith("unused_weight"))
 
     def about(self) -> Values:
         """The table and the network."""

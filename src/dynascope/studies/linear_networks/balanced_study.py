@@ -74,6 +74,11 @@ class TwoTasksStudy(BalancedStudy):
         options |= {"duration": times[-1], "save": times, "relative_tolerance": self.accuracy}
         return gradient_flow(networks, task, statistics=_PRODUCT, **options)
 
+    def _spread(self, first: float, last: float) -> np.ndarray:
+        """Times: half of them equally spaced, for what waits long, and half in their logarithm, for what is fast."""
+        fast = np.geomspace(first, last, self.times // 2 + 1)[:-1]
+        return np.sort(np.concatenate([np.linspace(0.0, last, self.times - len(fast)), fast]))
+
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
         """Both layers in which every start of a balance λ ends on the old task, for each λ."""
         old = self._old_task.cross_moment.T

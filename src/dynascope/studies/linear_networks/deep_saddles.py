@@ -150,13 +150,8 @@ class DeepSaddles(CurvesStudy):
         **exact("escape_slope", error=_ESCAPES, reason=_LEFT_OUT),
     }
     tiny = {
-        "depths": [2, 3],
-        "gammas": [0.75, 1.5],
-        "widths": [16, 64, 256],
-        "width": 12,
-        "training_gammas": [4.0, 6.0],
-        "singular_values": [3.0, 1.0],
-        "times": 600,
+        **{"depths": [2, 3], "gammas": [0.75, 1.5], "widths": [16, 64, 256], "width": 12},
+        **{"training_gammas": [4.0, 6.0], "singular_values": [3.0, 1.0], "times": 600},
     }
 
     def check(self) -> None:
@@ -175,18 +170,17 @@ class DeepSaddles(CurvesStudy):
         weights = [draw.normal(size=shape) for shape in itertools.pairwise(sizes)]
         random, random_loss = self._train(weights, self._scales)
         ranks = np.sum(random / self._targets, axis=-1)
-        jumps = np.array([self._jump_times(each) for each in ranks])
-        middles = _middles(jumps[-1])
+        escapes = np.array([self._jump_times(each)[0] for each in ranks])
+        plateaus = self._plateaus(ranks[-1], random_loss[-1])
         return {
             "loss": loss,
             "mode_strength": (("time", "mode"), strength),
             "learned_rank": np.sum(strength / self._targets, axis=-1),
             "random_loss": (("scale", "time"), random_loss),
             "random_learned_rank": (("scale", "time"), ranks),
-            "plateau_rank": ("level", np.interp(middles, self._times, ranks[-1])),
-            "plateau_loss": ("level", np.interp(middles, self._times, random_loss[-1])),
-            "log_escape_time": ("scale", np.log10(jumps[:, 0])),
-            "escape_slope": ((), escape_slope(jumps[:, 0], *clock, depth=self.depth)),
+            **{name: ("level", values) for name, values in zip(_PLATEAU, plateaus, strict=True)},
+            "log_escape_time": ("scale", np.log10(escapes)),
+            "escape_slope": ((), escape_slope(escapes, *clock, depth=self.depth)),
             **self._measured_start(),
         }
 
@@ -251,12 +245,15 @@ class DeepSaddles(CurvesStudy):
 
     def _unrest(self, ranks: np.ndarray, loss: np.ndarray) -> float:
         """How far from their plateaus aligned modes of these learned ranks and losses rest, over the highest."""
-        levels = np.cumsum(self._targets[::-1] ** 2)[::-1] / 2
-        middles = _middles(self._jump_times(ranks))
+        levels, plateaus = np.cumsum(self._targets[::-1] ** 2)[::-1] / 2, self._plateaus(ranks, loss)
         # Halfway between two jumps the rank is a whole number even where both modes are half learned.
-        off = np.interp(middles, self._times, ranks) - np.arange(len(levels))
-        above = np.interp(middles, self._times, loss) - levels
+        off, above = plateaus[0] - np.arange(len(levels)), plateaus[1] - levels
         return float(max(np.abs(off).max() / (len(levels) - 1), np.abs(above).max() / levels[0]))
+
+    def _plateaus(self, ranks: np.ndarray, loss: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Learned rank and loss halfway between the jumps, from the start on."""
+        middles = np.convolve([0.0, *self._jump_times(ranks)], [0.5, 0.5], "valid")
+        return np.interp(middles, self._times, ranks), np.interp(middles, self._times, loss)
 
     def _require_plateaus(self, ranks: np.ndarray, loss: np.ndarray) -> None:
         """Refuse targets of which the aligned modes do not rest, or rest for too long."""
@@ -314,8 +311,3 @@ class DeepSaddles(CurvesStudy):
 
 def _diagonal(network: DeepLinear) -> Any:
     return functools.reduce(lambda product, weight: product @ weight, network.weights).diagonal()
-
-
-def _middles(jumps: np.ndarray) -> np.ndarray:
-    """Halfway between the jumps, from the start on."""
-    return np.convolve([0.0, *jumps], [0.5, 0.5], "valid")

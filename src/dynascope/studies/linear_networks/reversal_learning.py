@@ -147,11 +147,6 @@ class ReversalLearning(TwoTasksStudy):
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
-        """Until the slowest mode has been reversed, which it has not before twice the time at which it is zero.
-
-        Half of them are equally spaced, for what waits long, and half in their logarithm, for what is fast.
-        """
+        """Until the slowest mode has been reversed, which it has not before twice the time at which it is zero."""
         passed = np.asarray(reversal_time(self._strengths[:, None], self._balances))
-        last = 2.5 * float(passed.max()) + 1.0 / self.weakest
-        fast = np.geomspace(passed.min() / 10, last, self.times // 2 + 1)[:-1]
-        return np.sort(np.concatenate([np.linspace(0.0, last, self.times - len(fast)), fast]))
+        return self._spread(passed.min() / 10, 2.5 * float(passed.max()) + 1.0 / self.weakest)

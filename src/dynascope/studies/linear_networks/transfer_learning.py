@@ -173,14 +173,10 @@ class TransferLearning(TwoTasksStudy):
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
-        """Until the readout has learned the slowest direction that the old task used.
-
-        Half of them are equally spaced in their logarithm, for directions that are learned long before.
-        """
+        """Until the readout has learned the slowest direction that the old task used."""
         slowest = float(transfer_speed(self._strengths[self.rank - 1], self._balances[-1]))
         fastest = float(transfer_speed(self.strongest, self._balances[0]))
-        fast = np.geomspace(0.1 / fastest, 4.0 / slowest, self.times // 2 + 1)[:-1]
-        return np.sort(np.concatenate([np.linspace(0.0, 4.0 / slowest, self.times - len(fast)), fast]))
+        return self._spread(0.1 / fastest, 4.0 / slowest)
 
 
 def _with_second(network: TwoLayer, second: np.ndarray) -> TwoLayer:

@@ -148,11 +148,9 @@ class WideLinear(CurvesStudy):
         rates = {"first": step * self.first_rate, "second": step * self.second_rate}
         options = {"learning_rate": rates, "record_steps": [0, steps], "return_networks": True}
         _, end = descend(network, self._task, steps=steps, **options)
-        return self._trace(end) - self._trace(network)
-
-    def _trace(self, network: TwoLayer) -> float:
-        first, second = np.asarray(network.first), np.asarray(network.second)
-        return self.first_rate * np.sum(second**2) - self.second_rate * np.sum(first**2)
+        layers = ((np.asarray(each.first), np.asarray(each.second)) for each in (network, end))
+        before, after = (self.first_rate * np.sum(u**2) - self.second_rate * np.sum(w**2) for w, u in layers)
+        return after - before
 
     @property
     def _rates(self) -> dict[str, float]:

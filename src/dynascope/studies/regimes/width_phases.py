@@ -127,6 +127,9 @@ class WidthPhases(CurvesStudy):
     )
     minutes = 1.5
     theory = "phase diagram"
+    task = "a line and digits"
+    told = ("Inputs on a line of unit second moment, and targets of slope {target:g}.",)
+    trains = "two-layer linear and ReLU"
     flow = "gradient flow"
     axes = ("architecture",)
     labelled = {"scaling_parameter": "scaling_parameters", "architecture": lambda study: list(study._parametrisations)}
@@ -210,15 +213,8 @@ class WidthPhases(CurvesStudy):
 
     def about(self) -> Values:
         """Both tasks."""
-        return {
-            "task": self._line.name,
-            "description": [
-                f"Inputs on a line of unit second moment, and targets of slope {self.target:g}.",
-                *(self._digits.description if self.digits_seeds else []),
-            ],
-            "network": "two-layer linear and ReLU",
-            "scale": 1.0,
-        }
+        said = super().about()
+        return {**said, "description": [*said["description"], *(self._digits.description if self.digits_seeds else ())]}
 
     def _means(self, run: Callable[[str, float], WideRun]) -> dict[str, np.ndarray]:
         """Means over seeds of what runs measure, shape (scaling parameters, parametrisations)."""
@@ -272,7 +268,7 @@ class WidthPhases(CurvesStudy):
     def _line(self) -> Task:
         """Inputs a·n on the line along n = (0.6, 0.8), with E[a²] = 1, and targets S·a."""
         position = np.array([[1.0], [-1.0]])
-        return Task(position * [0.6, 0.8], self.target * position, name="a line and digits")
+        return Task(position * [0.6, 0.8], self.target * position, name=self.task)
 
     def _on_line(self, run: Callable[[WideNetworks, Task], WideRun]) -> dict[str, np.ndarray]:
         line, seeds, options = self._line, self.seeds, {"activation": "linear", "direction": self._line.inputs[0]}

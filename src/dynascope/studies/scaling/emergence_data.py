@@ -13,7 +13,7 @@ import xarray as xr
 from dynascope.comparison import Claim
 from dynascope.flows.exact.extended_multilinear import train_extended
 from dynascope.networks.gaussian_mlp import gaussian_mlp
-from dynascope.studies import Reference, curve_tolerance, points
+from dynascope.studies import Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import count, numbers, positive, seed
 from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, half_chart, strength_chart
 from dynascope.tasks import Task
@@ -139,7 +139,7 @@ class EmergenceData(SkillNeeds):
         **{"batch_size": 2000, "runs": 5},
     }
 
-    def trained(self) -> xr.Dataset:
+    def trained(self) -> Values:
         """Solve and train the model of the theory, train the networks, and put the claims to them."""
         draw, shares = np.random.default_rng([self.seed, 0]), self._task.frequencies
         counts = (draw.multinomial(size, shares, size=self.draws) for size in self.samples)
@@ -148,16 +148,14 @@ class EmergenceData(SkillNeeds):
         # Networks of one training set share its luck, so that only sets are independent.
         runs = np.array([each.reshape(-1, _NETWORKS, self.skills).mean(axis=1) for each, *_ in found])
         losses, left = (np.array([each[place] for each in found]).mean(axis=1) for place in (1, 2))
-        return self.record(
-            {
-                "basis_strength": strength,
-                "basis_loss": loss,
-                "trained_strength": (("run", "skill"), [self._descended(*each) for each in self._small_sets]),
-                **self._observed(runs, losses),
-                "training_loss": ("samples", left),
-                **self._reported(runs, decided=bool(left.max() < _LEFT)),
-            }
-        )
+        return {
+            "basis_strength": strength,
+            "basis_loss": loss,
+            "trained_strength": (("run", "skill"), [self._descended(*each) for each in self._small_sets]),
+            **self._observed(runs, losses),
+            "training_loss": ("samples", left),
+            **self._reported(runs, decided=bool(left.max() < _LEFT)),
+        }
 
     def forecast(self) -> xr.Dataset:
         """The laws of the model, and with D_c from networks that learn one skill the forecast for all."""

@@ -13,7 +13,7 @@ from dynascope.comparison import Claim
 from dynascope.flows.exact.extended_multilinear import train_with_features
 from dynascope.flows.steps.decay import decayed
 from dynascope.networks.gaussian_mlp import gaussian_mlp
-from dynascope.studies import Reference, curve_tolerance, points
+from dynascope.studies import Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import count, number, numbers, positive, seed
 from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, half_chart, strength_chart
 from dynascope.tasks import SparseParity
@@ -119,21 +119,19 @@ class EmergenceParameters(SkillNeeds):
         **{"steps": 500_000, "batch_size": 4000, "runs": 10},
     }
 
-    def trained(self) -> xr.Dataset:
+    def trained(self) -> Values:
         """Train the model of the theory and the networks, and put the claims to them."""
         strength, loss = np.moveaxis(np.array([self._descended(count) for count in self.neurons]), 1, 0)
         runs, losses = self._trained(self._task, self.neurons)
         swapped = runs - np.minimum.accumulate(runs, axis=-1) > _SWAPPED
-        return self.record(
-            {
-                "basis_strength": strength,
-                "basis_loss": loss,
-                **self._observed(runs, losses.mean(axis=1)),
-                "strength_spread": runs.std(axis=1, ddof=1),
-                "out_of_order": ("neurons", np.any(swapped, axis=-1).mean(axis=1)),
-                **self._reported(runs),
-            }
-        )
+        return {
+            "basis_strength": strength,
+            "basis_loss": loss,
+            **self._observed(runs, losses.mean(axis=1)),
+            "strength_spread": runs.std(axis=1, ddof=1),
+            "out_of_order": ("neurons", np.any(swapped, axis=-1).mean(axis=1)),
+            **self._reported(runs),
+        }
 
     def forecast(self) -> xr.Dataset:
         """The law of the model, and with N_c from networks that learn one skill the forecast for all."""

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.flows import descend
-from dynascope.studies import StatedStudy
+from dynascope.studies import StatedStudy, Values
 from dynascope.studies.fields import count, flag, positive
 from dynascope.tasks import SparseParity
 from dynascope.tasks.parity.skill_reading import SkillReading
@@ -25,8 +25,8 @@ STRENGTH = "strength of the skill (1: learned)"
 class EmergenceStudy(StatedStudy):
     """What the studies of emergence share: the task, and a forecast that is shown beside networks.
 
-    It states `trained` and `forecast`, the records of both sides; networks are trained in single precision. `published`
-    are the fields of the source, and `shown` the variables of the forecast that are not judged.
+    It states `trained`, and `forecast`, the record of the prediction; networks are trained in single precision.
+    `published` are the fields of the source, and `shown` the variables of the forecast that are not judged.
     """
 
     skills: int = count(3, "Number of skills n_s.")
@@ -44,7 +44,7 @@ class EmergenceStudy(StatedStudy):
         learning_rate: float
         batch_size: int
 
-    def trained(self) -> xr.Dataset:
+    def trained(self) -> Values:
         """Train, and measure."""
         raise NotImplementedError
 
@@ -54,7 +54,7 @@ class EmergenceStudy(StatedStudy):
 
     def observe(self) -> xr.Dataset:
         """The record of `trained`."""
-        return self._setting.trained()
+        return self._setting.record(self._setting.trained())
 
     def predict(self) -> xr.Dataset:
         """The record of `forecast`."""

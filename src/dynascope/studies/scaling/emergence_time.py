@@ -76,7 +76,11 @@ class EmergenceTime(EmergenceStudy):
     seeds: int = count(5, "Networks with all skills.", least=2)
     seed: int = seed("Seed of the networks and samples.")
 
-    told = ("Of networks of {width} neurons {calibration_seeds} learn one skill, and {seeds} all.",)
+    told = (
+        "Of networks of {width} neurons {calibration_seeds} learn one skill, and {seeds} all.",
+        "They descend {_way}.",
+        "The law is calibrated on one skill; compared are the steps at which the others have half strength.",
+    )
     reference = Reference.of(
         papers.SKILLS,
         "Skills are learned one after the other, each along a logistic curve at a rate in proportion to its frequency; "
@@ -144,21 +148,19 @@ class EmergenceTime(EmergenceStudy):
         **{"calibration_seeds": 10, "seeds": 10},
     }
 
-    def trained(self) -> xr.Dataset:
+    def trained(self) -> Values:
         """Train the networks on all skills."""
         strength, loss = self._trained(self._task, self._recorded, range(self.seeds))
         halves = np.array([[first_half(self._recorded, curve) for curve in run.T] for run in strength])
         mean = halves.mean(axis=0)
-        return self.record(
-            {
-                "loss": (("seed", "step"), loss),
-                "strength": strength,
-                "half_strength_step_of_seed": (("seed", "skill"), halves),
-                "half_strength_step": ("skill", mean),
-                "half_strength_step_spread": ("skill", spread_of_halves(halves)),
-                "log_half_strength_step": ("skill", np.log(mean)),
-            }
-        )
+        return {
+            "loss": (("seed", "step"), loss),
+            "strength": strength,
+            "half_strength_step_of_seed": (("seed", "skill"), halves),
+            "half_strength_step": ("skill", mean),
+            "half_strength_step_spread": ("skill", spread_of_halves(halves)),
+            "log_half_strength_step": ("skill", np.log(mean)),
+        }
 
     def forecast(self) -> xr.Dataset:
         """Calibrate on one skill, and forecast the others."""
@@ -267,15 +269,9 @@ class EmergenceTime(EmergenceStudy):
         # The samples by which strengths are estimated are those of zero.
         return self._read(networks, parity, steps, "strength", "loss", seed=first + seeds[0] + 1)
 
-    def about(self) -> Values:
-        """The task and the networks, and how they are trained."""
-        said = super().about()
-        drawn = f"on {self.batch_size} fresh samples in a step"
-        more = (
-            f"They descend {drawn if self.batch_size else 'by the gradient over all inputs'}.",
-            "The law is calibrated on one skill; compared are the steps at which the others have half strength.",
-        )
-        return {**said, "description": [*said["description"], *more]}
+    @property
+    def _way(self) -> str:
+        return f"on {self.batch_size} fresh samples in a step" if self.batch_size else "by the gradient over all inputs"
 
     def check(self) -> None:
         """There is a gradient over all inputs where that is asked for."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -107,7 +106,8 @@ class GroupComposition(StaircaseStudy):
     def trained(self, scale: float) -> xr.Dataset:
         """Train on the average over all sequences."""
         options = {"duration": 1.6 * float(self._staircase(scale).times[-1]), "save": 1000, "normalised": True}
-        statistics = {"irrep_loss": (self._irrep_losses, ("irrep",))}
+        parts = [irrep_projection(self._group, each) for each in self._irreps]
+        statistics = {"irrep_loss": (loss_parts(self._task, self._encoding, parts), ("irrep",))}
         record = gradient_flow(self._network, self._task, scale=scale, statistics=statistics, **options)
         return record.assign_coords(irrep=[irrep.name for irrep in self._irreps])
 
@@ -164,8 +164,3 @@ class GroupComposition(StaircaseStudy):
         n, k = self._group.order, self.sequence_length
         rows = neurons_by_share(self._group, self._encoding, k, self._shares, seed=self.seed)
         return TwoLayer(k * n, len(rows), n, activation=f"power-{k}").with_neurons(rows)
-
-    @functools.cached_property
-    def _irrep_losses(self) -> Callable[[TwoLayer], Any]:
-        """The part of the loss in each irrep of the outputs, as a function of the network."""
-        return loss_parts(self._task, self._encoding, [irrep_projection(self._group, each) for each in self._irreps])

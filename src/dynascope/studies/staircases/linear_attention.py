@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
@@ -83,7 +82,8 @@ class LinearAttentionStaircase(StaircaseStudy):
         save = np.append(np.linspace(0.0, learned, 5000, endpoint=False), np.linspace(learned, duration, 200))
         # The explicit solver takes less to compile, but its steps cannot grow along a long plateau.
         solver = "explicit" if duration < 3e5 else "stiff"
-        statistics = {"learned_fraction": (self._learned_fraction, ("mode",))}
+        read = jax.tree_util.Partial(_learned_fraction, *np.linalg.eigh(self._task.covariance))
+        statistics = {"learned_fraction": (read, ("mode",))}
         return gradient_flow(
             self._network, self._task, scale=scale, duration=duration, save=save, solver=solver, statistics=statistics
         )
@@ -105,12 +105,6 @@ class LinearAttentionStaircase(StaircaseStudy):
         return theory(task.covariance, task.context_length, scale=scale, neurons=self._network.neurons)
 
     @functools.cached_property
-    def _learned_fraction(self) -> Callable[[LinearAttention | MergedAttention], Any]:
-        """Diagonal of Σ P in the principal directions, largest variance first: one where a prompt is read in full."""
-        variances, axes = np.linalg.eigh(self._task.covariance)
-        return jax.tree_util.Partial(_along, variances, axes)
-
-    @functools.cached_property
     def _task(self) -> InContextRegression:
         drawn = covariance(np.random.default_rng(self.seed), self.inputs, self.condition)
         return InContextRegression(drawn, self.context_length)
@@ -121,5 +115,6 @@ class LinearAttentionStaircase(StaircaseStudy):
         return network(self.inputs, self.heads, seed=self.seed)
 
 
-def _along(variances: Any, axes: Any, network: LinearAttention | MergedAttention) -> Any:
+def _learned_fraction(variances: Any, axes: Any, network: LinearAttention | MergedAttention) -> Any:
+    """Diagonal of Σ P in the principal directions, largest variance first: one where a prompt is read in full."""
     return (variances * ((axes.T @ network.matrix) * axes.T).sum(axis=1))[::-1]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import xarray as xr
@@ -100,7 +99,8 @@ class ModularAddition(StaircaseStudy):
         options = {"duration": beyond * float(self._staircase(scale).times.max()), "save": 4000}
         # The plain flow waits 1/scale for what then happens in a time of order one.
         options |= {"normalised": True} if self._normalised else {"solver": "stabilised", "relative_tolerance": 1e-3}
-        statistics = {"frequency_loss": (self._frequency_losses, ("frequency",))}
+        waves = [frequency_projection(self.p, each) for each in self.frequencies]
+        statistics = {"frequency_loss": (loss_parts(self._task, self._encoding, waves), ("frequency",))}
         record = gradient_flow(self._network, self._task, scale=scale, statistics=statistics, **options)
         return record.assign_coords(frequency=self.frequencies)
 
@@ -137,12 +137,6 @@ class ModularAddition(StaircaseStudy):
     @functools.cached_property
     def _task(self) -> modular_addition.ModularAddition:
         return modular_addition.ModularAddition(self._encoding)
-
-    @functools.cached_property
-    def _frequency_losses(self) -> Callable[[TwoLayer], Any]:
-        """The part of the loss in each frequency of the outputs, as a function of the network."""
-        waves = [frequency_projection(self.p, each) for each in self.frequencies]
-        return loss_parts(self._task, self._encoding, waves)
 
     @functools.cached_property
     def _network(self) -> TwoLayer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import numpy as np
@@ -103,7 +103,7 @@ class MultiIndexStaircase(StaircaseStudy):
         """Train on the exact population loss."""
         last = float(StaircaseView(self._staircases[scale]).times.max())
         options = {"duration": 1.4 * last + 20.0 / max(map(abs, self.strengths)), "save": 4000, "normalised": True}
-        statistics = {"index_strength": (jax.tree_util.Partial(_strengths, self._task), ("mode",))}
+        statistics = {"index_strength": (jax.tree_util.Partial(MultiIndex.strengths, self._task), ("mode",))}
         return gradient_flow(self._network, self._task, scale=scale, statistics=statistics, **options)
 
     def second_scale(self) -> float:
@@ -167,7 +167,3 @@ class MultiIndexStaircase(StaircaseStudy):
     @functools.cached_property
     def _network(self) -> TwoLayer:
         return TwoLayer(self.dimension, self.width, 1, activation=f"power-{self.degree}", seed=self.seed)
-
-
-def _strengths(task: MultiIndex, network: Any) -> Any:
-    return task.strengths(network)
