@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from dynascope.errors import InputError
 from dynascope.groups import cyclic, dihedral, find_group, symmetric
 from dynascope.groups.encodings import encoding_from_fourier
-from dynascope.networks.constructions import recurrent_composition, tree_composition, two_layer_composition
+from dynascope.networks.constructions import (
+    ARCHITECTURES,
+    measured_composition,
+    random_composition,
+    recurrent_composition,
+    tree_composition,
+    two_layer_composition,
+)
 from dynascope.tasks.algebra.group_composition import group_composition
 from dynascope.theory.groups import construction_width
 
@@ -190,3 +197,17 @@ def test_the_weights_are_real_and_their_gradients_finite_and_zero_at_the_exact_n
         for leaf in jax.tree.leaves(gradient):
             # The loss is zero up to rounding, so its slope is too.
             np.testing.assert_allclose(leaf, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_random_networks_have_the_depth_and_outputs_of_those_that_are_written_down(architecture):
+    group, k = cyclic(3), 3
+    task = group_composition(group, sequence_length=k)
+    built = {"two-layer": two_layer_composition(group, encoding_of(group), k)}
+    built |= {"recurrent": recurrent_composition(group, encoding_of(group))}
+    built |= {"tree": tree_composition(group, encoding_of(group))}
+    network = random_composition(architecture, 3, k, 8, seed=0)
+    assert network(task.inputs).shape == task.targets.shape
+    measured = measured_composition(network, task)
+    assert measured["depth"] == measured_composition(built[architecture], task)["depth"]
+    assert measured["width"] == 8

@@ -160,7 +160,7 @@ def test_its_figures_are_drawn_from_what_it_finds(run):
 
 def test_its_tolerances_are_those_by_which_it_is_judged(run):
     judged = agreement(run.tree)
-    assert set(run.study.tolerance) <= set(judged)
+    assert {*run.study.tolerance, *run.study.checks} <= set(judged)
     for name, (tolerance, reason) in run.study.tolerance.items():
         assert (judged[name]["tolerance"], judged[name]["reason"]) == (tolerance, reason)
 

@@ -3,7 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.tasks.known_modes import example_moments, halving_modes, neuron_regression, random_moments, relu_data
+from dynascope.tasks.known_modes import (
+    example_moments,
+    halving_modes,
+    neuron_regression,
+    random_moments,
+    relu_data,
+    unit_regression,
+)
 
 
 @pytest.mark.parametrize("moments", [lambda kind: example_moments(kind), lambda kind: random_moments(kind, 4, seed=1)])
@@ -26,6 +33,13 @@ def test_inputs_of_a_neuron_vary_along_the_axes_that_are_given():
     task = neuron_regression(np.array([1.0, 0.0, 5.0]), axes, samples=7, least_variance=0.5, seed=0)
     np.testing.assert_allclose(task.input_moment, np.diag([1.0, 0.5, 0.0]), atol=1e-14)
     np.testing.assert_allclose(task.targets, task.inputs[:, :1], atol=1e-14)
+
+
+def test_a_map_of_norm_one_is_learned_from_inputs_of_falling_variance():
+    task = unit_regression(3, 2, samples=8, least_variance=0.25, seed=0)
+    np.testing.assert_allclose(task.input_moment, np.diag([1.0, 0.5, 0.25]), atol=1e-14)
+    learned = np.linalg.lstsq(task.inputs, task.targets, rcond=None)[0]
+    assert np.linalg.norm(learned, 2) == pytest.approx(1.0, rel=1e-12)
 
 
 def test_orthogonal_data_have_targets_of_both_signs():

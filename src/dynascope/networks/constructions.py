@@ -19,8 +19,16 @@ from dynascope.networks.tree import Tree
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.tasks.task import Task
 
-__all__ = ["measured_composition", "recurrent_composition", "tree_composition", "two_layer_composition"]
+__all__ = [
+    "ARCHITECTURES",
+    "measured_composition",
+    "random_composition",
+    "recurrent_composition",
+    "tree_composition",
+    "two_layer_composition",
+]
 
+ARCHITECTURES = ("two-layer", "recurrent", "tree")
 _MOST_WEIGHTS = 2e7  # 160 MB
 _VANISHES = 1e-9  # rounding of what is zero stays below this fraction of the encoding's size
 
@@ -146,6 +154,13 @@ def tree_composition(group: Group, encoding: ArrayLike, *, fast_multiplication: 
     weights = _pair(group, encoding, fast_multiplication)
     network = Tree(group.order, 1)
     return eqx.tree_at(lambda each: (each.left, each.right, each.output), network, weights)
+
+
+def random_composition(architecture: str, order: int, sequence_length: int, width: int, seed: int) -> Any:
+    """A network of one of the `ARCHITECTURES` with random weights, for a group of some order."""
+    if architecture == "two-layer":
+        return TwoLayer(sequence_length * order, width, order, activation=f"power-{sequence_length}", seed=seed)
+    return Recurrent(order, width, order, seed=seed) if architecture == "recurrent" else Tree(order, width, seed=seed)
 
 
 def measured_composition(network: Any, task: Task) -> dict[str, float]:

@@ -59,17 +59,11 @@ class StudyEntry:
     def of(cls, study: type[Study]) -> StudyEntry:
         """The entry of a study that is imported."""
         module, reference = importlib.import_module(study.__module__), study.reference
-        return cls(
-            name=study.name,
-            module=module.__name__,
-            class_name=study.__name__,
-            subject=(module.__name__.split(".")[-2:])[0].replace("_", " "),
-            summary=(inspect.getdoc(module) or reference.claim).partition("\n")[0],
-            paper=reference.paper,
-            arxiv=reference.arxiv,
-            claim=reference.claim,
-            minutes=float(study.minutes),
-        )
+        subject = (module.__name__.split(".")[-2:])[0].replace("_", " ")
+        summary = (inspect.getdoc(module) or reference.claim).partition("\n")[0]
+        of_class = {"name": study.name, "module": module.__name__, "class_name": study.__name__}
+        told = dataclasses.asdict(reference)
+        return cls(**of_class, subject=subject, summary=summary, **told, minutes=float(study.minutes))
 
     def load(self) -> type[Study]:
         """Import the study, and nothing of the others."""

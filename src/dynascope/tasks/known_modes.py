@@ -24,6 +24,7 @@ __all__ = [
     "relu_data",
     "sparse_regression",
     "unit_maps",
+    "unit_regression",
 ]
 
 Moments = Literal["whitened", "general", "commuting"]
@@ -131,6 +132,13 @@ def neuron_regression(target: np.ndarray, axes: np.ndarray, *, samples: int, lea
     target_map = axes.T @ target
     task = regression(samples=samples, input_covariance=variances, target_map=target_map, seed=seed, exact_moments=True)
     return Task(task.inputs @ axes.T, task.targets, name=task.name, description=task.description)
+
+
+def unit_regression(inputs: int, outputs: int, *, samples: int, least_variance: float, seed: int) -> Task:
+    """A random map of norm one, and inputs with variances that fall from 1 to the least."""
+    target = np.random.default_rng(seed).normal(size=(inputs, outputs))
+    variances, unit = np.geomspace(1.0, least_variance, inputs), target / np.linalg.norm(target, 2)
+    return regression(samples=samples, input_covariance=variances, target_map=unit, seed=seed, exact_moments=True)
 
 
 def unit_maps(axes: np.ndarray, alignment: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

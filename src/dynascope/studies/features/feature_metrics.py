@@ -183,20 +183,13 @@ class FeatureMetrics(ClaimsStudy):
     def about(self) -> Values:
         """The samples and the network."""
         pictures = self.data == "digits"
-        return {
-            "task": "digits" if pictures else "a step on the line",
-            "description": [
-                "Handwritten digits of 8 × 8 pixels and one-hot targets, equally many of each class."
-                if pictures
-                else "The targets are 0 for x < 0 and 1 for x > 0, on a grid over [−1, 1]; held-out inputs are random.",
-                f"{self._count} samples for training and as many held out.",
-                f"Overlaps are those on the {'held-out samples' if pictures else 'grid'}.",
-                "The bias of the last layer counts as a feature.",
-            ],
-            "network": "convolutional" if pictures else "four dense layers",
-            "scale": 1.0,
-            "threshold": self.threshold,
-        }
+        task, network = ("digits", "convolutional") if pictures else ("a step on the line", "four dense layers")
+        digits = "Handwritten digits of 8 × 8 pixels and one-hot targets, equally many of each class."
+        step = "The targets are 0 for x < 0 and 1 for x > 0, on a grid over [−1, 1]; held-out inputs are random."
+        samples = f"{self._count} samples for training and as many held out."
+        overlaps = f"Overlaps are those on the {'held-out samples' if pictures else 'grid'}."
+        told = [digits if pictures else step, samples, overlaps, "The bias of the last layer counts as a feature."]
+        return {"task": task, "network": network, "scale": 1.0, "threshold": self.threshold, "description": told}
 
     def _runs(self) -> list[dict[str, np.ndarray]]:
         """Of the last layer as a network on the features of the start, and of all layers."""

@@ -143,12 +143,9 @@ class Learnability(CurvesStudy):
         self.require(left >= _UNFITTED, "ridge", "choose a larger one on a line, where close samples rule else")
         falls = self.basis != "sine" or self.target_exponent >= _FALLING
         self.require(falls, "target_exponent", f"choose {_FALLING} or more on a line, where modes alias else")
-        self.require(
-            asymptotic_error(self._error, self.samples) < WORTH,
-            "samples",
-            "choose more of them, a ridge above zero, or numbers that are further from that of the modes",
-            problem=f"samples is {self.samples}, and the number of modes {self.modes}; the fit leaves too few free",
-        )
+        problem = f"samples is {self.samples}, and the number of modes {self.modes}; the fit leaves too few free"
+        remedy = "choose more of them, a ridge above zero, or numbers that are further from that of the modes"
+        self.require(asymptotic_error(self._error, self.samples) < WORTH, "samples", remedy, problem=problem)
 
     def trained(self) -> Values:
         """Draw training sets, solve them, and average."""

@@ -40,6 +40,14 @@ _OF_NETWORKS = (
         "nothing of these, however much the training samples collapse.",
     ),
 )
+# Of one network, and one kind of labels.
+_MEANING_OF_NETWORKS = (
+    " In a network on digits (here) the spread of a class over the distance between classes went from "
+    "{observed.network_nc1[here][step=first]:mean} to {observed.network_nc1[here][step=last]:mean} on average over "
+    "{parameters.starts} starts; in the end {observed.network_accuracy[here][step=last]:mean:percent} of its training "
+    "labels were right, and {observed.network_test_accuracy[here][step=last]:mean:percent} of new digits: that samples "
+    "collapse is no sign that what is learned is true."
+)
 
 
 class NeuralCollapse(CurvesStudy):
@@ -198,13 +206,11 @@ class NeuralCollapse(CurvesStudy):
             collapse_trajectory(times, self.class_sizes, *self._sizes(self.initial_strength), **rates)
         )
         end = collapse_end(self.class_sizes, **rates)
-        centring = np.eye(len(self.class_sizes)) - 1 / len(self.class_sizes)
-        powers = np.diagonal(centring @ path.class_mean_gram @ centring, axis1=1, axis2=2)
         return {
             "time": times,
             "loss": path.loss,
             "mode_strength": (("time", "mode"), path.singular_value),
-            "class_mean_norm": (("time", "class"), np.sqrt(powers)),
+            "class_mean_norm": (("time", "class"), path.class_mean_norm),
             "nc3": path.nc3,
             "end_class_mean_gram": (("start", "class", "target"), np.tile(end.class_mean_gram, starts)),
             "end_classifier_gram": (("start", "class", "target"), np.tile(end.classifier_gram, starts)),
@@ -220,7 +226,8 @@ class NeuralCollapse(CurvesStudy):
         said = super().attributes()
         if self.networks and self.labels:
             network, kind = self.networks[-1], _RANDOM if _RANDOM in self.labels else self.labels[-1]
-            said["meaning"] += f" {_of_network(network, kind)}"
+            of = _MEANING_OF_NETWORKS.replace("[here]", f"[architecture={network}][run={kind}]")
+            said["meaning"] += of.replace("(here)", f"({network}, {kind})")
         return said
 
     def about(self) -> Values:
@@ -253,18 +260,3 @@ class NeuralCollapse(CurvesStudy):
     def _networks(self) -> CollapsingNetworks:
         names = [field.name for field in dataclasses.fields(CollapsingNetworks)]
         return CollapsingNetworks(**{name: getattr(self, name) for name in names})
-
-
-def _of_network(network: str, labels: str) -> str:
-    """What is seen in a network on digits, to be filled in."""
-
-    def value(name: str, at: str, way: str = "mean") -> str:
-        return f"{{observed.network_{name}[architecture={network}][run={labels}][step={at}]:{way}}}"
-
-    return (
-        f"In a network on digits ({network}, {labels}) the spread of a class over the distance between classes went "
-        f"from {value('nc1', 'first')} to {value('nc1', 'last')} on average over {{parameters.starts}} starts; in the "
-        f"end {value('accuracy', 'last', 'mean:percent')} of its training labels were right, and "
-        f"{value('test_accuracy', 'last', 'mean:percent')} of new digits: that samples collapse is no sign that what "
-        "is learned is true."
-    )

@@ -156,12 +156,9 @@ class GrokkingDiagonal(CurvesStudy):
         """There are many interpolants, and networks fit before they generalise."""
         fewer = "choose fewer samples than inputs, so that there are interpolants"
         self.require(self.samples < self.inputs, "samples", fewer, beside="inputs")
-        self.require(
-            self._fitted < self._grokking_times.min(),
-            "weight_decay",
-            "choose a smaller one, or larger scales",
-            problem=f"with weight_decay {self.weight_decay} the network may not have fitted before it generalises",
-        )
+        problem = f"with weight_decay {self.weight_decay} the network may not have fitted before it generalises"
+        remedy = "choose a smaller one, or larger scales"
+        self.require(self._fitted < self._grokking_times.min(), "weight_decay", remedy, problem=problem)
 
     @functools.cached_property
     def _data(self) -> SparseLinear:
@@ -170,12 +167,9 @@ class GrokkingDiagonal(CurvesStudy):
     @functools.cached_property
     def _critical_point(self) -> Any:
         point = critical_point(*self._data, threshold=self.threshold)
-        self.require(
-            point is not None,
-            "threshold",
-            "choose another threshold, or fewer relevant inputs for the samples",
-            problem=f"no interpolant on the way passes a test error of {self.threshold}",
-        )
+        problem = f"no interpolant on the way passes a test error of {self.threshold}"
+        remedy = "choose another threshold, or fewer relevant inputs for the samples"
+        self.require(point is not None, "threshold", remedy, problem=problem)
         return point
 
     @functools.cached_property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 import xarray as xr
 
@@ -80,7 +79,7 @@ class LayerwiseModes(CurvesStudy):
 
     def trained(self) -> xr.Dataset:
         """Train by gradient flow on the weights."""
-        network = eqx.tree_at(lambda layers: (layers.u, layers.v), DiagonalLinear(self.modes), self._start)
+        network = DiagonalLinear(self.modes).with_neurons(np.stack(self._start, axis=1))
         return self.followed(network, _mode_strength, relative_tolerance=1e-9, absolute_tolerance=1e-12)
 
     def exact(self) -> Values:

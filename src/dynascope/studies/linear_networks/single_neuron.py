@@ -10,6 +10,7 @@ import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
+from dynascope.probes.alignment.plane import in_plane
 from dynascope.probes.kernel.path import layer_kernel_path
 from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import choice, count, number, positive, seed
@@ -173,17 +174,9 @@ class SingleNeuron(CurvesStudy):
 
     def _coordinates(self, a: np.ndarray, coefficients: np.ndarray) -> dict[str, np.ndarray]:
         """Where the neurons are in the plane of their start and their target."""
-        start, target = self._maps
-        along = target / np.linalg.norm(target)
-        across = start - along * (start @ along)
-        length = np.linalg.norm(across)
-        # A start along the target has no other direction than those that rounding makes.
-        across = across / length if length > 1e-9 * np.linalg.norm(start) else 0 * across
-        return {
-            "weight_along_target": coefficients @ along / a,
-            "coefficient_along_target": coefficients @ along,
-            "coefficient_across_target": coefficients @ across,
-        }
+        along, across = in_plane(coefficients, *self._maps)
+        named = {"coefficient_along_target": along, "coefficient_across_target": across}
+        return {"weight_along_target": along / a, **named}
 
     def _regimes(self, path: dict[str, np.ndarray]) -> np.ndarray:
         """The regimes from the start alone where these are known, else along the path."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 
-import equinox as eqx
 import numpy as np
 import xarray as xr
 
 from dynascope.flows.objective import FrozenFirst, Samples
-from dynascope.networks import TwoLayer
+from dynascope.probes.readout import decay_rates, reachable_share
 from dynascope.studies import Chart, Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
@@ -110,15 +109,17 @@ class TransferLearning(TwoTasksStudy):
         new, both = self._task, whitened(np.hstack(self._maps), "both tasks")
         said = (("task", new.name), ("description", new.description))
         frozen = FrozenFirst(Samples(new.inputs, new.targets), said)
-        run = self._flow([_with_second(each, unlearned) for each in networks], frozen, self._times)
-        enlarged = [_with_second(each, np.hstack([each.second, unlearned])) for each in networks]
+        readouts = [each.with_neurons(np.hstack([each.first.T, unlearned])) for each in networks]
+        run = self._flow(readouts, frozen, self._times)
+        enlarged = [each.with_neurons(np.hstack([each.first.T, each.second, unlearned])) for each in networks]
         joint = self._flow(enlarged, both, self._times)["product"].to_numpy()
         strength = run["product"].to_numpy()[..., 0] @ self._directions
         squares = np.sum((joint - both.cross_moment.T) ** 2, axis=-2) / 2
+        reached = [reachable_share(np.asarray(each.first), self._maps[1], _LOST) for each in networks]
         values = {
             "mode_strength": ((*self.axes, "mode"), strength),
-            "speed": (("balance", "mode"), self._fitted_speeds(strength)),
-            "reachable_share": ("balance", [self._reachable(np.asarray(each.first)) for each in networks]),
+            "speed": (("balance", "mode"), decay_rates(self._times, 1 - strength, _LEFT)),
+            "reachable_share": ("balance", reached),
             "old_loss": np.sum(squares[..., :-1], axis=-1),
             "new_loss": squares[..., -1],
         }
@@ -142,19 +143,6 @@ class TransferLearning(TwoTasksStudy):
             "speed": (("balance", "mode"), speeds),
         }
 
-    def _fitted_speeds(self, strength: np.ndarray) -> np.ndarray:
-        """Slope of −log(1 − strength), of modes (balances, times, modes), until a hundredth is left."""
-        left = 1 - strength
-        logarithms = -np.log(np.maximum(left, np.finfo(float).tiny))
-        times = (left > _LEFT) * self._times[:, None]
-        return np.sum(times * logarithms, axis=1) / np.sum(times**2, axis=1)
-
-    def _reachable(self, first: np.ndarray) -> float:
-        """The share of the new target, squared, in the span of the features of a first layer."""
-        new = self._maps[1]
-        directions, sizes, _ = np.linalg.svd(first)
-        return float(np.sum((directions[:, sizes > _LOST * sizes[0]].T @ new) ** 2) / np.sum(new**2))
-
     @functools.cached_property
     def _maps(self) -> tuple[np.ndarray, np.ndarray]:
         right = rotation(np.random.default_rng([self.seed, 2]), self.dimension)
@@ -177,7 +165,3 @@ class TransferLearning(TwoTasksStudy):
         slowest = float(transfer_speed(self._strengths[self.rank - 1], self._balances[-1]))
         fastest = float(transfer_speed(self.strongest, self._balances[0]))
         return self._spread(0.1 / fastest, 4.0 / slowest)
-
-
-def _with_second(network: TwoLayer, second: np.ndarray) -> TwoLayer:
-    return eqx.tree_at(lambda layers: layers.second, network, second)

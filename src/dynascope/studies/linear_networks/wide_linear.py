@@ -14,7 +14,8 @@ from dynascope.networks.balanced_linear import isotropic_linear
 from dynascope.probes.kernel.path import kernel_path
 from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact, points
 from dynascope.studies.fields import count, flag, positive, seed
-from dynascope.tasks import Task, regression
+from dynascope.tasks import Task
+from dynascope.tasks.known_modes import unit_regression
 from dynascope.theory import papers
 from dynascope.theory.wide import conserved_matrix, isotropic_flow, isotropic_preconditioner, preconditioner_matrix
 from dynascope.theory.wide.isotropic import trace_drift
@@ -158,14 +159,8 @@ class WideLinear(CurvesStudy):
 
     @functools.cached_property
     def _task(self) -> Task:
-        target = np.random.default_rng(self.seed).normal(size=(self.inputs, self.outputs))
-        return regression(
-            samples=self.samples,
-            input_covariance=np.geomspace(1.0, self._least_variance, self.inputs),
-            target_map=target / np.linalg.norm(target, 2),
-            seed=self.seed,
-            exact_moments=True,
-        )
+        asked = {"samples": self.samples, "least_variance": self._least_variance, "seed": self.seed}
+        return unit_regression(self.inputs, self.outputs, **asked)
 
     @property
     def _least_variance(self) -> float:

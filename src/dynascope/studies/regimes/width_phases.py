@@ -166,14 +166,13 @@ class WidthPhases(CurvesStudy):
 
     def exact(self) -> Values:
         """The closed form of each network on the line, and the exponents of the phase diagram."""
-        for _, off in self._corrections.values():
-            self.require(
-                np.abs(off).max() <= _WORTH,
-                "scaling_parameters",
-                "choose larger ones, or a target nearer to one",
-                problem=f"with scaling_parameters {self.scaling_parameters} and target {self.target:g} an exponent "
-                f"differs from its limit by {np.abs(off).max():.2g}",
-            )
+        given, remedy = (
+            f"{self.scaling_parameters} and target {self.target:g}",
+            "choose larger ones, or a target nearer to one",
+        )
+        for off in (np.abs(each).max() for _, each in self._corrections.values()):
+            problem = f"with scaling_parameters {given} an exponent differs from its limit by {off:.2g}"
+            self.require(off <= _WORTH, "scaling_parameters", remedy, problem=problem)
         phases = [phase(each) for each in self._parametrisations.values()]
         keeps = [int(each.kernel_exponent < 0) for each in phases]
         return {

@@ -134,9 +134,8 @@ class EmergenceData(SkillNeeds):
         **{"steps": 800, "batch_size": 64, "runs": 2, "features": 16, "draws": 4000},
     }
     published = {
-        **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0, "width": 1000},
-        **{"samples": [2**k for k in range(7, 18)], "learning_rate": 0.05, "halving_steps": 50_000, "steps": 500_000},
-        **{"batch_size": 2000, "runs": 5},
+        **{"width": 1000, "samples": [2**k for k in range(7, 18)], "learning_rate": 0.05, "halving_steps": 50_000},
+        **{"steps": 500_000, "batch_size": 2000, "runs": 5},
     }
 
     def trained(self) -> Values:

@@ -114,7 +114,6 @@ class EmergenceParameters(SkillNeeds):
         **{"learning_rate": 0.02},
     }
     published = {
-        **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0},
         **{"neurons": [*range(1, 11), *range(12, 32, 2)], "learning_rate": 1e-3, "weight_decay": 5e-5},
         **{"steps": 500_000, "batch_size": 4000, "runs": 10},
     }

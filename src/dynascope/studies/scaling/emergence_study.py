@@ -20,13 +20,15 @@ from dynascope.tasks.parity.skill_reading import SkillReading
 __all__ = ["STRENGTH", "EmergenceStudy"]
 
 STRENGTH = "strength of the skill (1: learned)"
+_PUBLISHED = {"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0}  # task of the source
 
 
 class EmergenceStudy(StatedStudy):
     """What the studies of emergence share: the task, and a forecast that is shown beside networks.
 
     It states `trained`, and `forecast`, the record of the prediction; networks are trained in single precision.
-    `published` are the fields of the source, and `shown` the variables of the forecast that are not judged.
+    `published` are the fields of the source, but for its task, and `shown` the variables of the forecast that are not
+    judged.
     """
 
     skills: int = count(3, "Number of skills n_s.")
@@ -80,7 +82,7 @@ class EmergenceStudy(StatedStudy):
     @functools.cached_property
     def _setting(self) -> Any:
         """This study, or in the setting of the source the one that has its fields."""
-        return dataclasses.replace(self, **self.published, paper=False) if self.paper else self
+        return dataclasses.replace(self, **_PUBLISHED, **self.published, paper=False) if self.paper else self
 
     @functools.cached_property
     def _task(self) -> SparseParity:

@@ -143,9 +143,8 @@ class EmergenceTime(EmergenceStudy):
         **{"calibration_steps": 400, "calibration_seeds": 8, "times": 60},
     }
     published = {
-        **{"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0, "width": 1000},
-        **{"learning_rate": 0.05, "batch_size": 4000, "steps": 30_000, "calibration_steps": 1500, "times": 500},
-        **{"calibration_seeds": 10, "seeds": 10},
+        **{"width": 1000, "learning_rate": 0.05, "batch_size": 4000, "steps": 30_000, "calibration_steps": 1500},
+        **{"times": 500, "calibration_seeds": 10, "seeds": 10},
     }
 
     def trained(self) -> Values:

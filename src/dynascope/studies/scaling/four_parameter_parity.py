@@ -154,12 +154,10 @@ class FourParameterParity(CurvesStudy):
     def check(self) -> None:
         """No neuron starts above half its strength."""
         self.require(len(self.neurons) == _MODES, "neurons", "give three numbers")
-        self.require(
-            (max(self.scales) * max(self.neurons)) ** 2 < self.target_scale,
-            "scales",
-            "give smaller ones, so that (scale·neuron)² is below target_scale",
-            problem=f"scales is {self.scales}, from which a neuron starts above half its strength",
-        )
+        problem = f"scales is {self.scales}, from which a neuron starts above half its strength"
+        remedy = "give smaller ones, so that (scale·neuron)² is below target_scale"
+        largest = (max(self.scales) * max(self.neurons)) ** 2
+        self.require(largest < self.target_scale, "scales", remedy, problem=problem)
 
     def _compared(self, parameters: np.ndarray, modes: np.ndarray, halves: Any, ends: np.ndarray) -> dict[str, Any]:
         """All parameters, strengths of neurons, times of their halves, and the parameters at the end."""

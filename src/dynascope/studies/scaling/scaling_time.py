@@ -102,12 +102,9 @@ class ScalingTime(SkillScaling):
         """There is a window in which each task follows its power law."""
         super().check()
         for alpha, (low, high) in zip(self._exponents, self._windows, strict=True):
-            self.require(
-                high >= 20 * low,
-                "skills",
-                "take more skills, a larger exponent or another start",
-                problem=f"of {self.skills} skills with α = {alpha:g} a law ends at {high:.3g} and begins at {low:.3g}",
-            )
+            problem = f"of {self.skills} skills with α = {alpha:g} a law ends at {high:.3g} and begins at {low:.3g}"
+            remedy = "take more skills, a larger exponent or another start"
+            self.require(high >= 20 * low, "skills", remedy, problem=problem)
 
     @functools.cached_property
     def _spans(self) -> list[tuple[float, float]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 from functools import cached_property
@@ -18,6 +17,7 @@ from dynascope.networks import TwoLayer
 from dynascope.studies import Chart, Reference, StatedStudy, curve_tolerance, points
 from dynascope.studies.fields import choice, count, seed
 from dynascope.tasks import Task, digits
+from dynascope.tasks.data.handwritten import drawn_digits
 from dynascope.tasks.random_maps import relu_teacher
 from dynascope.theory import papers
 from dynascope.theory.staircase import linear_staircase
@@ -162,14 +162,10 @@ class AgfOptimizer(StatedStudy):
 
     @cached_property
     def _task(self) -> Task:
-        draw = np.random.default_rng(self.seed)
-        if self.data == "teacher":
-            return relu_teacher(draw, self.samples, _INPUTS, self.teacher, _TARGETS)
-        whole = digits()
-        rows = np.sort(draw.permutation(whole.samples)[: self.samples])
-        description = *whole.description, f"{self.samples} of them are drawn."
-        chosen = {"inputs": whole.inputs[rows], "targets": whole.targets[rows], "description": description}
-        return dataclasses.replace(whole, **chosen).centred()
+        draw, teacher = np.random.default_rng(self.seed), (_INPUTS, self.teacher, _TARGETS)
+        if self.data == "digits":
+            return drawn_digits(self.samples, draw)
+        return relu_teacher(draw, self.samples, *teacher)
 
     def _active_set(self, activation: str) -> dict[str, np.ndarray]:
         """What holds with at most k neurons, k = 1, 2, …, and the rate at which neuron k enters."""

@@ -12,9 +12,10 @@ from dynascope.comparison import Claim, report_claims
 from dynascope.flows.steps.decay import annealed
 from dynascope.flows.steps.smallest_width import smallest_width
 from dynascope.groups import Group, find_group
-from dynascope.networks import Recurrent, Tree, TwoLayer
 from dynascope.networks.constructions import (
+    ARCHITECTURES,
     measured_composition,
+    random_composition,
     recurrent_composition,
     tree_composition,
     two_layer_composition,
@@ -25,7 +26,6 @@ from dynascope.tasks import Task, group_composition
 from dynascope.theory import papers
 from dynascope.theory.groups import construction_width
 
-_ARCHITECTURES = ("two-layer", "recurrent", "tree")
 # What is claimed of the growth of their widths, with so many further elements.
 _CLAIMS = (
     (
@@ -122,7 +122,7 @@ class CompositionDepth(CurvesStudy):
     flow = "descent"
     says = ("learning_rate",)
     axes = ("length", "architecture")
-    labelled = {"length": "_lengths", "architecture": _ARCHITECTURES}
+    labelled = {"length": "_lengths", "architecture": ARCHITECTURES}
     along = "length"
     minutes = 1.5
     tolerance = curve_tolerance(
@@ -131,7 +131,7 @@ class CompositionDepth(CurvesStudy):
         exactness=(1e-10, "the networks are exact up to rounding, which adds up over neurons"),
     )
     checks = tuple(tolerance)
-    judged_claims = _ARCHITECTURES
+    judged_claims = ARCHITECTURES
     tiny = {"group": "C2", "longest": 3, "smallest_width": 4, "steps": 200, "target_loss": 0.1, "seeds": 2}
 
     def trained(self) -> Values:
@@ -141,7 +141,7 @@ class CompositionDepth(CurvesStudy):
         for k in self._lengths:
             task = group_composition(self._group, sequence_length=k)
             layer = two_layer_composition(self._group, self._encoding, k)
-            built = zip(_ARCHITECTURES, (layer, recurrent, tree), strict=True)
+            built = zip(ARCHITECTURES, (layer, recurrent, tree), strict=True)
             table.append([measured_composition(network, task) | self._train(name, k, task) for name, network in built])
         found = {name: [[entry[name] for entry in row] for row in table] for name in table[0][0]}
         return {**found, **report_claims(self._growths(np.array(found["trained_width"], float)))}
@@ -153,7 +153,7 @@ class CompositionDepth(CurvesStudy):
             "width": [(width, pair, pair) for width in widths],
             # ⌈log₂ k⌉ is the number of binary digits of k − 1.
             "depth": [(1, k - 1, (k - 1).bit_length()) for k in self._lengths],
-            "exactness": np.ones((len(widths), len(_ARCHITECTURES))),
+            "exactness": np.ones((len(widths), len(ARCHITECTURES))),
         }
 
     def check(self) -> None:
@@ -180,7 +180,7 @@ class CompositionDepth(CurvesStudy):
     def _growths(self, widths: np.ndarray) -> list[Claim]:
         """What is claimed of the widths that training needs, shape (lengths, architectures), from k = 2 to the last."""
         claims, suffice = [], self.exact()["width"]
-        for place, (name, (statement, bound)) in enumerate(zip(_ARCHITECTURES, _CLAIMS, strict=True)):
+        for place, (name, (statement, bound)) in enumerate(zip(ARCHITECTURES, _CLAIMS, strict=True)):
             ends = (self._needed(widths[end, place], suffice[end][place]) for end in (0, -1))
             (low, found, high), (least, value, most) = ends
             claims.append(Claim(name, statement, value / found, least / high, most / low, **bound(self.longest - 2)))
@@ -201,9 +201,9 @@ class CompositionDepth(CurvesStudy):
 
     def _train(self, name: str, k: int, task: Task) -> dict[str, Any]:
         """The smallest width that reaches the target loss, 0 if none does, and the loss over that of zero there."""
-        zero = task.target_power / 2
+        zero, n = task.target_power / 2, task.output_dimension
         width, loss = smallest_width(
-            lambda width: [_random(name, task, k, width, seed) for seed in range(self.seeds)],
+            lambda width: [random_composition(name, n, k, width, seed) for seed in range(self.seeds)],
             task,
             self.target_loss * zero,
             smallest=self.smallest_width,
@@ -214,10 +214,3 @@ class CompositionDepth(CurvesStudy):
             optimizer=annealed("adam", self.steps, largest_gradient=1.0),
         )
         return {"trained_width": width, "trained_loss": loss / zero}
-
-
-def _random(name: str, task: Task, k: int, width: int, seed: int) -> Any:
-    n = task.output_dimension
-    if name == "two-layer":
-        return TwoLayer(k * n, width, n, activation=f"power-{k}", seed=seed)
-    return Recurrent(n, width, n, seed=seed) if name == "recurrent" else Tree(n, width, seed=seed)

@@ -93,9 +93,8 @@ class MultiIndexStaircase(StaircaseStudy):
         directions, fit = len(self.strengths), len(self.strengths) <= self.dimension and all(self.strengths)
         remedy = "give at least one, none of them zero, and not more than dimensions"
         self.require(fit, "strengths", remedy, beside="dimension")
-        self.require(
-            self.width >= directions, "width", "choose one neuron or more for each direction", beside="strengths"
-        )
+        remedy = "choose one neuron or more for each direction"
+        self.require(self.width >= directions, "width", remedy, beside="strengths")
         known = self.theory == "alternating-flow" or self.degree == 2
         self.require(known, "theory", "choose alternating-flow, as closed forms are of degree 2", beside="degree")
 

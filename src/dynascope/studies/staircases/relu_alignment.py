@@ -6,7 +6,6 @@ import functools
 import math
 from typing import Any, Literal
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -193,7 +192,7 @@ class ReluAlignment(StaircaseStudy):
     def _network(self) -> TwoLayer:
         network = TwoLayer(self._task.input_dimension, self.width, 1, activation="relu", seed=self.seed)
         balanced = np.linalg.norm(network.first, axis=0)[:, None] * np.sign(network.second)
-        return eqx.tree_at(lambda layers: layers.second, network, balanced)
+        return network.with_neurons(np.hstack([network.first.T, balanced]))
 
     @functools.cached_property
     def _paths(self) -> AlignmentPaths:

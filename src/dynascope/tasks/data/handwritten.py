@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from dynascope.tasks.data.labels import one_hot
 from dynascope.tasks.task import Task
 
-__all__ = ["digits"]
+__all__ = ["digits", "drawn_digits"]
 
 
 def digits() -> Task:
@@ -42,3 +44,12 @@ def digits() -> Task:
         image_shape=(8, 8),
         target_names=names,
     ).centred()
+
+
+def drawn_digits(samples: int, draw: np.random.Generator) -> Task:
+    """So many of the handwritten digits, centred anew."""
+    whole = digits()
+    rows = np.sort(draw.permutation(whole.samples)[:samples])
+    description = *whole.description, f"{samples} of them are drawn."
+    chosen = {"inputs": whole.inputs[rows], "targets": whole.targets[rows], "description": description}
+    return dataclasses.replace(whole, **chosen).centred()

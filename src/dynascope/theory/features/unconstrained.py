@@ -75,6 +75,12 @@ class Collapse(NamedTuple):
     nc3: Float[AnyArray, ...]
     nc3_centred: Float[AnyArray, ...]
 
+    @property
+    def class_mean_norm(self) -> Float[np.ndarray, "... classes"]:
+        """Distances of the class means from their mean, shape (..., C)."""
+        centring = np.eye(self.class_mean_gram.shape[-1]) - 1 / self.class_mean_gram.shape[-1]
+        return np.sqrt(np.diagonal(centring @ self.class_mean_gram @ centring, axis1=-2, axis2=-1))
+
 
 def class_modes(class_sizes: npt.ArrayLike, *, bias: bool = False) -> ClassModes:
     """The modes of one-hot targets, from which `collapse_trajectory` starts.

@@ -1,0 +1,39 @@
+"""What a linear readout of features learns: how much of a target it can reach, and how fast it comes there."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+__all__ = ["decay_rates", "reachable_share"]
+
+
+def decay_rates(
+    times: Float[np.ndarray, " times"], left: Float[np.ndarray, "... times modes"], least: float
+) -> Float[np.ndarray, "... modes"]:
+    """Slopes of −log(left) through zero, of what is left of each mode, as long as that is more than `least`.
+
+    Example:
+        >>> times = np.linspace(0, 9, 10)
+        >>> decay_rates(times, np.exp(-times[:, None] * [0.5, 2.0]), 0.01).round(12)
+        array([0.5, 2. ])
+    """
+    logarithms = -np.log(np.maximum(left, np.finfo(float).tiny))
+    until = (left > least) * times[:, None]
+    return np.sum(until * logarithms, axis=-2) / np.sum(until**2, axis=-2)
+
+
+def reachable_share(first: Float[np.ndarray, "d h"], target: Float[np.ndarray, "d c"], least: float) -> float:
+    """The share of a linear target, squared, in the span of the features x @ W of white inputs.
+
+    Args:
+        first: W.
+        target: The map to be formed.
+        least: Size of a feature, over the largest, below which it is lost.
+
+    Example:
+        >>> reachable_share(np.diag([1.0, 1e-9]), np.array([[3.0], [4.0]]), 1e-6)
+        0.36
+    """
+    directions, sizes, _ = np.linalg.svd(first, full_matrices=False)
+    return float(np.sum((directions[:, sizes > least * sizes[0]].T @ target) ** 2) / np.sum(target**2))
