@@ -19,8 +19,10 @@ _Function = Callable[_Arguments, _Result]
 # XLA's newer way to make the loops of a processor takes longer than all else that it does, and LLVM's dearest passes a
 # third of the rest; the loops run no faster for either.
 _OPTIONS = {"xla_cpu_use_fusion_emitters": False, "xla_llvm_disable_expensive_passes": True}
-# Loops that are not vectorised are made in half the time, and run at a third of the speed.
+# Loops that are not vectorised are made in half the time, and run at a third of the speed; at the same where arrays are
+# small, as there is nothing to vectorise.
 _BRIEF = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}
+_SMALL = 500  # numbers in all arguments together
 _UNKNOWN = "No such compile option"
 _WITHIN = "`compiler_options` can only be passed to top-level"  # a compiled function, of which no argument is traced
 
@@ -43,14 +45,16 @@ def jit(function: _Function, *, brief: bool = True, **options: Any) -> _Function
         >>> float(jit(lambda x: 2 * x)(1.0))
         2.0
     """
-    return _compiled(jax.jit, function, _BRIEF if brief else _OPTIONS, options)
+    return _compiled(jax.jit, function, brief, options)
 
 
-def filter_jit(function: _Function, **options: Any) -> _Function:
+def filter_jit(function: _Function, *, brief: bool | None = None, **options: Any) -> _Function:
     """`equinox.filter_jit` in the way of `jit`: what is no array in the arguments is part of the program.
 
     Args:
         function: What is compiled.
+        brief: Whether all its calls together take less time than compiling it well. If not given, where its arguments
+            are at most 500 numbers.
         **options: Of `equinox.filter_jit`.
 
     Returns:
@@ -60,23 +64,26 @@ def filter_jit(function: _Function, **options: Any) -> _Function:
         >>> filter_jit(lambda x, name: {name: 2 * x})(1.0, "twice")["twice"]
         2.0
     """
-    return _compiled(eqx.filter_jit, function, _OPTIONS, options)
+    return _compiled(eqx.filter_jit, function, brief, options)
 
 
 def _compiled(
-    jit: Callable[..., Any], function: _Function, compiler_options: dict[str, Any], options: dict[str, Any]
+    jit: Callable[..., Any], function: _Function, brief: bool | None, options: dict[str, Any]
 ) -> _Function:
     usual = jit(function, **options)
-    quick = jit(function, compiler_options=compiler_options, **options)
+    quickly = jit(function, compiler_options=_BRIEF, **options)
+    well = jit(function, compiler_options=_OPTIONS, **options)
+    refused = False
 
     @functools.wraps(function)
     def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> Any:
-        nonlocal quick
-        within = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((arguments, named)))
-        if within or jax.default_backend() != "cpu":
+        nonlocal refused
+        leaves = jax.tree.leaves((arguments, named))
+        if refused or jax.default_backend() != "cpu" or any(isinstance(leaf, Tracer) for leaf in leaves):
             return usual(*arguments, **named)
+        small = sum(leaf.size for leaf in leaves if eqx.is_array(leaf)) <= _SMALL if brief is None else brief
         try:
-            return quick(*arguments, **named)
+            return (quickly if small else well)(*arguments, **named)
         except ValueError as error:
             if _WITHIN not in str(error):
                 raise
@@ -84,7 +91,7 @@ def _compiled(
             # A compiler that has one way left.
             if _UNKNOWN not in str(error):
                 raise
-            quick = usual
+            refused = True
         return usual(*arguments, **named)
 
     # For those who want to read the program.
