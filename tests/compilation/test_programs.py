@@ -55,9 +55,25 @@ def test_a_compiler_without_the_option_is_asked_once():
         call.lower = None
         return call
 
-    twice = programs._compiled(compiler, lambda x: 2 * x, programs._OPTIONS, {})
+    twice = programs._compiled(compiler, lambda x: 2 * x, False, {})
     assert [twice(x) for x in (1.0, 2.0, 3.0)] == [2, 4, 6]
     assert asked == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("brief", "size", "options"),
+    [(None, 500, programs._BRIEF), (None, 501, programs._OPTIONS), (False, 1, programs._OPTIONS)],
+)
+def test_programs_of_few_numbers_are_compiled_briefly_unless_they_run_for_long(brief, size, options):
+    def compiler(function, compiler_options=None):
+        def call(x, name):
+            return compiler_options
+
+        call.lower = None
+        return call
+
+    x = np.ones(size - 1), np.ones(())
+    assert programs._compiled(compiler, lambda x, name: x, brief, {})(x, name="what is no array") == options
 
 
 @pytest.mark.parametrize("compiled", [jit, filter_jit])
@@ -81,7 +97,7 @@ def test_other_devices_have_their_own_ways(monkeypatch):
         return call
 
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert programs._compiled(compiler, lambda x: 2 * x, programs._OPTIONS, {})(1.0) == (2.0, False)
+    assert programs._compiled(compiler, lambda x: 2 * x, False, {})(1.0) == (2.0, False)
 
 
 def _refuse():

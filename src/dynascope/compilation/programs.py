@@ -67,9 +67,7 @@ def filter_jit(function: _Function, *, brief: bool | None = None, **options: Any
     return _compiled(eqx.filter_jit, function, brief, options)
 
 
-def _compiled(
-    jit: Callable[..., Any], function: _Function, brief: bool | None, options: dict[str, Any]
-) -> _Function:
+def _compiled(jit: Callable[..., Any], function: _Function, brief: bool | None, options: dict[str, Any]) -> _Function:
     usual = jit(function, **options)
     quickly = jit(function, compiler_options=_BRIEF, **options)
     well = jit(function, compiler_options=_OPTIONS, **options)

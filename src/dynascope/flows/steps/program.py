@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -32,7 +33,8 @@ def start(problem: Problem, members: Member, seed: Any, settings: Settings, rows
     return jax.vmap(begin)(members) if many else begin(members)
 
 
-@filter_jit
+# Its batches may be drawn within, which the size of its arguments does not tell.
+@functools.partial(filter_jit, brief=False)
 def advance(
     problem: Problem,
     members: Member,
