@@ -142,6 +142,16 @@ def test_what_a_run_shows_after_theory_ceased_to_follow_the_loss_is_not_judged(e
     assert found["level"] == pytest.approx(level, abs=1e-3)
 
 
+@pytest.mark.parametrize(("complete", "level", "extra"), [(0, False, 0), (1, True, 1)])
+def test_where_further_jumps_are_not_known_the_last_level_may_be_left(complete, level, extra):
+    first = prediction(times=TIMES[:1], levels=LEVELS[:2]).assign_attrs(complete=complete)
+    found = errors(observation(), first)
+    assert found["jump_time"] < 1e-3
+    # NaN where it is not judged.
+    assert (found["level"] > 0.1) == level
+    assert (found["missing_jumps"], found["extra_jumps"] > 0) == (0, extra)
+
+
 def test_a_level_that_is_left_after_a_slow_jump_is_no_extra_one():
     assert errors(observation(), prediction(TIMES[:2], LEVELS[:3], slow=[False, True]))["extra_jumps"] == 0
 

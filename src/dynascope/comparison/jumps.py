@@ -67,6 +67,8 @@ def compare_staircases(
         time_error = times / found - 1
     level_error = (levels[1:] - seen_after) / levels[0]
     settled = judged & ~np.append(slow[1:], False) & ~_cut_short(found, time[-1])
+    # Where further jumps are not known, nor is how long the loss stays where the last known one leads.
+    settled[-1:] &= staircase.complete
     level_allowed = staircase.level_uncertainty
     if level_allowed is not None:
         settled &= np.isfinite(level_allowed)
