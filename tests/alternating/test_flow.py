@@ -360,6 +360,19 @@ def test_when_the_time_is_over_it_ends_with_the_jumps_it_has():
 
 
 @pytest.mark.slow
+def test_after_so_many_operations_it_ends_with_the_jumps_it_has_on_every_machine():
+    whole = alternating_flow(DiagonalLinear(4), DIAGONAL, scale=1e-4, operations=1e12)
+    found = [alternating_flow(DiagonalLinear(4), DIAGONAL, scale=1e-4, operations=1.0) for _ in range(2)]
+    assert whole.attrs["stopped"] != "out of operations"
+    assert whole.sizes["jump"] > 1
+    for record in found:
+        assert (record.attrs["stopped"], record.attrs["complete"]) == ("out of operations", 0)
+        assert "The 1 operations for the prediction were spent after 1 jump; later ones are" in record.attrs["warnings"]
+        assert "raise operations to go on" in record.attrs["warnings"]
+        np.testing.assert_array_equal(record["jump_time"], whole["jump_time"][:1])
+
+
+@pytest.mark.slow
 def test_neurons_at_a_kink_do_not_drift_off_on_noisy_data():
     draw = np.random.default_rng(2)
     inputs, noise = draw.normal(size=(36, 4)), draw.normal(size=(36, 1))

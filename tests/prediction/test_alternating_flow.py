@@ -58,6 +58,18 @@ def test_a_phase_takes_no_more_steps_than_it_may():
     assert "in 3 steps; raise max_steps" in record.attrs["warnings"]
 
 
+def test_a_prediction_ends_after_so_many_operations_and_not_after_so_many_seconds(monkeypatch):
+    network = TwoLayer(4, 12, 1, activation="relu")
+    whole = predict_by_alternation(ORTHOGONAL, network, scale=1e-8)
+    assert whole.sizes["jump"] == 2
+    monkeypatch.setattr("dynascope.prediction.alternating_flow._OPERATIONS", 1e-3)
+    record = predict_by_alternation(ORTHOGONAL, network, scale=1e-8)
+    warning = json.loads(record.attrs["warnings"])[-1]
+    assert "were spent after 1 jump; later ones are not known; raise max_steps to go on." in warning
+    # The other scale looks for as many, so that there is a slope.
+    np.testing.assert_array_equal(record["accelerated_time"], whole["accelerated_time"][:1])
+
+
 def test_a_network_of_the_users_own_goes_by_the_name_of_its_type():
     def neuron(weights, x):
         return weights[-1] * (x @ weights[:-1])[:, None]

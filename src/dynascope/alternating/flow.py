@@ -14,8 +14,8 @@ import xarray as xr
 
 from dynascope.alternating.events import Event, listed
 from dynascope.alternating.lockstep import run_together
-from dynascope.alternating.phases import OUT_OF_TIME, Alternation
-from dynascope.arguments import require, require_between, require_count, require_positive
+from dynascope.alternating.phases import OUT_OF_TIME, OUT_OF_WORK, Alternation
+from dynascope.arguments import given, require, require_between, require_count, require_positive
 from dynascope.flows.blocks import working_memory
 from dynascope.flows.objective import Objective
 from dynascope.protocols import Average, Learnable, SumOfNeurons
@@ -41,6 +41,7 @@ def alternating_flow(
     least_growth: float = 1e-3,
     level_tolerance: float = 1e-5,
     max_steps: int = 20_000,
+    operations: float | None = None,
 ) -> xr.Dataset:
     """Predict the staircase of a sum of homogeneous neurons trained from small initialisation.
 
@@ -65,6 +66,8 @@ def alternating_flow(
         level_tolerance: A cost phase ends when the loss, at its present slope, would fall by less than this share of
             the initial loss in the time passed since the start; and the whole ends at this share of it.
         max_steps: Steps after which a phase is given up.
+        operations: Floating-point operations, counted to within a factor of two or so, after which no further jump is
+            looked for; None for no limit. Of an ensemble each member has as many.
 
     Returns:
         A staircase record (see `record.staircase_record`), with times over the unit of `record.time_unit` as the
@@ -99,12 +102,11 @@ def alternating_flow(
         (array([0.125, 0.   ]), array([0.53, 2.1 ]))
     """
     require_positive(threshold=threshold, least_growth=least_growth, level_tolerance=level_tolerance)
-    if duration is not None:
-        require_positive(duration=duration)
-    require_count(max_steps=max_steps, **({} if jumps is None else {"jumps": jumps}))
+    require_positive(**given(duration=duration, operations=operations))
+    require_count(max_steps=max_steps, **given(jumps=jumps))
     require_between(0, math.inf, tie=tie)
     networks, scales, dimensions = _members(network, scale)
-    settings = (normalised, threshold, tie, least_growth, level_tolerance, int(max_steps))
+    settings = (normalised, threshold, tie, least_growth, level_tolerance, int(max_steps), operations)
     with jax.enable_x64(True):
         runs = [Alternation(each, task, factor, *settings) for each in networks for factor in scales]
         common = runs[0].network, runs[0].average
@@ -119,8 +121,8 @@ def _members(network: Any, scale: Any) -> tuple[Any, Any, dict[str, np.ndarray]]
     """The networks and the scales to combine, and the labels of those that were given as lists."""
     several, many = isinstance(network, list | tuple), np.ndim(scale) == 1
     networks, scales = network if several else (network,), scale if many else (scale,)
-    for name, given in (("network", networks), ("scale", scales)):
-        require(len(given) > 0, f"there is no {name}", argument=name, value=0, remedy="give one, or a list of them")
+    for name, each in (("network", networks), ("scale", scales)):
+        require(len(each) > 0, f"there is no {name}", argument=name, value=0, remedy="give one, or a list of them")
     for each in scales:
         require_positive(scale=each)
     if several and all(isinstance(each, SumOfNeurons) for each in networks):
@@ -184,7 +186,8 @@ def _record(run: Alternation, stopped: str) -> xr.Dataset:
         normalised=run.normalised,
     )
     record = staircase_record(staircase, run.task, scale=run.scale, network=type(run.network).__name__)
-    complete = stopped not in ("out of steps", OUT_OF_TIME, "the duration is over") and not stopped.endswith(" jumps")
+    given_up = ("out of steps", OUT_OF_TIME, OUT_OF_WORK, "the duration is over")
+    complete = stopped not in given_up and not stopped.endswith(" jumps")
     return record.assign_attrs(stopped=stopped, complete=int(complete))
 
 

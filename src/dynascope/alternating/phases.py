@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dynascope.alternating.cost_phase import settle
+from dynascope.alternating.effort import Effort
 from dynascope.alternating.events import Event, Jumps, listed
 from dynascope.alternating.lockstep import Call
 from dynascope.alternating.neurons import kinked, padded, require_neurons
@@ -23,9 +24,9 @@ from dynascope.flows.progress import tell
 from dynascope.record.clock import time_unit
 from dynascope.tasks.task import Task
 
-__all__ = ["OUT_OF_TIME", "Alternation"]
+__all__ = ["OUT_OF_TIME", "OUT_OF_WORK", "Alternation"]
 
-OUT_OF_TIME = "out of time"
+OUT_OF_TIME, OUT_OF_WORK = "out of time", "out of operations"
 _DENSE = 500  # weights of active neurons up to which they are followed closely, and their Hessian is computed
 _ALIKE = 0.99  # correlation of outputs above which two neurons compute the same function
 _RETURNED = 1e-2  # share of the largest active norm below which a neuron is dormant again
@@ -33,12 +34,18 @@ _LEAST_DROP = 10.0  # drops smaller than this, in units of the tolerance of leve
 _MOST_EVENTS = 10  # activations for each neuron after which to give up
 _PAUSE = 2.0  # e-folds that active neurons need at least to leave a saddle, if they are to be taken to rest there
 _FOLLOWING = 0.3  # largest deviation of a neuron from the active ones with which it moves
+_AVERAGED = 100  # samples that an expectation in closed form costs as much as, in order of magnitude
+_STAGES, _LOOKS = 4, 40  # slopes in a step of a utility phase, and before the first
+_SPECTRA = 3  # Hessians in the search for a resting point, of which each weight takes two slopes, and two more for
+# the eigenvectors
 
 
 class Alternation:
     """The state of one run: dormant neurons in polar coordinates, active ones with their weights, and the clock."""
 
-    def __init__(self, network, task, scale, normalised, threshold, tie, least_growth, level_tolerance, max_steps):
+    def __init__(
+        self, network, task, scale, normalised, threshold, tie, least_growth, level_tolerance, max_steps, operations
+    ):
         require_neurons(network)
         self.task, self.scale, self.normalised = task, scale, normalised
         self.unit = time_unit(scale, degree=network.degree, normalised=normalised)
@@ -64,7 +71,7 @@ class Alternation:
         self.active = np.zeros_like(rows)
         self.waiting = np.ones(len(rows), bool)
         self.departure = Departure(np.zeros(0), np.zeros((0, *rows.shape)))
-        self.time = 0.0
+        self.time, self.effort = 0.0, Effort(len(task.inputs) if isinstance(task, Task) else _AVERAGED, operations)
         self.warnings: list[str] = []
         loss, slopes, doubled, most = jax.device_get(_first_look(network, self.average, self.start))
         self.initial_loss = float(loss)
@@ -108,10 +115,14 @@ class Alternation:
                 return "the loss is zero"
             if not self.waiting.any():
                 return "no neuron is dormant any more"
+            found = f"after {len(self.jumps)} jump{'s' if len(self.jumps) > 1 else ''}; later ones are not known"
             if len(self.jumps) and overdue():
-                found = f"{len(self.jumps)} jump{'s' if len(self.jumps) > 1 else ''}"
-                self.warnings.append(f"The time for the prediction was over after {found}; later ones are not known.")
+                self.warnings.append(f"The time for the prediction was over {found}.")
                 return OUT_OF_TIME
+            if len(self.jumps) and self.effort.exhausted:
+                most = f"{self.effort.most:.2g} operations"
+                self.warnings.append(f"The {most} for the prediction were spent {found}; raise operations to go on.")
+                return OUT_OF_WORK
             if events > _MOST_EVENTS * len(self.waiting):
                 self.warnings.append(f"After {events} activations neurons still come and go without end.")
                 return "out of steps"
@@ -133,6 +144,7 @@ class Alternation:
         left = np.inf if duration is None else duration - self.time
         free = self.waiting & ~(self.stays & np.any(self.dormant.spent, axis=1))
         self.dormant, end = yield self._growing(self.dormant, free, min(escape, left))
+        self.effort.count(_STAGES * int(end["steps"]) + _LOOKS, weights=self.active.size)
         elapsed = float(end["elapsed"])
         if not end["reached"] and escape > elapsed:
             if elapsed >= left:
@@ -191,6 +203,7 @@ class Alternation:
             rows, places = self._gathered(members)
             numbers = (np.asarray(each, float) for each in (slowest, _RETURNED, bend, so_far))
             result = yield Call(_settled, (rows, *numbers), (closely if dense else "coarse", self.normalised))
+            self.effort.count(float(result.slopes), weights=rows.size)
             self.active[members] = np.asarray(result.rows)[places]
             event.loss = max(float(result.loss), 0.0)
             norms = np.linalg.norm(self.active[members], axis=1)
@@ -292,6 +305,7 @@ class Alternation:
         exchangeable = getattr(self.network, "exchangeable", True)
         given = members if exchangeable else np.arange(len(self.waiting))
         places = np.arange(len(members)) if exchangeable else members
+        self.effort.count(4 * _SPECTRA * self.active[given].size, weights=self.active[given].size)
         rows, loss, (rates, motions) = rest(self.network, self.average, self.active[given], self.normalised)
         event.loss = max(loss, 0.0)
         self.active[members] = rows[places]

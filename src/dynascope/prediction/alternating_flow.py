@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.alternating.flow import alternating_flow
-from dynascope.flows.deadline import stopping_after
+from dynascope.alternating.phases import OUT_OF_WORK
 from dynascope.flows.progress import counted
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Learnable, SumOfNeurons
@@ -18,10 +18,12 @@ from dynascope.record.staircase import slopes_between, with_slow_jumps, with_tol
 __all__ = ["MAX_STEPS", "predict_by_alternation"]
 
 MAX_STEPS = 20_000  # of a phase, which few need
+# For each of these, after which no further jump is looked for: half a minute or so of one core, of which a prediction
+# has two, and the same jumps on every machine.
+_OPERATIONS = 1.5e7
 
 # Where the other scale is for the slope of the times, nearer than a training must go.
 _FACTOR, _DIVISOR = 1e-2, 2.0
-_SECONDS = 60.0  # after which no further jump is looked for, with those that were found
 _REST = 5.0  # e-folds of growth of the next neuron that the active ones need to come to rest
 
 
@@ -45,7 +47,8 @@ def predict_by_alternation(
         scale: Factor on the weights at the start, below one.
         normalised: Whether to predict the homogeneity-normalised flow.
         jumps: Number of jumps after which to stop; None for all.
-        max_steps: Steps after which a phase is given up.
+        max_steps: Steps after which a phase is given up; and no further jump is looked for after as many times the
+            operations that one of them may have.
 
     Returns:
         A staircase record, as of `alternating.alternating_flow`; for a `TwoLayer` network with `input_feature` and
@@ -60,12 +63,14 @@ def predict_by_alternation(
     """
     kind = {"degree": network.degree, "normalised": normalised}
     second = other_scale(scale, **kind, factor=_FACTOR, divisor=_DIVISOR)
-    with stopping_after(_SECONDS):
-        here, there = (
-            alternating_flow(network, task, scale=each, normalised=normalised, jumps=jumps, max_steps=max_steps)
-            for each in counted((scale, second), "scales")
-        )
-    warnings = json.loads(here.attrs["warnings"])
+    limits = {"max_steps": max_steps, "operations": _OPERATIONS * max_steps}
+    found: list[xr.Dataset] = []
+    for each in counted((scale, second), "scales"):
+        found.append(alternating_flow(network, task, scale=each, normalised=normalised, jumps=jumps, **limits))
+        if found[0].attrs["stopped"] == OUT_OF_WORK:
+            jumps = found[0].sizes["jump"]
+    here, there = found
+    warnings = [each.replace("raise operations", "raise max_steps") for each in json.loads(here.attrs["warnings"])]
     if here.sizes["jump"] == there.sizes["jump"]:
         here = slopes_between(here, there)
     else:

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 __all__ = ["RungeKuttaLegendre"]
 
-_State = tuple[Float[Array, " p"], Float[Array, " p"]]
+_State = tuple[Float[Array, " p"], Float[Array, " p"], Float[Array, ""]]
 
 
 class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
@@ -58,9 +58,9 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
         return 3
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> _State:
-        """The slope and a first guess of the direction of largest curvature."""
+        """The slope, a first guess of the direction of largest curvature, and how many slopes were taken."""
         direction = jax.random.normal(jax.random.key(0), y0.shape, y0.dtype)
-        return terms.vf(t0, y0, args), direction / jnp.linalg.norm(direction)
+        return terms.vf(t0, y0, args), direction / jnp.linalg.norm(direction), jnp.ones((), y0.dtype)
 
     def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
         """The vector field."""
@@ -70,7 +70,7 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
         self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: _State, made_jump: Any
     ) -> tuple[Array, Array, dict[str, Array], _State, diffrax.RESULTS]:
         """One step from t0 to t1 with as many stages as stability needs."""
-        slope, direction = solver_state
+        slope, direction, taken = solver_state
         h = jnp.asarray(t1 - t0, y0.dtype)
 
         def field(y: Array) -> Array:
@@ -99,7 +99,8 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
         end_slope = field(y1)
         error = 0.8 * (y0 - y1) + 0.4 * h * (slope + end_slope)
         dense = {"y0": y0, "y1": y1, "k0": h * slope, "k1": h * end_slope}
-        return y1, error, dense, (end_slope, direction), diffrax.RESULTS.successful
+        # A product with the Hessian costs two of them.
+        return y1, error, dense, (end_slope, direction, taken + stages + 2), diffrax.RESULTS.successful
 
 
 def _weight(j: Array) -> Array:
