@@ -14,7 +14,8 @@ from dynascope.observation import observe
 from dynascope.prediction import predict
 from dynascope.prediction.at_this_scale import with_curve
 from dynascope.prediction.loss_curve import loss_curve
-from dynascope.record import make_record, time_unit, training_time
+from dynascope.record import StaircaseView, make_record, time_unit, training_time
+from dynascope.record.steps_seen import seen_steps
 from dynascope.tasks import Task
 
 
@@ -155,6 +156,29 @@ def test_without_the_curve_the_staircase_is_that_of_the_limit():
     np.testing.assert_array_equal(both["jump_time"][fast], alone["jump_time"][fast])
 
 
+def test_how_far_a_curve_is_followed_hangs_on_what_it_computes_and_not_on_the_time(monkeypatch):
+    followed = []
+
+    def noted(*arguments, **options):
+        followed.append(options["duration"])
+        return loss_curve(*arguments, **options)
+
+    task, network, scale = CASES["diagonal"]
+    monkeypatch.setattr("dynascope.prediction.at_this_scale.loss_curve", noted)
+    # No jump is ever seen, so that it is followed for longer.
+    monkeypatch.setattr("dynascope.prediction.at_this_scale._seen", _nothing_seen)
+    for allowed, times in ((1.0, 1), (1e12, 3)):
+        followed.clear()
+        monkeypatch.setattr("dynascope.prediction.at_this_scale._OPERATIONS", allowed)
+        monkeypatch.setattr("dynascope.prediction.at_this_scale._EXTENSIONS", 3)
+        predict(task, network, scale=scale, jumps=1)
+        assert len(followed) == times
+
+
+def _nothing_seen(staircase, curve):
+    return seen_steps(curve["time"].to_numpy()[:2], curve["loss"].to_numpy()[:2], StaircaseView(staircase).levels)
+
+
 @pytest.mark.parametrize("raises", [True, False])
 def test_a_curve_is_followed_as_far_as_it_goes_and_a_warning_says_so(raises, monkeypatch):
     def stopping(task, network, *, duration, **options):
@@ -170,7 +194,7 @@ def test_a_curve_is_followed_as_far_as_it_goes_and_a_warning_says_so(raises, mon
     share = 9 / float(told["accelerated_time"][-1] * time_unit(1e-8, degree=2))
     assert f"followed to {share:.2g} times the time of the last jump shown only" in told.attrs["warnings"]
     assert "at time" not in told.attrs["warnings"]
-    assert ("underflowed" if raises else "too many steps") in told.attrs["warnings"]
+    assert ("underflowed" if raises else "too many operations") in told.attrs["warnings"]
     # What lies beyond is slow, and says so.
     beyond = told["jump_time"].to_numpy() > float(told["time"][-1])
     assert 0 < beyond.sum() < len(beyond)

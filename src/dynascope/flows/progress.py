@@ -7,7 +7,7 @@ import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["Listener", "counted", "listening", "tell"]
+__all__ = ["Listener", "counted", "listening", "tell", "tell_along"]
 
 Listener = Callable[[float, float, str], Any]
 _Item = TypeVar("_Item")
@@ -70,6 +70,22 @@ def tell(done: float, planned: float, unit: str) -> None:
     heard = _heard.get()
     if heard is not None:
         heard.tell(done, planned, unit)
+
+
+def tell_along(time: float, duration: float, steps: int, most: int | None = None) -> None:
+    """Tell how far a flow is: as far as its time, or its steps where there may be so many only.
+
+    Example:
+        >>> with listening(lambda *told: print(told)):
+        ...     tell_along(1.0, 4.0, 30)
+        ...     tell_along(1.0, 4.0, 30, most=60)
+        (1.0, 4.0, 'time')
+        (50.0, 100.0, 'percent')
+    """
+    if most is None:
+        tell(time, duration, "time")
+    else:
+        tell(100 * min(max(time / duration, steps / most), 1.0), 100.0, "percent")
 
 
 def counted(items: Sequence[_Item], unit: str) -> Iterator[_Item]:

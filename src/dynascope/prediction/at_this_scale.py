@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 
 import numpy as np
 import xarray as xr
@@ -27,7 +26,7 @@ _READ = 0.01  # of a time, within which a curve is read
 _LEVEL = 0.02  # of the initial loss: a plateau is left before it is quite reached
 _SHORTER = 0.9  # of the time at which it could not go on
 _LONGER, _EXTENSIONS = 4.0, 10  # how often a curve that does not get to the last jump is followed for longer,
-_SECONDS = 10.0  # if that is likely to end within so much time
+_OPERATIONS = 5e10  # if that is likely to end within so many, which take ten seconds or so
 
 
 def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
@@ -46,9 +45,8 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
         return staircase
     scale, normalised = float(staircase.attrs["scale"]), bool(staircase.attrs.get("normalised", 0))
     duration, curve, failed = training_time(staircase, scale), None, None
-    begun = time.perf_counter()
-    for extension in range(_EXTENSIONS):
-        started = time.perf_counter()
+    spent = 0.0
+    for _ in range(_EXTENSIONS):
         try:
             longer = loss_curve(task, network, scale=scale, duration=duration, normalised=normalised)
         except DivergenceError as error:
@@ -62,12 +60,11 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
             return staircase
         curve = longer
         if curve["time"][-1] < duration and failed is None:
-            failed = "beyond that it takes too many steps"
+            failed = "beyond that it takes too many operations"
         arrived = not np.isnan(_seen(staircase, curve).times[-1])
-        now = time.perf_counter()
-        # The first one has its compilation in it, which says nothing of the next.
-        likely = _LONGER * (now - started) if extension else 0.0
-        if failed is not None or arrived or now - begun + likely > _SECONDS:
+        spent += curve.attrs["operations"]
+        # Counted, as seconds are, but the same on every machine, however busy that is.
+        if failed is not None or arrived or spent + _LONGER * curve.attrs["operations"] > _OPERATIONS:
             break
         duration *= _LONGER
     if curve is None:

@@ -11,7 +11,9 @@ import xarray as xr
 
 from dynascope import flows
 from dynascope.flows.exact.few_prompts import few_prompts
+from dynascope.flows.exact.signed_phases import diagonal_equations
 from dynascope.flows.exact.stiff_neurons import work_of_a_step
+from dynascope.flows.progress import counted
 from dynascope.flows.solvers.by_stiffness import few_equations
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
@@ -50,7 +52,8 @@ _DIAGONAL = _Closeness(3e-4, 1.5, 2e-6)
 _LARGE = _Closeness(1e-6, 1.5, 3e-6)  # those that are followed explicitly
 _FAR = 3e-3  # error of a curve, over the initial loss, at which steps become finer once more
 _STEPS, _IMPLICIT_STEPS = 30_000, 3_000  # after which a curve ends, as to follow it further takes too long,
-_WORK = 2e11  # or after so many floating-point operations of implicit steps,
+_OPERATIONS = 1e11  # or after so many of them, which take half a minute at most,
+_IMPLICIT_OPERATIONS = 2e11  # or of implicit steps of neurons, which multiply matrices and are faster,
 _FEWEST = 100  # if they are enough for so many steps
 _POINTS = 2000  # of a curve between whose steps lines are good to a millionth of the initial loss
 
@@ -76,7 +79,8 @@ def loss_curve(
         Record with `loss` over `time`, and `rougher_loss`, that of the other time. Its attribute `error` is 1.5 times
         (of neurons with kinks twice) the mean distance of the two over log time, over the initial loss, and a little
         more, which covers that of the better one in nine curves of ten. It ends before the duration if it takes too
-        many steps. None for networks and tasks that no such flow is for, or of which a few steps already take too long.
+        many steps or operations, of which the attribute `operations` says the number. None for networks and tasks that
+        no such flow is for, or of which a few steps already take too long.
 
     Raises:
         DivergenceError: The flow could not be followed so far.
@@ -92,8 +96,11 @@ def loss_curve(
     if found is None:
         return None
     follow, closeness = found
-    rough = follow(duration=duration, tolerance=closeness.tolerance)
-    better = follow(duration=min(duration, float(rough["time"][-1])), tolerance=closeness.tolerance / closeness.finer)
+    curves: list[xr.Dataset] = []
+    for tolerance in counted((closeness.tolerance, closeness.tolerance / closeness.finer), "curves"):
+        curves.append(follow(duration=duration, tolerance=tolerance))
+        duration = min(duration, float(curves[-1]["time"][-1]))
+    rough, better = curves
     apart = distance_between(rough, better)
     for power in range(1, closeness.refinements + 1):
         if closeness.margin * apart <= _FAR:
@@ -102,6 +109,7 @@ def loss_curve(
         finer = follow(
             duration=float(better["time"][-1]), tolerance=closeness.tolerance / closeness.finer ** (power + 1)
         )
+        curves.append(finer)
         if float(finer["time"][-1]) < float(better["time"][-1]):
             break
         rough, better = better, finer
@@ -109,7 +117,11 @@ def loss_curve(
         apart = max(distance_between(rough, better), apart / closeness.finer)
     error = closeness.margin * apart + closeness.floor
     there = np.interp(better["time"], rough["time"], rough["loss"])
-    return better[["loss"]].assign(rougher_loss=("time", there)).assign_attrs(error=error)
+    return (
+        better[["loss"]]
+        .assign(rougher_loss=("time", there))
+        .assign_attrs(error=error, operations=sum(each.attrs["operations"] for each in curves))
+    )
 
 
 def distance_between(one: xr.Dataset, other: xr.Dataset) -> float:
@@ -138,6 +150,7 @@ def _flow(
 ) -> tuple[Callable[..., xr.Dataset], _Closeness] | None:
     """A function of duration and tolerance."""
     usual: dict[str, Any] = {"scale": scale, "partial": True, "max_steps": _STEPS, "points": _POINTS}
+    usual["operations"] = _OPERATIONS
     if isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention):
         return _implicit(few_prompts(task), network, usual, _ATTENTION)
     if not isinstance(task, Task):
@@ -147,7 +160,7 @@ def _flow(
         closeness = _LINEAR if few_equations(task.input_dimension * task.output_dimension) else _LARGE
         return functools.partial(flows.linear_flow, task, *layers, **usual), closeness
     if isinstance(network, DiagonalLinear) and np.all(np.asarray(network.v) == 0) and np.ptp(network.u) == 0:
-        closeness = _DIAGONAL if few_equations(task.input_dimension) else _LARGE
+        closeness = _DIAGONAL if few_equations(diagonal_equations(task)) else _LARGE
         start = {"scale": scale * float(network.u[0])}
         return functools.partial(flows.diagonal_flow, task, **usual | start), closeness
     if not (isinstance(network, SumOfNeurons) and network.degree >= 2):
@@ -160,8 +173,7 @@ def _flow(
 def _implicit(
     task: Task, network: Any, usual: dict[str, Any], closeness: _Closeness
 ) -> tuple[Callable[..., xr.Dataset], _Closeness] | None:
-    steps = min(_IMPLICIT_STEPS, int(_WORK / work_of_a_step(network, task)))
-    limits = {"solver": "stiff", "max_steps": steps}
-    if steps < _FEWEST:
+    if _FEWEST * work_of_a_step(network, task) > _IMPLICIT_OPERATIONS:
         return None
+    limits = {"solver": "stiff", "max_steps": _IMPLICIT_STEPS, "operations": _IMPLICIT_OPERATIONS}
     return functools.partial(flows.polar_flow, network, task, **usual | limits), closeness

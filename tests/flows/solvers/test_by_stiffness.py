@@ -54,3 +54,43 @@ def test_a_solver_that_is_named_is_used(monkeypatch):
     times = np.linspace(0, 60, 300)
     there = [np.interp(times, each["time"], each["loss"]) for each in (explicit, stiff)]
     np.testing.assert_allclose(*there, rtol=0, atol=1e-3 * float(stiff["loss"][0]))
+
+
+def test_more_inputs_than_samples_are_followed_by_the_samples_and_alike():
+    draw = np.random.default_rng(1)
+    inputs = draw.normal(size=(5, 12))
+    few = Task(inputs, inputs[:, :2] @ [[1.0], [-0.5]])
+    # Every sample four times, in which case their moments, which are the same, are fewer.
+    many = Task(np.tile(inputs, (4, 1)), np.tile(few.targets, (4, 1)))
+    times = np.geomspace(1e-3, 60, 300)
+    there = [
+        np.interp(times, each["time"], each["loss"])
+        for task in (few, many)
+        for solver in ("explicit", "stiff")
+        for each in [curve(task, solver=solver)]
+    ]
+    for each in there[1:]:
+        # Steps of 1e-7, read between the 4000 times that are kept.
+        np.testing.assert_allclose(each, there[0], rtol=0, atol=1e-3 * there[0][0])
+
+
+def test_a_flow_that_may_take_so_many_operations_ends_after_these_and_says_how_many_it_took(monkeypatch):
+    monkeypatch.setattr(by_stiffness, "_FEW", 2)
+    for solver in ("explicit", "stiff"):
+        whole = curve(UNITS, solver=solver)
+        most = whole.attrs["operations"] / 3
+        ended = [curve(UNITS, solver=solver, operations=most, partial=True) for _ in range(2)]
+        assert ended[0]["time"][-1] < whole["time"][-1]
+        # It ends after a piece of its steps.
+        assert ended[0].attrs["operations"] < whole.attrs["operations"]
+        np.testing.assert_array_equal(ended[0]["loss"], ended[1]["loss"])
+
+
+def test_implicit_steps_of_which_too_few_may_be_taken_are_none(monkeypatch):
+    called = steps_of(monkeypatch)
+    monkeypatch.setattr(by_stiffness, "_FEW", 2)
+    monkeypatch.setattr(by_stiffness, "_PATIENCE", 50)
+    curve(UNITS, operations=50 * 3e5 + 90 * 3e5, partial=True)
+    assert called == ["follow"]
+    curve(UNITS, operations=50 * 3e5 + 110 * 3e5, partial=True)
+    assert called[1:] == ["follow", "follow_stiffly"]

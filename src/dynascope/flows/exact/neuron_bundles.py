@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array, require_count, require_positive
+from dynascope.arguments import given, require, require_array, require_count, require_positive
 from dynascope.flows.exact.linear_bundles import LinearBundles, apart
-from dynascope.flows.solvers.by_stiffness import Solver, follow_by_stiffness
+from dynascope.flows.solvers.by_stiffness import Solver, Work, follow_by_stiffness
 from dynascope.flows.solvers.stepping import require_correlation, resolving
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
@@ -28,6 +28,7 @@ def linear_flow(
     points: int = 4000,
     tolerance: float = 1e-9,
     max_steps: int = 10_000_000,
+    operations: float | None = None,
     solver: Solver | None = None,
     partial: bool = False,
 ) -> xr.Dataset:
@@ -47,13 +48,15 @@ def linear_flow(
         points: How many times to keep.
         tolerance: Relative and absolute tolerance of each solver step.
         max_steps: Number of steps after which the flow is given up.
+        operations: Floating-point operations after which it is given up too, counted to within a factor of two or so;
+            None for no limit.
         solver: "explicit" or "stiff" (linearly implicit, for inputs of very different spreads); if not given, the
             second for small tables, and for larger ones where the first takes too many steps.
         partial: Whether to return what was followed until a flow is given up for its steps rather than raise.
 
     Returns:
         Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `mode_strength` over `time`, `mode`: u_kᵀ Wᵀ v_k
-        along the singular vectors of Σyx, strongest first.
+        along the singular vectors of Σyx, strongest first; its attribute `operations` says what it took.
 
     Raises:
         InputError: Shapes that do not fit, initial weights that vanish, targets without correlation with the inputs, or
@@ -70,6 +73,7 @@ def linear_flow(
     second = require_array("second", second, (first.shape[1], task.output_dimension))
     require_positive(scale=scale, duration=duration, tolerance=tolerance)
     require_count(points=points, max_steps=max_steps)
+    require_positive(**given(operations=operations))
     require_correlation(task)
     # On its range Σxx becomes diagonal; weights outside see no data and never move.
     power, basis = np.linalg.eigh(task.input_moment)
@@ -93,7 +97,7 @@ def linear_flow(
         flow = LinearBundles(cross, power[kept], np.asarray(task.target_power), left, rows.T)
         sizes = np.log(norms[alive]) + np.log(scale)
         start = apart((jnp.asarray(neurons[:, alive] / norms[alive]), jnp.asarray(sizes)))
-        record = follow_by_stiffness(
+        record, took = follow_by_stiffness(
             flow,
             start,
             _growth,
@@ -105,6 +109,7 @@ def linear_flow(
             restart_every=8,
             tolerance=tolerance,
             max_steps=max_steps,
+            work=_work(cross.size, len(neurons), int(alive.sum()), operations),
             solver=solver,
             partial=partial,
         )
@@ -116,8 +121,15 @@ def linear_flow(
             "mode_strength": (["time", "mode"], record["mode_strength"]),
         },
         {"time": record["time"], "mode": np.arange(1, len(values) + 1)},
-        attributes={"flow": "gradient flow", "variables": "neuron bundles", "scale": scale},
+        attributes={"flow": "gradient flow", "variables": "neuron bundles", "scale": scale, "operations": took},
     )
+
+
+def _work(entries: int, weights: int, bundles: int, most: float | None) -> Work:
+    """Of a step: the learned map and the pull of each bundle, and how often these are made orthogonal."""
+    velocity, apart = 6.0 * entries * bundles, 4.0 * weights * bundles**2
+    implicit = 2 / 3 * entries**3 + 2.0 * weights**3 + 14.0 * (entries**2 + 2.0 * weights**2 * bundles)
+    return Work(8 * velocity + apart, implicit + apart, np.inf if most is None else float(most))
 
 
 def _growth(_, bundles, flow):

@@ -12,13 +12,13 @@ import xarray as xr
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_count, require_positive
+from dynascope.arguments import given, require, require_count, require_positive
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.flows.deadline import overdue
-from dynascope.flows.exact.stiff_neurons import Neurons, StiffNeurons
-from dynascope.flows.progress import tell
-from dynascope.flows.solvers.by_stiffness import Solver
+from dynascope.flows.exact.stiff_neurons import Neurons, StiffNeurons, work_of_a_step
+from dynascope.flows.progress import tell_along
+from dynascope.flows.solvers.by_stiffness import Solver, Work
 from dynascope.flows.solvers.rosenbrock import follow_stiffly
 from dynascope.flows.solvers.stepping import resolving
 from dynascope.protocols import SumOfNeurons
@@ -70,6 +70,7 @@ def polar_flow(
     normalised: bool = False,
     points: int = 4000,
     max_steps: int = 200_000,
+    operations: float | None = None,
     solver: Solver | None = None,
     partial: bool = False,
 ) -> xr.Dataset:
@@ -93,12 +94,14 @@ def polar_flow(
         normalised: Whether to follow the homogeneity-normalised flow, in which e^{(κ−2) l_i} is one.
         points: How many times to keep.
         max_steps: Number of steps after which the flow is given up.
+        operations: Floating-point operations after which it is given up too, counted to within a factor of two or so;
+            None for no limit.
         solver: "explicit" or "stiff" (linearly implicit, for smooth neurons); if not given, the second above degree
             two, where large neurons have long settled when small ones begin to move.
         partial: Whether to return what was followed until a flow is given up for its steps rather than raise.
 
     Returns:
-        Record with `loss` and `descent_rate` (−dL/dt) over `time`.
+        Record with `loss` and `descent_rate` (−dL/dt) over `time`; its attribute `operations` says what it took.
 
     Raises:
         InputError: The network is no sum of neurons of degree two or more, a neuron starts at zero, or a number is not
@@ -114,6 +117,7 @@ def polar_flow(
     """
     require_positive(scale=scale, duration=duration, tolerance=tolerance)
     require_count(points=points, max_steps=max_steps)
+    require_positive(**given(operations=operations))
     name = type(network).__name__
     require(
         isinstance(network, SumOfNeurons) and network.degree >= 2,
@@ -136,13 +140,18 @@ def polar_flow(
         data = {"inputs": task.inputs, "targets": task.targets, "normalised": np.asarray(float(normalised))}
         numbers = {"duration": np.asarray(float(duration)), "tolerance": np.asarray(float(tolerance))}
         start = Neurons(jnp.asarray(rows / norms[:, None]), jnp.asarray(np.log(norms) + np.log(scale)))
-        if solver == "stiff" or (solver is None and network.degree > 2 and not normalised):
+        implicit: Solver = "stiff" if network.degree > 2 and not normalised else "explicit"
+        solver = solver or implicit
+        work = _work(network, task, operations)
+        max_steps = work.steps(solver, max_steps)
+        if solver == "stiff":
             flow = StiffNeurons(frame, task.inputs, task.targets)
             path = follow_stiffly(
                 flow, start, duration=duration, tolerance=tolerance, max_steps=max_steps, partial=partial
             )
         else:
             path = _explicitly(frame, data, _begun(frame, data, *start, numbers), numbers, max_steps, partial)
+    steps = {"explicit": 0, "implicit": 0, "implicit" if solver == "stiff" else "explicit": len(path["time"]) - 1}
     record = resolving(path, points)
     return make_record(
         {name: (["time"], record[name]) for name in ("loss", "descent_rate")},
@@ -152,8 +161,16 @@ def polar_flow(
             "variables": "directions and log-norms",
             "scale": scale,
             "tolerance": tolerance,
+            "operations": work.of(**steps),
         },
     )
+
+
+def _work(network: SumOfNeurons, task: Task, most: float | None) -> Work:
+    """Of a step: four velocities, each with a slope of the outputs; or what implicit steps take."""
+    implicit = work_of_a_step(network, task) if isinstance(task, Task) else 0.0
+    explicit = 24.0 * np.size(network.neurons) * len(task.inputs)
+    return Work(explicit, implicit, np.inf if most is None else float(most))
 
 
 def _explicitly(
@@ -171,7 +188,7 @@ def _explicitly(
         if steps > max_steps and partial:
             break
         _require_progress(before, state, steps, max_steps)
-        tell(float(state.time), duration, "time")
+        tell_along(float(state.time), duration, steps, max_steps if partial else None)
         if overdue():
             break
     return {name: np.concatenate([each[name] for each in pieces]) for name in _FOLLOWED}

@@ -10,14 +10,17 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from dynascope.arguments import require, require_count, require_positive
-from dynascope.flows.solvers.by_stiffness import Solver, follow_by_stiffness
+from dynascope.arguments import given, require, require_count, require_positive
+from dynascope.flows.solvers.by_stiffness import Solver, Work, few_equations, follow_by_stiffness
 from dynascope.flows.solvers.rosenbrock import StiffFlow
 from dynascope.flows.solvers.stepping import require_correlation, resolving
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
-__all__ = ["diagonal_flow"]
+__all__ = ["diagonal_equations", "diagonal_flow"]
+
+_SLOW = 3.0  # products of a matrix and a vector wait for the memory, and so take as long as more operations
+_RESTART, _RESTART_LARGE = 4096, 256  # steps of a piece, of which large ones take seconds
 
 
 def diagonal_flow(
@@ -28,6 +31,7 @@ def diagonal_flow(
     points: int = 4000,
     tolerance: float = 1e-9,
     max_steps: int = 10_000_000,
+    operations: float | None = None,
     solver: Solver | None = None,
     partial: bool = False,
 ) -> xr.Dataset:
@@ -44,12 +48,15 @@ def diagonal_flow(
         points: How many times to keep.
         tolerance: Relative and absolute tolerance of each solver step.
         max_steps: Number of steps after which the flow is given up.
+        operations: Floating-point operations after which it is given up too, counted to within a factor of two or so;
+            None for no limit.
         solver: "explicit" or "stiff" (linearly implicit, for inputs of very different spreads); if not given, the
             second for few inputs, and for more where the first takes too many steps.
         partial: Whether to return what was followed until a flow is given up for its steps rather than raise.
 
     Returns:
-        Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `coefficient` (β) over `time`, `feature`.
+        Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `coefficient` (β) over `time`, `feature`; its
+        attribute `operations` says what it took.
 
     Raises:
         InputError: More than one target, a target without correlation with the inputs, or a number that is not
@@ -71,22 +78,26 @@ def diagonal_flow(
     )
     require_positive(scale=scale, duration=duration, tolerance=tolerance)
     require_count(points=points, max_steps=max_steps)
+    require_positive(**given(operations=operations))
     require_correlation(task)
-    cross = task.cross_moment[0]
+    cross, equations = task.cross_moment[0], diagonal_equations(task)
+    root = task.inputs / task.samples**0.5 if equations < len(cross) else None
+    gram = task.input_moment if root is None else None
     with jax.enable_x64(True):
-        flow = _Phases(task.input_moment, cross, np.asarray(task.target_power), np.asarray(np.log(scale)))
-        record = follow_by_stiffness(
+        flow = _Phases(gram, root, cross, np.asarray(task.target_power), np.asarray(np.log(scale)))
+        record, took = follow_by_stiffness(
             flow,
             np.zeros(len(cross)),
             _velocity,
             _unchanged,
-            equations=len(cross),
+            equations=equations,
             duration=duration,
             # Within one step the exponent of a growing coefficient may change by two at the start and less later.
             longest_step=1 / float(np.abs(cross).max()),
-            restart_every=4096,
+            restart_every=_RESTART if few_equations(len(cross)) else _RESTART_LARGE,
             tolerance=tolerance,
             max_steps=max_steps,
+            work=_work(len(cross), equations, operations),
             solver=solver,
             partial=partial,
         )
@@ -98,14 +109,43 @@ def diagonal_flow(
             "coefficient": (["time", "feature"], record["coefficient"]),
         },
         {"time": record["time"], "feature": list(task.feature_names)},
-        attributes={"flow": "gradient flow", "variables": "signed phases", "scale": scale},
+        attributes={"flow": "gradient flow", "variables": "signed phases", "scale": scale, "operations": took},
     )
 
 
-class _Phases(StiffFlow):
-    """The integral of the gradient, G."""
+def diagonal_equations(task: Task) -> int:
+    """How many equations an implicit step of `diagonal_flow` solves at once: one for each input or for each sample.
 
-    gram: Float[Array | np.ndarray, "d d"]
+    Example:
+        >>> diagonal_equations(Task(np.eye(3), np.ones((3, 1)))), diagonal_equations(Task(np.eye(2, 9), [[1.0], [2.0]]))
+        (3, 2)
+    """
+    # Of few samples the inputs say all that their moments do.
+    return task.samples if 2 * task.samples <= task.input_dimension else task.input_dimension
+
+
+def _work(inputs: int, equations: int, most: float | None) -> Work:
+    """Of a step, by the moments of the inputs or by the samples."""
+    by_samples = equations < inputs
+    product = 2.0 * _SLOW * (2 * equations * inputs if by_samples else inputs**2)
+    formed = 2.0 * equations**2 * inputs if by_samples else 0.0
+    # Seven stages and what is recorded; or six, each with a solution, and one factorisation.
+    return Work(8 * product, formed + 2 / 3 * equations**3 + 14 * product, np.inf if most is None else float(most))
+
+
+class _Phases(StiffFlow):
+    """The integral of the gradient, G.
+
+    Attributes:
+        gram: Σxx; None where its root has less than half as many rows.
+        root: A matrix R with Σxx = RᵀR, instead.
+        cross: Σxy.
+        power: E y².
+        log_scale: log of the scale.
+    """
+
+    gram: Float[Array | np.ndarray, "d d"] | None
+    root: Float[Array | np.ndarray, "n d"] | None
     cross: Float[Array | np.ndarray, " d"]
     power: Float[Array | np.ndarray, ""]
     log_scale: Float[Array | np.ndarray, ""]
@@ -114,10 +154,19 @@ class _Phases(StiffFlow):
         return state
 
     def velocity(self, moving: Array, state: Array) -> Array:
-        return jnp.asarray(self.cross) - self.gram @ self._coefficient(moving)
+        return jnp.asarray(self.cross) - self._spread(self._coefficient(moving))
 
     def inverse(self, shift: Array, state: Array) -> Callable[[Array], Array]:
         # J = −Σxx diag(dβ/dG).
+        if self.gram is None:
+            root, slope = jnp.asarray(self.root), self._slope(state)
+            factors = jax.scipy.linalg.lu_factor(shift * jnp.eye(len(root)) + (root * slope) @ root.T)
+
+            def solve(right: Array) -> Array:
+                # The matrix inversion lemma.
+                return (right - root.T @ jax.scipy.linalg.lu_solve(factors, root @ (slope * right))) / shift
+
+            return solve
         jacobian = -self.gram * self._slope(state)
         factors = jax.scipy.linalg.lu_factor(shift * jnp.eye(len(state)) - jacobian)
         return lambda right: jax.scipy.linalg.lu_solve(factors, right)
@@ -125,7 +174,7 @@ class _Phases(StiffFlow):
     def size(self, change: Array, state: Array) -> Array:
         """The largest change of a phase, or that of the outputs beside the targets."""
         learned = self._slope(state) * change
-        return jnp.maximum(jnp.max(jnp.abs(change)), jnp.sqrt(learned @ self.gram @ learned / self.power))
+        return jnp.maximum(jnp.max(jnp.abs(change)), jnp.sqrt(learned @ self._spread(learned) / self.power))
 
     def moved(self, moving: Array, state: Array) -> Array:
         return moving
@@ -139,6 +188,13 @@ class _Phases(StiffFlow):
             "descent_rate": jnp.sum(slope**2 * self._slope(state)),
             "coefficient": beta,
         }
+
+    def _spread(self, coefficient: Array) -> Array:
+        """Σxx β."""
+        if self.gram is not None:
+            return jnp.asarray(self.gram) @ coefficient
+        root = jnp.asarray(self.root)
+        return jnp.asarray(root.T @ (root @ coefficient))
 
     def _coefficient(self, phase: Array) -> Array:
         grown, shrunk = self._parts(phase)

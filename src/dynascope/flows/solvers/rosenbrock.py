@@ -15,7 +15,7 @@ from jax import Array
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.flows.deadline import overdue
-from dynascope.flows.progress import tell
+from dynascope.flows.progress import tell_along
 
 __all__ = ["StiffFlow", "follow_stiffly", "rosenbrock_step"]
 
@@ -177,9 +177,9 @@ def follow_stiffly(
                 f"{'the step size underflowed' if stuck else f'max_steps ({max_steps}) was reached'} "
                 f"at time {float(time):.6g}",
                 time=float(time),
-                remedy="standardise the inputs, shorten the duration, or raise max_steps",
+                remedy="standardise the inputs, shorten the duration, or raise max_steps (and operations)",
             )
-        tell(float(time), duration, "time")
+        tell_along(float(time), duration, tried, max_steps if partial else None)
         if overdue():
             break
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}

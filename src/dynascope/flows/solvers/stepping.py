@@ -14,7 +14,7 @@ from dynascope.arguments import require
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.flows.deadline import overdue
-from dynascope.flows.progress import tell
+from dynascope.flows.progress import tell_along
 from dynascope.tasks.task import Task
 
 __all__ = ["follow", "require_correlation", "resolving"]
@@ -87,6 +87,8 @@ def follow(
         # Each piece begins with the state at which the one before it ended.
         pieces.append({name: values[1 if pieces else 0 :] for name, values in piece.items()})
         steps += len(piece["time"]) - 1
+        if last >= duration * (1 - 1e-12):
+            break
         if steps > max_steps and beyond is not None:
             pieces.append({name: values[1:] for name, values in beyond(state, last).items()})
             break
@@ -96,10 +98,10 @@ def follow(
             raise DivergenceError(
                 f"max_steps ({max_steps}) was reached at time {last:.6g}",
                 time=last,
-                remedy="standardise the inputs, shorten the duration, or raise max_steps",
+                remedy="standardise the inputs, shorten the duration, or raise max_steps (and operations)",
             )
-        now = last if last < duration * (1 - 1e-12) else duration
-        tell(now, duration, "time")
+        now = last
+        tell_along(now, duration, steps, max_steps if partial else None)
         if overdue():
             break
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
