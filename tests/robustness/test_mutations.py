@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import collections
-import copy
 import importlib
-import time
 import warnings
-from typing import Any
 
-import numpy as np
 import pytest
-from documented import Call, Member, is_row, members, numbers
-from robustness.mutations import Mutant, mutants
+from documented import Member, members
+from robustness.mutations import mutants
+from robustness.outcomes import COUNTS, found_wrong
 
-from dynascope.errors import DivergenceError, InputError
+from dynascope.errors import InputError
 
 ROOMS = ["comparison", "groups", "networks", "plot", "probes", "record", "report", "tasks", "theory"]
 
-_SECONDS = 10
 # What still fails in another way than it should. Nothing is added to the list, and what is mended is taken off.
 OPEN = """
     networks.balanced_linear networks.initial_network networks.recurrent_composition networks.tree_composition
@@ -27,7 +22,6 @@ OPEN = """
     probes.neural_collapse.nearest_mean_disagreement probes.neural_collapse.neural_collapse
     tasks.in_context_regression theory.line.tangent_kernel
 """
-_COUNTS: collections.Counter[str] = collections.Counter()
 
 
 def public() -> dict[str, Member]:
@@ -48,63 +42,12 @@ names = {member: name for name, member in MEMBERS.items()}
 @pytest.fixture(scope="module", autouse=True)
 def _counted():
     yield
-    print("\nmutated arguments:", ", ".join(f"{count} {kind}" for kind, count in sorted(_COUNTS.items())))
+    print("\nmutated arguments:", ", ".join(f"{count} {kind}" for kind, count in sorted(COUNTS.items())))
 
 
 @pytest.fixture(params=MEMBERS.values(), ids=MEMBERS)
 def member(request) -> Member:
     return request.param
-
-
-def equal(one: Any, other: Any) -> bool:
-    ones, others = list(numbers(one)), list(numbers(other))
-    return len(ones) == len(others) and all(
-        # Answers to tensors are in the type of these, and sums may be ordered otherwise.
-        np.shape(a) == np.shape(b)
-        and np.allclose(a, b, rtol=1e-5, atol=1e-6 * np.abs(b).max(initial=1e-300), equal_nan=True)
-        for a, b in zip(ones, others, strict=True)
-    )
-
-
-def content(value: Any) -> Any:
-    """What an argument holds, to see whether it was changed."""
-    return copy.deepcopy(value) if isinstance(value, np.ndarray | list | dict) or is_row(value) else None
-
-
-def found_wrong(member: Member, call: Call, name: str, mutant: Mutant, valid: Any) -> str:
-    before = {key: content(value) for key, value in {**call.arguments, name: mutant.value}.items()}
-    start = time.process_time()
-    kind = "answered"
-    problem = ""
-    try:
-        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
-            answer = member(call, **{name: mutant.value})
-    except InputError as error:
-        kind = "refused"
-        if "\n" in str(error) or len(str(error)) > 1500:
-            problem = "refused in many words"
-    except (DivergenceError, OSError):
-        kind = "failed as is documented"
-    except Exception as error:
-        kind, problem = "foreign", f"{type(error).__name__} {str(error)[:80]}"
-    else:
-        if any(np.isnan(part).any() for part in numbers(answer)):
-            problem = "NaN"
-        elif mutant.same and valid is not None and not equal(answer, valid):
-            problem = "another answer"
-    _COUNTS[kind] += 1
-    if time.process_time() - start > _SECONDS:
-        problem += f" after {time.process_time() - start:.0f} s"
-    for key, value in {**call.arguments, name: mutant.value}.items():
-        if before[key] is not None and not _unchanged(value, before[key]):
-            problem += f" and {key} was changed"
-    return problem and f"{name} {mutant.kind}: {problem}"
-
-
-def _unchanged(value: Any, before: Any) -> bool:
-    if isinstance(value, np.ndarray):
-        return np.array_equal(value, before, equal_nan=value.dtype.kind == "f")
-    return repr(value) == repr(before)
 
 
 @pytest.mark.usefixtures("unchecked_types")

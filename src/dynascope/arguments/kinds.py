@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections.abc
 import contextlib
+import dataclasses
 import functools
 import inspect
 import math
@@ -40,7 +41,7 @@ _WORDS = {bool: "True or False", int: "a whole number", float: "a number", str: 
 def face(name: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """What the `__init__` of a room needs to offer the names of its stub, loaded when they are used.
 
-    Its functions refuse arguments of another kind than their annotations say, by name.
+    Its functions and classes refuse arguments of another kind than their annotations say, by name.
 
     Args:
         name: `__name__` of the room.
@@ -53,6 +54,8 @@ def face(name: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
     def get(attribute: str) -> Any:
         value = load(attribute)
+        if inspect.isclass(value):
+            return _with_checked_methods(value)
         if not (inspect.isfunction(value) or (hasattr(value, "__wrapped__") and not inspect.isclass(value))):
             return value
         guarded, room = checked(value), vars(sys.modules[name])
@@ -97,7 +100,7 @@ def checked(function: _Function) -> _Function:
             raise
         except _FOREIGN:
             for name, value in (*zip(positional, arguments, strict=False), *named.items()):
-                if name in parameters and value is not parameters[name].default:
+                if name in parameters and name not in ("self", "cls") and value is not parameters[name].default:
                     _require_kind(name, value, _annotations(function).get(name, Any))
                     _require_plain(name, value)
             raise
@@ -105,6 +108,21 @@ def checked(function: _Function) -> _Function:
     # Decorators hand on what a function holds, and so it says of which one this is true.
     vars(call)["guarded"] = call
     return cast(_Function, call)
+
+
+@functools.cache
+def _with_checked_methods(kind: Any) -> Any:
+    """The class itself, of which what strangers call is checked; methods of networks are called in programs."""
+    names = ["__init__"]
+    if dataclasses.is_dataclass(kind) and "__call__" not in vars(kind):
+        names += [name for name in vars(kind) if not name.startswith("_")]
+    for name in names:
+        own = vars(kind).get(name)
+        if isinstance(own, classmethod):
+            setattr(kind, name, classmethod(checked(own.__func__)))
+        elif inspect.isfunction(own):
+            setattr(kind, name, checked(own))
+    return kind
 
 
 @functools.cache
@@ -228,6 +246,8 @@ def _is_numeric(value: Any, kind: Any) -> bool:
     """Whether it is an array of numbers, or becomes one, of as many axes as the annotation says."""
     import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
+    if isinstance(value, complex):
+        return False
     if hasattr(value, "detach"):
         axes, size = value.ndim, value.numel()
     else:

@@ -113,6 +113,8 @@ def require_count(*, least: int = 1, most: float = math.inf, **arguments: Any) -
 def require_integer(*, least: int = 1, most: float = math.inf, **arguments: Any) -> None:
     """Raise `InputError` unless every named number is an integer, as shapes and loops need, and within the bounds.
 
+    True and False are none.
+
     Example:
         >>> require_integer(width=3)
         >>> require_integer(least=2, depth=3.0)
@@ -268,6 +270,6 @@ def require_context(context_length: Any) -> float:
 
 def _is_integer(value: Any, least: float, most: float) -> bool:
     try:
-        return least <= operator.index(value) <= min(most, _MOST_INTEGER)
+        return not isinstance(value, bool) and least <= operator.index(value) <= min(most, _MOST_INTEGER)
     except TypeError:
         return False

@@ -91,9 +91,11 @@ class Convolutional(eqx.Module):
         channels = require_sizes(
             "channels", channels, fewest=1, remedy="give the number of channels of each convolution"
         )
+        remedy = "give a height and a width"
+        image_shape = require_sizes("image_shape", image_shape, fewest=2, most=2, remedy=remedy)
         shrunk = [side // _POOLED ** len(channels) for side in image_shape]
         require(
-            len(shrunk) == 2 and min(shrunk) > 0,
+            min(shrunk) > 0,
             f"image_shape is {tuple(image_shape)} and is halved {len(channels)} times",
             argument="image_shape",
             value=tuple(image_shape),

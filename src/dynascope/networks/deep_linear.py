@@ -12,10 +12,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_finite, require_positive, require_room, require_seed, require_sizes
+from dynascope.arguments import require_between, require_positive, require_room, require_seed, require_sizes
 from dynascope.networks.two_layer import TwoLayer
 
 __all__ = ["DeepLinear", "linear_layers"]
+
+_LARGEST = 300.0  # logarithm of the scale of a layer, whose square must be a float
 
 
 class DeepLinear(eqx.Module):
@@ -50,7 +52,8 @@ class DeepLinear(eqx.Module):
         widths = require_sizes("widths", widths, fewest=2, remedy=remedy)
         require_room(sum(map(math.prod, itertools.pairwise(widths))), widths=max(widths))
         require_positive(scale=scale)
-        require_finite(balance=balance)
+        largest = _LARGEST / max((len(widths) - 2) / 2, 1)
+        require_between(-largest, largest, balance=balance)
         require_seed(seed)
         draw = np.random.default_rng(seed)
         middle = (len(widths) - 2) / 2

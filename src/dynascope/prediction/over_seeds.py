@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require, require_integer
+from dynascope.arguments.kinds import checked
 from dynascope.flows.progress import counted
 from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.prediction.prediction import predict
@@ -62,7 +63,7 @@ def predict_seeds(
     # One after the other: what a step costs is arithmetic, of which a batch of four has 1.1 times that of a loop over
     # them (ReLU, wine and diabetes), and all would take the steps of the one that needs the shortest.
     found = [
-        predict(task, network_for(kind, task, width=width, seed=seed), scale=scale, **options)
+        checked(predict)(task, network_for(kind, task, width=width, seed=seed), scale=scale, **options)
         for seed in counted(range(first, first + seeds), "seeds")
     ]
     named = getattr(task, "image_shape", None) is None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 # The face of the room loads what is behind it when it is used: to list the studies nothing of them is needed.
 from dynascope import studies
-from dynascope.arguments import require
+from dynascope.arguments import require, shown
 from dynascope.record.whole_files import written_beside
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def find_study(name: str) -> type[Study]:
     close = difflib.get_close_matches(name, entries, 1)
     require(
         name in entries,
-        f"no study is called {name!r}",
+        f"no study is called {shown(name)!r}",
         argument="study",
         value=name,
         remedy=f"did you mean {close[0]}? `dynascope list` shows all" if close else f"choose from {', '.join(entries)}",

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require_array
+from dynascope.arguments import count_axes, require, require_array, require_integer, shown
 
 __all__ = ["AffineMap", "varying"]
 
@@ -34,9 +34,16 @@ class AffineMap:
     shift: Float[np.ndarray, " d"]
     matrix: Float[np.ndarray, "d k"] | Float[np.ndarray, " d"]
 
+    def __post_init__(self):
+        shift = require_array("shift", self.shift, (None,))
+        matrix = require_array("matrix", self.matrix, (len(shift), None)[: min(count_axes(self.matrix), 2)])
+        for name, value in {"shift": shift, "matrix": matrix}.items():
+            object.__setattr__(self, name, value)
+
     @classmethod
     def identity(cls, dimension: int) -> AffineMap:
         """The map that changes nothing."""
+        require_integer(dimension=dimension)
         return cls(np.zeros(dimension), np.ones(dimension))
 
     @classmethod
@@ -45,11 +52,13 @@ class AffineMap:
 
         Without the exact zero, rounding in the mean would leave a direction of noise for whitening to blow up.
         """
+        values = require_array("values", values, (None, None))
         return cls(values.mean(axis=0), np.where(varying(values), 1.0, 0.0))
 
     @classmethod
     def standardising(cls, values: Float[np.ndarray, "n d"]) -> AffineMap:
         """Each column to mean 0 and E[z²] = 1; one that is constant becomes exactly zero, for other rows too."""
+        values = require_array("values", values, (None, None))
         kept = varying(values)
         # Over the largest value, whose square would vanish or overflow in extreme units.
         size = np.where(kept, np.abs(values).max(axis=0), 1.0)
@@ -118,7 +127,21 @@ class AffineMap:
 
     def only(self, columns: Sequence[int]) -> AffineMap:
         """What becomes of some columns alone, where each column is multiplied by a number of its own."""
-        assert self.matrix.ndim == 1
+        require(
+            self.matrix.ndim == 1,
+            "the map mixes its columns",
+            argument="columns",
+            value=list(columns),
+            remedy="choose columns before it, or those of what it gives",
+        )
+        there = range(len(self.shift))
+        require(
+            len(columns) > 0 and all(isinstance(each, int | np.integer) and each in there for each in columns),
+            f"columns is {shown(list(columns))}",
+            argument="columns",
+            value=list(columns),
+            remedy=f"give the places of some of the {len(there)} columns, from 0",
+        )
         return AffineMap(self.shift[list(columns)], self.matrix[list(columns)])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require
+from dynascope.arguments import require, require_between
 from dynascope.protocols import Network
 from dynascope.tasks.affine import AffineMap, varying
 from dynascope.tasks.data.given import given_inputs, given_targets, require_same_rows
@@ -270,6 +270,7 @@ class Task:
             >>> bool(np.allclose(task.input_moment, np.eye(3)))
             True
         """
+        require_between(0, 1, relative_cutoff=relative_cutoff)
         left, singular, axes = np.linalg.svd(self.inputs, full_matrices=False)
         kept = singular**2 > relative_cutoff * singular[0] ** 2
         root = np.sqrt(self.samples)

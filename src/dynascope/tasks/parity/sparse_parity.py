@@ -15,7 +15,15 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from dynascope.arguments import is_traced, require, require_choice, require_count, require_positive, require_seed
+from dynascope.arguments import (
+    is_traced,
+    require,
+    require_choice,
+    require_count,
+    require_positive,
+    require_room,
+    require_seed,
+)
 from dynascope.tasks.expectation import Expectation
 from dynascope.tasks.parity.draws import ParitySample, draw
 from dynascope.tasks.parity.skills import SkillStrength, measure_skills, skill_frequencies
@@ -248,6 +256,8 @@ class SparseParity(Stream):
             InputError: Fewer than two samples.
         """
         require_seed(seed)
+        require_count(samples=samples)
+        require_room(int(samples) * (self.skills + self.bits), samples=samples)
         drawn = self.sample(jax.random.key(int(seed)), samples)
         return Task(
             np.asarray(drawn.inputs),

@@ -1,0 +1,255 @@
+"""Arguments of what trains, predicts and follows, and of the public classes, mutated: the rooms without examples.
+
+A docstring of these rooms shows a run of seconds, and a class has methods. So each has a call of its own here, on three
+samples, and a public name that has neither a call nor a reason to have none fails the test.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pytest
+from documented import Call, _no_longer_than
+from robustness.mutations import Mutant, mutants
+from robustness.outcomes import COUNTS, found_wrong
+
+from dynascope import alternating, comparison, flows, groups, networks, observation, plot, prediction, studies, tasks
+
+ROOMS = [
+    *("flows", "alternating", "prediction", "studies", "observation"),
+    *("comparison", "groups", "networks", "plot", "probes", "record", "tasks"),
+]
+RUNS = ROOMS[:5]
+
+INPUTS, TARGETS = np.array([[1.0, 0.2], [-0.4, 1.0], [0.3, -0.7]]), np.array([[1.0], [0.5], [-0.2]])
+TASK = tasks.Task(INPUTS, TARGETS)
+FOUR, LABELS = np.concatenate([INPUTS, -INPUTS[:1]]), np.array([0, 1, 1, 0])
+LINEAR, DIAGONAL = networks.TwoLayer(2, 2, 1), networks.DiagonalLinear(2)
+MAP = tasks.AffineMap(np.zeros(2), np.eye(2))
+SHORT: dict[str, Any] = {"scale": 0.1, "duration": 0.1}
+
+EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "flows.deep_diagonal_flow": (flows.deep_diagonal_flow, {"task": TASK, "depth": 3, **SHORT, "points": 9}),
+    "flows.descend": (
+        flows.descend,
+        {"network": LINEAR, "task": TASK, "learning_rate": 0.01, "steps": 2, "scale": 0.1, "batch_size": 2, "seed": 0},
+    ),
+    "flows.diagonal_flow": (flows.diagonal_flow, {"task": TASK, **SHORT, "points": 9}),
+    "flows.gradient_flow": (flows.gradient_flow, {"network": LINEAR, "task": TASK, **SHORT, "save": 3}),
+    "flows.largest_curvature": (flows.largest_curvature, {"network": LINEAR, "task": TASK}),
+    "flows.linear_flow": (
+        flows.linear_flow,
+        {"task": TASK, "first": np.eye(2), "second": np.ones((2, 1)), **SHORT, "points": 9},
+    ),
+    "flows.polar_flow": (flows.polar_flow, {"network": LINEAR, "task": TASK, **SHORT, "points": 9}),
+    "flows.runge_kutta": (flows.runge_kutta, {"learning_rate": 0.1}),
+    "flows.stable_rate": (
+        flows.stable_rate,
+        {"network": LINEAR, "task": TASK, "scale": 0.1, "learning_rate": 1e-3, "steps": 2},
+    ),
+    "flows.stopping_after": (lambda seconds: _entered(flows.stopping_after(seconds)), {"seconds": 3.0}),
+    "alternating.active_set_descent": (
+        alternating.active_set_descent,
+        {"network": LINEAR, "task": TASK, "max_neurons": 1, "starts": 2, "ascent_steps": 2, "descent_steps": 2},
+    ),
+    "alternating.alternating_flow": (
+        alternating.alternating_flow,
+        {"network": LINEAR, "task": TASK, "scale": 1e-3, "jumps": 1, "duration": 1.0, "operations": 1e6},
+    ),
+    "alternating.predict_next_activation": (
+        alternating.predict_next_activation,
+        {"network": LINEAR, "task": TASK, "duration": 1.0},
+    ),
+    "prediction.predict": (
+        prediction.predict,
+        {"task": (INPUTS, TARGETS), "network": DIAGONAL, "scale": 0.01, "curve": False, "jumps": 1},
+    ),
+    "prediction.predict_seeds": (
+        prediction.predict_seeds,
+        {"task": TASK, "kind": "linear", "seeds": 2, "scale": 0.01, "width": 3, "curve": False},
+    ),
+    "prediction.which": (prediction.which, {"task": TASK, "network": "diagonal", "scale": 0.01, "learning_rate": 0.1}),
+    "observation.observe": (observation.observe, {"task": TASK, "network": DIAGONAL, **SHORT}),
+    "studies.find_study": (studies.find_study, {"name": "diagonal-staircase"}),
+    "studies.exact": (studies.exact, {"error": 1e-6, "reason": "it is exact"}),
+    # What was not measured is undecided, and told as it is.
+    "comparison.Claim": (
+        lambda **given: repr(comparison.Claim(**given)),
+        {"name": "a", "statement": "b", "value": 0.5, "low": 0.1, "high": 1.0, "least": 0.0, "most": 2.0},
+    ),
+    "comparison.Hypothesis": (comparison.Hypothesis, {"factor": "width", "metric": "loss", "direction": 1}),
+    "groups.Group": (groups.Group, {"name": "two", "table": [[0, 1], [1, 0]]}),
+    "networks.BatchNormalisation": (networks.BatchNormalisation, {"channels": 2}),
+    "networks.Convolutional": (
+        networks.Convolutional,
+        {"image_shape": (4, 4), "outputs": 2, "channels": (2,), "width": 3},
+    ),
+    "networks.DeepDiagonal": (networks.DeepDiagonal, {"input_dimension": 2, "depth": 3, "scale": 0.1}),
+    "networks.DeepLinear": (networks.DeepLinear, {"widths": (2, 2, 1), "scale": 0.1, "balance": 0.0}),
+    "networks.DiagonalLinear": (networks.DiagonalLinear, {"input_dimension": 2, "scale": 0.1}),
+    "networks.LinearAttention": (networks.LinearAttention, {"dimension": 2, "heads": 2, "scale": 0.1}),
+    "networks.MLP": (networks.MLP, {"widths": (2, 3, 1), "scale": 0.1}),
+    "networks.MergedAttention": (networks.MergedAttention, {"dimension": 2, "heads": 2, "scale": 0.1}),
+    "networks.Recurrent": (networks.Recurrent, {"element_dimension": 2, "width": 2, "output_dimension": 1}),
+    "networks.ResNet18": (networks.ResNet18, {"image_shape": (8, 8, 3), "outputs": 2, "width": 2}),
+    "networks.Transformer": (
+        networks.Transformer,
+        {"vocabulary": 3, "length": 2, "output_dimension": 2, "width": 4, "heads": 2, "hidden_width": 4},
+    ),
+    "networks.Tree": (networks.Tree, {"element_dimension": 2, "width": 2, "scale": 0.1}),
+    "networks.TwoLayer": (networks.TwoLayer, {"input_dimension": 2, "width": 2, "output_dimension": 1, "balance": 0.0}),
+    "networks.VGG16": (networks.VGG16, {"image_shape": (32, 32, 3), "outputs": 2, "width": 2}),
+    "plot.Chart": (plot.Chart, {"variables": "loss", "over": "time", "caption": "", "title": ""}),
+    "tasks.AffineMap": (tasks.AffineMap, {"shift": np.zeros(2), "matrix": np.eye(2)}),
+    "tasks.AffineMap.apply": (MAP.apply, {"x": INPUTS}),
+    "tasks.AffineMap.invert": (MAP.invert, {"z": INPUTS}),
+    "tasks.AffineMap.identity": (tasks.AffineMap.identity, {"dimension": 2}),
+    "tasks.AffineMap.only": (tasks.AffineMap.identity(2).only, {"columns": [0]}),
+    "tasks.AffineMap.weights": (MAP.weights, {"weights": np.eye(2)}),
+    "tasks.AffineMap.centring": (tasks.AffineMap.centring, {"values": INPUTS}),
+    "tasks.AffineMap.standardising": (tasks.AffineMap.standardising, {"values": INPUTS}),
+    "tasks.CropAndFlip": (tasks.CropAndFlip, {"padding": 1, "flip": True}),
+    "tasks.InContextRegression": (tasks.InContextRegression, {"covariance": np.eye(2), "context_length": 5.0}),
+    "tasks.Labelled": (tasks.Labelled, {"inputs": INPUTS, "labels": np.array([0, 1, 1])}),
+    "tasks.Labelled.split": (
+        tasks.Labelled(FOUR, LABELS).split,
+        {"test_fraction": 0.5, "seed": 0},
+    ),
+    "tasks.ModularAddition": (tasks.ModularAddition, {"encoding": [0.0, 1.0, -1.0]}),
+    "tasks.ModularArithmetic": (tasks.ModularArithmetic, {"operation": "addition", "p": 3, "train_fraction": 0.5}),
+    "tasks.MultiIndex": (tasks.MultiIndex, {"links": [[0.0, 1.0]], "directions": [[1.0, 0.0]]}),
+    "tasks.SparseParity": (tasks.SparseParity, {"skills": 2, "bits": 6, "relevant_bits": 3}),
+    "tasks.SparseParity.task": (tasks.SparseParity(2, 6, 3).task, {"samples": 4, "seed": 0}),
+    "tasks.Task": (tasks.Task, {"inputs": INPUTS, "targets": TARGETS, "name": "three"}),
+    "tasks.Task.only": (TASK.only, {"target_name": "y1"}),
+    "tasks.Task.split": (tasks.Task(FOUR, FOUR[:, :1]).split, {"test_fraction": 0.5, "seed": 0}),
+    "tasks.Task.whitened": (TASK.whitened, {"relative_cutoff": 1e-9}),
+}
+
+# What has no example, and why.
+WITHOUT = {
+    "made and returned by functions of the package": """
+        alternating.NextActivation prediction.Candidate prediction.Candidates prediction.Measured comparison.Agreement
+        comparison.Effect groups.Irrep probes.FeatureMoments probes.NeuronUtility record.Staircase record.StaircaseView
+        record.TreeView tasks.ParityPopulation tasks.SkillStrength tasks.Transform studies.StudyEntry flows.Step
+        flows.StepStatistic
+    """,
+    "hold functions that descend calls, and arrays that whole images are": """
+        flows.Largest flows.Latest flows.Recursion flows.Sampled flows.Total networks.NeuronSum tasks.Expectation
+        tasks.Stream tasks.GroupComposition tasks.Images networks.HomogeneousActivation networks.TransformerBlock
+    """,
+    "of those who declare a study, and tested in tests/studies": """
+        studies.ClaimsStudy studies.CurvesStudy studies.StaircaseStudy studies.StatedStudy studies.Study studies.Setup
+        studies.Reference studies.Chart studies.curve_tolerance studies.points
+    """,
+    "take no value of a user": """
+        flows.counted flows.listening flows.tell flows.squared_norms studies.find_studies studies.study_index
+    """,
+    "are called within compiled programs, where no value is known": """
+        networks.BatchNormalisation.apply networks.Convolutional.features networks.DiagonalLinear.weighted
+        networks.DiagonalLinear.with_neurons networks.LinearAttention.weighted networks.LinearAttention.with_neurons
+        networks.MLP.features networks.MLP.preactivations networks.MergedAttention.weighted
+        networks.MergedAttention.with_neurons networks.ResNet18.features networks.ResNet18.train_step_outputs
+        networks.Transformer.features networks.Tree.join networks.TwoLayer.weighted networks.TwoLayer.with_neurons
+        networks.VGG16.features networks.VGG16.train_step_outputs tasks.InContextRegression.loss tasks.Labelled.loss
+        tasks.ModularAddition.loss tasks.MultiIndex.loss tasks.MultiIndex.strengths tasks.SparseParity.loss
+        tasks.SparseParity.population_loss tasks.SparseParity.sample tasks.SparseParity.skill_strength tasks.Task.loss
+    """,
+    "take what another function of the package returned": """
+        tasks.AffineMap.then tasks.Task.mapped tasks.InContextRegression.on_inputs_of comparison.Hypothesis.compare
+        comparison.Claim.of_runs groups.Group.product tasks.Labelled.one_hot tasks.Task.standardised
+    """,
+}
+# Of these a large value, or one of another kind, is right too, and takes what another network or a long run does.
+COSTLY = {"huge", "integer of 400 digits", "truth", "tiny"}
+
+
+class Run(NamedTuple):
+    """A function with a call of it."""
+
+    function: Callable[..., Any]
+    arguments: dict[str, Any]
+
+    def __call__(self, call: Call, **changes: Any) -> Any:
+        with jax.enable_x64(True), _no_longer_than(15):
+            answer = self.function(**{**call.arguments, **changes})
+        return answer
+
+
+def _entered(context: Any) -> None:
+    with context:
+        pass
+
+
+def public() -> Iterator[str]:
+    """The functions of the rooms that have no examples, the classes of all, and the methods of those with a call."""
+    for room in ROOMS:
+        face = importlib.import_module(f"dynascope.{room}")
+        for name in face.__all__:
+            value, place = getattr(face, name), f"{room}.{name}"
+            if inspect.isclass(value):
+                yield place
+                if place in EXAMPLES:
+                    yield from (f"{place}.{method}" for method in methods(value))
+            elif inspect.isfunction(value) and room in RUNS:
+                yield place
+
+
+def methods(kind: type) -> Iterator[str]:
+    for name, value in inspect.getmembers(kind, callable):
+        if not name.startswith("_") and str(getattr(value, "__module__", "")).startswith("dynascope"):
+            taken = [each for each in inspect.signature(value).parameters if each not in ("self", "cls")]
+            if taken:
+                yield name
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _counted():
+    before = COUNTS.copy()
+    yield
+    told = COUNTS - before
+    print("\nmutated arguments of runs:", ", ".join(f"{count} {kind}" for kind, count in sorted(told.items())))
+
+
+def test_every_public_run_and_class_has_an_example_or_a_reason_to_have_none():
+    excused = {name for names in WITHOUT.values() for name in names.split()}
+    found = set(public())
+    assert sorted(found - excused - EXAMPLES.keys()) == []
+    assert sorted((excused | EXAMPLES.keys()) - found) == []
+    assert not excused & EXAMPLES.keys()
+
+
+def chosen(valid: Any, *, run: bool) -> Iterator[Mutant]:
+    for mutant in mutants(valid):
+        if not (run and (mutant.same or mutant.kind in COSTLY)):
+            yield mutant
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_mutated_argument_of_a_run_gives_an_answer_or_an_error_that_says_what_to_do(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    function, arguments = EXAMPLES[name]
+    run, call = Run(function, arguments), Call(arguments, True)
+    trains = name.split(".")[0] in RUNS
+    with warnings.catch_warnings(action="ignore"):
+        # A run is tried with what is refused; that others are right is tested where they belong.
+        valid = None if trains else run(call)
+    defaults = {
+        each.name: each.default
+        for each in inspect.signature(function).parameters.values()
+        if each.default is not each.empty
+    }
+    wrong = [
+        problem
+        for argument, value in (defaults | arguments).items()
+        for mutant in chosen(value, run=trains)
+        if (problem := found_wrong(run, call, argument, mutant, valid))
+    ]
+    assert not wrong, "\n".join(wrong)
