@@ -150,3 +150,14 @@ def test_elsewhere_than_on_a_terminal_nothing_of_what_is_told_is_shown(capsys):
     with step("Training"):
         tell(1, 2, "steps")
     assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+def test_where_nobody_watches_a_line_now_and_then_says_how_far_it_is(capsys, monkeypatch):
+    monkeypatch.setattr("dynascope.cli.progress._SECONDS", 0)
+    with step("Working"):
+        tell(1, 4, "steps")
+    assert "Working: 1 of 4 steps …\n" in capsys.readouterr().err
+    monkeypatch.setattr("dynascope.cli.progress._SECONDS", 3600)
+    with step("Working"):
+        tell(1, 4, "steps")
+    assert "steps" not in capsys.readouterr().err

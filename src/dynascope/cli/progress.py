@@ -7,7 +7,23 @@ import sys
 import time
 from collections.abc import Iterator
 
+from dynascope.flows.progress import listening
+
 __all__ = ["step"]
+
+_SECONDS = 10  # between two lines about what is not done yet
+
+
+class _Lines:
+    """Says now and then how far something is."""
+
+    def __init__(self, text: str):
+        self.text, self.next = text, time.monotonic() + _SECONDS
+
+    def __call__(self, done: float, planned: float, unit: str) -> None:
+        if time.monotonic() >= self.next and planned:
+            self.next = time.monotonic() + _SECONDS
+            print(f"{self.text}: {done:.3g} of {planned:.3g} {unit} …", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
@@ -21,5 +37,6 @@ def step(text: str) -> Iterator[None]:
     else:
         start = time.perf_counter()
         print(f"{text} …", file=sys.stderr, flush=True)
-        yield
+        with listening(_Lines(text)):
+            yield
         print(f"{text}: {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
