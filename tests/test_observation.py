@@ -6,7 +6,7 @@ import pytest
 
 from dynascope import observe, predict
 from dynascope.errors import InputError
-from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer
+from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer, balanced_linear
 from dynascope.tasks import Task, regression
 
 TASK = regression(
@@ -139,6 +139,13 @@ def refused(*arguments, **options):
     with pytest.raises(InputError) as caught:
         observe(*arguments, **options)
     return caught.value
+
+
+def test_without_a_duration_it_ends_where_a_predicted_loss_has_come_to_rest():
+    task = Task(np.eye(2) * 2**0.5, np.diag([4.0, 1.0]) * 2**0.5)
+    network = balanced_linear(2, 2, 2)
+    run, predicted = (call(task, network, scale=1.0) for call in (observe, predict))
+    assert float(run["time"][-1]) == pytest.approx(float(predicted["time"][-1]))
 
 
 def test_missing_duration_that_nothing_predicts_is_asked_for():

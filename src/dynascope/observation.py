@@ -26,7 +26,7 @@ from dynascope.networks.own_module import at_unit_scale, own_network
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction import predict
 from dynascope.protocols import Learnable, Network
-from dynascope.record import training_time
+from dynascope.record import is_staircase, training_time
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task
@@ -70,7 +70,8 @@ def observe(
         probes: Functions of the network that return further quantities to record, by name: dimension names and values.
             They are compiled, so they must be written in JAX.
         duration: Gradient-flow time at which to stop. By default a quarter beyond the last jump that theory predicts,
-            and more at large scales, where the prediction is rough. Not used by descent, which takes `steps`.
+            and more at large scales, where the prediction is rough; or where a predicted loss has come to rest. Not
+            used by descent, which takes `steps`.
         seconds: How long it may take; as long as it needs if not said. A run that is stopped then is recorded as far as
             it got, and its attribute `stopped` says how far that is.
         seed: Seed of the initial weights when the network is given by name, and of the batches of descent.
@@ -194,7 +195,8 @@ def _duration(task: Learnable, network: Any, scale: Any, single: bool, normalise
     if not single:
         raise InputError("an ensemble has no common duration", argument="duration", remedy="give one")
     try:
-        return training_time(predict(task, network, scale=scale, normalised=normalised, curve=False), scale)
+        predicted = predict(task, network, scale=scale, normalised=normalised, curve=False)
+        return training_time(predicted, scale) if is_staircase(predicted) else float(predicted["time"][-1])
     except InputError as error:
         raise InputError(
             f"no duration is given and none can be predicted ({error})", argument="duration", remedy="give one"

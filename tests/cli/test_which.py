@@ -26,9 +26,13 @@ def test_what_applies_comes_with_the_command_and_what_does_not_with_the_reason(t
     said = capsys.readouterr().out
     assert "These apply:\n\n  linear-staircase" in said
     assert "$ dynascope predict trial.csv --target effect --network linear --theory" in said
-    assert "! white inputs: " in said
-    assert "remedy: whiten the inputs" in said
-    assert max(map(len, said.splitlines())) <= 80
+    assert "! assumes white inputs (" in said
+    assert "Remedy: whiten the inputs" in " ".join(said.split())
+    text, _, code = said.partition("In Python:")
+    copied = [line for line in text.splitlines() if line.startswith("    $ ")]
+    assert max(len(line) for line in text.splitlines() if line not in copied) <= 80
+    assert all(line.endswith(("--theory linear-staircase", "--theory alternating-flow")) for line in copied)  # whole
+    compile(code, "<the lines to copy>", "exec")
     assert "\x1b" not in said
 
 
@@ -36,7 +40,7 @@ def test_what_is_wrong_for_all_is_said_once(table, capsys):
     options = ["--learning-rate", "0.1", "--batch-size", "5"]
     assert main(["which", table, "--target", "effect", "--network", "relu", *options]) == 0
     said = capsys.readouterr().out
-    assert said.count("full batches: 0.833") == 1
+    assert said.count("full batches (0.833 here") == 1
 
 
 def test_machines_get_one_object_with_every_number(table, capsys):
@@ -88,6 +92,24 @@ def test_a_loss_over_time_is_told_in_steps_and_epochs(tmp_path, monkeypatch, cap
     assert out.count(" predicted") == 3  # time, step and epoch
     assert "Steps of learning rate 0.1 on loss" in out
     assert max(map(len, out.partition("Record:")[0].splitlines())) <= 80
+
+
+def test_steps_do_not_judge_a_loss_that_is_exact_and_it_is_said_why(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    x = np.repeat([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], 2, axis=0)
+    np.savez("white.npz", x=x, y=x @ [[2.0], [0.5]])
+    network = balanced_linear(2, 3, 1, scale=0.3)
+    np.savez("start.npz", W1=network.first, W2=network.second)
+    (tmp_path / "run.csv").write_text("step,loss\n0,1.0\n1,0.9")
+    said = ["predict", "white.npz", "--network", "linear", "--weights", "start.npz", "--theory", "balanced"]
+    for options, remedy in (
+        (["--flow", "descent", "--check"], "leave --flow out"),
+        (["--curve", "run.csv", "--loss", "squared"], "compare it in Python"),
+    ):
+        assert main([*said, "--learning-rate", "0.002", *options]) == 2
+        told = capsys.readouterr().err
+        assert "steps of descent part from it by as much as the loss falls in one or two of them" in told
+        assert remedy in told
 
 
 def test_a_theory_that_does_not_hold_is_refused_by_the_name_of_what_is_violated(table, capsys):

@@ -8,7 +8,7 @@ import pytest
 
 from dynascope import predict
 from dynascope.errors import InputError
-from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer, at_unit_scale, own_network
+from dynascope.networks import MLP, DeepLinear, DiagonalLinear, TwoLayer, at_unit_scale, own_network
 from dynascope.tasks import Task
 
 KEY = jax.random.key(0)
@@ -55,7 +55,7 @@ def test_a_network_of_equinox_computes_the_same(module, name):
         (mlp(use_bias=True), "a Linear layer has a bias"),
         (mlp(use_final_bias=True), "a Linear layer has a bias"),
         (mlp(depth=2), "the network has 3 linear layers"),
-        (mlp(depth=0), "the network has 1 linear layer:"),
+        (equinox(linear(3, 6), jax.nn.relu), "the network has 1 linear layer:"),
         (mlp(jnp.tanh), "tanh is not homogeneous"),
         (mlp(jax.nn.relu6), "relu6 is not homogeneous"),
         (mlp(lambda z: 0 * z), "is not homogeneous"),
@@ -74,16 +74,34 @@ def test_others_are_not_ours_to_read():
     assert own_network(TwoLayer(3, 4, 2)) is None
     assert own_network(lambda x: x) is None
     with pytest.raises(InputError, match="how small the weights are"):
-        at_unit_scale(DeepLinear((3, 4, 2)))
+        at_unit_scale(MLP((3, 4, 2)))
+
+
+@pytest.mark.parametrize(
+    "module", [linear(3, 2), mlp(depth=0), mlp(lambda z: z, depth=2), equinox(*(linear(3, 3) for _ in range(4)))]
+)
+def test_linear_layers_alone_are_read_whatever_their_number(module):
+    network = own_network(module)
+    assert isinstance(network, DeepLinear)
+    np.testing.assert_allclose(network(POINTS), jax.vmap(module)(jnp.asarray(POINTS)), rtol=1e-5, atol=1e-6)
 
 
 def test_the_scale_is_the_factor_on_weights_as_they_are_drawn():
-    for network in (TwoLayer(30, 500, 20, activation="relu", scale=1e-3), DiagonalLinear(5, scale=1e-3)):
+    for network, inputs in (
+        (TwoLayer(30, 500, 20, activation="relu", scale=1e-3), 30),
+        (DiagonalLinear(5, scale=1e-3), 5),
+        (DeepLinear((30, 400, 300, 20), scale=1e-3), 30),
+    ):
         unit, scale = at_unit_scale(network)
         assert scale == pytest.approx(1e-3, rel=0.05)  # 25 000 Gaussian weights
         assert type(unit) is type(network)
-        points = np.eye(30 if isinstance(network, TwoLayer) else 5)
-        np.testing.assert_allclose(unit(points) * scale**2, network(points), rtol=1e-12)
+        points = np.eye(inputs)
+        np.testing.assert_allclose(unit(points) * scale**network.degree, network(points), rtol=1e-12)
+
+
+def test_a_linear_model_may_start_from_zero():
+    network = eqx.tree_at(lambda net: net.weights, DeepLinear((3, 2)), (np.zeros((3, 2)),))
+    assert at_unit_scale(network) == (network, 1.0)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import jax
 import numpy as np
 import pytest
 
-from dynascope import predict, probes, which
+from dynascope import predict, which
 from dynascope.errors import InputError
 from dynascope.networks import MLP
 from dynascope.prediction.structure import structure_of, unread
@@ -56,9 +56,15 @@ def test_a_module_that_no_theory_reads_has_an_answer_all_the_same():
     assert found["kernel-regression"].assumptions[0].value > 0  # it is a function of rows, and so it is measured
     said = str(answer)
     assert "it has 4 linear layers" in said
-    assert said.index("Without a theory it is measured by") < said.index(answer.observing[0])
+    assert said.index("# without a theory") < said.index(answer.observing[0])
     picture = {each.name: each for each in which(TASK, PICTURE)}
-    assert picture["kernel-regression"].obstacle.startswith("it is no function of rows of 3 inputs with 2 outputs")
+    in_the_way = picture["kernel-regression"].obstacle
+    assert in_the_way.startswith("it does not take one sample of 3 numbers (ValueError: ")
+    assert in_the_way.endswith(
+        "give a module that maps one sample, of shape (3,), to outputs of shape (2,): it is vmapped over them"
+    )
+    narrow = eqx.nn.MLP(3, 5, 8, 3, key=KEY)
+    assert "it makes outputs of shape (5,) of one sample of 3 numbers" in str(which(TASK, narrow))
 
 
 def test_a_deep_module_of_equinox_is_predicted_by_its_kernel_when_asked_for():
@@ -72,9 +78,10 @@ def test_a_deep_module_of_equinox_is_predicted_by_its_kernel_when_asked_for():
 @pytest.mark.slow
 @pytest.mark.parametrize(("network", "x"), [(DEEP, X), (PICTURE, np.ones((3, 1, 4, 4)))])
 def test_the_kernel_of_the_answer_is_computed_by_its_call(network, x):
-    call = which(TASK, network).observing[0].replace("INPUTS", "x").replace("TIME", "1.0")
-    kernel = eval(call, {"probes": probes, "jax": jax, "network": network, "x": x})
-    assert kernel.values.shape == (len(x), 2, len(x), 2)
+    known = {"task": TASK, "network": network, "INPUTS": x}
+    exec(which(TASK, network).script, known)
+    assert known["before"].shape == (len(x), 2, len(x), 2)
+    np.testing.assert_array_equal(known["after"], known["before"])
 
 
 @pytest.mark.slow
@@ -88,14 +95,15 @@ def test_modules_of_pytorch_are_told_by_their_parts():
     assert {each.name for each in answer} == {"alternating-flow", "kernel-regression"}
     assert "Tanh is not homogeneous" in {each.name: each for each in which(TASK, bent)}["alternating-flow"].obstacle
     for network, x in ((image, torch.ones(2, 1, 4, 4)), (bent, torch.ones(2, 3))):
-        call = which(TASK, network).observing[0].replace("INPUTS", "x")
-        kernel = eval(call, {"probes": probes, "network": network, "x": x})
-        assert kernel.values.shape == (2, 2, 2, 2)
+        known = {"task": TASK, "network": network, "INPUTS": x}
+        exec(which(TASK, network).script, known)
+        assert tuple(known["before"].shape) in ((2, 2, 2, 2), (12, 2, 12, 2))
 
 
 def test_networks_that_theories_read_have_no_problem_and_what_is_no_network_is_refused():
     assert unread(MLP((3, 4, 2))) == ""
     assert which(TASK, MLP((3, 4, 4, 2)), scale=1.0).observing[0].startswith("observe(task, network")
-    with pytest.raises(InputError) as caught:
-        which(TASK, lambda x: "frob", scale=1.0)
-    assert caught.value.argument == "network"
+    for scale in (None, 1.0):
+        with pytest.raises(InputError, match="network is a function") as caught:
+            which(TASK, lambda x: "frob", scale=scale)
+        assert caught.value.argument == "network"

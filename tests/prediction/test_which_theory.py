@@ -55,6 +55,11 @@ def equal_layers(size: float) -> DeepLinear:
     return eqx.tree_at(lambda each: each.weights, network, tuple(size * np.eye(3) for _ in range(3)))
 
 
+def equal_sized(width: int) -> DeepLinear:
+    network = DeepLinear((width,) * 4)
+    return eqx.tree_at(lambda each: each.weights, network, tuple(0.5 * np.eye(width) for _ in range(3)))
+
+
 def large_outputs() -> TwoLayer:
     network = TwoLayer(3, 8, 1, activation="relu")
     return eqx.tree_at(lambda each: each.second, network, 10 * np.sign(network.second))
@@ -192,6 +197,20 @@ def test_large_data_are_answered_at_once():
     assert time.process_time() - begun < 2 * 2  # each answers in two seconds on a core
 
 
+def test_costs_are_those_that_were_measured():
+    # benchmarks/theory_costs.py, on one core: 0.2 s, 19 s, 0.03 s, and some seconds for a thousand samples.
+    def cost(name, task, network, scale):
+        return {each.name: each.cost for each in which(task, network, scale=scale)}[name]
+
+    x = DRAW.normal(size=(200, 60))
+    wide = Task(x, x[:, :5])
+    relu = TwoLayer(60, 400, 1, activation="relu")
+    assert cost("balanced", wide, balanced_linear(60, 20, 5), 0.5) == "under a second"
+    assert cost("deep-isotropic", Task(x, x), equal_sized(60), 1.0) == "seconds"
+    assert cost("kernel-regression", wide.only("y1"), relu, 6.0) == "under a second"
+    assert cost("deep-isotropic", Task(x[:, :10], x[:, :10]), equal_sized(10), 1.0) == "seconds"
+
+
 @pytest.mark.usefixtures("unchecked_types")
 def test_bad_arguments_are_named():
     def attempt(**changed):
@@ -214,6 +233,11 @@ def test_a_theory_for_other_networks_is_refused_with_those_that_are_for_this_one
 
 def test_it_reads_well():
     told = [str(candidate) for candidate in which(PLAIN, balanced_linear(3, 5, 2), scale=0.5)]
-    assert told[0].startswith("isotropic applies (exact)")
-    assert any("white inputs: 0." in each and "theory.balanced.gram(0.5 * network.first" in each for each in told)
+    assert told[0].startswith("These apply:\n\n  isotropic\n")
+    assert "exactly; losses to a thousandth" in told[0]
+    balanced = {each.name: each for each in which(PLAIN, balanced_linear(3, 5, 2), scale=0.5)}["balanced"]
+    assert "! assumes white inputs (0." in str(balanced)
+    assert "Remedy: whiten the inputs: task.whitened()" in " ".join(str(balanced).split())
+    assert "white inputs: no two inputs are correlated, and all have the same spread" in " ".join(str(balanced).split())
+    assert balanced.function_call.startswith("theory.balanced.gram(0.5 * network.first")
     assert all(isinstance(candidate, Candidate) for candidate in which(PLAIN, "linear", scale=1e-4))

@@ -86,7 +86,8 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         network, scale = self.start(task)
         predicted = self._predicted(task, network, scale)
         if not record.is_staircase(predicted):
-            self._require_nothing_of_jumps(own, predicted.attrs["theory_name"])
+            self._require_no_steps(predicted.attrs["theory_name"])
+            self._require_nothing_of_jumps(predicted.attrs["theory_name"])
         if own is None:
             tree = comparison.unjudged(predicted, attributes=self._said(predicted))
         else:
@@ -150,12 +151,26 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             predicted, learning_rate=self.learning_rate, loss=self.loss or "squared", batch_size=self.batch_size
         )
 
-    def _require_nothing_of_jumps(self, own: Any, theory: str) -> None:
+    def _require_no_steps(self, theory: str) -> None:
+        """Refuse to judge a loss that is exact by steps, which part from it by more than it is told to."""
+        steps = {
+            "curve": (self.curve is not None, "compare it in Python, dynascope.compare, which tells by how much"),
+            "flow": (self.flow == "descent", "leave --flow out to check by gradient flow; --learning-rate tells steps"),
+        }
+        for name, (said, remedy) in steps.items():
+            require(
+                not said,
+                f"{theory} gives the loss of gradient flow to a thousandth, and steps of descent part from it by as "
+                "much as the loss falls in one or two of them",
+                argument=name,
+                value=getattr(self, name),
+                remedy=remedy,
+            )
+
+    def _require_nothing_of_jumps(self, theory: str) -> None:
         """Refuse options that are about jumps, where a theory gives the loss over time alone."""
         about = {
-            "curve": own is not None,
             "slope": self.slope,
-            "flow": self.flow == "descent",
             "seeds": self.seeds > 1,
             "jumps": self.jumps is not None,
         }

@@ -16,6 +16,7 @@ _OPTIONS = {
     r"raise max_steps": "raise --max-steps",
     r"shorten the duration": "stop after fewer --jumps",
     r"standardise the inputs": "standardise the inputs (--standardise, or no --raw)",
+    r"task\.only\(name\)": "--only NAME",
     r"choose (a larger|another) scale": r"choose \1 --scale",
     r"the homogeneity-normalised flow": "the homogeneity-normalised flow (--normalised)",
     r"(?<![\w-])(loss|classification|missing|target|learning_rate)='?(\w+)'?(?![\w=])": r"--\1 \2",

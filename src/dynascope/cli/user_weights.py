@@ -55,6 +55,13 @@ class UserWeights:
             )
         return networks.at_unit_scale(networks.weights_from_file(self.weights, self.network, task))
 
+    def lines_of_start(self) -> list[str]:
+        """What makes the network in Python."""
+        if self.weights is None:
+            return [f'network = networks.network_for("{self.network}", task, width={self.width}, seed={self.seed})']
+        read = f'networks.weights_from_file({str(self.weights)!r}, "{self.network}", task)'
+        return [f"network, _ = networks.at_unit_scale({read})"]
+
     def usual_scale(self, network: Any, normalised: bool) -> float:
         """The scale of weights of which nothing else is said: smaller where times grow with its logarithm alone."""
         return 1e-8 if is_exponential(degree=network.degree, normalised=normalised) else 1e-3

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import shlex
-import textwrap
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import prediction
 from dynascope.cli.exit_codes import AGREED
 from dynascope.cli.progress import step
+from dynascope.cli.remedies import in_options
 from dynascope.cli.results import print_json
 from dynascope.cli.user_data import UserData
 from dynascope.cli.user_weights import UserWeights
 from dynascope.cli.width import page_width
 
 if TYPE_CHECKING:
-    from dynascope.prediction import Candidate, Measured
+    from dynascope.prediction import Candidate
 
 __all__ = ["Which"]
-
-_HEADS = {
-    "applies": "These apply",
-    "almost": "These almost apply: what they say is off by about as much as told",
-    "no": "These do not apply",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,71 +57,48 @@ class Which(UserWeights, UserData):
             normalised=self.normalised,
         )
         if self.json:
-            print_json({"task": task.name, "network": self.network, "scale": scale, "theories": list(map(_row, found))})
+            rows = [{**_row(each), "command": self._command(each.name)} for each in found]
+            print_json({"task": task.name, "network": self.network, "scale": scale, "theories": rows})
             return AGREED
-        print(f"What covers a {self.network} network on {task.name}, from weights of scale {scale:g}:\n")
-        for each in found[0].training:
-            if not each.holds:
-                print("\n".join(_violated(each, "! of all, ")), end="\n\n")
-        for status, head in _HEADS.items():
-            group = [candidate for candidate in found if candidate.status == status]
-            if group:
-                print(f"{head}:\n")
-                for candidate in group:
-                    print("\n".join(self._told(candidate)), end="\n\n")
+        article = "an" if self.network == "attention" else "a"
+        print(f"What covers {article} {self.network} network on {task.name}, from weights of scale {scale:g}:\n")
+        print(
+            prediction.in_words(
+                found,
+                width=page_width(),
+                command=lambda each: self._command(each.name),
+                reworded=in_options,
+            )
+        )
+        print(f"\nIn Python:\n\n{self._in_python(found.script, task)}")
         return AGREED
 
-    def _told(self, candidate: Candidate) -> Iterator[str]:
-        theory = candidate.theory
-        yield from _lines(f"{candidate.name} ({theory.kind}; estimated time: {candidate.cost})", "  ")
-        yield from _lines(f"gives {theory.gives}", "    ")
-        if theory.domain is not None:
-            yield from _lines(f"source {theory.domain.reference}", "    ")
-        for each in candidate.violated:
-            if each not in candidate.training:
-                yield from _violated(each, "    ! ")
-        for each in candidate.assumptions:
-            if each.value is None:
-                yield from _lines(f"not measured here: {each.assumption.name}", "    ? ")
-        if candidate.status != "no":
-            yield from _lines(self._command(candidate.name), "    $ ")
-            yield from _lines(candidate.call, "    > ")
+    def _in_python(self, script: str, task: Any) -> str:
+        """The calls, after those that make the task and the network."""
+        imports = [line for line in script.splitlines() if re.match(r"import |from ", line)]
+        rest = script.splitlines()[len(imports) :]
+        named = {*re.findall(r"\w+", imports.pop().partition(" import ")[2]), "networks", "tasks"}
+        return "\n".join(
+            [
+                *imports,
+                f"from dynascope import {', '.join(sorted(named))}",
+                *self.lines(self.network, self.context, task),
+                *self.lines_of_start(),
+                *rest,
+            ]
+        )
 
     def _command(self, theory: str) -> str:
         """The command that predicts by it."""
-        ours = {field.name for field in dataclasses.fields(UserWeights)} | {
-            field.name for field in dataclasses.fields(UserData)
-        }
+        left_out = {"data", "seeds", "json"}
         words = ["dynascope", "predict", self.data]
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.name not in ours - {"data"} or (value == field.default and field.name != "network"):
+            if field.name in left_out or (value == field.default and field.name != "network"):
                 continue
             given = value if isinstance(value, tuple) else () if isinstance(value, bool) else (value,)
             words += [f"--{'no-' if value is False else ''}{field.name.replace('_', '-')}", *map(str, given)]
         return shlex.join([*words, "--theory", theory])
-
-
-def _violated(measured: Measured, indent: str) -> Iterator[str]:
-    """What is assumed, how far the case is from it, what that does, and what to do about it."""
-    assumption = measured.assumption
-    yield from _lines(
-        f"{assumption.name}: {measured.value:.3g}, where {assumption.limit:g} is assumed ({assumption.measure}); "
-        f"{assumption.growth}",
-        indent,
-    )
-    yield from _lines(f"remedy: {assumption.remedy}", " " * len(indent))
-
-
-def _lines(text: str, indent: str) -> list[str]:
-    later = " " * len(indent)
-    return textwrap.wrap(
-        text,
-        page_width(),
-        initial_indent=indent,
-        subsequent_indent=later + ("  " if indent == "  " else ""),
-        break_long_words=False,
-    )
 
 
 def _row(candidate: Candidate) -> dict[str, Any]:
@@ -140,10 +111,13 @@ def _row(candidate: Candidate) -> dict[str, Any]:
         "network": theory.network,
         "reference": None if theory.domain is None else theory.domain.reference,
         "cost": candidate.cost,
+        "error": candidate.error,
         "call": candidate.call,
+        "function_call": candidate.function_call,
         "assumptions": [
             {
                 "name": each.assumption.name,
+                "meaning": each.assumption.meaning,
                 "measure": each.assumption.measure,
                 "value": each.value,
                 "limit": each.assumption.limit,

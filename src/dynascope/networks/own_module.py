@@ -14,13 +14,15 @@ from jaxtyping import Float
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.networks.deep_linear import DeepLinear
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.two_layer import HomogeneousActivation, TwoLayer
 
 __all__ = ["at_unit_scale", "own_network"]
 
 _WANTED = (
-    "two linear layers without bias, and between them ReLU, LeakyReLU, the identity or another homogeneous function"
+    "two linear layers without bias, and between them ReLU, LeakyReLU, the identity or another homogeneous function, "
+    "or linear layers alone"
 )
 _WRAPPED = ("_orig_mod", "module")  # by torch.compile, and by parallel training
 _SKIPPED = ("Identity", "Flatten")
@@ -51,12 +53,13 @@ class _Layer:
     apply: Callable[[np.ndarray], np.ndarray] | None = None
 
 
-def own_network(module: Any) -> TwoLayer | None:
+def own_network(module: Any) -> TwoLayer | DeepLinear | None:
     """A network of PyTorch or equinox with its weights as they are; None for any other.
 
     Known are a `torch.nn.Sequential`, an `equinox.nn.Sequential` and an `equinox.nn.MLP` of two linear layers without
-    bias and a homogeneous function between them, which is found out by its values. PyTorch is recognised by the names
-    of types, and its weights are copied.
+    bias and a homogeneous function between them, which is found out by its values, or of one, three or more linear
+    layers without bias and nothing between them; and a single `Linear` without bias. PyTorch is recognised by the
+    names of types, and its weights are copied.
 
     Args:
         module: Any network.
@@ -72,7 +75,7 @@ def own_network(module: Any) -> TwoLayer | None:
         >>> network.first.shape, network.second.shape, network.activation.name
         ((3, 8), (8, 2), 'relu')
     """
-    if isinstance(module, eqx.nn.MLP | eqx.nn.Sequential):
+    if isinstance(module, eqx.nn.MLP | eqx.nn.Sequential | eqx.nn.Linear):
         layers = list(_of_equinox(module))
     elif _is_torch(module):
         layers = list(_of_torch(module))
@@ -82,6 +85,10 @@ def own_network(module: Any) -> TwoLayer | None:
     places = [place for place, layer in enumerate(layers) if layer.weight is not None]
     for layer in layers:
         _require_plain(layer)
+    if places and len(places) != 2 and all(layer.weight is not None or _is_identity(layer) for layer in layers):
+        weights = [layer.weight for layer in layers if layer.weight is not None]
+        network = DeepLinear((weights[0].shape[1], *map(len, weights)))
+        return eqx.tree_at(lambda net: net.weights, network, tuple(weight.T.copy() for weight in weights))
     require(
         len(places) == 2,
         f"the network has {len(places)} linear layer{'' if len(places) == 1 else 's'}",
@@ -109,13 +116,14 @@ def own_network(module: Any) -> TwoLayer | None:
     )
 
 
-def at_unit_scale(network: Any) -> tuple[TwoLayer | DiagonalLinear, float]:
+def at_unit_scale(network: Any) -> tuple[TwoLayer | DiagonalLinear | DeepLinear, float]:
     """The network with weights as large as those of a drawn one, and the factor on them that gives its own.
 
-    That is their norm over the root mean square norm of weights that are drawn: √(d + c) for `TwoLayer`.
+    That is their norm over the root mean square norm of weights that are drawn: √(d + c) for `TwoLayer`, and
+    √(d + the hidden widths) for `DeepLinear`.
 
     Args:
-        network: A `TwoLayer` or a `DiagonalLinear`.
+        network: A `TwoLayer`, a `DiagonalLinear` or a `DeepLinear`.
 
     Raises:
         InputError: It is another network, or its weights are zero.
@@ -125,18 +133,22 @@ def at_unit_scale(network: Any) -> tuple[TwoLayer | DiagonalLinear, float]:
         >>> round(scale, 4), round(float(np.sum(network.first**2) + np.sum(network.second**2)), 6)
         (0.001, 5.0)
     """
-    if not isinstance(network, TwoLayer | DiagonalLinear):
+    if isinstance(network, TwoLayer):
+        places, size = (lambda net: (net.first, net.second)), network.first.shape[0] + network.second.shape[1]
+    elif isinstance(network, DiagonalLinear):
+        places, size = (lambda net: (net.u, net.v)), len(network.u)
+    elif isinstance(network, DeepLinear):
+        places, size = (lambda net: net.weights), sum(len(weight) for weight in network.weights)
+    else:
         raise InputError(
             "nothing says how small the weights are",
             argument="scale",
-            remedy="give the factor on the weights of the network",
+            remedy="give the factor on the weights of the network, scale=1 if they are those of the start",
         )
-    if isinstance(network, TwoLayer):
-        weights, size = (network.first, network.second), network.first.shape[0] + network.second.shape[1]
-    else:
-        weights, size = (network.u, network.v), len(network.u)
-    weights = [np.asarray(each, np.float64) for each in weights]
+    weights = tuple(np.asarray(each, np.float64) for each in places(network))
     scale = float(np.sqrt(sum(np.sum(each**2) for each in weights) / size))
+    if scale == 0 and len(weights) == 1:  # a linear model, which learns from zero as well
+        return network, 1.0
     require(
         0 < scale < np.inf,
         f"the norm of the weights is {scale:g}",
@@ -144,10 +156,7 @@ def at_unit_scale(network: Any) -> tuple[TwoLayer | DiagonalLinear, float]:
         value=scale,
         remedy="give weights that are finite and not all zero",
     )
-    unit = [each / scale for each in weights]
-    if isinstance(network, TwoLayer):
-        return eqx.tree_at(lambda net: (net.first, net.second), network, unit), scale
-    return eqx.tree_at(lambda net: (net.u, net.v), network, unit), scale
+    return eqx.tree_at(places, network, tuple(each / scale for each in weights)), scale
 
 
 def _is_torch(module: Any) -> bool:

@@ -15,7 +15,7 @@ from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.record import StaircaseView, is_exponential, other_scale, time_unit
 from dynascope.record.staircase import slopes_between, with_slow_jumps, with_tolerances
 
-__all__ = ["MAX_STEPS", "predict_by_alternation"]
+__all__ = ["MAX_STEPS", "expected_time_error", "predict_by_alternation"]
 
 MAX_STEPS = 20_000  # of a phase, which few need
 # For each of these, after which no further jump is looked for: half a minute or so of one core, of which a prediction
@@ -81,7 +81,7 @@ def predict_by_alternation(
     exponential = is_exponential(**kind)
     if exponential and here.sizes["jump"]:
         here = _with_short_plateaus_marked(here)
-    offset = 2.2 / time_unit(scale, **kind) if exponential else 0.1
+    offset = expected_time_error(network, scale, normalised=normalised)
     name = network.activation.name if isinstance(network, TwoLayer) else type(network).__name__
     here = with_tolerances(
         here.assign_attrs(network=name, warnings=json.dumps(warnings, ensure_ascii=False)),
@@ -89,6 +89,12 @@ def predict_by_alternation(
         slope=(0.05, "neighbouring jumps still overlap at finite scale"),
     )
     return _with_features(here, network, task) if isinstance(network, TwoLayer) else here
+
+
+def expected_time_error(network: SumOfNeurons, scale: float, *, normalised: bool) -> float:
+    """How far the time of a jump may be off at a scale below one, over itself."""
+    kind = {"degree": network.degree, "normalised": normalised}
+    return 2.2 / time_unit(scale, **kind) if is_exponential(**kind) else 0.1
 
 
 def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:

@@ -140,6 +140,11 @@ class Case:
         name = type(self.network).__name__
         return name if self.activation is None else f"{name} with activation {self.activation}"
 
+    def require_fitting(self) -> None:
+        """Refuse a network of one's own, of layers one after the other, that does not fit the data."""
+        layers = [leaf for leaf in jax.tree.leaves(self.network) if np.ndim(leaf) == 2]
+        self.require_dimensions(layers[0].shape[0], layers[-1].shape[1])
+
     def require_dimensions(self, inputs: int, outputs: int) -> None:
         """Refuse a network that does not fit the data."""
         task = self.task

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.prediction.case import Case
 from dynascope.prediction.tangent_modes import tangent_modes
 from dynascope.prediction.theories.followed import settled_times
@@ -79,6 +80,8 @@ def _balance(case: Case) -> float | None:
 
 def _aligned(case: Case) -> float | None:
     """What of the layers lies off the diagonals that the singular vectors of the target make of them."""
+    if isinstance(case.network, DiagonalLinear):
+        return 0.0  # its modes are the inputs themselves
     if case.samples is None or case.layers is None:
         return None
     left, sizes, right = np.linalg.svd(case.task.cross_moment.T)

@@ -111,13 +111,15 @@ def predict(
 def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
     """A network that theory knows, with its weights at unit scale, and the scale that it starts from."""
     own = own_network(network)
+    if own is not None and isinstance(task, Task):
+        Case(task, own).require_fitting()
+    if scale is not None:
+        require_positive(scale=scale)
     if own is not None:
-        network = own
-        if isinstance(task, Task):
-            Case(task, own).require_dimensions(own.first.shape[0], own.second.shape[1])
+        network, size = at_unit_scale(own)
+        return network, size if scale is None else size * scale
     if scale is None:
-        network, scale = (network, 1.0) if isinstance(network, Rows) else at_unit_scale(network)
-    require_positive(scale=scale)
+        return (network, 1.0) if isinstance(network, Rows) else at_unit_scale(network)
     return network, scale
 
 

@@ -8,13 +8,27 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import numpy as np
 
 from dynascope.errors import InputError
 from dynascope.networks.own_module import own_network
 from dynascope.protocols import SumOfNeurons
+from dynascope.tasks.task import Task
 
-__all__ = ["Rows", "Structure", "is_foreign", "is_module", "readable", "structure_of", "unread"]
+__all__ = [
+    "ROWS",
+    "Rows",
+    "Structure",
+    "is_foreign",
+    "is_module",
+    "misfit_of",
+    "readable",
+    "structure_of",
+    "takes_rows",
+    "unread",
+]
 
+ROWS = 100  # whose kernel is measured
 _PARTS = (  # what the name of a part says of a network, and the nearest theories with why they are not of it
     (
         "attention",
@@ -49,11 +63,12 @@ _PARTS = (  # what the name of a part says of a network, and the nearest theorie
 )
 _LINEAR = re.compile(r"^(Linear|LazyLinear|Dense)$")
 _ACTIVATION = re.compile(r"relu|gelu|tanh|sigmoid|silu|elu|softplus|mish|swish|erf", re.IGNORECASE)
-_KERNEL = "probes.kernel.neural_tangent_kernel"
-_AFTER = (
-    "probes.kernel.kernel_distance(KERNEL_BEFORE, KERNEL_AFTER)",
-    "probes.feature_metrics(LAST_FEATURES, OUTPUTS, LABELS)",
+_MOST = 160  # letters of what a module of one's own says is wrong
+_PYTORCH = (
+    "it is a module of PyTorch, and the theory follows functions of JAX: write it in equinox to predict by it, or "
+    "measure its kernel before and after training, as below"
 )
+_KERNEL = "probes.kernel.neural_tangent_kernel"
 
 
 class Structure(NamedTuple):
@@ -104,12 +119,49 @@ def readable(network: Any) -> Any:
     return Rows(network) if isinstance(network, eqx.Module) and is_foreign(network) else network
 
 
-def structure_of(module: Any, problem: str = "") -> Structure:
+def misfit_of(task: Any, network: Any) -> str:
+    """Why a network is no function of the rows of a task, and what would be; nothing if it is, or is of PyTorch.
+
+    Args:
+        task: The data.
+        network: A network that takes rows, or one of PyTorch.
+    """
+    if not isinstance(task, Task):
+        return "the task has no samples, of which a tangent kernel could be taken"
+    if _is_torch(network):
+        return ""
+    d, c = task.input_dimension, task.output_dimension
+    wanted = f"give a module that maps one sample, of shape ({d},), to outputs of shape ({c},): it is vmapped over them"
+    try:
+        found: Any = eqx.filter_eval_shape(network, jax.ShapeDtypeStruct((1, d), np.float64))
+    except Exception as error:  # whatever a module of one's own makes of inputs that it is not for
+        said = next(iter(str(error).strip().splitlines()), "").rstrip(".")
+        return f"it does not take one sample of {d} numbers ({type(error).__name__}: {said[:_MOST]}); {wanted}"
+    shape = getattr(found, "shape", None)
+    if shape == (1, c):
+        return ""
+    answer = type(found).__name__ if shape is None else f"outputs of shape {shape[1:]}"
+    return f"it makes {answer} of one sample of {d} numbers; {wanted}"
+
+
+def takes_rows(task: Any, network: Any) -> bool:
+    """Whether a network takes the inputs of a task as they are; of PyTorch by its first part that has weights."""
+    if not isinstance(task, Task):
+        return False
+    if not _is_torch(network):
+        return True
+    weighty = (part for part in network.modules() if any(True for _ in part.parameters(recurse=False)))
+    first = next(weighty, None)
+    return type(first).__name__ == "Linear" and getattr(first, "in_features", None) == task.input_dimension
+
+
+def structure_of(module: Any, problem: str = "", *, rows: bool = False) -> Structure:
     """What a module of PyTorch or equinox is, by the names of its parts; code of its own is not looked into.
 
     Args:
         module: Any network.
         problem: Why it is not one of the two-layer networks that theories are for, if that is known.
+        rows: Whether it takes the inputs of the task as they are.
 
     Example:
         >>> found = structure_of(eqx.nn.MLP(3, 2, 8, 3, key=jax.random.key(0)))
@@ -128,24 +180,29 @@ def structure_of(module: Any, problem: str = "") -> Structure:
         if linear > 2:
             obstacles.append(("alternating-flow", f"it has {linear} linear layers, and the theory is of two"))
             between = f"there is {' and '.join(functions[:2])} between its layers, and the theory is of linear ones"
-            read = "its weights are not read from the module: put them into a networks.DeepLinear"
-            obstacles.append(("deep-isotropic", between if functions else read))
+            obstacles.append(("deep-isotropic", between if functions else problem))
     if problem and linear <= 2 and not found:
         obstacles.insert(0, ("alternating-flow", problem))
     if torch:
-        obstacles.append(("kernel-regression", "it is a module of PyTorch, which does not run in JAX"))
+        obstacles.append(("kernel-regression", _PYTORCH))
     library = "PyTorch" if torch else "equinox" if isinstance(module, eqx.nn.MLP | eqx.nn.Sequential) else ""
     kind = f"network of {library}" if library else type(module).__name__
     name = f"{kind} with {_joined(words)}" if words else kind
-    kernel = f"{_KERNEL}(network, None, INPUTS)"
-    if not torch:
-        kernel = f"{_KERNEL}(lambda network, x: jax.vmap(network)(x), network, INPUTS)"
-        if not _is_of_samples(module):
-            kernel = f"{_KERNEL}(lambda network, x: network(x), network, INPUTS)"
-    unique = dict(reversed(obstacles))  # the first reason of each theory
-    return Structure(
-        name, tuple((each, unique[each]) for each in dict.fromkeys(k for k, _ in obstacles)), (kernel, *_AFTER)
+    inputs = f"task.inputs[:{ROWS}]" if rows else "INPUTS"
+    if torch:
+        inputs = f"torch.as_tensor({inputs}, dtype=next(network.parameters()).dtype)" if rows else inputs
+        kernel = f"{_KERNEL}(network, None, x)"
+    else:
+        mapped = "jax.vmap(network)(x)" if _is_of_samples(module) else "network(x)"
+        kernel = f"{_KERNEL}(lambda network, x: {mapped}, network, x)"
+    observing = (
+        f"x = {inputs}",
+        f"before = {kernel}.values",
+        f"after = {kernel}.values  # once it is trained",
+        "probes.kernel.kernel_distance(before, after)  # near 0: lazy; near 1: rich",
     )
+    unique = dict(reversed(obstacles))  # the first reason of each theory
+    return Structure(name, tuple((each, unique[each]) for each in dict.fromkeys(k for k, _ in obstacles)), observing)
 
 
 def _is_torch(module: Any) -> bool:

@@ -3,123 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from dynascope.arguments import require
+from dynascope.arguments import require, require_choice
 from dynascope.errors import InputError
-from dynascope.networks.kinds import NetworkKind, network_for
+from dynascope.networks.kinds import KINDS, NetworkKind, network_for
 from dynascope.networks.own_module import at_unit_scale, own_network
+from dynascope.prediction.calls import Names, function_call, horizon, names_of, predict_call, script
+from dynascope.prediction.candidate import TRAINING, Candidate, Candidates, Measured, rank
 from dynascope.prediction.case import Case
 from dynascope.prediction.measures import violation
-from dynascope.prediction.structure import is_foreign, is_module, readable, structure_of, unread
+from dynascope.prediction.structure import (
+    ROWS,
+    is_foreign,
+    is_module,
+    misfit_of,
+    readable,
+    structure_of,
+    takes_rows,
+    unread,
+)
 from dynascope.prediction.theories.catalogue import THEORIES
 from dynascope.prediction.theories.theory import Theory
-from dynascope.protocols import Dimensioned, Learnable, Network
+from dynascope.protocols import Learnable, Network, SumOfNeurons
 from dynascope.tasks.as_task import as_task
-from dynascope.theory.assumptions import FULL_BATCHES, SMALL_STEPS, Assumption
+from dynascope.theory.assumptions import Assumption
 
-__all__ = ["Candidate", "Candidates", "Measured", "candidates", "case_of", "chosen", "fitting", "which"]
+__all__ = ["candidates", "case_of", "chosen", "fitting", "which"]
 
-_TRAINING = (SMALL_STEPS, FULL_BATCHES)  # theories are of gradient flow on all samples
-_PER_SECOND = 1e9
+_PER_SECOND = 1e9  # to a factor of three on one core: benchmarks/theory_costs.py
+_LEAST = 5e6
 _COSTS = ((1, "under a second"), (20, "seconds"), (300, "minutes"), (float("inf"), "an hour or more"))
-
-
-@dataclasses.dataclass(frozen=True)
-class Measured:
-    """An assumption of a theory, and how far a case is from it.
-
-    Attributes:
-        assumption: What is assumed.
-        value: How far the case is from it; None if that cannot be measured on it.
-    """
-
-    assumption: Assumption
-    value: float | None
-
-    @property
-    def holds(self) -> bool:
-        """Whether it holds, or cannot be measured."""
-        return self.value is None or self.value <= self.assumption.limit
-
-    @property
-    def almost(self) -> bool:
-        """Whether it holds well enough for a rough answer."""
-        return self.value is None or self.value <= self.assumption.almost
-
-    def __str__(self) -> str:
-        if self.value is None:
-            return f"{self.assumption.name}: not measured"
-        compared = "within" if self.holds else "beyond"
-        return f"{self.assumption.name}: {self.value:.3g} ({compared} {self.assumption.limit:g})"
-
-
-@dataclasses.dataclass(frozen=True)
-class Candidate:
-    """A theory that is for such a network, and how far the case is from what it assumes.
-
-    Attributes:
-        theory: The theory.
-        status: "applies", "almost" or "no".
-        assumptions: What it assumes, measured.
-        cost: How long it takes, in words, estimated from the number of its operations.
-        call: How to call its function oneself, given `task` and `network`; what is in capitals is to be filled in.
-            Nothing where the structure of the network is in the way.
-        obstacle: What in the structure of the network is in the way, if that is known to be.
-    """
-
-    theory: Theory
-    status: Literal["applies", "almost", "no"]
-    assumptions: tuple[Measured, ...]
-    cost: str
-    call: str
-    obstacle: str = ""
-
-    @property
-    def name(self) -> str:
-        """By which to ask for it: `predict(..., theory=name)`."""
-        return self.theory.name
-
-    @property
-    def training(self) -> tuple[Measured, ...]:
-        """Those of the assumptions that are about the training, and the same for every theory."""
-        return tuple(each for each in self.assumptions if each.assumption in _TRAINING)
-
-    @property
-    def violated(self) -> tuple[Measured, ...]:
-        """The assumptions that do not hold."""
-        return tuple(each for each in self.assumptions if not each.holds)
-
-    def __str__(self) -> str:
-        head = {"applies": "applies", "almost": "almost applies", "no": "does not apply"}[self.status]
-        lines = [f"{self.name} {head} ({self.theory.kind}): {self.theory.gives}"]
-        lines += [f"  {self.obstacle}"] if self.obstacle else []
-        lines += [f"  {each}; {each.assumption.growth}" for each in self.violated]
-        return "\n".join([*lines, *([f"  {self.call}"] if self.call else [])])
-
-
-class Candidates(tuple[Candidate, ...]):
-    """The theories of such networks, the best first, and what can be done without any.
-
-    Attributes:
-        network: What the network is.
-        observing: Calls that measure it whatever it is, given `task` and `network`; what is in capitals is to be
-            filled in.
-    """
-
-    network: str
-    observing: tuple[str, ...]
-
-    def __new__(cls, found: Iterable[Candidate], *, network: str, observing: Sequence[str]) -> Candidates:
-        """The candidates, ranked."""
-        made = super().__new__(cls, sorted(found, key=_rank))
-        made.network, made.observing = network, tuple(observing)
-        return made
-
-    def __str__(self) -> str:
-        observing = "\n".join(["Without a theory it is measured by", *(f"  {each}" for each in self.observing)])
-        return "\n\n".join([self.network, *map(str, self), observing])
 
 
 def which(
@@ -169,15 +84,20 @@ def which(
         [('balanced', 'applies'), ('isotropic', 'applies')]
     """
     training: dict[str, Any] = {"learning_rate": learning_rate, "batch_size": batch_size, "normalised": normalised}
+    _require_network(network)
     problem = unread(network)
     other = bool(problem) or (is_foreign(network) and own_network(network) is None)
     if other:
         case = Case(as_task(task), readable(network), scale=1.0 if scale is None else scale, **training)
+        names = Names((), "network", repr(case.scale), "" if scale is None else f", scale={case.scale!r}")
     else:
         case = case_of(task, network, scale=scale, seed=seed, width=width, **training)
-    found = tuple(fitting(case))
+        names = names_of(network, scale, width=width, seed=seed)
+    found = tuple(_with_calls(candidate, case, names) for candidate in fitting(case))
     if found and not other:
-        return Candidates(found, network=case.name, observing=_observing(case))
+        jumps = any(each.theory.staircase and each.status != "no" for each in found)
+        observing = _observing(case, names, predicted=jumps)
+        return Candidates(found, network=case.name, observing=observing, script=_script(found, observing, names))
     if not is_module(network):
         raise InputError(
             f"no theory here is for a {case.name} on such data",
@@ -185,29 +105,57 @@ def which(
             value=case.name,
             remedy=f"choose one of: {'; '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
         )
-    structure = structure_of(network, problem)
+    misfit = "" if found else misfit_of(case.task, case.network)
+    structure = structure_of(network, problem, rows=not misfit and takes_rows(case.task, network))
     reasons = dict(structure.obstacles)
-    if not found and isinstance(case.task, Dimensioned):
-        sizes = f"{case.task.input_dimension} inputs with {case.task.output_dimension} outputs"
-        reasons.setdefault("kernel-regression", f"it is no function of rows of {sizes}, or not in JAX")
-    near = [_near(theory, reasons[theory.name]) for theory in THEORIES if theory.name in reasons]
+    if misfit:
+        reasons.setdefault("kernel-regression", misfit)
+    named = {theory.name: theory for theory in THEORIES}
+    near = [Candidate(named[name], "no", obstacle=reason) for name, reason in reasons.items()]
     known = {candidate.name for candidate in found}
     return Candidates(
         [*found, *(each for each in near if each.name not in known)],
         network=structure.name,
         observing=structure.observing,
+        script=_script(found, structure.observing, names),
     )
 
 
-def _near(theory: Theory, obstacle: str) -> Candidate:
-    return Candidate(theory, "no", (), "", "", obstacle)
+def _require_network(network: Any) -> None:
+    """Refuse what is neither the name of a kind nor a module."""
+    if not isinstance(network, str) and not is_module(network) and not isinstance(network, SumOfNeurons):
+        raise InputError(
+            f"network is a {type(network).__name__}, of which theory can know nothing",
+            argument="network",
+            value=type(network).__name__,
+            remedy="give a torch.nn.Module, a module of equinox, a network of dynascope.networks, or the name of a "
+            "kind, such as 'relu'",
+        )
 
 
-def _observing(case: Case) -> tuple[str, ...]:
-    """Calls that train and measure a network of this package."""
-    kernel = "probes.kernel.neural_tangent_kernel(lambda network, x: network(x), network, task.inputs)"
+def _with_calls(candidate: Candidate, case: Case, names: Names) -> Candidate:
+    """The candidate with how to compute it."""
+    rough = candidate.status == "almost"
+    call = predict_call(candidate.theory, case, names)
+    return dataclasses.replace(
+        candidate, call=call, function_call=function_call(candidate.theory, case, names, rough=rough)
+    )
+
+
+def _script(found: Sequence[Candidate], observing: tuple[str, ...], names: Names) -> str:
+    """The calls of what applies, or almost does, and those that measure."""
+    usable = [each for each in sorted(found, key=rank) if each.status != "no"]
+    calls = [(each.name, tuple(filter(None, (each.call, each.function_call)))) for each in usable]
+    return script([*calls, ("without a theory: train and measure", observing)], names)
+
+
+def _observing(case: Case, names: Names, *, predicted: bool) -> tuple[str, ...]:
+    """Calls that train and measure a network of this package, or one of one's own that is read."""
+    kernel = f"probes.kernel.neural_tangent_kernel(lambda network, x: network(x), {names.unit}, task.inputs[:{ROWS}])"
+    normalised = ", normalised=True" if case.normalised else ""
+    duration = "" if predicted else f", duration={horizon(case):g}"  # to beyond the last jump, if jumps are known
     return (
-        f"observe(task, network, scale={case.scale:g}, duration=TIME)",
+        f"observe(task, network{names.said}{normalised}{duration})",
         *([kernel] if case.samples is not None else []),
     )
 
@@ -224,19 +172,21 @@ def case_of(
     """The case of data and a network as users give them."""
     task = as_task(task)
     if isinstance(network, str):
+        require_choice("network", network, KINDS)
         require(scale is not None, "scale is not given", argument="scale", remedy="choose a number below one")
         network = network_for(network, task, width=width, seed=seed)  # pyright: ignore[reportArgumentType]
     own = own_network(network)
     if own is not None:
-        network = own
-    if scale is None:
+        network, size = at_unit_scale(own)
+        scale = size if scale is None else scale * size
+    elif scale is None:
         network, scale = at_unit_scale(network)
     return Case(task, network, scale=scale, **training)
 
 
 def candidates(case: Case) -> tuple[Candidate, ...]:
     """The theories of such networks, the best first."""
-    return tuple(sorted(fitting(case), key=_rank))
+    return tuple(sorted(fitting(case), key=rank))
 
 
 def fitting(case: Case, theories: Sequence[Theory] = THEORIES) -> Iterator[Candidate]:
@@ -250,7 +200,7 @@ def fitting(case: Case, theories: Sequence[Theory] = THEORIES) -> Iterator[Candi
 
     for theory in theories:
         if theory.fits(case):
-            yield _candidate(theory, case, tuple(map(measured, (*theory.assumes, *_TRAINING))))
+            yield _candidate(theory, case, tuple(map(measured, (*theory.assumes, *TRAINING))))
 
 
 def _candidate(theory: Theory, case: Case, assumptions: tuple[Measured, ...]) -> Candidate:
@@ -259,26 +209,9 @@ def _candidate(theory: Theory, case: Case, assumptions: tuple[Measured, ...]) ->
         status = "applies"
     elif all(each.almost for each in assumptions):
         status = "almost"
-    seconds = theory.operations(case) / _PER_SECOND
+    seconds = (_LEAST + theory.operations(case)) / _PER_SECOND
     cost = next(words for most, words in _COSTS if seconds <= most)
-    return Candidate(theory, status, assumptions, cost, _call(theory, case))
-
-
-def _call(theory: Theory, case: Case) -> str:
-    return theory.call.replace("SCALE", f"{case.scale:g}").replace("NORMALISED", str(case.normalised))
-
-
-def _rank(candidate: Candidate) -> tuple[float, ...]:
-    order = ("applies", "almost", "no").index(candidate.status)
-    worst = max((_excess(each) for each in candidate.violated), default=0.0)
-    return order, worst if order else 0.0, not candidate.theory.exact, candidate.theory.domain is None
-
-
-def _excess(measured: Measured) -> float:
-    """How much of what is bearable is used up."""
-    assert measured.value is not None
-    bearable = measured.assumption.almost
-    return measured.value / bearable if bearable > 0 else float("inf")
+    return Candidate(theory, status, assumptions, cost, theory.accuracy(case))
 
 
 def chosen(case: Case, name: str) -> Candidate:

@@ -33,6 +33,7 @@ class Assumption:
 
     Attributes:
         name: In two or three words.
+        meaning: What it says, in plain words.
         measure: What the number says of it, which is zero where it holds exactly.
         limit: The number up to which it holds.
         almost: The number up to which a theory still says something; `limit` where anything beyond is another case.
@@ -41,6 +42,7 @@ class Assumption:
     """
 
     name: str
+    meaning: str
     measure: str
     limit: float
     almost: float
@@ -50,6 +52,7 @@ class Assumption:
 
 WHITE_INPUTS = Assumption(
     "white inputs",
+    "no two inputs are correlated, and all have the same spread",
     "largest distance of an eigenvalue of E[x xᵀ] from their mean, over the mean",
     limit=1e-6,
     almost=0.3,
@@ -58,6 +61,7 @@ WHITE_INPUTS = Assumption(
 )
 UNCORRELATED_INPUTS = Assumption(
     "uncorrelated inputs",
+    "no two inputs are correlated",
     "largest correlation of two inputs",
     limit=1e-6,
     almost=0.1,
@@ -66,6 +70,7 @@ UNCORRELATED_INPUTS = Assumption(
 )
 INPUTS_ON_A_LINE = Assumption(
     "inputs on a line",
+    "all inputs rise and fall together, as if there were one",
     "share of the power of the inputs outside their main direction",
     limit=1e-12,
     almost=0.05,
@@ -74,6 +79,7 @@ INPUTS_ON_A_LINE = Assumption(
 )
 ORTHOGONAL_SAMPLES = Assumption(
     "orthogonal samples",
+    "every two samples are at right angles",
     "largest cosine of the angle between two samples, without its sign",
     limit=1e-9,
     almost=1e-9,
@@ -82,6 +88,7 @@ ORTHOGONAL_SAMPLES = Assumption(
 )
 ONE_OUTPUT = Assumption(
     "one output",
+    "there is one target column",
     "number of outputs beyond the first",
     limit=0,
     almost=0,
@@ -90,7 +97,8 @@ ONE_OUTPUT = Assumption(
 )
 SMALL_START = Assumption(
     "small start",
-    "scale of the weights over that of weights at unit scale",
+    "the initial weights are small",
+    "norm of the weights over that of weights at unit scale, of which PyTorch starts near one half",
     limit=1e-2,
     almost=0.3,
     growth="times are off by about 2/log(1/scale) of them",
@@ -98,14 +106,16 @@ SMALL_START = Assumption(
 )
 BALANCED_LAYERS = Assumption(
     "balanced layers",
+    "neighbouring layers start equally strong in every hidden direction, or one stronger by the same in all",
     "distance of the conserved matrices W₂ W₂ᵀ − W₁ᵀ W₁ from multiples of the identity, over the size of the layers",
     limit=1e-8,
     almost=0.1,
-    growth="functions are off by less than that, and hardly at all from small starts",
+    growth="the function is off by less than that, and hardly at all from small starts",
     remedy="start balanced: networks.balanced_linear",
 )
 ALIGNED_LAYERS = Assumption(
     "aligned layers",
+    "the network starts along the very directions that the targets have in the inputs",
     "share of the first map outside the singular vectors of the target",
     limit=1e-6,
     almost=0.1,
@@ -114,6 +124,7 @@ ALIGNED_LAYERS = Assumption(
 )
 EQUAL_WEIGHTS = Assumption(
     "equal weights",
+    "all initial weights are of the same size",
     "range of the weights of the start over the largest",
     limit=1e-8,
     almost=1e-8,
@@ -122,6 +133,7 @@ EQUAL_WEIGHTS = Assumption(
 )
 LARGE_OUTPUT_WEIGHTS = Assumption(
     "large output weights",
+    "the output weight of each neuron is at least as large as all of its input weights together",
     "by how much the output weight of a neuron is below the norm of its input weights, over that norm, at most",
     limit=1e-9,
     almost=1,
@@ -130,6 +142,7 @@ LARGE_OUTPUT_WEIGHTS = Assumption(
 )
 EQUAL_WIDTHS = Assumption(
     "equal widths",
+    "there are as many neurons in each layer as inputs and outputs",
     "range of the widths of the layers over the largest",
     limit=0,
     almost=0,
@@ -138,6 +151,7 @@ EQUAL_WIDTHS = Assumption(
 )
 ENOUGH_NEURONS = Assumption(
     "enough neurons",
+    "there are neurons for every direction that is to be learned",
     "what the best map has of a higher rank than there are neurons",
     limit=0,
     almost=float("inf"),
@@ -146,6 +160,7 @@ ENOUGH_NEURONS = Assumption(
 )
 LAZY_TRAINING = Assumption(
     "lazy training",
+    "training hardly moves the weights, over their size",
     "how far the linearised network moves the weights, over their norm (on a part of the samples, if there are many)",
     limit=0.05,
     almost=0.5,
@@ -154,14 +169,16 @@ LAZY_TRAINING = Assumption(
 )
 SMALL_STEPS = Assumption(
     "small steps",
+    "steps of descent are small enough to follow the slope of the loss",
     "learning rate times the largest curvature, over the 2 at which steps diverge",
     limit=0.05,
     almost=0.5,
-    growth="times are off by about as much where the curvature is largest",
+    growth="times are off by about as much where the curvature is largest, and beyond 1 steps diverge",
     remedy="take a smaller learning rate",
 )
 FULL_BATCHES = Assumption(
     "full batches",
+    "every step sees all samples",
     "share of the samples that a batch leaves out",
     limit=0,
     almost=1,

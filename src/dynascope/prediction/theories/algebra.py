@@ -7,7 +7,7 @@ import numpy as np
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction.case import Case
 from dynascope.prediction.theories.theory import Theory
-from dynascope.prediction.theories.trust import Trust, neurons_of, solved
+from dynascope.prediction.theories.trust import Solved, Trust, neurons_of
 from dynascope.record import Staircase
 from dynascope.tasks.algebra.group_composition import SampledComposition
 from dynascope.tasks.algebra.modular_addition import ModularAddition
@@ -50,7 +50,7 @@ ALGEBRA = (
             and isinstance(case.network, TwoLayer)
             and case.activation == "quadratic"
         ),
-        solve=solved(
+        solve=Solved(
             Trust(
                 kind="two-layer quadratic",
                 time_offset=1.0,
@@ -61,7 +61,7 @@ ALGEBRA = (
             ),
             _modular_addition,
         ),
-        call="theory.modular.modular_addition_staircase(task.encoding, scale=SCALE, neurons=network.neurons, "
+        call="theory.modular.modular_addition_staircase(task.encoding, scale=SCALE, neurons=NETWORK.neurons, "
         "normalised=NORMALISED)",
         staircase=True,
         special=True,
@@ -71,7 +71,7 @@ ALGEBRA = (
         "group-composition",
         composition_staircase,
         fits=_composes,
-        solve=solved(
+        solve=Solved(
             Trust(
                 kind="two-layer power",
                 time_offset=1.0,

@@ -52,23 +52,32 @@ def _isotropic(case: Case, times: np.ndarray) -> Curve:
 def _deep_isotropic(case: Case, times: np.ndarray) -> Curve:
     layers, task = case.layers, case.task
     assert layers is not None
-    gaps = [np.trace(after @ after.T - before.T @ before) / len(after) for before, after in itertools.pairwise(layers)]
     start = np.linalg.multi_dot(layers)
-    path = wide.deep_isotropic_flow(times, task.inputs, task.targets, start, gaps)
+    path = wide.deep_isotropic_flow(times, task.inputs, task.targets, start, _gaps(case))
     return Curve(np.asarray(path.loss), {"coefficient": (("time", "feature", "target"), path.coefficients)})
 
 
 def _deep_modes(case: Case, times: np.ndarray) -> Curve:
     layers, task, power = case.layers, case.task, case.white_power
     assert layers is not None
-    left, sizes, right = np.linalg.svd(task.cross_moment.T / power, full_matrices=False)
-    start = np.linalg.multi_dot(layers)
-    strengths = np.einsum("dm,dc,mc->m", left, start, right)
+    sizes, strengths = _modes(case)
     found = deep_modes.strength_at(power * times, sizes[:, None], strengths[:, None], depth=len(layers))
     strength = np.asarray(found.strength).T
     excess = np.sum((strength - sizes) ** 2, axis=1) / 2
     rest = max(task.target_power - float(np.sum(task.cross_moment**2)) / power, 0.0) / 2
     return Curve(power * excess + rest, {"mode_strength": (("time", "mode"), strength)})
+
+
+def _gaps(case: Case) -> list[float]:
+    """By how much each layer is larger than the one before, for each neuron between them."""
+    pairs = itertools.pairwise(case.layers or ())
+    return [float(np.trace(after @ after.T - before.T @ before)) / len(after) for before, after in pairs]
+
+
+def _modes(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """The singular values of the best map on white inputs, and what the first map has of each of them."""
+    left, sizes, right = np.linalg.svd(case.task.cross_moment.T / case.white_power, full_matrices=False)
+    return sizes, np.einsum("dm,dc,mc->m", left, np.linalg.multi_dot(case.layers or ()), right)
 
 
 def _neuron(case: Case, times: np.ndarray) -> Curve:
@@ -84,10 +93,14 @@ def _neuron(case: Case, times: np.ndarray) -> Curve:
 
 def _function_space(case: Case, times: np.ndarray) -> Curve:
     first, second = _two(case)
-    imbalance = float(second[0, 0] ** 2 - np.sum(first**2))
     beta = first[:, 0] * second[0, 0]
-    path = neuron.function_space_flow(times, case.task.inputs, case.task.targets[:, 0], beta, imbalance)
+    path = neuron.function_space_flow(times, case.task.inputs, case.task.targets[:, 0], beta, _neuron_imbalance(case))
     return Curve(np.asarray(path.loss), {"coefficient": (("time", "feature"), path.coefficients)})
+
+
+def _neuron_imbalance(case: Case) -> float:
+    first, second = _two(case)
+    return float(second[0, 0] ** 2 - np.sum(first**2))
 
 
 def _line(case: Case, times: np.ndarray) -> Curve:
@@ -175,8 +188,23 @@ def _is_deep(case: Case) -> bool:
 
 def _products(case: Case) -> float:
     """Products of matrices as large as the network, at every time."""
-    layers = case.layers or ()
-    return 100.0 * POINTS * max((max(layer.shape) for layer in layers), default=1) ** 3
+    return POINTS * (8e4 + 3 * _largest(case) ** 3)
+
+
+def _deep_products(case: Case) -> float:
+    """Those of the roots of all layers besides, by an equation that is followed in small steps."""
+    width = _largest(case)
+    return POINTS * (2e6 + max(1.3e4 * width**2, 100 * width**3))
+
+
+def _eigenvectors(case: Case) -> float:
+    """Those of the inputs, once, and sums over them at every time."""
+    return POINTS * (1.6e5 + 0.5 * _largest(case) ** 3)
+
+
+def _largest(case: Case) -> float:
+    sides = (max(layer.shape) for layer in case.layers or ())
+    return float(max(sides, default=case.task.input_dimension))
 
 
 def _curve(name: str, function: Any, at: Callable[[Case, np.ndarray], Curve], **given: Any) -> Theory:
@@ -191,7 +219,8 @@ CURVES = (
         _balanced,
         gives="function, representations, kernel and loss at any time",
         fits=_is_two_layer,
-        call="theory.balanced.gram(SCALE * network.first, SCALE * network.second, task.cross_moment.T, TIMES)",
+        call="theory.balanced.gram(SCALE * FIRST, SCALE * SECOND, task.cross_moment.T / POWER, POWER * TIMES, "
+        "approximate=ROUGH)",
         beside=(balanced.loss, balanced.ntk, balanced.balanced_limit),
     ),
     _curve(
@@ -199,8 +228,9 @@ CURVES = (
         wide.isotropic_flow,
         _isotropic,
         fits=lambda case: _is_two_layer(case) and _closes(case),
-        call="theory.wide.isotropic_flow(TIMES, task.inputs, task.targets, SCALE**2 * network.first @ network.second, "
-        "IMBALANCE, width=network.first.shape[1])",
+        call="theory.wide.isotropic_flow(TIMES, task.inputs, task.targets, SCALE**2 * FIRST @ SECOND, IMBALANCE, "
+        "width=FIRST.shape[1])",
+        numbers=lambda case: {"IMBALANCE": _imbalance(case)},
         beside=(wide.isotropic_preconditioner, wide.conserved_matrix),
     ),
     _curve(
@@ -208,7 +238,10 @@ CURVES = (
         wide.deep_isotropic_flow,
         _deep_isotropic,
         fits=_is_deep,
-        call="theory.wide.deep_isotropic_flow(TIMES, task.inputs, task.targets, MAP, GAPS)",
+        operations=_deep_products,
+        call="theory.wide.deep_isotropic_flow(TIMES, task.inputs, task.targets, "
+        "numpy.linalg.multi_dot([SCALE * each for each in NETWORK.weights]), GAPS)",
+        numbers=lambda case: {"GAPS": _gaps(case)},
         beside=(wide.layer_spectra, wide.conserved_matrices),
     ),
     _curve(
@@ -216,7 +249,11 @@ CURVES = (
         deep_modes.strength_at,
         _deep_modes,
         fits=_is_deep,
-        call="theory.deep_modes.strength_at(TIMES, STRENGTHS_OF_TARGET, STRENGTHS_AT_START, depth=DEPTH)",
+        call="theory.deep_modes.strength_at(POWER * TIMES, STRENGTHS, STARTS, depth=len(NETWORK.weights))",
+        numbers=lambda case: {
+            name: [[float(each)] for each in values]
+            for name, values in zip(("STRENGTHS", "STARTS"), _modes(case), strict=True)
+        },
         beside=(deep_modes.time_to_strength, deep_modes.escape_time),
     ),
     _curve(
@@ -224,8 +261,8 @@ CURVES = (
         neuron.trajectory,
         _neuron,
         fits=_is_neuron,
-        call="theory.neuron.trajectory(SCALE * network.second[0, 0], SCALE * network.first[:, 0], "
-        "task.cross_moment[0], TIMES)",
+        call="theory.neuron.trajectory(SCALE * SECOND[0, 0], SCALE * FIRST[:, 0], task.cross_moment[0] / POWER, "
+        "POWER * TIMES)",
         beside=(neuron.trajectory_limit, neuron.regime, neuron.escape_time, neuron.kernel_change),
     ),
     _curve(
@@ -233,7 +270,9 @@ CURVES = (
         neuron.function_space_flow,
         _function_space,
         fits=_is_neuron,
-        call="theory.neuron.function_space_flow(TIMES, task.inputs, task.targets[:, 0], MAP, IMBALANCE)",
+        call="theory.neuron.function_space_flow(TIMES, task.inputs, task.targets[:, 0], "
+        "SCALE**2 * FIRST[:, 0] * SECOND[0, 0], IMBALANCE)",
+        numbers=lambda case: {"IMBALANCE": _neuron_imbalance(case)},
         beside=(neuron.interpolator, neuron.implicit_bias_objective),
     ),
     _curve(
@@ -241,7 +280,7 @@ CURVES = (
         line.trajectory,
         _line,
         fits=_is_two_layer,
-        call="theory.line.trajectory(SCALE * network.first, SCALE * network.second[:, 0], "
+        call="theory.line.trajectory(SCALE * FIRST, SCALE * SECOND[:, 0], "
         "theory.line.line_data(task.inputs, task.targets), TIMES)",
         beside=(line.limit, line.time_scale, line.alignment_change, line.rescaling),
     ),
@@ -250,8 +289,8 @@ CURVES = (
         mode_strength,
         _independent_modes,
         fits=lambda case: case.samples is not None and isinstance(case.network, DiagonalLinear) and not case.normalised,
-        call="theory.modes.mode_strength(TIMES[:, None], BEST_MAP, numpy.diag(task.input_moment), SCALE * network.v, "
-        "SCALE * network.u)",
+        call="theory.modes.mode_strength(TIMES[:, None], task.cross_moment[0] / numpy.diag(task.input_moment), "
+        "numpy.diag(task.input_moment), SCALE * NETWORK.v, SCALE * NETWORK.u)",
         beside=(emergence_time, saturation_time),
     ),
     _curve(
@@ -259,7 +298,9 @@ CURVES = (
         training_flow,
         _linear_model,
         fits=lambda case: case.samples is not None and case.layers is not None and len(case.layers) == 1,
-        call="theory.features.training_flow(TIMES, task.inputs, task.targets[:, 0])",
+        operations=_eigenvectors,
+        call="theory.features.training_flow(TIMES, task.inputs, task.targets[:, 0], "
+        "initial_weights=SCALE * NETWORK.weights[0][:, 0])",
         beside=(eigenspectrum,),
     ),
 )

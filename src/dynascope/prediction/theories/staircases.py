@@ -13,11 +13,11 @@ from dynascope.networks.deep_diagonal import DeepDiagonal
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
-from dynascope.prediction.alternating_flow import predict_by_alternation
+from dynascope.prediction.alternating_flow import expected_time_error, predict_by_alternation
 from dynascope.prediction.case import Case
 from dynascope.prediction.theories.algebra import ALGEBRA
 from dynascope.prediction.theories.theory import Theory
-from dynascope.prediction.theories.trust import Trust, neurons_of, solved
+from dynascope.prediction.theories.trust import Solved, Trust, neurons_of, time_error
 from dynascope.protocols import SumOfNeurons
 from dynascope.record import Staircase
 from dynascope.tasks.in_context import InContextRegression
@@ -28,7 +28,7 @@ from dynascope.theory.staircase import deep_diagonal_staircase, diagonal_stairca
 
 __all__ = ["STAIRCASES"]
 
-_STEPS = 3e4  # of alternating gradient flow, in order of magnitude
+_STEPS = 2e4  # of alternating gradient flow, in order of magnitude
 
 
 def _linear(case: Case) -> Staircase:
@@ -126,7 +126,7 @@ STAIRCASES = (
         linear_staircase,
         further=(ENOUGH_NEURONS,),
         fits=lambda case: case.samples is not None and linear_layers(case.network) is not None,
-        solve=solved(
+        solve=Solved(
             Trust(
                 kind="linear",
                 time_offset=2.2,
@@ -139,7 +139,7 @@ STAIRCASES = (
             _linear,
         ),
         call="theory.staircase.linear_staircase(task.cross_moment, task.input_moment, task.target_power, "
-        "scale=SCALE, first=network.first, second=network.second)",
+        "scale=SCALE, first=FIRST, second=SECOND)",
         staircase=True,
         operations=_eigen,
     ),
@@ -147,7 +147,7 @@ STAIRCASES = (
         "diagonal-staircase",
         diagonal_staircase,
         fits=lambda case: case.samples is not None and isinstance(case.network, DiagonalLinear),
-        solve=solved(
+        solve=Solved(
             Trust(
                 kind="diagonal",
                 time_offset=2.2,
@@ -159,7 +159,7 @@ STAIRCASES = (
             ),
             _diagonal,
         ),
-        call="theory.staircase.diagonal_staircase(task.inputs, task.targets[:, 0], scale=SCALE)",
+        call="theory.staircase.diagonal_staircase(task.inputs, task.targets[:, 0], scale=SCALE * NETWORK.u[0])",
         staircase=True,
         operations=lambda case: 3 * case.task.input_dimension**4.0,
     ),
@@ -172,7 +172,7 @@ STAIRCASES = (
             and case.network.depth > 2
             and not case.normalised
         ),
-        solve=solved(
+        solve=Solved(
             Trust(
                 kind="deep diagonal",
                 time_offset=0.0,
@@ -183,8 +183,8 @@ STAIRCASES = (
             ),
             _deep_diagonal,
         ),
-        call="theory.staircase.deep_diagonal_staircase(task.inputs, task.targets[:, 0], depth=network.depth, "
-        "scale=SCALE)",
+        call="theory.staircase.deep_diagonal_staircase(task.inputs, task.targets[:, 0], depth=NETWORK.depth, "
+        "scale=SCALE * NETWORK.u[0])",
         staircase=True,
         operations=lambda case: 3 * case.task.input_dimension**4.0,
     ),
@@ -192,7 +192,7 @@ STAIRCASES = (
         "linear-attention",
         linear_attention_staircase,
         fits=lambda case: _is_attention(case, LinearAttention) and not case.normalised,
-        solve=solved(
+        solve=Solved(
             Trust(
                 kind="attention",
                 time_offset=0.0,
@@ -204,7 +204,7 @@ STAIRCASES = (
             _attention,
         ),
         call="theory.attention.linear_attention_staircase(task.covariance, task.context_length, scale=SCALE, "
-        "neurons=network.neurons)",
+        "neurons=NETWORK.neurons)",
         staircase=True,
         operations=lambda case: 100.0 * neurons_of(case) * len(case.task.covariance),
     ),
@@ -212,7 +212,7 @@ STAIRCASES = (
         "merged-attention",
         merged_attention_staircase,
         fits=lambda case: _is_attention(case, MergedAttention),
-        solve=solved(
+        solve=Solved(
             Trust(
                 kind="merged attention",
                 time_offset=0.5,
@@ -224,7 +224,7 @@ STAIRCASES = (
             _merged_attention,
         ),
         call="theory.attention.merged_attention_staircase(task.covariance, task.context_length, scale=SCALE, "
-        "neurons=network.neurons)",
+        "neurons=NETWORK.neurons)",
         staircase=True,
         operations=lambda case: 100.0 * neurons_of(case) * len(case.task.covariance),
     ),
@@ -234,7 +234,7 @@ STAIRCASES = (
         orthogonal_staircase,
         further=(ONE_OUTPUT,),
         fits=lambda case: case.samples is not None and case.activation == "relu" and not case.normalised,
-        solve=solved(
+        solve=Solved(
             Trust(
                 kind="relu",
                 time_offset=2.2,
@@ -246,7 +246,7 @@ STAIRCASES = (
             _orthogonal,
         ),
         call="theory.relu_alignment.orthogonal_staircase(task.inputs, task.targets, scale=SCALE, "
-        "first=network.first, second=network.second)",
+        "first=FIRST, second=SECOND)",
         staircase=True,
         special=True,
         operations=lambda case: 10.0 * neurons_of(case) * case.task.samples,
@@ -258,10 +258,15 @@ STAIRCASES = (
         gives="times, levels and features of all jumps, by following each neuron on the data",
         fits=lambda case: isinstance(case.network, SumOfNeurons) and case.network.degree >= 2,
         solve=_alternation,
-        call="alternating.alternating_flow(network, task, scale=SCALE)",
+        call="alternating.alternating_flow(NETWORK, task, scale=SCALE, normalised=NORMALISED)",
         domain=None,
         assumes=(SMALL_START,),
         exact=False,
+        error=lambda case: (
+            time_error(expected_time_error(case.network, case.scale, normalised=case.normalised))
+            if case.scale < 1
+            else ""
+        ),
         staircase=True,
         operations=lambda case: _STEPS * neurons_of(case) * (case.task.samples if case.samples else 100),
     ),

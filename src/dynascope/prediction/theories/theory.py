@@ -9,6 +9,7 @@ from typing import Any
 import xarray as xr
 
 from dynascope.prediction.case import Case
+from dynascope.prediction.theories.trust import Solved, time_error
 from dynascope.theory.assumptions import Assumption
 from dynascope.theory.domain import Domain
 
@@ -26,15 +27,18 @@ class Theory:
         gives: What it predicts, in words.
         fits: Whether the network and the task of a case are of that kind.
         solve: The record of a case.
-        call: How to call the function oneself, given `task` and `network`.
+        call: How to call the function oneself, with words in capitals that `calls.function_call` fills in; nothing
+            where `predict` is the way.
         domain: What the function states of itself; None for an algorithm.
         assumes: What must hold beyond the kind of network.
         exact: Whether it is exact where its assumptions hold, or the leading order of a limit.
+        numbers: What else the call needs of a case, by the word in capitals.
         limit: Which one, in words.
         staircase: Whether its record is a staircase, or a loss over time.
         operations: About how many floating-point operations it takes.
         special: Whether it is for special data, beside another theory that takes any.
         beside: Further functions for the same cases.
+        error: How far it may be off, in words, where neither being exact nor what its record says tells.
     """
 
     name: str
@@ -50,8 +54,18 @@ class Theory:
     staircase: bool
     operations: Callable[[Case], float]
     special: bool = False
+    numbers: Callable[[Case], dict[str, Any]] = lambda case: {}
     limit: str = "the limit of a small start"
     beside: tuple[Callable[..., Any], ...] = ()
+    error: Callable[[Case], str] | None = None
+
+    def accuracy(self, case: Case) -> str:
+        """How far it may be off where all that it assumes holds, in words; nothing if that is not known."""
+        if self.error is not None:
+            return self.error(case)
+        if self.exact:
+            return "losses to a thousandth"
+        return time_error(self.solve.trust.time_error(case.scale)) if isinstance(self.solve, Solved) else ""
 
     @property
     def kind(self) -> str:

@@ -12,7 +12,7 @@ from dynascope.prediction.case import Case
 from dynascope.protocols import SumOfNeurons
 from dynascope.record import Staircase, staircase_record
 
-__all__ = ["Trust", "neurons_of", "solved"]
+__all__ = ["Solved", "Trust", "neurons_of", "time_error"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,24 +31,44 @@ class Trust:
     slope_tolerance: float
     slope_reason: str
 
+    def time_error(self, scale: float) -> float:
+        """How far a time may be off at a scale below one, over itself."""
+        return float(max(self.time_offset / -np.log(scale), self.time_floor)) if scale < 1 else float("inf")
+
     def record(self, staircase: Staircase, case: Case) -> xr.Dataset:
         """The staircase as a record that says how well it holds."""
-        offset = max(self.time_offset / -np.log(case.scale), self.time_floor)
         return staircase_record(
             staircase,
             case.task,
             scale=case.scale,
             network=self.kind,
-            jump_time_tolerance=(offset, self.time_offset_reason),
+            jump_time_tolerance=(self.time_error(case.scale), self.time_offset_reason),
             slope_tolerance=(self.slope_tolerance, self.slope_reason),
         )
 
 
-def solved(trust: Trust, solve: Callable[[Case], Staircase]) -> Callable[[Case], xr.Dataset]:
-    """The record of a case, of the staircase that a theory finds for it."""
-    return lambda case: trust.record(solve(case), case)
+@dataclasses.dataclass(frozen=True)
+class Solved:
+    """The record of a case, of the staircase that a theory finds for it.
+
+    Attributes:
+        trust: How well its times can be expected to hold.
+        solve: The staircase.
+    """
+
+    trust: Trust
+    solve: Callable[[Case], Staircase]
+
+    def __call__(self, case: Case) -> xr.Dataset:
+        """The record, which says how well it holds."""
+        return self.trust.record(self.solve(case), case)
 
 
 def neurons_of(case: Case) -> float:
     """How many neurons the network has, for what following each of them costs."""
     return float(np.size(case.network.neurons)) if isinstance(case.network, SumOfNeurons) else 1.0
+
+
+def time_error(error: float) -> str:
+    """How far times may be off, over themselves, in words; nothing if that tells nothing."""
+    return f"times may be off by {100 * error:.0f} % from weights of this size" if error < 1 else ""

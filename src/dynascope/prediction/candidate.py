@@ -1,0 +1,132 @@
+"""A theory that is for a network, with what it assumes as it was measured; and all of them, the best first."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from dynascope.prediction.in_words import in_words
+from dynascope.prediction.theories.theory import Theory
+from dynascope.theory.assumptions import FULL_BATCHES, SMALL_STEPS, Assumption
+
+__all__ = ["TRAINING", "Candidate", "Candidates", "Measured", "rank"]
+
+TRAINING = (SMALL_STEPS, FULL_BATCHES)  # theories are of gradient flow on all samples
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """An assumption of a theory, and how far a case is from it.
+
+    Attributes:
+        assumption: What is assumed.
+        value: How far the case is from it; None if that cannot be measured on it.
+    """
+
+    assumption: Assumption
+    value: float | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds, or cannot be measured."""
+        return self.value is None or self.value <= self.assumption.limit
+
+    @property
+    def almost(self) -> bool:
+        """Whether it holds well enough for a rough answer."""
+        return self.value is None or self.value <= self.assumption.almost
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"{self.assumption.name}: not measured"
+        compared = "within" if self.holds else "beyond"
+        return f"{self.assumption.name}: {self.value:.3g} ({compared} {self.assumption.limit:g})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """A theory that is for such a network, and how far the case is from what it assumes.
+
+    Attributes:
+        theory: The theory.
+        status: "applies", "almost" or "no".
+        assumptions: What it assumes, measured.
+        cost: How long it takes, in words, estimated from the number of its operations.
+        error: How far it may be off where all holds, in words.
+        call: How to predict by it, given `task` and `network`. Nothing where the structure of the network is in the
+            way.
+        function_call: How to call its function oneself, after the `setup` of all; nothing where `predict` is the way.
+        obstacle: What in the structure of the network is in the way, if that is known to be.
+    """
+
+    theory: Theory
+    status: Literal["applies", "almost", "no"]
+    assumptions: tuple[Measured, ...] = ()
+    cost: str = ""
+    error: str = ""
+    call: str = ""
+    function_call: str = ""
+    obstacle: str = ""
+
+    @property
+    def name(self) -> str:
+        """By which to ask for it: `predict(..., theory=name)`."""
+        return self.theory.name
+
+    @property
+    def training(self) -> tuple[Measured, ...]:
+        """Those of the assumptions that are about the training, and the same for every theory."""
+        return tuple(each for each in self.assumptions if each.assumption in TRAINING)
+
+    @property
+    def violated(self) -> tuple[Measured, ...]:
+        """The assumptions that do not hold."""
+        return tuple(each for each in self.assumptions if not each.holds)
+
+    def __str__(self) -> str:
+        return in_words([self], width=100)
+
+
+class Candidates(tuple[Candidate, ...]):
+    """The theories of such networks, the best first, and what can be done without any.
+
+    Attributes:
+        network: What the network is.
+        observing: Calls that measure it whatever it is, given `task` and `network`; what is in capitals is to be
+            filled in.
+        script: All calls of what applies, or almost does, and those that measure, as lines to copy and run where there
+            are `task` and `network`.
+    """
+
+    network: str
+    observing: tuple[str, ...]
+    script: str
+
+    def __new__(
+        cls, found: Iterable[Candidate], *, network: str, observing: Sequence[str], script: str = ""
+    ) -> Candidates:
+        """The candidates, ranked."""
+        made = super().__new__(cls, sorted(found, key=rank))
+        made.network, made.observing, made.script = network, tuple(observing), script
+        return made
+
+    def __str__(self) -> str:
+        copied = f"To copy, where task and network are yours:\n\n{self.script}"
+        return f"{self.network}\n\n{in_words(self, width=100)}\n\n{copied}"
+
+
+def rank(candidate: Candidate) -> tuple[float, ...]:
+    """By which candidates are ordered, the best first."""
+    if candidate.obstacle:
+        return 2, 0.0, 0, 0
+    order = ("applies", "almost", "no").index(candidate.status)
+    worst = max((_excess(each) for each in candidate.violated), default=0.0)
+    return order, worst if order else 0.0, not candidate.theory.exact, candidate.theory.domain is None
+
+
+def _excess(measured: Measured) -> float:
+    """How much of what is bearable is used up."""
+    assert measured.value is not None
+    bearable = measured.assumption.almost
+    return measured.value / bearable if bearable > 0 else float("inf")
