@@ -130,11 +130,10 @@ class _Page:
             return
         first = candidates[0]
         broken = [each.assumption.remedy for each in first.violated if not each.almost]
-        what = "; ".join(map(self.reworded, broken)) or first.obstacle
-        if what:
-            text = f"None applies. Nearest is {first.name}: {what}. Or train it and measure, as below."
-            yield from self._wrapped(text, "", "")
-            yield ""
+        what = "; ".join(map(self.reworded, broken))
+        nearest = f"Nearest is {first.name}: {what}. Or train" if what else f"Nearest is {first.name}. Train"
+        yield from self._wrapped(f"None applies. {nearest} it and measure, as below.", "", "")
+        yield ""
 
     def _meanings(self, candidates: list[Candidate]) -> Iterator[str]:
         """What words mean, once."""

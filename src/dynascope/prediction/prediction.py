@@ -15,6 +15,7 @@ from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.networks.own_module import at_unit_scale, own_network
 from dynascope.prediction.alternating_flow import MAX_STEPS
 from dynascope.prediction.at_this_scale import at_this_scale
+from dynascope.prediction.candidate import Candidate, Measured
 from dynascope.prediction.case import Case
 from dynascope.prediction.learned import with_words
 from dynascope.prediction.structure import Rows, readable, unread
@@ -24,7 +25,7 @@ from dynascope.prediction.theories.kernel_regression import KERNELS
 from dynascope.prediction.theories.staircases import STAIRCASES
 from dynascope.prediction.theories.theory import Theory
 from dynascope.prediction.units import with_units
-from dynascope.prediction.which_theory import Candidate, chosen, fitting
+from dynascope.prediction.which_theory import chosen, fitting
 from dynascope.protocols import Learnable, Network
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.task import Task
@@ -138,7 +139,7 @@ def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
             else "choose a number below one",
         )
     record = theory.solve(case)
-    told = [f"{each}; {each.assumption.growth}." for each in candidate.violated if each.assumption is not SMALL_START]
+    told = [f"{each}; {each.assumption.growth}." for each in candidate.violated if not _by_the_curve(each)]
     warnings = [*json.loads(record.attrs.get("warnings", "[]")), *(each[0].upper() + each[1:] for each in told)]
     attributes: dict[str, Any] = {
         "theory_name": theory.name,
@@ -152,6 +153,11 @@ def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
         complete = case.jumps is None or record.sizes["jump"] <= case.jumps
         record, attributes["complete"] = record.isel(jump=slice(case.jumps and int(case.jumps))), int(complete)
     return record.assign_attrs(attributes)
+
+
+def _by_the_curve(measured: Measured) -> bool:
+    """Whether it is the size of the start, of which the curve at this scale says how far off jumps are."""
+    return measured.assumption is SMALL_START and measured.almost
 
 
 def _why(case: Case, theory: Theory, *, asked: bool) -> str:

@@ -196,7 +196,7 @@ def structure_of(module: Any, problem: str = "", *, rows: bool = False) -> Struc
         mapped = "jax.vmap(network)(x)" if _is_of_samples(module) else "network(x)"
         kernel = f"{_KERNEL}(lambda network, x: {mapped}, network, x)"
     observing = (
-        f"x = {inputs}",
+        f"x = {inputs}" + ("" if rows else "  # an array of samples as it takes them"),
         f"before = {kernel}.values",
         f"after = {kernel}.values  # once it is trained",
         "probes.kernel.kernel_distance(before, after)  # near 0: lazy; near 1: rich",

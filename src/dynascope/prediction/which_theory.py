@@ -173,7 +173,9 @@ def case_of(
     task = as_task(task)
     if isinstance(network, str):
         require_choice("network", network, KINDS)
-        require(scale is not None, "scale is not given", argument="scale", remedy="choose a number below one")
+        require(
+            scale is not None, "scale is not given", argument="scale", remedy="choose a number below one, such as 1e-8"
+        )
         network = network_for(network, task, width=width, seed=seed)  # pyright: ignore[reportArgumentType]
     own = own_network(network)
     if own is not None:

@@ -11,13 +11,14 @@ import importlib
 import inspect
 import pkgutil
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_units
-from dynascope.theory.assumptions import Assumption
+from dynascope.theory.assumptions import SMALL_START, Assumption
 from dynascope.theory.second_moment import MEASURED, require_moment
 
 __all__ = ["Domain", "covers", "find_domains"]
@@ -82,7 +83,7 @@ def covers(
 
     What it answers to known values is a number, or `InputError` is raised; only with `infinite` may it be ∞. Where it
     assumes something of the second moment of inputs that it is not given itself, it takes that as `covariance`, and
-    checks it.
+    checks it. One of a small start warns of a `scale` beyond which it says little.
 
     Example:
         >>> @covers(network="linear", data="any", start="zero", gives="the loss", reference="folklore")
@@ -95,6 +96,8 @@ def covers(
         checked: Any = function if hasattr(function, "units") else in_units(infinite=infinite)(function)
         if any(each.name in MEASURED for each in assumes):
             checked = _of_a_covariance(checked, assumes)
+        if SMALL_START in assumes and "scale" in inspect.signature(function).parameters:
+            checked = _of_a_small_scale(checked)
         checked.domain = Domain(network, data, start, gives, exact, reference, assumes)
         return checked
 
@@ -118,6 +121,21 @@ def _of_a_covariance(function: Callable[..., Any], assumes: tuple[Assumption, ..
     signature.__signature__ = inspect.signature(function).replace(parameters=parameters)
     assumed = " and ".join(each.name for each in assumes if each.name in MEASURED)
     call.__doc__ = _explained(inspect.cleandoc(function.__doc__ or ""), _EXPLAINED.format(assumed=assumed))
+    return call
+
+
+def _of_a_small_scale(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which warns of a scale beyond which a theory of small starts says little."""
+    name = f"{function.__module__.split('.')[-2]}.{function.__name__}"
+
+    @functools.wraps(function)
+    def call(*positional: Any, **named: Any) -> Any:
+        answer, scale = function(*positional, **named), named.get("scale")
+        if isinstance(scale, int | float) and scale > SMALL_START.almost:
+            told = f"{name} assumes a {SMALL_START.name}, and the scale is {scale:.3g}, beyond {SMALL_START.almost:g}"
+            warnings.warn(f"{told}: {SMALL_START.growth}: {SMALL_START.remedy}", stacklevel=2)
+        return answer
+
     return call
 
 
