@@ -85,7 +85,7 @@ class Candidate:
         return tuple(each for each in self.assumptions if not each.holds)
 
     def __str__(self) -> str:
-        return in_words([self], width=100)
+        return in_words([self], width=76)
 
 
 class Candidates(tuple[Candidate, ...]):
@@ -113,7 +113,7 @@ class Candidates(tuple[Candidate, ...]):
 
     def __str__(self) -> str:
         copied = f"To copy, where task and network are yours:\n\n{self.script}"
-        return f"{self.network}\n\n{in_words(self, width=100)}\n\n{copied}"
+        return f"{self.network}\n\n{in_words(self, width=76)}\n\n{copied}"
 
 
 def rank(candidate: Candidate) -> tuple[float, ...]:
