@@ -15,12 +15,13 @@ from dynascope.flows.deadline import overdue
 from dynascope.flows.ensemble import Ensemble
 from dynascope.flows.steps.checkpoint import Checkpoint
 from dynascope.flows.steps.problem import Member, Problem, Settings
-from dynascope.flows.steps.program import advance, start
+from dynascope.flows.steps.program import advance, advance_briefly, start
 
 __all__ = ["Run", "train"]
 
 _SECONDS = 0.5  # of a piece
 _GROWTH = 8  # of a piece over the one before it, at most
+_BRIEF = 1e8  # multiplications of a run that are over before its program were compiled well
 _NEVER = np.iinfo(np.int32).max  # a step that is never reached, after the last recorded one
 
 
@@ -45,6 +46,14 @@ class Run:
     steps: int
     recorded: np.ndarray
     seed: int
+
+    @property
+    def work(self) -> float:
+        """About how many multiplications it takes: of each weight by each sample, in statistics by each pair."""
+        weights = sum(np.size(leaf) for leaf in jax.tree.leaves(self.members.weights))
+        batches = self.settings.batches
+        pairs = len(self.recorded) * batches.samples**2 if self.settings.statistics else 0
+        return float(weights) * (self.steps * (batches.size or batches.samples or 1) + pairs)
 
 
 def train(
@@ -73,6 +82,7 @@ def train(
         arrays, rest = eqx.partition(run.problem, eqx.is_array)
         problem = eqx.combine(jax.device_put(arrays), rest)
     own = ensemble.parts(run.members)
+    program = advance_briefly if run.work <= _BRIEF else advance
 
     def begin(part: Member) -> Any:
         return start(problem, part, seed, settings, len(recorded), many)
@@ -82,10 +92,10 @@ def train(
 
         def piece(part: Any) -> Any:
             member, (states, curves) = part
-            found = advance(problem, member, seed, settings, states, curves, sentinel, place, many)
+            found = program(problem, member, seed, settings, states, curves, sentinel, place, many)
             return jax.block_until_ready(found)
 
-        return ensemble.together(advance, piece, list(zip(own, results, strict=True)), (problem, settings, sentinel))
+        return ensemble.together(program, piece, list(zip(own, results, strict=True)), (problem, settings, sentinel))
 
     # One tuple, so that an interrupt never parts the step from the states.
     at: tuple[int, list[Any]] = 0, ensemble.together(start, begin, own, (problem, settings))

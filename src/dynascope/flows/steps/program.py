@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import equinox as eqx
@@ -14,7 +13,7 @@ from dynascope.flows.blocks import each_member, working_memory
 from dynascope.flows.steps.problem import Member, Problem, Settings, State
 from dynascope.flows.steps.training import Training
 
-__all__ = ["advance", "one_step", "start"]
+__all__ = ["advance", "advance_briefly", "one_step", "start"]
 
 
 @filter_jit
@@ -33,9 +32,7 @@ def start(problem: Problem, members: Member, seed: Any, settings: Settings, rows
     return jax.vmap(begin)(members) if many else begin(members)
 
 
-# Its batches may be drawn within, which the size of its arguments does not tell.
-@functools.partial(filter_jit, brief=False)
-def advance(
+def _advance(
     problem: Problem,
     members: Member,
     seed: Any,
@@ -101,6 +98,10 @@ def advance(
 
     needed = _needed(problem, members, seed, settings, many)
     return each_member(member, (members, states, curves), many=many, needed=needed)
+
+
+# The size of its arguments tells neither how long it runs nor what is drawn within.
+advance, advance_briefly = (filter_jit(_advance, brief=brief) for brief in (False, True))
 
 
 def one_step(problem: Problem, members: Member, seed: Any, settings: Settings, many: bool) -> Any:
