@@ -86,7 +86,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         network, scale = self.start(task)
         predicted = self._predicted(task, network, scale)
         if not record.is_staircase(predicted):
-            self._require_no_steps(predicted.attrs["theory_name"])
+            self._require_no_batches(predicted.attrs["theory_name"])
             self._require_nothing_of_jumps(predicted.attrs["theory_name"])
         if own is None:
             tree = comparison.unjudged(predicted, attributes=self._said(predicted))
@@ -151,21 +151,15 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             predicted, learning_rate=self.learning_rate, loss=self.loss or "squared", batch_size=self.batch_size
         )
 
-    def _require_no_steps(self, theory: str) -> None:
-        """Refuse to judge a loss that is exact by steps, which part from it by more than it is told to."""
-        steps = {
-            "curve": (self.curve is not None, "compare it in Python, dynascope.compare, which tells by how much"),
-            "flow": (self.flow == "descent", "leave --flow out to check by gradient flow; --learning-rate tells steps"),
-        }
-        for name, (said, remedy) in steps.items():
-            require(
-                not said,
-                f"{theory} gives the loss of gradient flow to a thousandth, and steps of descent part from it by as "
-                "much as the loss falls in one or two of them",
-                argument=name,
-                value=getattr(self, name),
-                remedy=remedy,
-            )
+    def _require_no_batches(self, theory: str) -> None:
+        """Refuse to judge a loss that is exact by a training whose batches part it from the predicted one."""
+        require(
+            self.flow == "gradient_flow" or self.batch_size is None,
+            f"{theory} gives the loss without the noise of batches",
+            argument="batch_size",
+            value=self.batch_size,
+            remedy="leave --batch-size out, which descends by all samples",
+        )
 
     def _require_nothing_of_jumps(self, theory: str) -> None:
         """Refuse options that are about jumps, where a theory gives the loss over time alone."""

@@ -110,8 +110,7 @@ class UserTraining:
         normalised: dict[str, Any] = {"normalised": True} if predicted.attrs.get("normalised") else {}
 
         def followed(scale: float) -> xr.Dataset:
-            curve = not record.is_staircase(predicted)
-            duration = float(predicted["time"][-1]) if curve else record.training_time(predicted, scale)
+            duration = _training_time(predicted, scale)
             with step(f"Training it from scale {scale:g}"):
                 left = max(end - time.monotonic(), _LEAST)
                 return dynascope.observe(task, network, scale=scale, duration=duration, seconds=left, **normalised)
@@ -131,7 +130,7 @@ class UserTraining:
         """The run by gradient descent, as a curve in the user's own units."""
         scale = float(predicted.attrs["scale"])
         rate = comparison.step_duration(predicted, learning_rate=learning_rate, loss=loss)
-        steps = math.ceil(record.training_time(predicted, scale) / rate)
+        steps = math.ceil(_training_time(predicted, scale) / rate)
         require(
             steps <= _MOST_STEPS,
             f"with a learning rate of {learning_rate:g} the prediction takes {steps:.3g} steps",
@@ -175,3 +174,8 @@ class UserTraining:
             loss=loss,
         )
         return curve.assign_attrs(flow="gradient descent", batch_size=self.batch_size or 0, scale=scale, **told)
+
+
+def _training_time(predicted: xr.Dataset, scale: float) -> float:
+    """The time that shows all that is predicted."""
+    return record.training_time(predicted, scale) if record.is_staircase(predicted) else float(predicted["time"][-1])
