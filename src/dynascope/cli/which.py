@@ -63,8 +63,7 @@ class Which(UserWeights, UserData):
         article = "an" if self.network == "attention" else "a"
         print(f"What covers {article} {self.network} network on {task.name}, from weights of scale {scale:g}:\n")
         print(
-            prediction.in_words(
-                found,
+            found.as_text(
                 width=page_width(),
                 command=lambda each: self._command(each.name),
                 reworded=in_options,

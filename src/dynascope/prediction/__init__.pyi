@@ -1,7 +1,6 @@
 from .candidate import Candidate as Candidate
 from .candidate import Candidates as Candidates
 from .candidate import Measured as Measured
-from .in_words import in_words as in_words
 from .over_seeds import predict_seeds as predict_seeds
 from .prediction import predict as predict
 from .which_theory import which as which

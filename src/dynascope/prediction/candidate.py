@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from dynascope.prediction.in_words import in_words
@@ -111,9 +111,21 @@ class Candidates(tuple[Candidate, ...]):
         made.network, made.observing, made.script = network, tuple(observing), script
         return made
 
+    def as_text(
+        self, *, width: int, command: Callable[[Candidate], str] | None = None, reworded: Callable[[str], str] = str
+    ) -> str:
+        """Each with what it gives and how well, or with what is in the way.
+
+        Args:
+            width: Columns to fill; what is to be copied is never broken.
+            command: What to type for one of them, if there is such a command.
+            reworded: What a remedy is where it is read.
+        """
+        return in_words(self, width=width, command=command, reworded=reworded)
+
     def __str__(self) -> str:
         copied = f"To copy, where task and network are yours:\n\n{self.script}"
-        return f"{self.network}\n\n{in_words(self, width=76)}\n\n{copied}"
+        return f"{self.network}\n\n{self.as_text(width=76)}\n\n{copied}"
 
 
 def rank(candidate: Candidate) -> tuple[float, ...]:
