@@ -188,13 +188,15 @@ class StatedStudy(Study):
 
 
 class _Attributes:
-    """What an object has, by name as in a mapping."""
+    """What an object has, by name as in a mapping; lists of numbers as a sentence has them."""
 
     def __init__(self, of: Any):
         self.of = of
 
     def __getitem__(self, name: str) -> Any:
-        return getattr(self.of, name)
+        value = getattr(self.of, name)
+        numbers = isinstance(value, list | tuple) and all(isinstance(each, int | float) for each in value)
+        return ", ".join(f"{each:g}" for each in value) if numbers else value
 
 
 def _names_axes(names: Any) -> bool:

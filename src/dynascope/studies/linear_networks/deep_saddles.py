@@ -86,8 +86,8 @@ class DeepSaddles(CurvesStudy):
             "random_loss",
             log="x",
             title="The loss of random networks",
-            caption="The loss of networks that start at random, at several scales of their weights. The smaller these "
-            "are, the longer the loss waits on each plateau, and the sharper it falls.",
+            caption="The loss of networks that start at random, at several scales width^(−γ/2) of their "
+            "weights. The smaller these are, the longer the loss waits on each plateau, and the sharper it falls.",
         ),
         Chart(
             "random_learned_rank",
