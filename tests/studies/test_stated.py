@@ -165,3 +165,11 @@ def test_a_sentence_tells_lists_of_numbers_without_brackets():
 
     said = Said()._filled("Modes of strengths {strengths}, the fastest of rate {fastest:g}.")
     assert said == "Modes of strengths 3, 0.5, the fastest of rate 2."
+
+
+def test_a_check_that_is_misspelt_is_refused_and_no_identity_becomes_a_claim():
+    class Misspelt(Decays):
+        checks: ClassVar = ("los",)
+
+    with pytest.raises(InputError, match="a check has no tolerance"):
+        Misspelt().run()

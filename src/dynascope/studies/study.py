@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import xarray as xr
 
+from dynascope.arguments import require
 from dynascope.comparison import compare
 from dynascope.comparison.limits import curve_tolerance, with_limits
 from dynascope.compilation import compile_cache
@@ -92,6 +93,11 @@ class Study:
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """Put both side by side; a study with more than one run adds the others here."""
+        # A name that is none would leave an identity to be judged as a claim.
+        unknown = sorted({*self.checks} - {*self.tolerance})
+        require(
+            not unknown, "a check has no tolerance", argument="checks", value=unknown, remedy="say how closely it holds"
+        )
         return compare(
             observed,
             predicted,
