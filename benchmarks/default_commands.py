@@ -30,7 +30,7 @@ from dynascope.tasks import Task
 FILE = Path(__file__).parent.parent / "docs" / "concepts" / "default_commands.csv"
 COLUMNS = ("data", "network", "cold", "warm", "exit", "verdict", "prediction", "page", "record", "remark")
 LIMIT = 60.0  # seconds of the processor that a command may take
-CUT_SHORT = ("stopped", "followed to", "could not be followed", "was over")  # in warnings
+CUT_SHORT = ("stopped", "followed to", "could not be followed", "was over", "were spent")  # in warnings
 ENDED = {0: "agree", 1: "disagree", 4: "undecided"}  # exit codes of a check that ended
 
 
