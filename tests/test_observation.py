@@ -6,8 +6,8 @@ import pytest
 
 from dynascope import observe, predict
 from dynascope.errors import InputError
-from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer, balanced_linear
-from dynascope.tasks import Task, regression
+from dynascope.networks import DeepLinear, DiagonalLinear, LinearAttention, TwoLayer, balanced_linear
+from dynascope.tasks import InContextRegression, Task, regression
 
 TASK = regression(
     samples=12, input_covariance=[1.0, 1.0, 1.0], target_map=np.diag([3.0, -1.5, 0.0]), exact_moments=True
@@ -91,6 +91,17 @@ def test_other_starts_of_a_diagonal_network_are_followed_by_their_weights():
 
 
 @pytest.mark.slow
+def test_attention_is_followed_by_the_cheaper_of_explicit_and_implicit_steps():
+    task, network = InContextRegression([1.0, 0.7, 0.4], 20), LinearAttention(3, 8)
+    few, many = (observe(task, network, scale=1e-2, duration=duration) for duration in (1e3, 1e6))
+    assert few.attrs["variables"] == "weights" != many.attrs["variables"]
+    initial = float(few["loss"][0])
+    # Recorded densely where it moves fast, and within a thousandth of the initial loss.
+    assert many.sel(time=slice(0.0, 1e3)).sizes["time"] > 1000
+    np.testing.assert_allclose(few["loss"], loss_at(many, few["time"]), atol=1e-3 * initial)
+    assert float(few["loss"][-1]) < 0.6 * initial
+
+
 def test_probes_are_recorded_over_time(weights_run):
     assert weights_run["mode_strength"].dims == ("time", "mode")
     assert weights_run["mode_strength"].shape == (101, 2)

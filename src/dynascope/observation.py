@@ -16,7 +16,7 @@ from dynascope import flows
 from dynascope.arguments import checked, require_choice
 from dynascope.errors import InputError
 from dynascope.flows.deadline import is_limited, overdue, stopping_after
-from dynascope.flows.exact.few_prompts import few_prompts
+from dynascope.flows.exact.few_prompts import explicit_steps, few_prompts
 from dynascope.flows.exact.stiff_neurons import work_of_a_step
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
@@ -38,6 +38,8 @@ _EXACT = 1e-7  # of a step in the variables of linear and diagonal networks, far
 _TIMES, _EARLIEST = 1000, 1e-7  # at which to record: so many evenly, and as many by factors, from this share on
 _UNCOUNTED = 10**9  # steps, where the clock ends a run
 _POLAR = 3e-4  # the same of directions and log-norms, which keeps the loss within a thousandth of the initial one
+_FEW_STEPS = 1e5  # explicit ones, beyond which attention is followed by implicit ones
+_MOST_WORK = 1e10  # of such a step of attention, beyond which its memory is some gigabytes
 _WORK = 2e9  # floating-point operations of an implicit step, beyond which explicit ones are better after all
 _STOPPED = "What was due until then is judged. More time: --minutes, or seconds= in Python."
 
@@ -130,7 +132,8 @@ def _followed(
     single = np.ndim(scale) == 0 and not isinstance(network, list | tuple)
     normalised = bool(options.get("normalised"))
     if single and not probes and not {*options} - {"normalised"}:
-        factor, layers, polar = float(np.asarray(scale)), linear_layers(network), _polar(task, network, normalised)
+        factor, layers = float(np.asarray(scale)), linear_layers(network)
+        polar = _polar(task, network, duration, normalised)
         if polar is not None:
             return polar(scale=factor, duration=duration)
         if isinstance(task, Task) and layers is not None and not normalised:
@@ -144,7 +147,7 @@ def _followed(
         usual["save"] = np.unique(np.append(even, by_factor[:-1]))
     if single and (is_limited() or _kinked(network)):
         usual["relative_tolerance"] = _LOOSE
-    if single and is_limited():
+    if single and (is_limited() or _in_context(task, network)):
         usual |= {"solver": "automatic", "max_steps": _UNCOUNTED}
     statistics = _statistics(probes, network)
     return flows.gradient_flow(
@@ -157,12 +160,21 @@ def _kinked(network: Any) -> bool:
     return isinstance(network, TwoLayer) and network.activation.degree == 1 and not network.activation.linear
 
 
-def _polar(task: Any, network: Any, normalised: bool) -> Callable[..., xr.Dataset] | None:
+def _in_context(task: Any, network: Any) -> bool:
+    return isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention)
+
+
+def _polar(task: Any, network: Any, duration: float, normalised: bool) -> Callable[..., xr.Dataset] | None:
     """The flow of directions and log-norms of scale and duration, for networks that it is the best for."""
-    if isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention):
+    if _in_context(task, network):
+        if not normalised and explicit_steps(task, network, duration) < _FEW_STEPS:
+            return None
+        prompts = few_prompts(task)
+        if not normalised and work_of_a_step(network, prompts) > _MOST_WORK:
+            return None
         solver = None if normalised else "stiff"
         return functools.partial(
-            flows.polar_flow, network, few_prompts(task), tolerance=_POLAR, normalised=normalised, solver=solver
+            flows.polar_flow, network, prompts, tolerance=_POLAR, normalised=normalised, solver=solver
         )
     if not (isinstance(task, Task) and isinstance(network, TwoLayer)):
         return None

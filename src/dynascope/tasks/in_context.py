@@ -183,8 +183,9 @@ class InContextRegression(eqx.Module):
             remedy=f"pass linear attention on {len(covariance)} inputs",
         )
         # As a sum of squares, which rounding cannot make negative.
-        explained = covariance @ matrix @ root
-        noise = jnp.sum(explained**2) + jnp.trace(covariance) * jnp.sum((root @ matrix @ root) ** 2)
+        queried = matrix @ root
+        explained = covariance @ queried
+        noise = jnp.sum(explained**2) + jnp.trace(covariance) * jnp.sum((root @ queried) ** 2)
         return (jnp.sum((root - explained) ** 2) + noise / self.context_length) / 2
 
     def attributes(self) -> dict[str, Any]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from dynascope.networks.linear_attention import MergedAttention
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task
 
-__all__ = ["few_prompts"]
+__all__ = ["explicit_steps", "few_prompts"]
 
 _ROUND_OFF = 1e-12  # of the largest variance
+_STABLE = 2.5  # over the curvature, the longest step of an explicit solver, to within a third
 
 
 def few_prompts(task: InContextRegression) -> Task:
@@ -35,10 +39,7 @@ def few_prompts(task: InContextRegression) -> Task:
         >>> len(prompts.inputs), bool(np.isclose(np.mean(error**2) / 2, task.loss(network)))
         (10, True)
     """
-    variances, axes = np.linalg.eigh(np.asarray(task.covariance, np.float64))
-    kept = variances > _ROUND_OFF * variances[-1]
-    variances, axes = variances[kept], axes[:, kept].T
-    moments = np.einsum("ai,ij,aj->a", axes, np.asarray(task.context_moment, np.float64), axes)
+    variances, axes, moments = _spectrum(task)
     count = len(variances) ** 2 + 1
     prompts = np.zeros((count, 2, axes.shape[1] + 1))
     example, query = np.divmod(np.arange(count - 1), len(variances))
@@ -50,3 +51,37 @@ def few_prompts(task: InContextRegression) -> Task:
     targets[:-1, 0] = np.where(example == query, np.sqrt(count * variances[example] ** 3 / moments[example]), 0.0)
     targets[-1, 0] = np.sqrt(count * max(np.sum(variances - variances**3 / moments), 0.0))
     return Task(prompts.reshape(count, -1), targets, name=task.name)
+
+
+def explicit_steps(task: InContextRegression, network: Any, duration: float) -> float:
+    """Steps of an explicit solver once all is learned, where stability limits them, to within a factor of two.
+
+    A head of vectors that has learned e_a, P_aa = σ_a/γ_a = v k q with equal factors, sees the curvature
+    3 γ_a σ_a P_aa^(4/3). Heads of matrices share one value of square ‖P‖, and see ‖P‖ max γσ + Σ γ_a σ_a P_aa²/‖P‖.
+
+    Args:
+        task: In-context regression in expectation.
+        network: Linear attention, with heads of vectors or of matrices.
+        duration: Gradient-flow time.
+
+    Example:
+        >>> from dynascope.networks.linear_attention import LinearAttention
+        >>> f"{explicit_steps(InContextRegression([1.0, 0.7, 0.4], 20), LinearAttention(3, 4), 1000.0):.0f}"
+        '1144'
+    """
+    variances, _, moments = _spectrum(task)
+    learned, steep = variances / moments, moments * variances
+    if isinstance(network, MergedAttention):
+        size = np.linalg.norm(learned)
+        curvature = size * np.max(steep) + np.sum(steep * learned**2) / size
+    else:
+        curvature = np.max(3 * steep * learned ** (4 / 3))
+    return duration * float(curvature) / _STABLE
+
+
+def _spectrum(task: InContextRegression) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Variances that are not zero, their axes, and the moments of the context along them."""
+    variances, axes = np.linalg.eigh(np.asarray(task.covariance, np.float64))
+    kept = variances > _ROUND_OFF * variances[-1]
+    variances, axes = variances[kept], axes[:, kept].T
+    return variances, axes, np.einsum("ai,ij,aj->a", axes, np.asarray(task.context_moment, np.float64), axes)
