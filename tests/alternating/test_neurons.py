@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
+from dynascope.alternating import alternating_flow
 from dynascope.alternating.neurons import padded, require_neurons
 from dynascope.errors import InputError
 from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer
+from dynascope.tasks import regression
 
 
 def test_a_sum_of_neurons_of_degree_two_is_taken():
@@ -29,3 +31,24 @@ def test_rows_are_filled_up_to_few_sizes_but_not_beyond_the_network():
         assert found.shape == (filled, 2)
         np.testing.assert_array_equal(found[:count], rows[:count])
         assert not found[count:].any()
+
+
+def test_fewer_rows_are_filled_up_where_a_step_is_dear():
+    rows = np.ones((33, 70))
+    for count, samples, filled in [(1, 10**6, 4), (5, 10**6, 6), (7, 10**6, 8), (33, 10**6, 48), (33, 1, 64)]:
+        assert padded(rows[:count], 100, samples).shape == (filled, 70)
+
+
+@pytest.mark.slow
+def test_how_far_rows_are_filled_up_hardly_changes_a_prediction(monkeypatch):
+    target = np.diag([6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    task = regression(samples=20, input_covariance=np.ones(6), target_map=target, exact_moments=True)
+    found = []
+    for dear in (np.inf, 0.0):
+        monkeypatch.setattr("dynascope.alternating.neurons._DEAR", dear)
+        found.append(alternating_flow(TwoLayer(6, 12, 6), task, scale=1e-4))
+    assert found[0]["activated"].sum() >= 5
+    # Where the descent slows down is found to within a step, of which zeros among the weights change the length, and
+    # from there the logarithm of a small deviation decides when the active neurons leave a saddle.
+    np.testing.assert_allclose(found[1]["jump_time"], found[0]["jump_time"], rtol=0.02)
+    np.testing.assert_allclose(found[1]["loss_after"], found[0]["loss_after"], atol=1e-3 * task.target_power)

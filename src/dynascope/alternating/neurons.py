@@ -12,7 +12,10 @@ from dynascope.protocols import OneHiddenLayer, SumOfNeurons
 
 __all__ = ["kinked", "padded", "require_neurons"]
 
-_SIZES = (4, *(2**power for power in range(4, 31)))  # numbers of active neurons for which programs are compiled
+# Numbers of active neurons for which programs are compiled: few, and more where a program costs less than its use.
+_SIZES = (4, *(2**power for power in range(4, 31)))
+_CLOSER = sorted(each for power in range(2, 30) for each in (2**power, 3 * 2 ** (power - 1)))
+_DEAR = 1e8  # operations of an implicit step of all of them
 
 
 def kinked(network: Any) -> bool:
@@ -28,18 +31,24 @@ def kinked(network: Any) -> bool:
     return network.activation.degree == 1 and network.activation.positive != -network.activation.negative
 
 
-def padded(rows: Float[np.ndarray, "active weights"], neurons: int) -> Float[np.ndarray, "filled weights"]:
+def padded(
+    rows: Float[np.ndarray, "active weights"], neurons: int, samples: int = 1
+) -> Float[np.ndarray, "filled weights"]:
     """Active neurons, filled up with rows of zeros to one of a few sizes, so that few programs are compiled.
 
     Args:
         rows: Θ of the active neurons.
         neurons: How many the network has; no rows are filled up beyond them.
+        samples: How many a slope is averaged over; of many, fewer rows are filled up.
 
     Example:
         >>> padded(np.ones((2, 3)), 20).shape, padded(np.ones((6, 3)), 20).shape, padded(np.ones((6, 3)), 10).shape
         ((4, 3), (16, 3), (10, 3))
+        >>> padded(np.ones((5, 70)), 50, samples=2000).shape
+        (6, 70)
     """
-    size = next(size for size in _SIZES if size >= len(rows))
+    few, closer = (next(size for size in sizes if size >= len(rows)) for sizes in (_SIZES, _CLOSER))
+    size = closer if (few * rows.shape[1]) ** 2 * samples > _DEAR else few
     missing = max(min(size, neurons) - len(rows), 0)
     return np.pad(rows, ((0, missing), (0, 0)))
 

@@ -295,7 +295,7 @@ class Alternation:
         """The active rows, of so many that few programs are compiled, and the places of the members among them."""
         if not getattr(self.network, "exchangeable", True):
             return self.active.copy(), members
-        return padded(self.active[members], len(self.waiting)), np.arange(len(members))
+        return padded(self.active[members], len(self.waiting), self.effort.samples), np.arange(len(members))
 
     def _rest(self, event: Event, members: np.ndarray) -> None:
         """Complete the cost phase, and note how the active neurons would leave a saddle by themselves."""
