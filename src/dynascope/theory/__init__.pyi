@@ -15,5 +15,6 @@ from . import relu_alignment as relu_alignment
 from . import scaling_laws as scaling_laws
 from . import skills as skills
 from . import staircase as staircase
+from . import symmetry as symmetry
 from . import transfer as transfer
 from . import wide as wide

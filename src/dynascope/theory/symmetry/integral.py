@@ -1,0 +1,165 @@
+"""Charges in continuous time: integral laws of momentum and weight decay, summed over recorded steps."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import count_axes, require, require_array, require_number, require_times
+from dynascope.theory.assumptions import SMALL_STEPS
+from dynascope.theory.domain import covers
+from dynascope.theory.symmetry.kernels import damped_kernels
+from dynascope.theory.symmetry.recorded import initial_charge, recorded_series, require_steps
+
+__all__ = ["charge_integral", "oscillator", "translation_integral"]
+
+_DATA, _REFERENCE = "any, in any batches", "arXiv:2012.04728"
+
+
+@covers(
+    network="any with a translation symmetry, such as softmax outputs",
+    data=_DATA,
+    start="any",
+    gives="the sum of the weights in continuous time",
+    reference=_REFERENCE,
+    exact=False,
+    assumes=(SMALL_STEPS,),
+)
+def translation_integral(
+    times: ArrayLike,
+    initial: ArrayLike,
+    *,
+    learning_rate: float,
+    weight_decay: float = 0.0,
+    momentum: float = 0.0,
+) -> Float[np.ndarray, "*times *charge"]:
+    """s(t) = s(0) h(t) of s'' + 2γ s' + ω² s = 0 from rest, with γ = (1 − β)/η(1 + β) and ω² = 2λ/η(1 + β).
+
+    Of first order in the learning rate; `translation_charge` is exact.
+
+    Args:
+        times: Times t ≥ 0, the number of steps times the learning rate, one or a row.
+        initial: s(0), of any shape.
+        learning_rate: η > 0.
+        weight_decay: λ ≥ 0.
+        momentum: β ≥ 0, below one.
+
+    Returns:
+        The charges, the axis of the times first.
+
+    Raises:
+        InputError: A number out of range.
+
+    References:
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, section 6.
+
+    Example:
+        >>> print(translation_integral([0.0, 5.0], 1.0, learning_rate=0.1, weight_decay=0.01, momentum=0.9).round(4))
+        [1.     0.6474]
+    """
+    clock = np.asarray(require_times(times), np.float64)
+    start = require_array("initial", initial, (None,) * count_axes(initial))
+    damping, frequency = oscillator(learning_rate, weight_decay, momentum, degree=1)
+    position = damped_kernels(clock, damping=damping, frequency=frequency).position
+    return np.asarray(np.multiply.outer(position, start))
+
+
+@covers(
+    network="any with a linear symmetry, such as ReLU neurons",
+    data=_DATA,
+    start="any",
+    gives="the charge in continuous time, from the displacements",
+    reference=_REFERENCE,
+    exact=False,
+    assumes=(SMALL_STEPS,),
+)
+def charge_integral(
+    initial: ArrayLike,
+    displacements: ArrayLike,
+    *,
+    learning_rate: float,
+    weight_decay: float = 0.0,
+    momentum: float = 0.0,
+    velocity: ArrayLike = 0.0,
+    steps: ArrayLike | None = None,
+) -> Float[np.ndarray, "steps ..."]:
+    """r(t) = r_0 h(t) + r'_0 k(t) + 2 ∫ k(t − s) θ'ᵀGθ' ds, with the kernels of γ = (1 − β)/η(1 + β), ω² = 4λ/η(1 + β).
+
+    The integral is a sum over the steps, each of weight η at the time ηk and with the speed d_k/η, and is carried from
+    step to step, so that no growing exponential is formed. Without momentum it is the law of first order,
+    r(t) = exp(−2λt) r_0 + η ∫ exp(−2λ(t − s)) ‖∂L/∂θ + λθ‖²_G ds. Both are of first order in the learning rate, and
+    `quadratic_charge` is exact: this one is for reading.
+
+    Args:
+        initial: r_0 = θᵀGθ at the start, one number for each charge.
+        displacements: d_kᵀ G d_k of every step, shape (steps, ...).
+        learning_rate: η > 0.
+        weight_decay: λ ≥ 0, the same for all weights of the charge.
+        momentum: β ≥ 0, below one.
+        velocity: r'_0, like the initial charge; zero from rest, and without momentum.
+        steps: Numbers of the recorded steps, to be sure that none is missing.
+
+    Returns:
+        The charges before the first step and after each, shape (steps + 1, ...).
+
+    Raises:
+        InputError: A number out of range, shapes that do not fit, missing steps, or a velocity without momentum.
+
+    References:
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, sections 5 and 6.
+
+    Example:
+        >>> print(charge_integral(1.0, [0.01, 0.04], learning_rate=0.1, weight_decay=0.5, momentum=0.5).round(4))
+        [1.     0.9465 0.8423]
+    """
+    q = recorded_series("displacements", displacements)
+    start = initial_charge("initial", initial, q.shape[1:])
+    speed = initial_charge("velocity", velocity, q.shape[1:])
+    damping, frequency = oscillator(learning_rate, weight_decay, momentum, degree=2)
+    require(
+        momentum > 0 or not speed.any(),
+        "without momentum the charge has no velocity of its own",
+        argument="velocity",
+        value=float(np.abs(speed).max(initial=0.0)),
+        remedy="leave it at zero",
+    )
+    require_steps(steps, len(q))
+    rate = float(learning_rate)
+    path = np.empty((len(q) + 1, *q.shape[1:]))
+    path[0] = start
+    with np.errstate(all="ignore"):
+        if momentum == 0:
+            for k, now in enumerate(q):
+                path[k + 1] = np.exp(-2 * weight_decay * rate) * (path[k] + now)
+            return path
+        kernels = damped_kernels(rate, damping=damping, frequency=frequency)
+        for k, now in enumerate(q):
+            path[k + 1] = path[k] - kernels.lost * path[k] + kernels.velocity * speed
+            slowed = (kernels.position - 2 * damping * kernels.velocity) * speed
+            # What pushes at this time moves the charge from the next one on.
+            speed = slowed - frequency**2 * kernels.velocity * path[k] + 2 * now / rate
+    return path
+
+
+def oscillator(learning_rate: float, weight_decay: float, momentum: float, *, degree: int) -> tuple[float, float]:
+    """γ and ω of a charge of the degree in the weights.
+
+    Raises:
+        InputError: A number out of range.
+    """
+    require_number("learning_rate", learning_rate, above=0)
+    require_number("weight_decay", weight_decay, least=0)
+    require_number("momentum", momentum, least=0, below=1)
+    with np.errstate(all="ignore"):
+        slowness = float(learning_rate) * (1 + momentum)
+        damping = np.float64(1 - momentum) / slowness
+        frequency = np.sqrt(2 * degree * np.float64(weight_decay)) / np.sqrt(slowness)
+    require(
+        bool(np.isfinite([damping, frequency]).all()),
+        f"learning_rate is {learning_rate:g}, for which the rates of the charge leave the floating-point numbers",
+        argument="learning_rate",
+        value=learning_rate,
+        remedy="choose a larger one",
+    )
+    return float(damping), float(frequency)

@@ -1,0 +1,212 @@
+"""The flow that discrete steps follow to second order: gradient flow on a modified loss, from a shifted start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import count_axes, require, require_array, require_number
+from dynascope.theory.assumptions import SMALL_STEPS
+from dynascope.theory.domain import covers
+
+__all__ = ["convergence_orders", "modified_flow_ratio", "modified_loss", "shifted_start"]
+
+_NETWORK, _DATA, _REFERENCE = "any", "any", "arXiv:2012.04728"
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="the loss whose gradient flow follows steps of momentum to second order",
+    reference=_REFERENCE,
+    exact=False,
+    assumes=(SMALL_STEPS,),
+)
+def modified_loss(
+    loss: Callable[..., Any], *, learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
+) -> Callable[..., Any]:
+    """L̃ = L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖², with λ/2 ‖θ‖² added to L first.
+
+    The flow θ' = −∇L̃ is at the time ηk where k steps d ← β d − η ∇L, θ ← θ + d from d = 0 are, up to O(η²), where it
+    starts at `shifted_start`; gradient flow on L/(1 − β) alone is off by O(η). That holds while `modified_flow_ratio`
+    is far below one, and not at the edge of stability.
+
+    Args:
+        loss: L of the weights, which are arrays or a tree of them, and of whatever else; written with JAX.
+        learning_rate: η > 0.
+        momentum: β ≥ 0, below one.
+        weight_decay: λ ≥ 0.
+
+    Returns:
+        L̃ of the same arguments, in the precision of the loss.
+
+    Raises:
+        InputError: A number out of range, or a loss that cannot be called.
+
+    References:
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, section 5; with momentum by the ansatz of
+        Kovachki, Stuart, arXiv:1906.04285.
+
+    Example:
+        >>> print(modified_loss(lambda x: x**2 / 2, learning_rate=0.1)(2.0))
+        2.1
+    """
+    require(
+        callable(loss),
+        f"the loss is {type(loss).__name__}",
+        argument="loss",
+        value=type(loss).__name__,
+        remedy="give a function",
+    )
+    rate, beta, decay = _checked(learning_rate, momentum, weight_decay)
+    share = rate * (1 + beta) / (4 * (1 - beta) ** 3)
+
+    def decayed(weights: Any, *others: Any, **named: Any) -> Any:
+        value = loss(weights, *others, **named)
+        return value + decay / 2 * _squared(weights) if decay else value
+
+    def modified(weights: Any, *others: Any, **named: Any) -> Any:
+        value, gradient = jax.value_and_grad(decayed)(weights, *others, **named)
+        return value / (1 - beta) + share * _squared(gradient)
+
+    return modified
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="where the modified flow must start to follow steps of momentum",
+    reference=_REFERENCE,
+    exact=False,
+    assumes=(SMALL_STEPS,),
+)
+def shifted_start(
+    start: ArrayLike, gradient: ArrayLike, *, learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
+) -> Float[np.ndarray, "*shape"]:
+    """θ_0 + ηβ/(1 − β)² (∇L(θ_0) + λ θ_0), where the flow on the modified loss starts that momentum from rest follows.
+
+    Momentum takes 1/(1 − β) steps to reach its speed, and what it is behind by then is the shift. From θ_0 itself the
+    modified flow is off by O(η).
+
+    Args:
+        start: θ_0, of any shape.
+        gradient: ∇L(θ_0) without weight decay, in the same shape.
+        learning_rate: η > 0.
+        momentum: β ≥ 0, below one.
+        weight_decay: λ ≥ 0.
+
+    Raises:
+        InputError: A number out of range, or shapes that do not fit.
+
+    References:
+        Kunin et al., arXiv:2012.04728, whose flow this completes.
+
+    Example:
+        >>> print(shifted_start([1.0, -0.8], [2.0, -1.0], learning_rate=0.01, momentum=0.5))
+        [ 1.04 -0.82]
+    """
+    weights = require_array("start", start, (None,) * count_axes(start))
+    slope = require_array("gradient", gradient, weights.shape)
+    rate, beta, decay = _checked(learning_rate, momentum, weight_decay)
+    with np.errstate(all="ignore"):
+        return weights + rate * beta / (1 - beta) ** 2 * (slope + decay * weights)
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="how far steps are from where the modified flow says nothing",
+    reference=_REFERENCE,
+)
+def modified_flow_ratio(
+    curvature: ArrayLike, *, learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
+) -> Float[np.ndarray, "*shape"]:
+    """η (‖H‖ + λ) / (1 − β)², which must be far below one for the modified flow to follow the steps.
+
+    Args:
+        curvature: ‖H‖ ≥ 0, the largest curvature of the loss without weight decay, of any shape.
+        learning_rate: η > 0.
+        momentum: β ≥ 0, below one.
+        weight_decay: λ ≥ 0.
+
+    Raises:
+        InputError: A number out of range.
+
+    References:
+        Kunin et al., arXiv:2012.04728; Kovachki, Stuart, arXiv:1906.04285.
+
+    Example:
+        >>> print(modified_flow_ratio(5.0, learning_rate=0.01, momentum=0.5).round(6))
+        0.2
+    """
+    bends = require_array("curvature", curvature, (None,) * count_axes(curvature))
+    for bend in bends.ravel():
+        require_number("curvature", float(bend), least=0)
+    rate, beta, decay = _checked(learning_rate, momentum, weight_decay)
+    with np.errstate(all="ignore"):
+        return np.asarray(rate / (1 - beta) ** 2 * (bends + decay))
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="the order in the learning rate with which an error vanishes",
+    reference=_REFERENCE,
+)
+def convergence_orders(learning_rates: ArrayLike, errors: ArrayLike) -> Float[np.ndarray, "pairs ..."]:
+    """The order p of errors ∝ ηᵖ between neighbouring learning rates, ln(e_i/e_{i+1}) / ln(η_i/η_{i+1}).
+
+    Args:
+        learning_rates: η > 0, at least two, no two neighbours equal, shape (rates,).
+        errors: e > 0 of each, at one time ηk of all of them, shape (rates, ...).
+
+    Raises:
+        InputError: A number out of range, or another number of errors.
+
+    References:
+        Kunin et al., arXiv:2012.04728, of whose flows these are the measure.
+
+    Example:
+        >>> print(convergence_orders([0.1, 0.05], [0.4, 0.1]))
+        [2.]
+    """
+    rates = require_array("learning_rates", learning_rates, (None,))
+    found = require_array("errors", errors, (len(rates),) + (None,) * max(0, count_axes(errors) - 1))
+    for name, values in {"learning_rates": rates, "errors": found}.items():
+        require(
+            bool(np.all(values > 0)),
+            f"{name} has {values.min(initial=0.0):g}",
+            argument=name,
+            value=float(values.min(initial=0.0)),
+            remedy="give positive numbers",
+        )
+    steps = np.diff(np.log(rates))
+    require(
+        len(steps) > 0 and bool(np.all(steps != 0)),
+        "learning_rates has no two that differ, or neighbours that are equal",
+        argument="learning_rates",
+        value=rates.tolist(),
+        remedy="give at least two, each another than the one before",
+    )
+    return np.diff(np.log(found), axis=0) / steps.reshape(-1, *(1,) * (found.ndim - 1))
+
+
+def _checked(learning_rate: float, momentum: float, weight_decay: float) -> tuple[float, float, float]:
+    require_number("learning_rate", learning_rate, above=0)
+    require_number("momentum", momentum, least=0, below=1)
+    require_number("weight_decay", weight_decay, least=0)
+    return float(learning_rate), float(momentum), float(weight_decay)
+
+
+def _squared(tree: Any) -> Any:
+    """‖·‖² of a tree of arrays."""
+    return sum(jax.numpy.sum(leaf**2) for leaf in jax.tree.leaves(tree))

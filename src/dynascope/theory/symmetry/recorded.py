@@ -1,0 +1,109 @@
+"""What was recorded of a run, step by step: series of numbers, and hyperparameters that may follow a schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import count_axes, given, require, require_array, require_choice, require_number
+
+__all__ = [
+    "NEUTRAL",
+    "OPTIMISERS",
+    "initial_charge",
+    "per_step",
+    "recorded_series",
+    "require_optimiser",
+    "require_steps",
+]
+
+OPTIMISERS = ("heavy_ball", "nesterov", "decoupled")
+# Optimisers that divide by statistics of each weight, under which no charge of a rotation or a scale has a law.
+NEUTRAL = ("adam", "adamw", "adagrad", "rmsprop", "nadam", "radam", "adadelta", "adamax", "lion", "soap", "shampoo")
+
+_LIMITS = {
+    "learning_rate": {"above": 0.0},
+    "weight_decay": {"least": 0.0},
+    "momentum": {"least": 0.0, "below": 1.0},
+    "dampening": {"least": 0.0, "most": 1.0},
+    "schedule": {"above": 0.0},
+}
+
+
+def recorded_series(name: str, values: ArrayLike, *, like: np.ndarray | None = None) -> Float[np.ndarray, "steps ..."]:
+    """The values as float64 with the steps first, checked.
+
+    Raises:
+        InputError: A single number, values that are not finite, or another shape than that of the series beside it.
+    """
+    shape = (None,) * max(1, count_axes(values)) if like is None else like.shape
+    return require_array(name, values, shape)
+
+
+def initial_charge(name: str, value: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """The value as float64 in the shape of the charges that are recorded at one step.
+
+    Raises:
+        InputError: Values that are not finite, or that do not fit.
+    """
+    array = require_array(name, value, (None,) * count_axes(value))
+    fits = array.ndim <= len(shape) and all(
+        got in (1, want) for got, want in zip(array.shape[::-1], shape[::-1], strict=False)
+    )
+    require(
+        fits,
+        f"{name} has shape {array.shape}, and what is recorded at one step {shape}",
+        argument=name,
+        value=array.shape,
+        remedy="give one number for each charge",
+    )
+    return np.broadcast_to(array, shape)
+
+
+def per_step(name: str, value: ArrayLike, count: int) -> Float[np.ndarray, " steps"]:
+    """A hyperparameter at each step, of one number or one for each, within the bounds that its name says.
+
+    Raises:
+        InputError: Another number of steps, or a value out of range.
+    """
+    single = count_axes(value) == 0
+    array = require_array(name, value, () if single else (None,))
+    require(
+        single or len(array) == count,
+        f"{name} has {0 if single else len(array)} steps, and {count} are recorded",
+        argument=name,
+        value=array.shape,
+        remedy="give one number, or one for each step",
+    )
+    for each in array.ravel():
+        require_number(name, float(each), **_LIMITS[name])
+    return np.broadcast_to(array, (count,))
+
+
+def require_steps(steps: ArrayLike | None, count: int) -> None:
+    """Raise `InputError` unless every step from the first on is there: laws of steps say nothing of checkpoints."""
+    for name, value in given(steps=steps).items():
+        numbers = require_array(name, value, (count,))
+        gaps = np.flatnonzero(np.diff(numbers) != 1)
+        require(
+            not gaps.size,
+            f"after step {numbers[gaps[0]] if gaps.size else 0:g} steps are missing",
+            argument=name,
+            value=int(gaps.size),
+            remedy="record every step, as the law is of steps and not of checkpoints",
+        )
+
+
+def require_optimiser(optimiser: Any) -> None:
+    """Raise `InputError` unless the optimiser moves charges by a law."""
+    require(
+        not (isinstance(optimiser, str) and optimiser.lower().replace("_", "") in NEUTRAL),
+        f"no charge has a law under {optimiser}, which does not keep the symmetry",
+        argument="optimiser",
+        value=optimiser,
+        remedy="split what was measured with charge_drift",
+    )
+    require_choice("optimiser", optimiser, OPTIMISERS)

@@ -1,0 +1,119 @@
+"""What rounding alone can move a charge away from its law by: at most, and as a rule."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import require, require_choice, require_integer, require_number
+from dynascope.theory.domain import covers
+from dynascope.theory.symmetry.recorded import recorded_series
+
+__all__ = ["RoundingLevel", "rounding_level"]
+
+_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+_SUMMED = 32  # roundings of a sum of squares that is added by pairs or in blocks, of at most 2³² terms
+
+
+class RoundingLevel(NamedTuple):
+    """Two levels of |recorded − predicted| charge, before the first step and after each, shape (steps + 1, ...).
+
+    Attributes:
+        bound: What rounding cannot exceed: a residual above it proves that something breaks the law.
+        warning: What rounding, if its errors are independent, hardly exceeds; those of dead units and of steps below
+            half a unit in the last place are not, and may.
+    """
+
+    bound: Float[np.ndarray, "steps ..."]
+    warning: Float[np.ndarray, "steps ..."]
+
+
+@covers(
+    network="any with a linear or a translation symmetry",
+    data="any, in any batches",
+    start="any",
+    gives="by how much rounding alone moves a charge away from its law",
+    reference="arXiv:2012.04728",
+)
+def rounding_level(
+    sizes: ArrayLike,
+    displacements: ArrayLike,
+    *,
+    momentum: float = 0.0,
+    dtype: str = "float32",
+    recorded: str = "float64",
+    degree: int = 2,
+    weight_roundings: int = 1,
+    gradient_roundings: int = 1024,
+) -> RoundingLevel:
+    """The bound Σ_k [2 w u R_k + 2 m u √R_k (√S_k + β √S_{k−1})/(1 − β)], and its sum of squares as a rule.
+
+    R = θᵀ|G|θ is the size of a charge θᵀGθ and S = dᵀ|G|d that of a step; u is half the distance from one to the next
+    number. The first term is the rounding of the weights where they are stored, which moves each by at most u of
+    itself: machine epsilon times steps times size. The second is that of gradients and buffers, each entry of which is
+    off by at most m u of its sum without cancellation, which momentum repeats 1/(1 − β) times. Sums of weights, of
+    degree one, have w u R_k + m u (S_k + β S_{k−1})/(1 − β). To both, 32 roundings of the recorded numbers are added.
+
+    The first term is exact where every step of less than u is lost. The second takes |d| for what gradients would be
+    without cancellation between samples, for which the default m leaves room: where gradients cancel to less than
+    about a hundredth, give a larger one.
+
+    Args:
+        sizes: R ≥ 0 before the first step and after each, shape (steps + 1, ...); of degree one, Σ|θ|.
+        displacements: S ≥ 0 of every step, shape (steps, ...); of degree one, Σ|d|.
+        momentum: β ≥ 0, below one.
+        dtype: Of the weights: "float64", "float32", "float16" or "bfloat16".
+        recorded: Of the recorded charges and steps, one of the same.
+        degree: 1 of sums of weights and 2 of squares.
+        weight_roundings: w, how often a step rounds a weight: 1, or 3 with decoupled decay, which rounds the factor
+            1 − ηλ and the product too.
+        gradient_roundings: m, how many terms the longest sum of the backward pass has, such as samples × positions.
+
+    Raises:
+        InputError: A number out of range, or shapes that do not fit.
+
+    References:
+        Higham, Accuracy and Stability of Numerical Algorithms (2002), sections 2 and 3, on the laws of
+        Kunin et al., arXiv:2012.04728.
+
+    Example:
+        >>> level = rounding_level(np.ones(2001), np.zeros(2000), dtype="float32")
+        >>> print(f"{level.bound[-1]:.1e} {level.warning[-1]:.1e}")
+        2.4e-04 5.3e-06
+    """
+    steps = recorded_series("displacements", displacements)
+    size = recorded_series("sizes", sizes)
+    require(
+        size.shape == (len(steps) + 1, *steps.shape[1:]),
+        f"sizes has shape {size.shape} beside {steps.shape} of the steps",
+        argument="sizes",
+        value=size.shape,
+        remedy="give one more than steps: before the first, and after each",
+    )
+    for name, values in {"sizes": size, "displacements": steps}.items():
+        least = values.min(initial=0.0)
+        require(least >= 0, f"{name} has {least:g}", argument=name, value=float(least), remedy="give sums of sizes")
+    require_number("momentum", momentum, least=0, below=1)
+    require_choice("dtype", dtype, _ROUNDOFF)
+    require_choice("recorded", recorded, _ROUNDOFF)
+    require_choice("degree", degree, (1, 2))
+    require_integer(weight_roundings=weight_roundings)
+    require_integer(gradient_roundings=gradient_roundings)
+    unit, read = _ROUNDOFF[dtype], _ROUNDOFF[recorded]
+    with np.errstate(all="ignore"):
+        stored = degree * weight_roundings * unit * size[1:]
+        moved = steps if degree == 1 else np.sqrt(steps)
+        before = np.concatenate([0 * moved[:1], moved[:-1]])
+        pushed = unit * (moved + momentum * before) / (1 - momentum)
+        computed = pushed if degree == 1 else 2 * np.sqrt(size[:-1]) * pushed
+        squares = np.cumsum(stored**2 + gradient_roundings * computed**2, axis=0)
+        zero = 0 * size[:1]
+        # The law itself is evaluated with what was recorded, in 64 bits.
+        summed = np.concatenate([zero, np.cumsum(steps if degree == 2 else 0 * steps, axis=0)])
+        evaluated = _SUMMED * read * (size[:1] + size + (1 + momentum) / (1 - momentum) * summed)
+        evaluated = evaluated + 4 * _ROUNDOFF["float64"] * np.concatenate([zero, np.cumsum(size[1:], axis=0)])
+        bound = np.concatenate([zero, np.cumsum(stored + gradient_roundings * computed, axis=0)])
+        return RoundingLevel(bound + evaluated, np.concatenate([zero, np.sqrt(squares)]) + evaluated)

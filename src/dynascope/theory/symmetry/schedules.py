@@ -1,0 +1,140 @@
+"""The quadratic charge where learning rate, decay and momentum change, for three optimisers that keep symmetries."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import require
+from dynascope.theory.domain import covers
+from dynascope.theory.symmetry.recorded import (
+    initial_charge,
+    per_step,
+    recorded_series,
+    require_optimiser,
+    require_steps,
+)
+from dynascope.theory.symmetry.translation import hyperparameters
+
+__all__ = ["scheduled_charge"]
+
+
+@covers(
+    network="any with a linear symmetry, such as ReLU neurons",
+    data="any, in any batches",
+    start="any",
+    gives="the charge after every step of a schedule, of Nesterov and of decoupled decay",
+    reference="arXiv:2012.04728",
+)
+def scheduled_charge(
+    initial: ArrayLike,
+    buffers: ArrayLike,
+    *,
+    learning_rate: ArrayLike,
+    optimiser: str = "heavy_ball",
+    weight_decay: ArrayLike = 0.0,
+    momentum: ArrayLike = 0.0,
+    dampening: ArrayLike = 0.0,
+    updates: ArrayLike | None = None,
+    crossed: ArrayLike | None = None,
+    steps: ArrayLike | None = None,
+) -> Float[np.ndarray, "steps ..."]:
+    """r_0 … r_n of r = θᵀGθ and c = θᵀGv, where every hyperparameter may change at every step.
+
+    With the buffer as PyTorch has it, v ← β v + (1 − κ)(∂L/∂θ + λ θ), and p = vᵀGv after the step,
+
+        heavy ball: c ← β c + (1 − κ) λ r,  r ← r − 2η c + η² p,  c ← c − η p,
+        Nesterov:   c ← β c + λ r,  r ← r − 2η (λ r + β c) + η² wᵀGw,  c ← c − η wᵀGv,  w = ∂L/∂θ + λ θ + β v,
+        decoupled:  c ← β c,  r ← ρ² r − 2ηρ c + η² p,  c ← ρ c − η p,  ρ = 1 − ηλ,
+
+    where r on the right is that before the step. Exact up to rounding, from v = 0.
+
+    Args:
+        initial: r_0, one number for each charge.
+        buffers: p = vᵀGv after every step, shape (steps, ...); of plain descent that of the gradient with decay.
+        learning_rate: η > 0, one number or one for each step.
+        optimiser: "heavy_ball", which is plain descent without momentum, "nesterov" or "decoupled".
+        weight_decay: λ ≥ 0, likewise.
+        momentum: β ≥ 0, below one, likewise.
+        dampening: κ ≥ 0, at most one, likewise; as in PyTorch not at the first step, nor where there is no momentum.
+        updates: wᵀGw at every step, which Nesterov's steps need, in the shape of the buffers.
+        crossed: wᵀGv at every step, likewise.
+        steps: Numbers of the recorded steps, to be sure that none is missing.
+
+    Returns:
+        The charges before the first step and after each, shape (steps + 1, ...).
+
+    Raises:
+        InputError: A number out of range, shapes that do not fit, missing steps, or an optimiser under which there is
+            no law.
+            no law.
+
+    References:
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
+
+    Example:
+        >>> print(scheduled_charge(1.0, [1.0, 4.0], learning_rate=[0.1, 0.05], weight_decay=0.5, momentum=0.5))
+        [1.     0.91   0.8545]
+    """
+    require_optimiser(optimiser)
+    p = recorded_series("buffers", buffers)
+    start = initial_charge("initial", initial, p.shape[1:])
+    rates = per_step("learning_rate", learning_rate, len(p))
+    decays, momenta, kept = hyperparameters(len(p), weight_decay, momentum, dampening, optimiser)
+    looked_ahead = nesterov_series(optimiser, p, updates, crossed)
+    require_steps(steps, len(p))
+    return follow(optimiser, start, (p, *looked_ahead), rates, decays, momenta, kept)
+
+
+def nesterov_series(
+    optimiser: str, buffers: np.ndarray, updates: ArrayLike | None, crossed: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """wᵀGw and wᵀGv at every step; for other optimisers, whose update is the buffer, those of the buffer.
+
+    Raises:
+        InputError: Series that are missing or of another shape, or that the optimiser does not have.
+    """
+    for name, value in {"updates": updates, "crossed": crossed}.items():
+        require(
+            (value is None) != (optimiser == "nesterov"),
+            f"{name} belongs to Nesterov's steps, and the optimiser is {optimiser}",
+            argument=name,
+            value=None if value is None else np.shape(value),
+            remedy="give updates and crossed with optimiser='nesterov', and with that only",
+        )
+    if updates is None or crossed is None:
+        return buffers, buffers
+    return recorded_series("updates", updates, like=buffers), recorded_series("crossed", crossed, like=buffers)
+
+
+def follow(
+    optimiser: str,
+    start: np.ndarray,
+    series: tuple[np.ndarray, np.ndarray, np.ndarray],
+    rates: np.ndarray,
+    decays: np.ndarray,
+    momenta: np.ndarray,
+    kept: np.ndarray,
+    pulls: np.ndarray | None = None,
+) -> Float[np.ndarray, "steps ..."]:
+    """The charges, by the laws of `scheduled_charge`; `pulls` stands for λ r where groups of weights decay apart."""
+    count = len(rates)
+    path = np.empty((count + 1, *np.shape(start)))
+    path[0], crossed = start, np.zeros_like(start)
+    with np.errstate(all="ignore"):
+        for k, (buffer, update, both) in enumerate(zip(*series, strict=True)):
+            rate, beta, charge = rates[k], momenta[k], path[k]
+            pull = decays[k] * charge if pulls is None else pulls[k]
+            if optimiser == "decoupled":
+                left = 1 - rate * decays[k]
+                crossed = beta * crossed
+                shrunk = rate * decays[k] * (2 - rate * decays[k]) * charge
+                path[k + 1] = charge - (shrunk + 2 * rate * left * crossed - rate**2 * buffer)
+                crossed = left * crossed - rate * buffer
+            else:
+                crossed = beta * crossed + kept[k] * pull
+                along = pull + beta * crossed if optimiser == "nesterov" else crossed
+                path[k + 1] = charge - (2 * rate * along - rate**2 * update)
+                crossed = crossed - rate * both
+    return path

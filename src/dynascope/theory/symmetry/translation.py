@@ -1,0 +1,190 @@
+"""The charge of a translation symmetry: a sum of weights, which only weight decay moves."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import count_axes, require, require_array, require_between, require_number
+from dynascope.theory.domain import covers
+from dynascope.theory.symmetry.recorded import per_step, require_optimiser
+
+__all__ = ["scheduled_translation", "translation_charge"]
+
+_NETWORK, _DATA = "any with a translation symmetry, such as softmax outputs", "any, in any batches"
+_REFERENCE = "arXiv:2012.04728"
+
+
+@covers(network=_NETWORK, data=_DATA, start="any", gives="the sum of the weights at any step", reference=_REFERENCE)
+def translation_charge(
+    steps: ArrayLike,
+    initial: ArrayLike,
+    *,
+    learning_rate: float,
+    weight_decay: float = 0.0,
+    momentum: float = 0.0,
+    dampening: float = 0.0,
+) -> Float[np.ndarray, "*steps *charge"]:
+    """s_n of s_{k+1} = (1 + β − ηλ) s_k − β s_{k−1}, s_{−1} = s_0, where s = Σ_A θ of weights with ⟨∂L/∂θ, 1_A⟩ = 0.
+
+    With z the larger root of z² − (1 + β − ηλ) z + β, δ = 1 − z and R_n = (zⁿ − (β/z)ⁿ) / (z − β/z),
+
+        s_n / s_0 = zⁿ + δ β/z R_n,
+
+    and where the roots are complex, z = √β exp(±iφ), β^(n/2) [cos nφ + (1 − β − ηλ)/2 sin nφ / (√β sin φ)]. Exact for
+    heavy-ball steps d ← β d − η (∂L/∂θ + λ θ) at any learning rate; both forms keep their digits at a double root,
+    at tiny ηλ and at any number of steps.
+
+    Args:
+        steps: Numbers n ≥ 0 of steps, whole, of any shape.
+        initial: s_0, of any shape.
+        learning_rate: η > 0.
+        weight_decay: λ ≥ 0.
+        momentum: β ≥ 0, below one.
+        dampening: c ≥ 0 of PyTorch, at most one, which multiplies gradients by 1 − c after the first step; without
+            momentum it does nothing.
+
+    Returns:
+        The charges, the axes of the steps first.
+
+    Raises:
+        InputError: A number out of range, or steps that are not whole.
+
+    References:
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
+
+    Example:
+        >>> print(translation_charge([0, 50], 1.0, learning_rate=0.1, weight_decay=0.01, momentum=0.9).round(9))
+        [1.         0.64385662]
+    """
+    counts = require_array("steps", steps, (None,) * count_axes(steps))
+    require(
+        bool(np.all((counts >= 0) & (counts == np.floor(counts)))),
+        "steps holds numbers that count no steps",
+        argument="steps",
+        value=float(counts.min(initial=0.0)),
+        remedy="give whole numbers from zero",
+    )
+    start = require_array("initial", initial, (None,) * count_axes(initial))
+    require_number("learning_rate", learning_rate, above=0)
+    require_number("weight_decay", weight_decay, least=0)
+    require_number("momentum", momentum, least=0, below=1)
+    require_between(0, 1, dampening=dampening)
+    with np.errstate(all="ignore"):
+        first = learning_rate * weight_decay
+        later = first * (1 - dampening) if momentum > 0 else first
+        return np.asarray(np.multiply.outer(_share(counts, float(momentum), float(later), float(first)), start))
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="the sum of the weights after every step of a schedule",
+    reference=_REFERENCE,
+)
+def scheduled_translation(
+    initial: ArrayLike,
+    learning_rate: ArrayLike,
+    *,
+    optimiser: str = "heavy_ball",
+    weight_decay: ArrayLike = 0.0,
+    momentum: ArrayLike = 0.0,
+    dampening: ArrayLike = 0.0,
+) -> Float[np.ndarray, "steps ..."]:
+    """s_0 … s_n of s = Σ_A θ and m = Σ_A v where every hyperparameter may change at every step.
+
+    With the buffer v as PyTorch has it, m ← β m + (1 − c) λ s and then, by optimiser,
+
+        heavy ball: s ← s − η m,      Nesterov: s ← s − η (λ s + β m),      decoupled: m ← β m, s ← (1 − ηλ) s − η m.
+
+    Args:
+        initial: s_0, of any shape.
+        learning_rate: η > 0 of each step, shape (steps,).
+        optimiser: "heavy_ball", which is plain descent without momentum, "nesterov" or "decoupled".
+        weight_decay: λ ≥ 0, one number or one for each step.
+        momentum: β ≥ 0, below one, likewise.
+        dampening: c ≥ 0, at most one, likewise; as in PyTorch not at the first step, nor where there is no momentum.
+
+    Returns:
+        The charges before the first step and after each, shape (steps + 1, ...).
+
+    Raises:
+        InputError: A number out of range, another number of steps, or an optimiser under which charges have no law.
+
+    References:
+        Kunin et al., arXiv:2012.04728, of which this is the discrete form.
+
+    Example:
+        >>> print(scheduled_translation(1.0, [0.1, 0.05], weight_decay=0.1))
+        [1.      0.99    0.98505]
+    """
+    require_optimiser(optimiser)
+    start = require_array("initial", initial, (None,) * count_axes(initial))
+    rates = require_array("learning_rate", learning_rate, (None,))
+    rates = per_step("learning_rate", rates, len(rates))
+    decays, momenta, kept = hyperparameters(len(rates), weight_decay, momentum, dampening, optimiser)
+    path = np.empty((len(rates) + 1, *start.shape))
+    path[0], buffer = start, np.zeros_like(start)
+    with np.errstate(all="ignore"):
+        for k, (rate, decay, beta, share) in enumerate(zip(rates, decays, momenta, kept, strict=True)):
+            charge, pull = path[k], decay * path[k]
+            buffer = beta * buffer + (0.0 if optimiser == "decoupled" else share * pull)
+            step = pull + beta * buffer if optimiser == "nesterov" else buffer
+            path[k + 1] = charge - rate * (pull + step if optimiser == "decoupled" else step)
+    return path
+
+
+def hyperparameters(
+    count: int, weight_decay: ArrayLike, momentum: ArrayLike, dampening: ArrayLike, optimiser: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """λ, β and the share 1 − c that is kept of the gradient, at each step.
+
+    Raises:
+        InputError: A number out of range, another number of steps, or dampening of Nesterov's steps.
+    """
+    decays = per_step("weight_decay", weight_decay, count)
+    momenta = per_step("momentum", momentum, count)
+    lost = per_step("dampening", dampening, count)
+    require(
+        optimiser != "nesterov" or not lost.any(),
+        "Nesterov's steps have no dampening",
+        argument="dampening",
+        value=float(lost.max(initial=0.0)),
+        remedy="leave it at zero",
+    )
+    kept = np.where((momenta > 0) & (np.arange(count) > 0), 1 - lost, 1.0)
+    return decays, momenta, kept
+
+
+def _share(counts: np.ndarray, beta: float, later: float, first: float) -> np.ndarray:
+    """s_n / s_0 where ηλ is `later` but at the first step, at which it is `first`."""
+    root, total = np.sqrt(beta), 1 + beta - later
+    # (1 + β − ηλ)² − 4β, of which the square itself would lose the digits near a double root.
+    inside = (((1 - beta) / (1 + root)) ** 2 - later) * ((1 + root) ** 2 - later)
+    if inside < 0:
+        spread = np.sqrt(-inside)
+        angle = np.arctan2(spread, total)
+        sine = np.sin(counts * angle) / spread * (1 - beta + later - 2 * first)
+        return root**counts * (np.cos(counts * angle) + sine)
+    spread = np.sqrt(inside)
+    if total < 0:  # both roots are negative, and the lower one is the larger
+        large = (total - spread) / 2
+        lost = 1 - large
+    else:
+        lost = 2 * later / (1 - beta + later + spread)
+        large = 1 - lost
+    small = beta / large if large else 0.0
+    power = np.exp(counts * np.log1p(-lost)) if 0 <= lost < 0.5 else large**counts
+    return power + (lost * small - (first - later)) * _ratio(counts, power, large, small)
+
+
+def _ratio(counts: np.ndarray, power: np.ndarray, large: float, small: float) -> np.ndarray:
+    """(zⁿ − yⁿ)/(z − y) of the larger root z and the smaller one y, which have one sign."""
+    if large == 0:
+        return np.where(counts == 1, 1.0, 0.0)
+    if small == 0:
+        return np.where(counts > 0, power / large, 0.0)
+    apart = np.log1p((small - large) / large)
+    return power / large * (np.expm1(counts * apart) / np.expm1(apart) if apart else counts)
