@@ -49,7 +49,7 @@ def rounding_level(
     weight_roundings: int = 1,
     gradient_roundings: int = 1024,
 ) -> RoundingLevel:
-    """The bound Σ_k [2 w u R_k + 2 m u √R_k (√S_k + β √S_{k−1})/(1 − β)], and its sum of squares as a rule.
+    """At most Σ_k [2 w u R_k + 2 m u √R_k (√S_k + β √S_{k−1})/(1 − β)], and as a rule the root of the squares.
 
     R = θᵀ|G|θ is the size of a charge θᵀGθ and S = dᵀ|G|d that of a step; u is half the distance from one to the next
     number. The first term is the rounding of the weights where they are stored, which moves each by at most u of

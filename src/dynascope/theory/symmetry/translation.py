@@ -74,7 +74,8 @@ def translation_charge(
     with np.errstate(all="ignore"):
         first = learning_rate * weight_decay
         later = first * (1 - dampening) if momentum > 0 else first
-        return np.asarray(np.multiply.outer(_share(counts, float(momentum), float(later), float(first)), start))
+        share = _share(counts.ravel(), float(momentum), float(later), float(first))
+        return np.asarray(np.multiply.outer(share.reshape(counts.shape), start))
 
 
 @covers(
@@ -184,7 +185,7 @@ def _ratio(counts: np.ndarray, power: np.ndarray, large: float, small: float) ->
     """(zⁿ − yⁿ)/(z − y) of the larger root z and the smaller one y, which have one sign."""
     if large == 0:
         return np.where(counts == 1, 1.0, 0.0)
-    if small == 0:
-        return np.where(counts > 0, power / large, 0.0)
     apart = np.log1p((small - large) / large)
+    if np.isinf(apart):  # the smaller root is nothing beside the larger
+        return np.where(counts > 0, power / large, 0.0)
     return power / large * (np.expm1(counts * apart) / np.expm1(apart) if apart else counts)
