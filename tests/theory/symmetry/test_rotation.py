@@ -12,9 +12,9 @@ from dynascope.theory.symmetry import rotation_charge
 SPIN = np.array([[0.0, -1.0], [1.0, 0.0]])
 
 
-def turned(network, parts):
+def turned(network, parts, weights):
     """What a rotation of the hidden units moves the weights by: rows of those into them, columns of those out."""
-    weights = network.split(network.weights)
+    weights = network.split(weights)
     moved = {name: np.zeros_like(each) for name, each in weights.items()}
     for name, sides in parts.items():
         moved[name] = SPIN @ weights[name] if sides == "rows" else weights[name] @ SPIN.T
@@ -35,7 +35,7 @@ def test_momentum_forgets_the_angular_momentum_at_every_step_of_a_schedule(name)
     buffer, weights, path = np.cos(np.arange(network.start.size)), network.start, []
     # From a buffer that turns, as from rest there is nothing to see.
     for momentum in [*momenta, 0.0]:
-        field = turned(_At(network, weights), parts)
+        field = turned(network, parts, weights)
         path.append(buffer @ field)
         buffer = momentum * buffer + network.gradient(weights) + 0.1 * weights
         weights = weights - 0.03 * buffer
@@ -43,18 +43,11 @@ def test_momentum_forgets_the_angular_momentum_at_every_step_of_a_schedule(name)
     np.testing.assert_allclose(path, rotation_charge(path[0], momenta), rtol=0, atol=1e-13)
 
 
-class _At:
-    """A network at other weights."""
-
-    def __init__(self, network, weights):
-        self.split, self.weights = network.split, weights
-
-
 def test_from_rest_it_stays_zero():
     run = descend(
         lambda weights, _: LINEAR.gradient(weights), LINEAR.start, 50, learning_rate=0.1, weight_decay=0.1, momentum=0.9
     )
-    fields = [turned(_At(LINEAR, weights), NETWORKS["linear"][1]) for weights in run.weights[1:]]
+    fields = [turned(*NETWORKS["linear"], weights) for weights in run.weights[1:]]
     found = np.einsum("ki,ki->k", run.buffers, fields)
     np.testing.assert_allclose(found, rotation_charge(0.0, np.full(50, 0.9))[1:], atol=1e-14)
 

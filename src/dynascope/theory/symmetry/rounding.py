@@ -15,6 +15,7 @@ from dynascope.theory.symmetry.recorded import recorded_series
 __all__ = ["RoundingLevel", "rounding_level"]
 
 _ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+_DEVIATIONS = 3  # times the root of the sum of squares, of which a charge of one weight alone has a deviation of 0.6
 _SUMMED = 32  # roundings of a sum of squares that is added by pairs or in blocks, of at most 2³² terms
 
 
@@ -23,8 +24,8 @@ class RoundingLevel(NamedTuple):
 
     Attributes:
         bound: What rounding cannot exceed: a residual above it proves that something breaks the law.
-        warning: What rounding, if its errors are independent, hardly exceeds; those of dead units and of steps below
-            half a unit in the last place are not, and may.
+        warning: What rounding hardly exceeds where its errors are independent of each other; those of dead units and of
+            steps below half a unit in the last place are not, and may exceed it.
     """
 
     bound: Float[np.ndarray, "steps ..."]
@@ -47,19 +48,20 @@ def rounding_level(
     recorded: str = "float64",
     degree: int = 2,
     weight_roundings: int = 1,
-    gradient_roundings: int = 1024,
+    gradient_roundings: int = 128,
 ) -> RoundingLevel:
-    """At most Σ_k [2 w u R_k + 2 m u √R_k (√S_k + β √S_{k−1})/(1 − β)], and as a rule the root of the squares.
+    """At most Σ_k [2 w u R_k + 2 m u √R_k (√S_k + β √S_{k−1})/(1 − β)], and as a rule thrice the root of the squares.
 
     R = θᵀ|G|θ is the size of a charge θᵀGθ and S = dᵀ|G|d that of a step; u is half the distance from one to the next
     number. The first term is the rounding of the weights where they are stored, which moves each by at most u of
     itself: machine epsilon times steps times size. The second is that of gradients and buffers, each entry of which is
     off by at most m u of its sum without cancellation, which momentum repeats 1/(1 − β) times. Sums of weights, of
-    degree one, have w u R_k + m u (S_k + β S_{k−1})/(1 − β). To both, 32 roundings of the recorded numbers are added.
+    degree one, have w u R_k + m u (S_k + β S_{k−1})/(1 − β). As a rule errors add up by squares, those of gradients
+    with √m for m. To both, 32 roundings of the recorded numbers are added.
 
-    The first term is exact where every step of less than u is lost. The second takes |d| for what gradients would be
-    without cancellation between samples, for which the default m leaves room: where gradients cancel to less than
-    about a hundredth, give a larger one.
+    The first term is reached where every step is lost for being below half a unit in the last place. The second takes
+    |d| for what gradients would be without cancellation between samples, for which m leaves room; give a larger one
+    where gradients are nothing but what cancellation leaves, as at the end of training to a loss of zero.
 
     Args:
         sizes: R ≥ 0 before the first step and after each, shape (steps + 1, ...); of degree one, Σ|θ|.
@@ -82,7 +84,7 @@ def rounding_level(
     Example:
         >>> level = rounding_level(np.ones(2001), np.zeros(2000), dtype="float32")
         >>> print(f"{level.bound[-1]:.1e} {level.warning[-1]:.1e}")
-        2.4e-04 5.3e-06
+        2.4e-04 1.6e-05
     """
     steps = recorded_series("displacements", displacements)
     size = recorded_series("sizes", sizes)
@@ -109,11 +111,12 @@ def rounding_level(
         before = np.concatenate([0 * moved[:1], moved[:-1]])
         pushed = unit * (moved + momentum * before) / (1 - momentum)
         computed = pushed if degree == 1 else 2 * np.sqrt(size[:-1]) * pushed
-        squares = np.cumsum(stored**2 + gradient_roundings * computed**2, axis=0)
+        squares = np.cumsum(_DEVIATIONS**2 * (stored**2 + gradient_roundings * computed**2), axis=0)
         zero = 0 * size[:1]
         # The law itself is evaluated with what was recorded, in 64 bits.
         summed = np.concatenate([zero, np.cumsum(steps if degree == 2 else 0 * steps, axis=0)])
         evaluated = _SUMMED * read * (size[:1] + size + (1 + momentum) / (1 - momentum) * summed)
         evaluated = evaluated + 4 * _ROUNDOFF["float64"] * np.concatenate([zero, np.cumsum(size[1:], axis=0)])
         bound = np.concatenate([zero, np.cumsum(stored + gradient_roundings * computed, axis=0)])
-        return RoundingLevel(bound + evaluated, np.concatenate([zero, np.sqrt(squares)]) + evaluated)
+        rule = np.minimum(np.concatenate([zero, np.sqrt(squares)]), bound)
+        return RoundingLevel(bound + evaluated, rule + evaluated)

@@ -111,8 +111,8 @@ def squared_norm_path(
     """The squared norm r = ‖θ‖² after every step, of (r²)' = −4λ/(1 − β) r² + 2η(1 + β)/(1 − β)³ ‖ĝ‖².
 
     So ‖θ‖⁴ is an exponential average of ‖ĝ‖². The closure holds of gradients that change slowly over 1/(1 − β) steps,
-    and for 4ηλ ≪ (1 − β)²: where they are 0.2 of that it is off by some 6 %. Without decay r² only grows. Exact instead
-    is `quadratic_charge`, from the displacements.
+    and for 4ηλ ≪ (1 − β)²: where they are 0.2 of that it is off by some 6 %, and of the first 1/(1 − β) steps it says
+    nothing. Without decay r² only grows. Exact instead is `quadratic_charge`, from the displacements.
 
     Args:
         initial: r_0 > 0, one number for each block.
