@@ -38,7 +38,7 @@ def equilibrium_squared_norm(
     momentum: float = 0.0,
     closure: str = "coherent",
 ) -> Float[np.ndarray, "*shape"]:
-    """r_* = ‖θ‖² with r_*² = η(1 + β)/(2λ(1 − β)²) ‖ĝ‖², or η ‖ĝ‖²/(λ(1 − β)(2 − ηλ/(1 + β))) of white gradients.
+    """r̄ = ‖θ‖² with r̄² = η(1 + β)/(2λ(1 − β)²) ‖ĝ‖², or η ‖ĝ‖²/(λ(1 − β)(2 − ηλ/(1 + β))) of white gradients.
 
     The first where gradients hardly change over 1/(1 − β) steps, the second where those of any two steps are
     independent. They differ by (1 + β)/(1 − β), and `equilibrium_squared_norm_from_steps` needs no such choice.
@@ -91,7 +91,7 @@ def equilibrium_squared_norm(
 def equilibrium_squared_norm_from_steps(
     squared_displacement: ArrayLike, *, learning_rate: float, weight_decay: float, momentum: float = 0.0
 ) -> Float[np.ndarray, "*shape"]:
-    """r_* = (1 + β) E‖d‖² / (2ηλ), whatever the gradients are: the mean of the exact law of a stationary norm.
+    """r̄ = (1 + β) E‖d‖² / (2ηλ), whatever the gradients are: the mean of the exact law of a stationary norm.
 
     Args:
         squared_displacement: E‖d‖² ≥ 0 of a step, of any shape.

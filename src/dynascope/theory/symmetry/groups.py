@@ -100,8 +100,8 @@ def grouped_charge(
     )
     with np.errstate(all="ignore"):
         slower = rates / rates[0]
-        total = tuple(np.asarray(np.einsum("a,ka...->k...", slower, each)) for each in (p, *looked_ahead))
+        buffer, update, both = (np.asarray(np.einsum("a,ka...->k...", slower, each)) for each in (p, *looked_ahead))
         pulls = np.einsum("a,ka...->k...", decays, r)
         start = np.asarray(np.einsum("a,a...->...", 1 / slower, r[0]))
         same = np.full(count, decays[0])
-    return follow(optimiser, start, total, rates[0] * factors, same, momenta, kept, pulls)
+    return follow(optimiser, start, (buffer, update, both), rates[0] * factors, same, momenta, kept, pulls)

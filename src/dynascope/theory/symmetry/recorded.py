@@ -24,7 +24,7 @@ OPTIMISERS = ("heavy_ball", "nesterov", "decoupled")
 # Optimisers that divide by statistics of each weight, under which no charge of a rotation or a scale has a law.
 NEUTRAL = ("adam", "adamw", "adagrad", "rmsprop", "nadam", "radam", "adadelta", "adamax", "lion", "soap", "shampoo")
 
-_LIMITS = {
+_LIMITS: dict[str, dict[str, Any]] = {
     "learning_rate": {"above": 0.0},
     "weight_decay": {"least": 0.0},
     "momentum": {"least": 0.0, "below": 1.0},
@@ -78,7 +78,7 @@ def per_step(name: str, value: ArrayLike, count: int) -> Float[np.ndarray, " ste
         value=array.shape,
         remedy="give one number, or one for each step",
     )
-    for each in array.ravel():
+    for each in (array.min(), array.max()) if array.size else ():
         require_number(name, float(each), **_LIMITS[name])
     return np.broadcast_to(array, (count,))
 

@@ -50,14 +50,14 @@ def rounding_level(
     weight_roundings: int = 1,
     gradient_roundings: int = 128,
 ) -> RoundingLevel:
-    """At most Σ_k [2 w u R_k + 2 m u √R_k (√S_k + β √S_{k−1})/(1 − β)], and as a rule thrice the root of the squares.
+    """What rounding does: at most Σ_k [2 w u R_k + 2 m u √R_k (√S_k + β √S_{k−1})/(1 − β)], and what it does as a rule.
 
     R = θᵀ|G|θ is the size of a charge θᵀGθ and S = dᵀ|G|d that of a step; u is half the distance from one to the next
     number. The first term is the rounding of the weights where they are stored, which moves each by at most u of
     itself: machine epsilon times steps times size. The second is that of gradients and buffers, each entry of which is
     off by at most m u of its sum without cancellation, which momentum repeats 1/(1 − β) times. Sums of weights, of
     degree one, have w u R_k + m u (S_k + β S_{k−1})/(1 − β). As a rule errors add up by squares, those of gradients
-    with √m for m. To both, 32 roundings of the recorded numbers are added.
+    with √m for m, and thrice that is taken. To both, 32 roundings of the recorded numbers are added.
 
     The first term is reached where every step is lost for being below half a unit in the last place. The second takes
     |d| for what gradients would be without cancellation between samples, for which m leaves room; give a larger one
