@@ -104,10 +104,10 @@ def test_another_decay_of_some_weights_breaks_the_law():
     assert np.abs(found - charges).max() > 1e-2
 
 
-def test_a_stable_sum_forgets_nothing_over_a_million_steps():
+def test_a_hundred_thousand_tiny_steps_add_up():
     found = quadratic_charge(1.0, np.full(10**5, 1e-12), learning_rate=0.1, momentum=0.9)
-    # Constant steps add (1 + β)/(1 − β) of themselves, less what momentum took to get going.
-    assert found[-1] - 1 == pytest.approx(19 * 1e-12 * (1e5 - 9) - 1e-12 * 9, rel=1e-3)
+    # Constant steps add (1 + β)/(1 − β) of themselves, but for the first tens in which momentum gets going.
+    assert found[-1] - 1 == pytest.approx(19e-12 * 1e5, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def equilibrium_squared_norm(
         InputError: A number out of range, such as decay of zero; or, of white gradients, ηλ ≥ 2(1 + β).
 
     References:
-        Tanaka, Kunin, arXiv:2105.02716, section 5.
+        Tanaka, Kunin, arXiv:2105.02716.
 
     Example:
         >>> print(equilibrium_squared_norm(199.0, learning_rate=0.2, weight_decay=0.02, closure="white").round(6))
@@ -103,7 +103,7 @@ def equilibrium_squared_norm_from_steps(
         InputError: A number out of range, such as decay of zero.
 
     References:
-        Tanaka, Kunin, arXiv:2105.02716, section 5.
+        Tanaka, Kunin, arXiv:2105.02716.
 
     Example:
         >>> print(equilibrium_squared_norm_from_steps(0.004, learning_rate=0.2, weight_decay=0.02).round(6))
@@ -140,7 +140,7 @@ def equilibrium_angular_step(*, learning_rate: float, weight_decay: float, momen
         InputError: A number out of range, such as decay of zero.
 
     References:
-        Tanaka, Kunin, arXiv:2105.02716, section 5; Wan, Zhu, Zhang, Sun, arXiv:2006.08419.
+        Tanaka, Kunin, arXiv:2105.02716; Wan, Zhu, Zhang, Sun, arXiv:2006.08419.
 
     Example:
         >>> round(equilibrium_angular_step(learning_rate=0.2, weight_decay=0.02, momentum=0.9), 10)
@@ -171,7 +171,7 @@ def equilibration_steps(*, learning_rate: float, weight_decay: float, momentum: 
         InputError: A number out of range, such as decay of zero.
 
     References:
-        Tanaka, Kunin, arXiv:2105.02716, section 5.
+        Tanaka, Kunin, arXiv:2105.02716.
 
     Example:
         >>> round(equilibration_steps(learning_rate=0.1, weight_decay=0.0005), 6)

@@ -56,7 +56,7 @@ def damped_kernels(times: ArrayLike, *, damping: float, frequency: float) -> Dam
         InputError: A number out of range.
 
     References:
-        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, appendix on the harmonic oscillator.
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728.
 
     Example:
         >>> kernels = damped_kernels([1.0, 5.0], damping=0.7, frequency=0.7)

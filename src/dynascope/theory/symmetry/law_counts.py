@@ -55,7 +55,7 @@ def two_layer_linear_laws(outputs: int, inputs: int, width: int) -> LawCount:
         InputError: A number that is no positive integer.
 
     References:
-        Marcotte, Gribonval, Peyré, arXiv:2307.00144, section 4.
+        Marcotte, Gribonval, Peyré, arXiv:2307.00144.
 
     Example:
         >>> two_layer_linear_laws(2, 1, 4)
@@ -92,7 +92,7 @@ def homogeneous_laws(widths: Sequence[int]) -> int:
         InputError: A width that is no positive integer, or none.
 
     References:
-        Marcotte, Gribonval, Peyré, arXiv:2307.00144, section 2; Kunin et al., arXiv:2012.04728.
+        Marcotte, Gribonval, Peyré, arXiv:2307.00144; Kunin et al., arXiv:2012.04728.
 
     Example:
         >>> homogeneous_laws([100, 50])

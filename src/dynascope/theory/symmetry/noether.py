@@ -70,7 +70,7 @@ def noether_charge_rate(
         InputError: A number out of range, or shapes that do not fit.
 
     References:
-        Tanaka, Kunin, arXiv:2105.02716, section 4.
+        Tanaka, Kunin, arXiv:2105.02716.
 
     Example:
         >>> print(noether_charge_rate(0.1, 2.0, 1.0, learning_rate=0.1, weight_decay=0.5).total.round(6))

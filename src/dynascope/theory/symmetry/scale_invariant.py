@@ -61,7 +61,7 @@ def unit_gradient(weights: ArrayLike, gradient: ArrayLike) -> Float[np.ndarray, 
             scale-invariant, or whose normalization has an ε that is not small beside the variance.
 
     References:
-        Tanaka, Kunin, arXiv:2105.02716, section 5.
+        Tanaka, Kunin, arXiv:2105.02716.
 
     Example:
         >>> print(unit_gradient([3.0, 4.0], [0.8, -0.6]))
@@ -128,7 +128,7 @@ def squared_norm_path(
         InputError: A number out of range, or shapes that do not fit.
 
     References:
-        Tanaka, Kunin, arXiv:2105.02716, section 5.
+        Tanaka, Kunin, arXiv:2105.02716.
 
     Example:
         >>> print(squared_norm_path(1.0, [1.0, 1.0], learning_rate=0.1, weight_decay=0.1).round(6))
@@ -175,7 +175,7 @@ def effective_learning_rate(
         InputError: A number out of range.
 
     References:
-        Tanaka, Kunin, arXiv:2105.02716, section 5.
+        Tanaka, Kunin, arXiv:2105.02716.
 
     Example:
         >>> print(effective_learning_rate([1.0, 4.0], learning_rate=0.1, momentum=0.5))
@@ -212,7 +212,7 @@ def implicit_rmsprop(*, learning_rate: float, weight_decay: float, momentum: flo
         InputError: A number out of range.
 
     References:
-        Tanaka, Kunin, arXiv:2105.02716, section 5.
+        Tanaka, Kunin, arXiv:2105.02716.
 
     Example:
         >>> round(implicit_rmsprop(learning_rate=0.1, weight_decay=0.05).learning_rate, 6)
