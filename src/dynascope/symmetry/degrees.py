@@ -1,0 +1,136 @@
+"""How a value grows when parameters are rescaled: an exponent for each of its elements."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dynascope.symmetry.exponents import MOST, Exponents
+
+__all__ = ["Degree", "agreeing", "even_along", "invariant", "multiplied", "raised", "require_invariant", "viewed"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Degree:
+    """The exponents d of a value: where parameters are multiplied by exp(t a), it is multiplied by exp(t d).
+
+    Attributes:
+        shape: Shape of the value.
+        terms: Arrays of expressions in a, which broadcast to the shape and whose sum d is.
+        free: Where the value is zero or infinite, and so has every exponent; broadcasts likewise.
+        constant: The value itself, where it is one known number.
+        origin: If it is a view of a parameter: which one, and for each axis the axes of it that it runs over.
+    """
+
+    shape: tuple[int, ...]
+    terms: tuple[np.ndarray, ...]
+    free: np.ndarray
+    constant: float | None = None
+    origin: tuple[int, tuple[frozenset[int], ...]] | None = None
+
+
+def invariant(shape: Sequence[int], *, constant: float | None = None) -> Degree:
+    """The degree of what does not change, such as data."""
+    ones = (1,) * len(shape)
+    free = constant is not None and (constant == 0 or not np.isfinite(constant))
+    return Degree(tuple(shape), (np.zeros(ones, np.int64),), np.full(ones, free), constant)
+
+
+def viewed(
+    degree: Degree, shape: Sequence[int], view: Callable[[np.ndarray], np.ndarray], origin: Any = None
+) -> Degree:
+    """The degree of a rearrangement of the value's elements, which acts on each array in the same way."""
+    terms = tuple(view(term) for term in degree.terms)
+    return Degree(tuple(shape), terms, view(degree.free), degree.constant, origin)
+
+
+def raised(solver: Exponents, degree: Degree, power: Fraction | int) -> Degree:
+    """The degree of a power."""
+    if power == 1:
+        return dataclasses.replace(degree, constant=None, origin=None)
+    terms = tuple(solver.combined([(power, term)]) for term in degree.terms)
+    return Degree(degree.shape, terms, degree.free if power > 0 else np.zeros_like(degree.free))
+
+
+def multiplied(solver: Exponents, one: Degree, other: Degree, shape: Sequence[int]) -> Degree:
+    """The degree of a product of values that broadcast to the shape."""
+    free = one.free | other.free
+    terms: list[np.ndarray] = []
+    # The large ones first, into which others may be merged.
+    for term in sorted((*one.terms, *other.terms), key=lambda each: -each.size):
+        for place, known in enumerate(terms):
+            if np.broadcast_shapes(known.shape, term.shape) == known.shape:
+                terms[place] = solver.combined([(1, known), (1, term)])
+                break
+        else:
+            terms.append(term)
+    return Degree(tuple(shape), tuple(terms), free)
+
+
+def require_invariant(solver: Exponents, degree: Degree) -> None:
+    """Tie the exponents so that the value does not change; a zero that stays zero is no other value."""
+    if degree.free.all():
+        return
+    if degree.free.any() and (single := _single(solver, degree)) is not None:
+        solver.vanish(single[~np.broadcast_to(degree.free, single.shape)])
+        return
+    solver.sum_vanishes([(1, term) for term in degree.terms])
+
+
+def agreeing(solver: Exponents, degrees: Sequence[Degree], shape: Sequence[int]) -> Degree:
+    """The degree of a sum, or of a choice, of values that broadcast to the shape: all of them have the same."""
+    known = [each for each in degrees if not each.free.all()]
+    if not known:
+        return dataclasses.replace(invariant(shape), free=np.ones((1,) * len(shape), bool))
+    first, *others = known
+    for other in others:
+        first = _agreed(solver, first, other)
+    return dataclasses.replace(first, shape=tuple(shape), constant=None, origin=None)
+
+
+def even_along(solver: Exponents, degree: Degree, axes: Sequence[int]) -> Degree:
+    """Tie the exponents so that they are the same along the axes; the degree with one element along each."""
+    shape = tuple(1 if axis in axes else length for axis, length in enumerate(degree.shape))
+    if not axes:
+        return dataclasses.replace(degree, constant=None, origin=None)
+    if degree.free.any() and not degree.free.all() and (single := _single(solver, degree)) is not None:
+        kept = [axis for axis in range(len(shape)) if axis not in axes]
+        numbers, free = np.broadcast_arrays(single, degree.free)
+        ordered = [each.transpose([*kept, *axes]) for each in (numbers, free)]
+        lead = ordered[0].shape[: len(kept)]
+        numbers, free = (each.reshape(*lead, -1) for each in ordered)
+        known = np.take_along_axis(numbers, free.argmin(-1)[..., None], -1)
+        solver.vanish(solver.combined([(1, numbers), (-1, known)])[~free])
+        back = [lead[kept.index(axis)] if axis in kept else 1 for axis in range(len(shape))]
+        return Degree(shape, (known.reshape(back),), np.asarray(free.all(-1)).reshape(back))
+    origin = tuple(slice(0, 1) if axis in axes else slice(None) for axis in range(len(shape)))
+    uneven = [term for term in degree.terms if any(term.shape[axis] > 1 for axis in axes)]
+    if uneven and not degree.free.all():
+        solver.sum_vanishes([part for term in uneven for part in ((1, term), (-1, term[origin]))])
+    return Degree(shape, tuple(term[origin] for term in degree.terms), degree.free[origin])
+
+
+def _agreed(solver: Exponents, one: Degree, other: Degree) -> Degree:
+    if not (one.free.any() or other.free.any()):
+        solver.sum_vanishes([*((1, term) for term in one.terms), *((-1, term) for term in other.terms)])
+        return one if len(one.terms) <= len(other.terms) else other
+    first, second = _single(solver, one), _single(solver, other)
+    if first is None or second is None:
+        for each in (one, other):
+            solver.sum_vanishes([(1, term) for term in each.terms])
+        return dataclasses.replace(invariant(one.shape), free=one.free & other.free)
+    numbers = np.broadcast_arrays(first, second, one.free, other.free)
+    both = ~(numbers[2] | numbers[3])
+    solver.vanish(solver.combined([(1, numbers[0]), (-1, numbers[1])])[both])
+    return Degree(one.shape, (np.where(numbers[2], numbers[1], numbers[0]),), numbers[2] & numbers[3])
+
+
+def _single(solver: Exponents, degree: Degree) -> np.ndarray | None:
+    """All terms in one array; None where that is too large."""
+    if np.prod(np.broadcast_shapes(*(term.shape for term in degree.terms)), dtype=float) > MOST:
+        return None
+    return solver.combined([(1, term) for term in degree.terms])

@@ -1,0 +1,133 @@
+"""Linear equations between unknown exponents, solved as they are met."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import reduce
+
+import numpy as np
+
+__all__ = ["MOST", "Exponents"]
+
+MOST = 4_000_000  # numbers of one array of expressions; beyond it more is asked than needed, which is sound
+
+Expression = dict[int, Fraction]
+
+
+class Exponents:
+    """Arrays of linear expressions in unknowns, each given by a number, and what is known of the unknowns.
+
+    An array of one element along an axis is the same all along it. Number 0 is the expression that is zero. Of two
+    unknowns that are tied the older one stays, so that what remains free is what entered first.
+    """
+
+    def __init__(self) -> None:
+        self.unknowns = 0
+        self._solved: dict[int, Expression] = {}
+        self._table: list[Expression] = [{}]
+        self._numbers: dict[tuple, int] = {(): 0}
+
+    def fresh(self, shape: Sequence[int]) -> np.ndarray:
+        """New unknowns."""
+        count = int(np.prod(shape, dtype=int))
+        found = [self._number({self.unknowns + i: Fraction(1)}) for i in range(count)]
+        self.unknowns += count
+        return np.asarray(found, dtype=np.int64).reshape(tuple(shape))
+
+    def expression(self, number: int) -> Expression:
+        """What it is in terms of the unknowns that are free."""
+        total: Expression = {}
+        for unknown, factor in self._table[number].items():
+            for free, each in self._known(unknown).items():
+                total[free] = total.get(free, Fraction(0)) + factor * each
+        return {unknown: factor for unknown, factor in total.items() if factor}
+
+    def combined(self, parts: Sequence[tuple[Fraction | int, np.ndarray]]) -> np.ndarray:
+        """Σ factor · array, elementwise with broadcasting."""
+        arrays = np.broadcast_arrays(*(array for _, array in parts))
+        # Keys of two fit into 64 bits.
+        start = arrays[0].astype(np.int64 if len(arrays) <= 2 else object)
+        keys = reduce(lambda key, array: key * len(self._table) + array, arrays[1:], start)
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        found = []
+        for place in first:
+            total: Expression = {}
+            for (factor, _), array in zip(parts, arrays, strict=True):
+                for unknown, each in self.expression(int(array.flat[place])).items():
+                    total[unknown] = total.get(unknown, Fraction(0)) + factor * each
+            found.append(self._number({unknown: each for unknown, each in total.items() if each}))
+        return np.asarray(found, dtype=np.int64)[inverse].reshape(arrays[0].shape)
+
+    def vanish(self, numbers: np.ndarray) -> None:
+        """Make all these expressions zero."""
+        for number in np.unique(numbers):
+            expression = self.expression(int(number))
+            if expression:
+                youngest = max(expression)
+                factor = expression.pop(youngest)
+                self._solved[youngest] = {unknown: -each / factor for unknown, each in expression.items()}
+
+    def sum_vanishes(self, terms: Sequence[tuple[Fraction | int, np.ndarray]]) -> None:
+        """Make Σ factor · term zero everywhere, where the terms are arrays that broadcast."""
+        merged = self.merged(terms)
+        if len(merged) == 1:
+            self.vanish(merged[0])
+            return
+        # Functions of different indices that sum to zero are constants.
+        origins = []
+        for each in merged:
+            origin = each[tuple(slice(0, 1) for _ in each.shape)]
+            self.vanish(self.combined([(1, each), (-1, origin)]) if each.size > 1 else np.zeros(1, int))
+            origins.append((1, origin))
+        if origins:
+            self.vanish(self.combined(origins))
+
+    def merged(self, terms: Sequence[tuple[Fraction | int, np.ndarray]]) -> list[np.ndarray]:
+        """The same sum with terms of which no two depend on a common index."""
+        groups: list[tuple[frozenset[int], list[tuple[Fraction | int, np.ndarray]]]] = []
+        for factor, term in terms:
+            axes, members = _axes(term), [(factor, term)]
+            touched = [group for group in groups if group[0] & axes]
+            groups = [group for group in groups if not group[0] & axes]
+            for known, others in touched:
+                axes, members = axes | known, others + members
+            groups.append((axes, members))
+        scalars = [each for axes, members in groups if not axes for each in members]
+        groups = [(axes, members) for axes, members in groups if axes]
+        if not groups:
+            return [self.combined(scalars)] if scalars else []
+        groups[0][1].extend(scalars)
+        found = []
+        for _, members in groups:
+            size = np.prod(np.broadcast_shapes(*(term.shape for _, term in members)), dtype=float)
+            if size <= MOST:
+                found.append(self.combined(members))
+                continue
+            for _, term in members:
+                self.vanish(self.combined([(1, term), (-1, term[tuple(slice(0, 1) for _ in term.shape)])]))
+            found.append(self.combined([(f, term[tuple(slice(0, 1) for _ in term.shape)]) for f, term in members]))
+        return found
+
+    def _known(self, unknown: int) -> Expression:
+        solution = self._solved.get(unknown)
+        if solution is None:
+            return {unknown: Fraction(1)}
+        if any(each in self._solved for each in solution):
+            total: Expression = {}
+            for each, factor in solution.items():
+                for free, part in self._known(each).items():
+                    total[free] = total.get(free, Fraction(0)) + factor * part
+            self._solved[unknown] = solution = {free: factor for free, factor in total.items() if factor}
+        return solution
+
+    def _number(self, expression: Expression) -> int:
+        key = tuple(sorted(expression.items()))
+        if key not in self._numbers:
+            self._numbers[key] = len(self._table)
+            self._table.append(expression)
+        return self._numbers[key]
+
+
+def _axes(array: np.ndarray) -> frozenset[int]:
+    return frozenset(axis for axis, length in enumerate(array.shape) if length > 1)

@@ -1,0 +1,54 @@
+"""Rescalings of single units gathered into symmetries of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dynascope.symmetry.charge import Charge, Part
+from dynascope.symmetry.scaling import Rescaling
+
+__all__ = ["families"]
+
+_Shape = tuple[int, ...]
+
+
+def families(found: Sequence[Rescaling], paths: Sequence[str]) -> list[Charge]:
+    """One symmetry for all rescalings that act on the same axes of the same parameters with the same factors."""
+    gathered: dict[tuple, list[list[dict[tuple, tuple[int, ...]]]]] = {}
+    for each in found:
+        acts = _acts(each)
+        groups = gathered.setdefault(tuple(acts), [])
+        # Units of one symmetry do not overlap.
+        for group in groups:
+            if all(not set(acts[key]) & set(other[key]) for other in group for key in acts):
+                group.append(acts)
+                break
+        else:
+            groups.append([acts])
+    return [_charge(key, group, paths) for key, groups in gathered.items() for group in groups]
+
+
+def _acts(rescaling: Rescaling) -> dict[tuple[int, _Shape, float], tuple[int, ...]]:
+    """The places in each parameter by its number, the shape of its labels and the factor; what is read last has 1."""
+    rows = [
+        (number, shape, exponent, places)
+        for number in rescaling.order
+        for shape, places, exponent in rescaling.places.get(number, ())
+    ]
+    last = rows[-1][2]
+    return {(number, shape, float(exponent / last)): places for number, shape, exponent, places in rows}
+
+
+def _charge(
+    key: tuple[tuple[int, _Shape, float], ...], units: list[dict[tuple, tuple[int, ...]]], paths: Sequence[str]
+) -> Charge:
+    parts = []
+    for number, shape, factor in key:
+        labels = np.full(int(np.prod(shape, dtype=int)), -1)
+        for unit, acts in enumerate(units):
+            labels[list(acts[number, shape, factor])] = unit
+        parts.append(Part(paths[number], labels.reshape(shape), factor))
+    kind = "scale" if all(part.factor > 0 for part in parts) else "rescale"
+    return Charge(kind, tuple(parts), len(units))

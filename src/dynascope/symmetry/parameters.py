@@ -1,0 +1,223 @@
+"""The parameters of a function, and random points at which what is found is asked for again."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dynascope.arguments import is_traced, require, require_finite_values, shown
+from dynascope.compilation import jit
+from dynascope.errors import InputError
+
+__all__ = ["Model", "Point", "arrays_by_path", "outputs", "points", "projected_gradients", "read"]
+
+_SPREAD = 0.5  # how far a random point is from the given one, relative
+_WIDTH = 2.0  # random inputs are so much wider than the examples, so that they meet every activation pattern
+
+# Parameters, what is fixed beside them, and the leaves of the inputs.
+Point = tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """What stays fixed while a program is compiled: everything but the arrays.
+
+    Attributes:
+        apply: (params, inputs) → outputs.
+        structure: The tree of the parameters.
+        places: For each leaf, ("parameter" | "frozen", its place there), or ("constant", the leaf itself).
+        inputs: The tree of the inputs.
+        paths: The path of each parameter in the tree.
+    """
+
+    apply: Callable[[Any, Any], Any]
+    structure: Any
+    places: tuple[tuple[str, Any], ...]
+    inputs: Any
+    paths: tuple[str, ...]
+
+    def outputs(self, parameters: Any, frozen: Any, inputs: Any) -> jax.Array:
+        """All real outputs for the inputs, in a row."""
+        found = self.apply(self.tree(parameters, frozen), jax.tree.unflatten(self.inputs, inputs))
+        real = [jnp.ravel(each) for each in jax.tree.leaves(found) if _is_real(each)]
+        return jnp.concatenate(real) if real else jnp.zeros(0)
+
+    def tree(self, parameters: Any, frozen: Any) -> Any:
+        """The parameters as `apply` takes them."""
+        arrays: dict[str, Any] = {"parameter": parameters, "frozen": frozen}
+        leaves = [place if kind == "constant" else arrays[kind][place] for kind, place in self.places]
+        return jax.tree.unflatten(self.structure, leaves)
+
+
+def read(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> tuple[Model, Point]:
+    """The model and the given point, in 64 bits; `InputError` where the function cannot be called there."""
+    require(callable(apply), f"apply is {shown(apply)}", argument="apply", remedy="give a function of (params, inputs)")
+    named, structure = jax.tree_util.tree_flatten_with_path(params)
+    places: list[tuple[str, Any]] = []
+    parameters, frozen, paths = [], [], []
+    for path, leaf in named:
+        if not isinstance(leaf, np.ndarray | jax.Array):
+            places.append(("constant", leaf))
+            continue
+        _require_number("params", leaf)
+        kept = parameters if jnp.issubdtype(leaf.dtype, jnp.floating) else frozen
+        places.append(("parameter" if kept is parameters else "frozen", len(kept)))
+        kept.append(_wide(leaf))
+        if kept is parameters:
+            require_finite_values("params", kept[-1])
+            paths.append(jax.tree_util.keystr(path))
+    require(
+        sum(each.size for each in parameters) > 0,
+        "params has no arrays of floating-point numbers",
+        argument="params",
+        value=len(named),
+        remedy="give the tree of parameters that apply takes first",
+    )
+    leaves, inputs = jax.tree.flatten(example_inputs)
+    for leaf in leaves:
+        numeric = isinstance(leaf, np.ndarray | np.generic | jax.Array | bool | int | float)
+        fits = numeric and np.asarray(leaf).dtype.kind in "iufb"
+        require(
+            numeric and (fits or jnp.issubdtype(leaf.dtype, jnp.inexact)) and np.size(leaf) > 0,
+            f"example_inputs holds {shown(leaf)}",
+            argument="example_inputs",
+            value=type(leaf).__name__,
+            remedy="give arrays as apply takes them",
+        )
+        _require_number("example_inputs", leaf)
+        require_finite_values("example_inputs", _wide(np.asarray(leaf)))
+    model = Model(apply, structure, tuple(places), inputs, tuple(paths))
+    point = tuple(parameters), tuple(frozen), tuple(_wide(np.asarray(leaf)) for leaf in leaves)
+    _require_answers(model, point)
+    return model, point
+
+
+def points(model: Model, point: Point, count: int, seed: int) -> list[Point]:
+    """Random points about the given one: its parameters made generic, and wide inputs of the same kind."""
+    random = np.random.default_rng(seed)
+    parameters, frozen, inputs = point
+    return [
+        (
+            tuple(_generic(each, random) for each in parameters),
+            frozen,
+            tuple(_drawn(each, random) for each in inputs),
+        )
+        for _ in range(count)
+    ]
+
+
+def projected_gradients(model: Model, given: list[Point], seed: int) -> Iterator[tuple[np.ndarray, ...]]:
+    """At each point the gradient of r·f, r Gaussian: of f for no loss in particular, and so for any."""
+    random = np.random.default_rng(seed)
+    with jax.enable_x64(True):
+        for point in given:
+            size = _outputs_shape(model, point).shape
+            yield tuple(np.asarray(each) for each in _gradient(model, *point, random.normal(size=size)))
+
+
+def outputs(model: Model, point: Point) -> np.ndarray:
+    """All outputs at a point, in 64 bits."""
+    with jax.enable_x64(True):
+        return np.asarray(_outputs(model, *point))
+
+
+def arrays_by_path(tree: Any) -> dict[str, Any]:
+    """The arrays of a tree by their paths."""
+    found, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {
+        jax.tree_util.keystr(path): leaf
+        for path, leaf in found
+        if isinstance(leaf, np.ndarray | jax.Array | jax.ShapeDtypeStruct)
+    }
+
+
+@functools.partial(jit, static_argnums=0)
+def _outputs(model: Model, parameters: Any, frozen: Any, inputs: Any) -> Any:
+    return model.outputs(parameters, frozen, inputs)
+
+
+@functools.partial(jit, static_argnums=0)
+def _gradient(model: Model, parameters: Any, frozen: Any, inputs: Any, weights: Any) -> Any:
+    return jax.grad(lambda each: jnp.vdot(weights, model.outputs(each, frozen, inputs)))(parameters)
+
+
+def _outputs_shape(model: Model, point: Point) -> Any:
+    return jax.eval_shape(model.outputs, *point)
+
+
+def _require_answers(model: Model, point: Point) -> None:
+    try:
+        hash(model)
+    except TypeError:
+        raise InputError(
+            "apply, or what params holds beside arrays, cannot be hashed",
+            argument="apply",
+            value=type(model.apply).__name__,
+            remedy="give a plain function of (params, inputs) and the module as params",
+        ) from None
+    try:
+        with jax.enable_x64(True):
+            found = _outputs_shape(model, point)
+    except Exception as error:  # whatever a function of the user's raises
+        said = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"apply(params, example_inputs) fails: {type(error).__name__}: {said}",
+            argument="apply",
+            value=type(model.apply).__name__,
+            remedy="give a function of JAX with parameters and inputs that it can be called with",
+        ) from None
+    require(
+        found.size > 0,
+        "apply has no outputs of floating-point numbers",
+        argument="apply",
+        value=type(model.apply).__name__,
+        remedy="give one that returns what the loss is computed from",
+    )
+
+
+def _require_number(name: str, leaf: Any) -> None:
+    require(
+        not is_traced(leaf),
+        f"{name} is traced by JAX",
+        argument=name,
+        value=type(leaf).__name__,
+        remedy="call this outside of jit, vmap and grad",
+    )
+    require(
+        not jnp.issubdtype(getattr(leaf, "dtype", np.dtype(float)), jnp.complexfloating),
+        f"an array of {name} is complex",
+        argument=name,
+        value=str(getattr(leaf, "dtype", "")),
+        remedy="give its real and imaginary parts",
+    )
+
+
+def _generic(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """The array with every element moved, zeros too, at a size at which nothing is nearly linear; signs are kept."""
+    size = float(np.sqrt(np.mean(array**2))) if array.size else 0.0
+    least = max(array.shape) ** -0.5 if array.ndim > 1 else 0.3
+    moved = array * (1 + _SPREAD * random.uniform(-1, 1, array.shape)) * (max(size, least) / size if size else 0.0)
+    return np.where(array == 0, max(size, least) * random.normal(size=array.shape), moved)
+
+
+def _drawn(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    if array.dtype.kind != "f":
+        return random.choice(array.ravel(), size=array.shape)
+    return (_WIDTH * max(float(np.abs(array).std()), float(np.abs(array).mean())) or 1.0) * random.normal(
+        size=array.shape
+    )
+
+
+def _wide(leaf: Any) -> np.ndarray:
+    array = np.asarray(leaf)
+    return array.astype(np.float64) if jnp.issubdtype(array.dtype, jnp.floating) else array
+
+
+def _is_real(value: Any) -> bool:
+    return jnp.issubdtype(jnp.result_type(value), jnp.floating)

@@ -1,0 +1,226 @@
+"""Rescalings of parameters that leave a function as it is, read off its program: the exponents of every value."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+
+from dynascope.symmetry.degrees import Degree, agreeing, invariant, require_invariant, viewed
+from dynascope.symmetry.exponents import Exponents
+from dynascope.symmetry.scaling_rules import Rules
+from dynascope.symmetry.views import shape_of
+
+__all__ = ["Rescaling", "body_of", "rescalings"]
+
+_LONGEST_SCAN = 64  # steps that are read one by one
+_SMALL_PARAMETER = 4096  # elements that may each have an exponent of their own
+
+# For one parameter: the shape that its axes have in an array of exponents, the places in it, and the exponent there.
+_Places = tuple[tuple[int, ...], tuple[int, ...], Fraction]
+
+
+class Rescaling(NamedTuple):
+    """A one-parameter group of rescalings: elements are multiplied by exp(t · exponent).
+
+    Attributes:
+        places: By the number of a parameter: shapes that broadcast with its own, flat places in them, exponents.
+        order: The parameters in the order in which the program meets them.
+    """
+
+    places: dict[int, list[_Places]]
+    order: tuple[int, ...]
+
+
+def rescalings(program: ClosedJaxpr, parameters: int, *, exact: bool = True) -> list[Rescaling]:
+    """A basis of all rescalings of elements of the parameters that leave the outputs of a program as they are.
+
+    Each value of the program has exponents that are linear in those of the parameters; an addition ties those of what
+    is added, a product adds them, a contraction needs them even along what is summed over, and what is not homogeneous
+    needs them to be zero. What is left free are the rescalings, so that none is found that does not hold.
+
+    Args:
+        program: Its first arguments are the parameters.
+        parameters: How many of them these are.
+        exact: Whether the ε of a norm counts.
+    """
+    trial = _Reader(Exponents(), exact=exact, split={})
+    trial.read(program, parameters)
+    reader = _Reader(Exponents(), exact=exact, split=trial.rules.split)
+    reader.read(program, parameters)
+    return reader.found()
+
+
+def body_of(equation: JaxprEqn) -> tuple[Jaxpr, Sequence[Any]] | None:
+    """The program that an equation calls with its operands, if it is a plain call."""
+    if equation.primitive.name in ("scan", "while", "cond"):
+        return None
+    for name in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
+        body = equation.params.get(name)
+        inner = getattr(body, "jaxpr", body)
+        if inner is not None and hasattr(inner, "eqns") and len(inner.invars) == len(equation.invars):
+            return inner, getattr(body, "consts", ())
+    return None
+
+
+class _Parameter:
+    """A parameter that the program has not met yet."""
+
+    def __init__(self, number: int, shape: tuple[int, ...]):
+        self.number, self.shape = number, shape
+
+
+class _Reader:
+    def __init__(self, solver: Exponents, *, exact: bool, split: dict[int, list[tuple[frozenset[int], ...]]]):
+        self.solver = solver
+        self.rules = Rules(solver, exact=exact)
+        self.split = split
+        self.met: dict[int, Degree] = {}
+
+    def read(self, program: ClosedJaxpr, parameters: int) -> None:
+        inputs = list(map(shape_of, program.jaxpr.invars))
+        entering = [_Parameter(i, s) if i < parameters else invariant(s) for i, s in enumerate(inputs)]
+        for degree in map(self._met, self._run(program.jaxpr, program.consts, entering)):
+            require_invariant(self.solver, degree)
+
+    def found(self) -> list[Rescaling]:
+        """What is free, one rescaling for each unknown that is left."""
+        for number in self.rules.loose:
+            # No sum has chosen how its exponents are divided among the terms.
+            *terms, last = self.met[number].terms
+            for term in terms:
+                shared = zip(term.shape, last.shape, strict=True)
+                self.solver.vanish(term[tuple(slice(None) if both > 1 < n else slice(0, 1) for n, both in shared)])
+        by_unknown: dict[int, dict[int, list[_Places]]] = {}
+        for number, degree in self.met.items():
+            for unknown, places in self._places(degree).items():
+                by_unknown.setdefault(unknown, {})[number] = places
+        order = tuple(self.met)
+        return [Rescaling(by_unknown[unknown], order) for unknown in sorted(by_unknown)]
+
+    def _run(self, jaxpr: Jaxpr, consts: Sequence[Any], entering: Sequence[Any]) -> list[Any]:
+        known = dict(zip(jaxpr.invars, entering, strict=True))
+        known.update(zip(jaxpr.constvars, map(_known, consts), strict=True))
+
+        def value(atom: Any) -> Any:
+            return _known(atom.val) if isinstance(atom, Literal) else known[atom]
+
+        for equation in jaxpr.eqns:
+            results = self._equation(equation, [value(each) for each in equation.invars])
+            known.update(zip(equation.outvars, results, strict=True))
+        return [value(each) for each in jaxpr.outvars]
+
+    def _equation(self, equation: JaxprEqn, values: list[Any]) -> list[Any]:
+        name, params = equation.primitive.name, equation.params
+        body = body_of(equation)
+        if body is not None:
+            return self._run(*body, values)
+        if name == "cond":
+            require_invariant(self.solver, self._met(values[0]))
+            found = [self._run(each.jaxpr, each.consts, values[1:]) for each in params["branches"]]
+            shapes = list(map(shape_of, equation.outvars))
+            return [agreeing(self.solver, list(map(self._met, r)), s) for *r, s in zip(*found, shapes, strict=True)]
+        degrees = [self._met(each) for each in values]
+        if name == "scan" and params["length"] <= _LONGEST_SCAN:
+            return self._scan(params, degrees)
+        return self.rules.apply(equation, degrees)
+
+    def _scan(self, params: Any, degrees: list[Degree]) -> list[Degree]:
+        consts, carried = params["num_consts"], params["num_carry"]
+        fixed, state, rows = degrees[:consts], degrees[consts : consts + carried], degrees[consts + carried :]
+        body, length = params["jaxpr"], params["length"]
+        written = []
+        for step in range(length):
+            at = length - 1 - step if params["reverse"] else step
+
+            def row(each: np.ndarray, at: int = at) -> np.ndarray:
+                return each[at if len(each) > 1 else 0]
+
+            found = self._run(body.jaxpr, body.consts, [*fixed, *state, *(viewed(e, e.shape[1:], row) for e in rows)])
+            found = list(map(self._met, found))
+            state = found[:carried]
+            written.append([viewed(e, (1, *e.shape), lambda each: each[None]) for e in found[carried:]])
+        # What is written at different steps is the same.
+        stacked = [agreeing(self.solver, each, (length, *each[0].shape[1:])) for each in zip(*written, strict=True)]
+        return [*state, *stacked]
+
+    def _met(self, value: Any) -> Degree:
+        if not isinstance(value, _Parameter):
+            return value
+        if value.number not in self.met:
+            shape, axes = value.shape, range(len(value.shape))
+            wanted = list(dict.fromkeys(each for use in self.split.get(value.number, ()) for each in use if each))
+            # A set within another is no further freedom.
+            sets = [each for each in wanted if not any(each < other for other in wanted)]
+            if not sets:
+                sets = [frozenset(axes)] if math.prod(shape) <= _SMALL_PARAMETER else [frozenset({a}) for a in axes]
+            terms = [self.solver.fresh([n if axis in each else 1 for axis, n in enumerate(shape)]) for each in sets]
+            if len(sets) > 1:
+                self.rules.loose.add(value.number)
+            free = np.zeros((1,) * len(shape), bool)
+            origin = value.number, tuple(frozenset({axis}) for axis in axes)
+            self.met[value.number] = Degree(shape, tuple(terms), free, origin=origin)
+        return self.met[value.number]
+
+    def _places(self, degree: Degree) -> dict[int, list[_Places]]:
+        """For each unknown that is free, where in a parameter it stands."""
+        found: dict[int, list[dict[int, Fraction]]] = {}
+        for number, term in enumerate(degree.terms):
+            flat = term.ravel()
+            order = np.argsort(flat, kind="stable")
+            kinds, starts = np.unique(flat[order], return_index=True)
+            for kind, places in zip(kinds, np.split(order, starts[1:]), strict=True):
+                for unknown, factor in self.solver.expression(int(kind)).items():
+                    terms = found.setdefault(unknown, [{} for _ in degree.terms])
+                    terms[number].update(dict.fromkeys(places.tolist(), factor))
+        shapes = [term.shape for term in degree.terms]
+        sparse = {unknown: _sparsest(terms, shapes, degree.shape) for unknown, terms in found.items()}
+        return {unknown: places for unknown, places in sparse.items() if places}
+
+
+def _sparsest(terms: list[dict[int, Fraction]], shapes: list[tuple[int, ...]], shape: tuple[int, ...]) -> list[_Places]:
+    """The sum of terms, with constants moved between them so that few elements have an exponent."""
+    sizes = [math.prod(each) for each in shapes]
+    choices = []
+    for term, size in zip(terms, sizes, strict=True):
+        values = set(term.values()) | ({Fraction(0)} if len(term) < size else set())
+        choices.append(sorted(values, key=abs) if len(values) <= 3 else [Fraction(0)])
+
+    def cost(moved: tuple[Fraction, ...]) -> float:
+        total = math.prod(shape) if sum(moved) else 0
+        for term, size, each in zip(terms, sizes, moved, strict=True):
+            same = sum(value == each for value in term.values()) + (size - len(term) if each == 0 else 0)
+            total += (size - same) * (math.prod(shape) // size)
+        return total
+
+    best = min(itertools.product(*choices), key=cost)
+    places: list[_Places] = []
+    for term, size, form, moved in zip(terms, sizes, shapes, best, strict=True):
+        values = {place: term.get(place, Fraction(0)) - moved for place in (range(size) if moved else term)}
+        for exponent in sorted(set(values.values()) - {Fraction(0)}):
+            there = tuple(sorted(place for place, value in values.items() if value == exponent))
+            places.append((form, there, exponent))
+    if sum(best):
+        places.append(((1,) * len(shape), (0,), Fraction(sum(best))))
+    return places
+
+
+def _known(value: Any) -> Degree:
+    """The degree of a number or an array that stands in the program."""
+    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+        return invariant(np.shape(value))
+    array = np.asarray(value)
+    if array.size == 1 and array.dtype.kind in "iufb":
+        return invariant(array.shape, constant=float(array.ravel()[0]))
+    degree = invariant(array.shape)
+    if array.dtype.kind != "f":
+        return degree
+    free = ~np.isfinite(array) | (array == 0)
+    return Degree(degree.shape, degree.terms, free if free.any() else degree.free)

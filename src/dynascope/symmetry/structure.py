@@ -1,0 +1,191 @@
+"""Symmetries of a function of parameters found in its program, and held against its gradients."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr
+
+from dynascope.arguments import require_seed
+from dynascope.symmetry.charge import Charge
+from dynascope.symmetry.defects import defects, holds_far
+from dynascope.symmetry.families import families
+from dynascope.symmetry.mixing import mixing_units
+from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
+from dynascope.symmetry.scaling import body_of, rescalings
+from dynascope.symmetry.translations import translations
+
+__all__ = ["BrokenSymmetry", "Structure", "structure"]
+
+_POINTS = 3  # at which gradients are looked at; a unit of ReLU that is dead at all of them is told to be
+_EXACT = 1e-9  # rounding of a derivative along a symmetry, relative to the norms of what is summed
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BrokenSymmetry:
+    """What would be a symmetry, and by how much it is none.
+
+    Attributes:
+        charge: The symmetry and its charges.
+        defect: For each unit the largest |⟨g, ξ⟩| / (‖g‖ ‖ξ‖) that was seen, of the gradient g of random combinations
+            of the outputs along the symmetry ξ: at the given point for the ε of a norm, at random ones otherwise.
+        reason: What breaks it.
+    """
+
+    charge: Charge
+    defect: np.ndarray
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Structure:
+    """The symmetries of a function of its parameters.
+
+    Attributes:
+        symmetries: Those that hold, in the order in which the program reads their parameters.
+        broken: Those that the ε of a norm breaks, and those that the program has and its gradients do not.
+        rounding: The largest |⟨g, ξ⟩| / (‖g‖ ‖ξ‖) of any symmetry that holds, at random points.
+        unused: Paths of parameters that no output depends on; all their elements are conserved.
+    """
+
+    symmetries: tuple[Charge, ...]
+    broken: tuple[BrokenSymmetry, ...]
+    rounding: float
+    unused: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of charges of all symmetries together."""
+        return sum(each.size for each in self.symmetries)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each charge, along the dimension `charge`."""
+        return tuple(name for each in self.symmetries for name in each.names)
+
+    @property
+    def table(self) -> str:
+        """The symmetries, one a line: kind, group, number of charges and parameters; and those that are broken."""
+        rows = [(each.kind, each.group, str(each.size), " ".join(each.paths)) for each in self.symmetries]
+        rows += [
+            (f"broken {each.charge.kind}", each.reason, f"{each.defect.max():.1e}", " ".join(each.charge.paths))
+            for each in self.broken
+        ]
+        rows += [("unused", "", "", path) for path in self.unused]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any, *, seed: int = 0) -> Structure:
+    """The symmetries of a function and the charges that they conserve, read off its program.
+
+    The program that JAX traces is read, whatever modules it was written with. A value that is multiplied by exp(t d)
+    when parameters are multiplied by exp(t a) has exponents d that are linear in a: sums tie them, products add them,
+    and what is not homogeneous needs them to be zero, as outputs do. What stays free are all rescalings of elements,
+    and so layers, convolutions with groups and strides, norms, homogeneous activations however they are written, gates,
+    attention with grouped queries and rotary positions, residual streams, tied weights and embeddings need no words of
+    their own. Shifts are followed likewise. Units that one gradient shows to mix linearly are gathered into matrices.
+    Every symmetry is then held against gradients at random points, and none is returned that does not hold to rounding.
+
+    Not found: linear symmetries of other bases than the units (such as rotations that commute with a fixed matrix),
+    sums over axes of tensors that several parameters share, what a loop of unknown length does, and shifts that are
+    compensated in another parameter, which conserve nothing. Permutations and signs of units carry no charge.
+
+    Args:
+        apply: (params, inputs) → outputs, which the loss is computed from; log-probabilities if it is a cross-entropy.
+        params: A tree; its arrays of floating-point numbers are the parameters.
+        example_inputs: Inputs as `apply` takes them. Batch statistics are those of such a batch.
+        seed: Seed of the random points.
+
+    Raises:
+        InputError: `apply` cannot be called, or has no real outputs; parameters or inputs that are not finite.
+
+    References:
+        Neural Mechanics, arXiv:2012.04728; Abide by the Law and Follow the Flow, arXiv:2307.00144.
+
+    Example:
+        >>> import numpy as np
+        >>> import jax
+        >>> params = {"in": np.ones((3, 2)), "out": np.ones((2, 1))}
+        >>> found = structure(lambda w, x: jax.nn.relu(x @ w["in"]) @ w["out"], params, np.ones((4, 3)))
+        >>> print(found.table)
+        rescale  positive scales for each of 2 units  2  ['in'] ['out']
+    """
+    require_seed(seed)
+    model, point = read(apply, params, example_inputs)
+    program = traced(model, point)
+    given = points(model, point, _POINTS, seed)
+    gradients = list(projected_gradients(model, given, seed))
+    exact = families(rescalings(program, len(model.paths)), model.paths)
+    exact = [part for each in exact for part in mixing_units(each, model, given, gradients)]
+    exact += translations(program, model.paths)
+    tolerance = max(_EXACT, 1e3 * _coarsest(program))
+    symmetries, broken, rounding = [], [], 0.0
+    for each in exact:
+        defect = defects(each, model, given, gradients)
+        far = holds_far(each, model, given[0], seed, 1e1 * tolerance)
+        if far and defect.max(initial=0.0) <= tolerance:
+            symmetries.append(each)
+            rounding = max(rounding, float(defect.max(initial=0.0)))
+        else:
+            broken.append(BrokenSymmetry(each, defect, "gradients or values differ from what the program says"))
+    relaxed = families(rescalings(program, len(model.paths), exact=False), model.paths)
+    known = {_key(each) for each in exact}
+    here = list(projected_gradients(model, [point], seed))
+    for each in relaxed:
+        if _key(each) not in known and each.kind == "scale":
+            broken.append(BrokenSymmetry(each, defects(each, model, [point], here), "ε of a norm"))
+    unused = tuple(path for number, path in enumerate(model.paths) if not _is_used(program, number))
+    return Structure(tuple(symmetries), tuple(broken), rounding, unused)
+
+
+def traced(model: Model, point: Point) -> ClosedJaxpr:
+    """The program, whose first arguments are the parameters."""
+    with jax.enable_x64(True):
+        return jax.make_jaxpr(model.outputs)(*point)
+
+
+def _key(charge: Charge) -> tuple:
+    """What tells a symmetry from others."""
+    return tuple(sorted((part.path, part.factor, part.labels.shape, part.labels.tobytes()) for part in charge.parts))
+
+
+def _is_used(program: ClosedJaxpr, number: int) -> bool:
+    """Whether an output may depend on an argument."""
+
+    def reach(jaxpr: Jaxpr, known: set[int]) -> set[int]:
+        for equation in jaxpr.eqns:
+            if any(id(atom) in known for atom in equation.invars):
+                body = body_of(equation)
+                if body is None:
+                    known.update(map(id, equation.outvars))
+                    continue
+                inner = {id(b) for a, b in zip(equation.invars, body[0].invars, strict=True) if id(a) in known}
+                reached = reach(body[0], inner)
+                known.update(id(a) for a, b in zip(equation.outvars, body[0].outvars, strict=True) if id(b) in reached)
+        return known
+
+    jaxpr = program.jaxpr
+    reached = reach(jaxpr, {id(jaxpr.invars[number])})
+    return any(id(atom) in reached for atom in jaxpr.outvars)
+
+
+def _coarsest(program: ClosedJaxpr) -> float:
+    """The rounding of the narrowest floating-point numbers that a program computes with."""
+    found = [float(np.finfo(np.float64).eps)]
+
+    def walk(jaxpr: Jaxpr) -> None:
+        for equation in jaxpr.eqns:
+            for each in equation.outvars:
+                if jnp.issubdtype(dtype := getattr(each.aval, "dtype", np.dtype(bool)), jnp.floating):
+                    found.append(float(jnp.finfo(dtype).eps))
+            if (body := body_of(equation)) is not None:
+                walk(body[0])
+
+    walk(program.jaxpr)
+    return max(found)

@@ -1,0 +1,187 @@
+"""Shifts of parameters that leave a function as it is, read off its program: what becomes of a shift on its way."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+
+from dynascope.symmetry.charge import Charge, Part
+from dynascope.symmetry.scaling import body_of
+from dynascope.symmetry.shift_rules import KeptError, ShiftRules, Value, entering
+from dynascope.symmetry.shift_views import Evenness, Pieces
+from dynascope.symmetry.views import reshape_groups, shape_of
+
+__all__ = ["translations"]
+
+_LONGEST_SCAN = 64  # steps that are read one by one
+
+
+def translations(program: ClosedJaxpr, paths: Sequence[str]) -> list[Charge]:
+    """Shifts of a parameter by arrays that are constant along some of its axes, which the outputs do not see.
+
+    The shift of every value is a sum of unknown arrays, each constant along known axes. A sum over such an axis, its
+    maximum and what is broadcast along it have the same unknown, so that what is normalised subtracts it. Through a
+    product with something else it becomes another unknown; what is not linear must not see it.
+
+    Args:
+        program: Its first arguments are the parameters.
+        paths: The path of each.
+
+    Returns:
+        One symmetry for each parameter and largest family of shifts.
+    """
+    found = []
+    used, cuts = _used(program.jaxpr), _cuts(program.jaxpr)
+    for number, path in enumerate(paths):
+        shape = shape_of(program.jaxpr.invars[number])
+        accepted: list[_Shift] = []
+        for shift in _candidates(shape, cuts) if number in used else ():
+            if not any(known.covers(shift) for known in accepted) and _is_unseen(program, number, shift):
+                accepted.append(shift)
+                found.append(_charge(path, shape, shift))
+    return found
+
+
+class _Shift(NamedTuple):
+    """Arrays that are constant along some axes, or on each of so many pieces of one, or zero beyond a part of one."""
+
+    even: frozenset[int]
+    pieces: tuple[int, int] | None = None
+    region: tuple[int, int, int] | None = None
+
+    def covers(self, other: _Shift) -> bool:
+        whole = self.region is None and self.even <= other.even
+        return whole and (self.pieces in (None, other.pieces) or self.pieces[0] in other.even)
+
+
+class _Cuts(NamedTuple):
+    """Lengths of axes that are cut somewhere: into (length, start, limit), or by a reshape into (length, pieces)."""
+
+    parts: set[tuple[int, int, int]]
+    pieces: set[tuple[int, int]]
+
+
+def _candidates(shape: tuple[int, ...], cuts: _Cuts) -> Iterator[_Shift]:
+    """What may be unseen, the larger families first."""
+    axes = [axis for axis, length in enumerate(shape) if length > 1]
+    yield _Shift(frozenset())
+    for axis in axes:
+        for length, start, limit in sorted(cuts.parts):
+            if length == shape[axis] and (start, limit) != (0, length):
+                yield _Shift(frozenset(), region=(axis, start, limit))
+        for length, count in sorted(cuts.pieces, reverse=True):
+            if length == shape[axis]:
+                yield _Shift(frozenset(), pieces=(axis, count))
+    for size in range(1, 3 if len(axes) < 4 else 2):
+        for even in itertools.combinations(axes, size):
+            yield _Shift(frozenset(even))
+
+
+def _is_unseen(program: ClosedJaxpr, number: int, shift: _Shift) -> bool:
+    walk = _Walk()
+    values = [walk.rules.plain(shape_of(each)) for each in program.jaxpr.invars]
+    even: list[Evenness] = [axis in shift.even for axis in range(len(values[number].shape))]
+    if shift.pieces is not None:
+        even[shift.pieces[0]] = Pieces(0, shift.pieces[1])
+    values[number] = entering(values[number], even, shift.region)
+    try:
+        results = walk.run(program.jaxpr, program.consts, values)
+    except KeptError:
+        return False
+    return not any(each.shift for each in results)
+
+
+def _charge(path: str, shape: tuple[int, ...], shift: _Shift) -> Charge:
+    form = [1 if axis in shift.even else length for axis, length in enumerate(shape)]
+    labels = np.full(form, -1)
+    places = [slice(None)] * len(shape)
+    if shift.region is not None:
+        places[shift.region[0]] = slice(*shift.region[1:])
+    if shift.pieces is not None:
+        axis, count = shift.pieces
+        fewer = [count if a == axis else length for a, length in enumerate(form)]
+        units = np.arange(int(np.prod(fewer, dtype=int))).reshape(fewer)
+        labels = np.repeat(units, form[axis] // count, axis)
+    else:
+        inside = labels[tuple(places)]
+        labels[tuple(places)] = np.arange(inside.size).reshape(inside.shape)
+    return Charge("translation", (Part(path, labels, 1.0),), int(labels.max()) + 1)
+
+
+def _used(jaxpr: Jaxpr) -> set[int]:
+    """The arguments that the program reads."""
+    read = {id(atom) for equation in jaxpr.eqns for atom in equation.invars}
+    read |= {id(atom) for atom in jaxpr.outvars}
+    return {number for number, each in enumerate(jaxpr.invars) if id(each) in read}
+
+
+def _cuts(jaxpr: Jaxpr) -> _Cuts:
+    found = _Cuts(set(), set())
+    for equation in jaxpr.eqns:
+        name, params = equation.primitive.name, equation.params
+        if (body := body_of(equation)) is not None:
+            inner = _cuts(body[0])
+            found.parts.update(inner.parts)
+            found.pieces.update(inner.pieces)
+        elif name == "split":
+            sizes = [int(each) for each in params["sizes"]]
+            limits = np.cumsum(sizes)
+            length = int(limits[-1])
+            found.parts.update((length, int(b) - size, int(b)) for size, b in zip(sizes, limits, strict=True))
+        elif name == "slice":
+            shape = shape_of(equation.invars[0])
+            found.parts.update(zip(shape, params["start_indices"], params["limit_indices"], strict=True))
+        elif name == "reshape":
+            old, new = shape_of(equation.invars[0]), shape_of(equation.outvars[0])
+            for olds, news in reshape_groups(old, new):
+                wide = [new[axis] for axis in news if new[axis] > 1]
+                if len(olds) == 1 and len(wide) > 1:
+                    found.pieces.add((old[olds[0]], wide[0]))
+    return found
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.rules = ShiftRules()
+
+    def run(self, jaxpr: Jaxpr, consts: Sequence[Any], values: Sequence[Value]) -> list[Value]:
+        known = dict(zip(jaxpr.invars, values, strict=True))
+        known.update(zip(jaxpr.constvars, map(self.rules.constant, consts), strict=True))
+
+        def value(atom: Any) -> Value:
+            return self.rules.constant(atom.val) if isinstance(atom, Literal) else known[atom]
+
+        for equation in jaxpr.eqns:
+            results = self._equation(equation, [value(each) for each in equation.invars])
+            known.update(zip(equation.outvars, results, strict=True))
+        return [value(each) for each in jaxpr.outvars]
+
+    def _equation(self, equation: JaxprEqn, values: list[Value]) -> list[Value]:
+        if (body := body_of(equation)) is not None:
+            return self.run(*body, values)
+        if equation.primitive.name == "scan" and any(each.shift for each in values):
+            if equation.params["length"] > _LONGEST_SCAN:
+                raise KeptError
+            return self._scan(equation, values)
+        return self.rules.apply(equation, values)
+
+    def _scan(self, equation: JaxprEqn, values: list[Value]) -> list[Value]:
+        params = equation.params
+        consts, carried = params["num_consts"], params["num_carry"]
+        fixed, state, rows = values[:consts], values[consts : consts + carried], values[consts + carried :]
+        for _ in range(params["length"]):
+            # Of stacked values a step sees one; which one a shift that is constant along the stack need not know.
+            if any(each.shift and not self.rules.is_even(each, 0) for each in rows):
+                raise KeptError
+            found = self.run(
+                params["jaxpr"].jaxpr, params["jaxpr"].consts, [*fixed, *state, *map(self.rules.row, rows)]
+            )
+            state = found[:carried]
+            if any(each.shift for each in found[carried:]):
+                raise KeptError
+        written = [self.rules.plain(shape_of(each)) for each in equation.outvars[carried:]]
+        return [*state, *written]

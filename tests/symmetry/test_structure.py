@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from symmetry.zoo import BATCH, LARGER, N1, NETWORKS, batch_normed, batch_normed_with_epsilon, structure_of
+
+from dynascope.errors import InputError
+from dynascope.symmetry import structure
+
+ALL = NETWORKS | LARGER
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_network_conserves_as_many_charges_as_theory_counts(name):
+    found = structure_of(name)
+    assert (found.size, found.broken) == (ALL[name].charges, ())
+    assert found.rounding < 1e-13
+    assert len(set(found.names)) == found.size
+
+
+def test_the_epsilon_of_a_norm_breaks_what_holds_without():
+    assert {each.kind for each in structure(batch_normed, N1, BATCH).symmetries} == {"scale", "translation"}
+    found = structure(batch_normed_with_epsilon, N1, BATCH)
+    assert [each.kind for each in found.symmetries] == ["translation"]
+    (broken,) = found.broken
+    assert (broken.charge.kind, broken.reason) == ("scale", "ε of a norm")
+    # ε over the variances of the units, which are of order one.
+    assert 1e-5 < broken.defect.max() < 1e-2
+    assert "broken scale" in found.table
+
+
+def test_modules_of_equinox_are_read_like_functions():
+    network = eqx.nn.MLP(2, 1, 3, 2, key=jax.random.key(0))
+    found = structure(lambda module, x: jax.vmap(module)(x), network, np.ones((4, 2)))
+    assert [(each.kind, each.size, len(each.paths)) for each in found.symmetries] == [("rescale", 3, 3)] * 2
+    assert found.symmetries[0].paths == (".layers[0].weight", ".layers[0].bias", ".layers[1].weight")
+
+
+def test_a_gradient_of_its_own_that_is_wrong_breaks_the_symmetry_that_the_program_has():
+    @jax.custom_vjp
+    def wrong(z):
+        return jax.nn.relu(z)
+
+    wrong.defvjp(lambda z: (jax.nn.relu(z), z), lambda z, g: (g * (z > -0.5),))
+    params = {"W": np.ones((2, 3)), "a": np.ones((3, 1))}
+    found = structure(lambda p, x: wrong(x @ p["W"]) @ p["a"], params, np.ones((12, 2)))
+    assert not found.symmetries
+    assert [each.reason for each in found.broken] == ["gradients or values differ from what the program says"]
+
+
+def test_units_that_share_their_pattern_do_not_mix():
+    # With two inputs many of forty units are on or off together.
+    random = np.random.default_rng(0)
+    params = {"W": random.normal(size=(3, 40)), "a": random.normal(size=(40, 1))}
+    found = structure(lambda p, x: jax.nn.relu(x @ p["W"]) @ p["a"], params, np.ones((2, 3)))
+    assert [(each.kind, each.size) for each in found.symmetries] == [("rescale", 40)]
+
+
+def test_an_activation_that_is_linear_for_some_units_lets_these_mix():
+    def half(p, x):
+        z = x @ p["W"]
+        return jnp.concatenate([z[:, :2], jax.nn.relu(z[:, 2:])], -1) @ p["a"]
+
+    random = np.random.default_rng(0)
+    params = {"W": random.normal(size=(3, 4)), "a": random.normal(size=(4, 1))}
+    found = structure(half, params, np.ones((6, 3)))
+    assert sorted((each.kind, each.size) for each in found.symmetries) == [("matrix", 3), ("rescale", 2)]
+
+
+def test_parameters_that_nothing_depends_on_are_named():
+    found = structure(lambda p, x: jnp.tanh(x @ p["W"]), {"W": np.ones((2, 2)), "idle": np.ones(3)}, np.ones((4, 2)))
+    assert (found.symmetries, found.unused) == ((), ("['idle']",))
+    assert "unused" in found.table
+
+
+def test_what_cannot_be_read_is_refused():
+    params = {"W": np.ones((2, 2))}
+    with pytest.raises(InputError, match=r"apply\(params, example_inputs\) fails"):
+        structure(lambda p, x: x @ p["V"], params, np.ones((4, 2)))
+    with pytest.raises(InputError, match="no arrays of floating-point numbers"):
+        structure(lambda p, x: x, {"n": np.arange(3)}, np.ones((4, 2)))
+    with pytest.raises(InputError, match="not finite"):
+        structure(lambda p, x: x @ p["W"], {"W": np.full((2, 2), np.nan)}, np.ones((4, 2)))
+    with pytest.raises(InputError, match="no outputs of floating-point"):
+        structure(lambda p, x: jnp.argmax(x @ p["W"]), params, np.ones((4, 2)))
+    with pytest.raises(InputError, match="complex"):
+        structure(lambda p, x: x @ p["W"], {"W": np.full((2, 2), 1j)}, np.ones((4, 2)))
