@@ -24,6 +24,7 @@ __all__ = [
     "batch_normed",
     "classifier_loss",
     "hidden",
+    "structure_of",
     "wave",
 ]
 
@@ -122,8 +123,8 @@ def rms_normed(p: Any, x: Any) -> Any:
 
 
 def group_normed(p: Any, x: Any) -> Any:
-    z = (x @ p["W"]).reshape(len(x), 2, 2)
-    return jax.nn.relu(normed(z, 0.0, 2).reshape(len(x), 4) * p["gain"]) @ p["A"]
+    z = (x @ p["W"]).reshape(len(x), 2, 3)
+    return jax.nn.relu(normed(z, 0.0, 2).reshape(len(x), 6) * p["gain"]) @ p["A"]
 
 
 def gated(p: Any, x: Any) -> Any:
@@ -228,7 +229,7 @@ NETWORKS = {
     "batch norm": _network(batch_normed, {"W1": (3, 2), "b1": (3,), "W2": (1, 3), "b2": (1,)}, (6, 2), 6),
     "layer norm": _network(layer_normed, _NORMED, (6, 2), 1 + 2 + 1 + 3),
     "RMS norm": _network(rms_normed, {"W": (2, 3), "A": (3, 2)}, (6, 2), 1),
-    "group norm": _network(group_normed, {"W": (2, 4), "gain": (4,), "A": (4, 1)}, (6, 2), 2 + 4 + 4),
+    "group norm": _network(group_normed, {"W": (2, 6), "gain": (6,), "A": (6, 1)}, (8, 2), 2 + 4 + 6),
     "gate": _network(gated, {"gate": (2, 2), "up": (2, 2), "down": (2, 1)}, (8, 2), 2),
     "one head": _network(attention, _HEADS, (4, 2), 6),
     "one head with biases": _network(attention, _HEADS | _BIASES, (4, 2), 3 + 3 + 2),

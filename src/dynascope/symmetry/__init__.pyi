@@ -1,6 +1,11 @@
+from .agreement import Agreement as Agreement
+from .agreement import agreement as agreement
 from .charge import Charge as Charge
 from .charge import Part as Part
 from .charge import charges as charges
+from .discover import Discovery as Discovery
+from .discover import discover as discover
+from .discover import discovery_memory as discovery_memory
 from .structure import BrokenSymmetry as BrokenSymmetry
 from .structure import Structure as Structure
 from .structure import structure as structure

@@ -208,10 +208,9 @@ def _generic(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
 def _drawn(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
     if array.dtype.kind != "f":
-        return random.choice(array.ravel(), size=array.shape)
-    return (_WIDTH * max(float(np.abs(array).std()), float(np.abs(array).mean())) or 1.0) * random.normal(
-        size=array.shape
-    )
+        return np.asarray(random.choice(array.ravel(), size=array.shape))
+    size = max(float(array.std()), float(np.abs(array).mean())) or 1.0
+    return np.asarray(_WIDTH * size * random.normal(size=array.shape))
 
 
 def _wide(leaf: Any) -> np.ndarray:

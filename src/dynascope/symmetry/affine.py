@@ -1,0 +1,69 @@
+"""Linear and affine symmetries of a small function as null vectors: explicit generators and quadratic charges."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dynascope.symmetry.ranks import null_space, rank
+
+__all__ = ["Generators", "affine_generators", "independent", "unknowns"]
+
+
+class Generators(NamedTuple):
+    """Fields θ ↦ Gθ + c.
+
+    Attributes:
+        matrices: G (n, D, D).
+        shifts: c (n, D).
+    """
+
+    matrices: np.ndarray
+    shifts: np.ndarray
+
+    def at(self, theta: np.ndarray) -> np.ndarray:
+        """The fields at a point (n, D)."""
+        return self.matrices @ theta + self.shifts
+
+
+def unknowns(dimension: int, kind: str) -> int:
+    """Numbers in G and c: of the symmetric ones, the antisymmetric ones without a shift, or all."""
+    symmetric = dimension * (dimension + 1) // 2 + dimension
+    return {"symmetric": symmetric, "skew": dimension * (dimension - 1) // 2, "all": dimension * (dimension + 1)}[kind]
+
+
+def affine_generators(theta: np.ndarray, gradients: np.ndarray, kind: str) -> Generators:
+    """All (G, c) with ⟨∇f(x; θ), Gθ + c⟩ = 0 at every given point: a basis.
+
+    Args:
+        theta: Points (m, D), at least as many as `unknowns`.
+        gradients: ∇(r·f) there, (m, D).
+        kind: "symmetric", of which each conserves ½ θᵀGθ + cᵀθ; "skew", rotations, with c = 0; or "all".
+
+    Raises:
+        InputError: A rank that is ambiguous.
+    """
+    dimension = theta.shape[1]
+    what = f"the {kind} generators"
+    if kind == "all":
+        rows = np.concatenate([(gradients[:, :, None] * theta[:, None, :]).reshape(len(theta), -1), gradients], 1)
+        found = null_space(rows, what)
+        return Generators(found[:, : dimension**2].reshape(-1, dimension, dimension), found[:, dimension**2 :])
+    sign = 1.0 if kind == "symmetric" else -1.0
+    i, j = np.triu_indices(dimension, 0 if kind == "symmetric" else 1)
+    rows = gradients[:, i] * theta[:, j] + sign * gradients[:, j] * theta[:, i]
+    # Of unit norm as matrices: an entry off the diagonal stands there twice.
+    rows *= np.where(i == j, 0.5, 0.5**0.5)
+    found = null_space(np.concatenate([rows, gradients], 1) if kind == "symmetric" else rows, what)
+    entries = found[:, : len(i)] * np.where(i == j, 1.0, 0.5**0.5)
+    matrices = np.zeros((len(found), dimension, dimension))
+    matrices[:, i, j] = entries
+    matrices[:, j, i] = sign * entries
+    shifts = found[:, len(i) :] if kind == "symmetric" else np.zeros((len(found), dimension))
+    return Generators(matrices, shifts)
+
+
+def independent(generators: Generators, theta: np.ndarray) -> int:
+    """How many of the charges are independent: products of linear ones are conserved too, and are nothing new."""
+    return rank(generators.at(theta), "the charges") if len(generators.shifts) else 0

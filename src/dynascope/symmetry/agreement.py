@@ -1,0 +1,109 @@
+"""What is read off a program against what gradients show."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+
+from dynascope.arguments import require
+from dynascope.symmetry.charge import Charge
+from dynascope.symmetry.discover import Discovery
+from dynascope.symmetry.parameters import arrays_by_path
+from dynascope.symmetry.ranks import rank
+from dynascope.symmetry.structure import Structure
+
+__all__ = ["Agreement", "agreement"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Agreement:
+    """How many independent charges two passes find, and how many both together.
+
+    Attributes:
+        structural: Independent charges of the program, with the elements that nothing depends on.
+        numerical: Independent charges that gradients show.
+        together: Independent charges of both.
+    """
+
+    structural: int
+    numerical: int
+    together: int
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both find the same."""
+        return self.structural == self.numerical == self.together
+
+    def __str__(self) -> str:
+        if self.agrees:
+            return f"both find the same {self.together} charges"
+        only = (
+            f"{self.together - self.numerical} only by the program, {self.together - self.structural} only by gradients"
+        )
+        return f"of {self.together} independent charges, {only}"
+
+
+def agreement(structural: Structure, numerical: Discovery, params: Any) -> Agreement:
+    """Whether `structure` and `discover` find the same charges: ranks of the charges' gradients at a random point.
+
+    Args:
+        structural: What `structure` found.
+        numerical: What `discover` found for the same function.
+        params: The tree of the parameters that both were given.
+
+    Raises:
+        InputError: Parameters of another number of elements.
+
+    References:
+        Abide by the Law and Follow the Flow, arXiv:2307.00144.
+
+    Example:
+        >>> import numpy as np
+        >>> from dynascope.symmetry import discover, structure
+        >>> given = lambda p, x: x * p["a"] * p["b"], {"a": np.ones(1), "b": np.ones(1)}, np.ones((3, 1))
+        >>> print(agreement(structure(*given), discover(*given, levels=0), given[1]))
+        both find the same 1 charges
+    """
+    arrays = {path: each for path, each in arrays_by_path(params).items() if _is_floating(each)}
+    size = sum(each.size for each in arrays.values())
+    require(
+        size == numerical.theta.size,
+        f"params has {size} numbers, and {numerical.theta.size} were looked at",
+        argument="params",
+        value=size,
+        remedy="give the parameters that discover was given",
+    )
+    cuts = np.cumsum([each.size for each in arrays.values()])[:-1]
+    pieces = zip(arrays.items(), np.split(numerical.theta, cuts), strict=True)
+    theta = {path: piece.reshape(each.shape) for (path, each), piece in pieces}
+    tree = jax.tree_util.tree_map_with_path(lambda path, leaf: theta.get(jax.tree_util.keystr(path), leaf), params)
+    rows = [_flat(each, tuple(arrays)) for charge in structural.symmetries for each in _directions(charge, tree)]
+    unused = np.concatenate([np.full(each.size, path in structural.unused) for path, each in arrays.items()])
+    read = np.array([*rows, *np.eye(size)[unused]]).reshape(-1, size)
+    seen = np.concatenate([numerical.generators.at(numerical.theta), np.eye(size)[numerical.dead]])
+    return Agreement(*(rank(each, "the charges") for each in (read, seen, np.concatenate([read, seen]))))
+
+
+def _directions(charge: Charge, theta: Any) -> list[Any]:
+    """The gradient of each charge."""
+    if charge.kind != "matrix":
+        return [charge.direction(theta, row) for row in np.eye(charge.units)]
+    blocks, found = charge.units // charge.block, []
+    for block in range(blocks):
+        for i, j in zip(*np.triu_indices(charge.block), strict=True):
+            weights = np.zeros((blocks, charge.block, charge.block))
+            weights[block, i, j] = weights[block, j, i] = 1.0
+            found.append(charge.direction(theta, weights))
+    return found
+
+
+def _flat(tree: Any, paths: tuple[str, ...]) -> np.ndarray:
+    arrays = arrays_by_path(tree)
+    return np.concatenate([np.ravel(arrays[path]) for path in paths])
+
+
+def _is_floating(array: Any) -> bool:
+    return jax.numpy.issubdtype(array.dtype, np.floating)

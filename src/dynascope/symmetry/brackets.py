@@ -1,0 +1,123 @@
+"""How many conservation laws there are: what the Lie brackets of gradient fields leave over."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import numpy as np
+
+from dynascope.compilation import jit
+from dynascope.symmetry.parameters import Model, Point, points
+from dynascope.symmetry.ranks import rank
+
+__all__ = ["bracket_ranks", "flat_gradients"]
+
+_SPARE = 8  # more fields than there are dimensions
+_ZERO = 1e-9  # relative size of a bracket that is rounding
+
+
+def bracket_ranks(model: Model, point: Point, alive: np.ndarray, levels: int, seed: int) -> tuple[int, ...]:
+    """The dimension of what the fields ∇(r·f) span, then with their brackets, with brackets of these, and so on.
+
+    [X, Y] = (∂Y) X − (∂X) Y of a field X and one of the last level Y, for random inputs and r; it ends where nothing is
+    new, or all of the space is spanned. A law of every loss and all data is constant along all of them, so that there
+    are as many as dimensions less the last rank.
+
+    Args:
+        model: The function.
+        point: A point; the ranks are those at random points near it.
+        alive: The elements of the parameters that have a gradient.
+        levels: How many levels at most.
+        seed: Seed of the points.
+
+    References:
+        Abide by the Law and Follow the Flow, arXiv:2307.00144.
+    """
+    found: list[int] = []
+    # As many whatever is alive, so that one program serves networks of one shape.
+    count = alive.size + _SPARE
+    given = points(model, point, 2 + count, seed)
+    random = np.random.default_rng(seed)
+    size = float(np.sqrt(sum(np.vdot(each, each) for each in given[0][0])))
+    rows: list[list[np.ndarray]] = [[], []]
+    for level in range(levels):
+        for number, (parameters, frozen, _) in enumerate(given[:2]):
+            chosen = random.integers(2, len(given), size=(count, level + 1))
+            if level == 0:
+                chosen = np.arange(2, len(given))[:, None]
+            inputs = tuple(
+                np.stack([[given[i][2][leaf] for i in row] for row in chosen]) for leaf in range(len(given[0][2]))
+            )
+            rows[number].append(_fields(model, level, parameters, frozen, inputs, random)[:, alive])
+        found.append(max(rank(_sized(each, size), f"the brackets of level {level}") for each in rows))
+        if found[-1] == alive.sum() or found[-2:-1] == found[-1:]:
+            break
+    return tuple(found)
+
+
+def flat_gradients(model: Model, given: list[Point], seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The parameters (points, D), and at each point the gradient of r·f, in a row."""
+    parameters = tuple(np.stack(each) for each in zip(*(p for p, _, _ in given), strict=True))
+    inputs = tuple(np.stack(each) for each in zip(*(x for _, _, x in given), strict=True))
+    random = np.random.default_rng(seed)
+    with jax.enable_x64(True):
+        size = jax.eval_shape(model.outputs, *given[0]).size
+        found = _gradients(model, parameters, given[0][1], inputs, random.normal(size=(len(given), size)))
+    return np.concatenate([each.reshape(len(given), -1) for each in parameters], 1), np.asarray(found)
+
+
+def _sized(levels: list[np.ndarray], theta: float) -> np.ndarray:
+    """All rows together, those of each level of one size, as brackets may be larger than fields by far.
+
+    A bracket is of the size of the product of its fields by that of the parameters; where it is far less, it is zero.
+    """
+    rows, sizes = [], [float(np.median(np.linalg.norm(each, axis=1))) for each in levels]
+    for each, size, before in zip(levels, sizes, [theta, *sizes], strict=False):
+        if size > _ZERO * sizes[0] * before / theta:
+            rows.append(each / size)
+    return np.concatenate(rows) if rows else np.zeros((0, levels[0].shape[1]))
+
+
+def _fields(model: Model, level: int, parameters: Any, frozen: Any, inputs: Any, random: np.random.Generator) -> Any:
+    with jax.enable_x64(True):
+        size = jax.eval_shape(model.outputs, parameters, frozen, tuple(each[0, 0] for each in inputs)).size
+        weights = random.normal(size=(*inputs[0].shape[:2], size)) if inputs else random.normal(size=(1, 1, size))
+        return np.asarray(_brackets(model, level, parameters, frozen, inputs, weights))
+
+
+@functools.partial(jit, static_argnums=(0, 1))
+def _brackets(model: Model, level: int, parameters: Any, frozen: Any, inputs: Any, weights: Any) -> Any:
+    flat, back = jax.flatten_util.ravel_pytree(parameters)
+
+    def field(theta: Any, x: Any, r: Any) -> Any:
+        return jax.grad(lambda each: jnp.vdot(r, model.outputs(back(each), frozen, x)))(theta)
+
+    def bracket(theta: Any, x: Any, r: Any, depth: int) -> Any:
+        first, others = tuple(each[0] for each in x), tuple(each[1:] for each in x)
+
+        def one(each: Any) -> Any:
+            return field(each, first, r[0])
+
+        if depth == 0:
+            return one(theta)
+
+        def other(each: Any) -> Any:
+            return bracket(each, others, r[1:], depth - 1)
+
+        along = jax.jvp(other, (theta,), (one(theta),))[1]
+        return along - jax.jvp(one, (theta,), (other(theta),))[1]
+
+    return jax.vmap(lambda x, r: bracket(flat, x, r, level))(inputs, weights)
+
+
+@functools.partial(jit, static_argnums=0)
+def _gradients(model: Model, parameters: Any, frozen: Any, inputs: Any, weights: Any) -> Any:
+    def at(theta: Any, x: Any, r: Any) -> Any:
+        return jax.grad(lambda each: jnp.vdot(r, model.outputs(each, frozen, x)))(theta)
+
+    found = jax.vmap(at)(parameters, inputs, weights)
+    return jnp.concatenate([jnp.reshape(each, (len(weights), -1)) for each in found], 1)

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from symmetry.zoo import NETWORKS, structure_of
+
+from dynascope.errors import InputError
+from dynascope.symmetry import agreement, discover, structure
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_program_and_the_gradients_show_the_same_charges(name):
+    apply, params, inputs, charges = NETWORKS[name]
+    found = agreement(structure_of(name), discover(apply, params, inputs, levels=0), params)
+    assert found.agrees, str(found)
+    assert found.together == charges
+
+
+def test_a_disagreement_is_told():
+    apply, params, inputs, _ = NETWORKS["one head"]
+    numerical, structural = discover(apply, params, inputs, levels=0), structure_of("one head")
+    fewer = dataclasses.replace(structural, symmetries=structural.symmetries[:1])
+    found = agreement(fewer, numerical, params)
+    assert not found.agrees
+    assert str(found) == "of 6 independent charges, 0 only by the program, 3 only by gradients"
+
+
+def test_a_symmetry_of_another_basis_is_found_by_gradients_alone():
+    # The program turns two units into each other by a matrix, which units alone do not show.
+    turned = np.array([[0.6, 0.8], [-0.8, 0.6]])
+
+    def apply(p, x):
+        z = x @ p["W"] @ turned
+        return z * (z > 0) @ p["a"]
+
+    params = {"W": np.array([[1.0, 0.5], [0.3, -1.0]]), "a": np.array([[0.7], [-0.4]])}
+    found = agreement(
+        structure(apply, params, np.ones((12, 2))), discover(apply, params, np.ones((12, 2)), levels=0), params
+    )
+    assert (found.structural, found.numerical, found.agrees) == (1, 2, False)
+
+
+def test_other_parameters_are_refused():
+    apply, params, inputs, _ = NETWORKS["ReLU"]
+    with pytest.raises(InputError, match="params has 3 numbers"):
+        agreement(structure_of("ReLU"), discover(apply, params, inputs, levels=0), {"w": np.ones(3)})
