@@ -6,6 +6,13 @@ from .charge import charges as charges
 from .discover import Discovery as Discovery
 from .discover import discover as discover
 from .discover import discovery_memory as discovery_memory
+from .discover_blocks import BlockDiscovery as BlockDiscovery
+from .discover_blocks import block_memory as block_memory
+from .discover_blocks import discover_blocks as discover_blocks
+from .identities import Identities as Identities
+from .identities import check_identities as check_identities
+from .identities import orbit_directions as orbit_directions
+from .identities import rotation_charge as rotation_charge
 from .structure import BrokenSymmetry as BrokenSymmetry
 from .structure import Structure as Structure
 from .structure import structure as structure

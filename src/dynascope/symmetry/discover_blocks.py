@@ -1,0 +1,300 @@
+"""Symmetries of a wide network from its gradients alone, block by block: what acts on units of equal number."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dynascope.arguments import require, require_positive, require_seed, said_bytes
+from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
+
+__all__ = ["BlockDiscovery", "block_memory", "discover_blocks"]
+
+_SPARE = 4  # more gradients than there are axes that a block acts on
+_ZERO = 1e-8  # relative size of what is rounding; singular values between this and its root are told
+_DEAD = 1e-10
+_CHUNK = 20_000  # pairs of units that are looked at together
+
+# A parameter and one of its axes.
+_Slot = tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BlockDiscovery:
+    """What gradients show of generators that act on the units of axes of equal length.
+
+    Attributes:
+        units: By length of the axes, for each unit how many rescalings of it alone gradients do not see.
+        pairs: By length, how many pairs of units mix.
+        translations: Number of sums of elements along an axis that gradients do not see, beside single dead elements.
+        wholes: Rescalings of whole parameters that no single units have, such as one before a layer norm.
+        dead: Number of elements without a gradient.
+        charges: Number of independent charges of all these together.
+        unclear: Units whose singular values have no gap, by length; they are not counted.
+        memory: Bytes that it took at most, by estimate.
+    """
+
+    units: dict[int, np.ndarray]
+    pairs: dict[int, int]
+    translations: int
+    wholes: int
+    dead: int
+    charges: int
+    unclear: dict[int, int]
+    memory: int
+
+
+def block_memory(params: Any) -> int:
+    """Bytes that `discover_blocks` takes for a tree of parameters: points, gradients, and a matrix for each axis.
+
+    Args:
+        params: A tree; its arrays of floating-point numbers are the parameters.
+
+    Raises:
+        InputError: No such arrays.
+
+    Example:
+        >>> import numpy as np
+        >>> block_memory({"W": np.ones((300, 200)), "a": np.ones((200, 10))})
+        16384000
+    """
+    _, point = read(lambda given, inputs: inputs, params, np.ones(1))
+    return _memory([each.shape for each in point[0]])
+
+
+def discover_blocks(
+    apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any, *, seed: int = 0, memory: float = 4e9
+) -> BlockDiscovery:
+    """The symmetries of a wide network that act on its units, from gradients at random points alone.
+
+    A generator multiplies units i and j of all axes of one length, each axis with a factor of its own. Its derivative
+    of a loss is Σ factor · ⟨∂L/∂θ_i, θ_j⟩, and so the factors for each pair of units are the null vectors of a small
+    matrix, with one row for each random point. Units are taken to be in the same order in all parameters, as they are
+    where nothing between reshapes them; `structure` has no such limit. It takes as many gradients as the most axes of
+    one length and four more, and memory for a few of them and one matrix of units by units an axis.
+
+    Args:
+        apply: (params, inputs) → outputs, which the loss is computed from; log-probabilities if it is a cross-entropy.
+        params: A tree; its arrays of floating-point numbers are the parameters.
+        example_inputs: Inputs as `apply` takes them. Few of them leave units that are never active.
+        seed: Seed of the random points.
+        memory: Bytes that it may take; `block_memory` tells them before.
+
+    Raises:
+        InputError: More memory than allowed, or `apply` cannot be called.
+
+    References:
+        Abide by the Law and Follow the Flow, arXiv:2307.00144.
+
+    Example:
+        >>> import jax
+        >>> import numpy as np
+        >>> params = {"in": np.ones((3, 5)), "out": np.ones((5, 2))}
+        >>> relu = lambda p, x: jax.nn.relu(x @ p["in"]) @ p["out"]
+        >>> found = discover_blocks(relu, params, np.ones((20, 3)))
+        >>> found.charges, found.units[5].tolist(), found.pairs[5]
+        (5, [1, 1, 1, 1, 1], 0)
+    """
+    require_seed(seed)
+    require_positive(memory=memory)
+    model, point = read(apply, params, example_inputs)
+    shapes = [each.shape for each in point[0]]
+    needed = _memory(shapes)
+    require(
+        needed <= memory,
+        f"{said_bytes(needed)} are needed, and memory is {said_bytes(memory)}",
+        argument="memory",
+        value=memory,
+        remedy="allow more, or ask structure, which needs a few gradients",
+    )
+    slots = _slots(shapes)
+    given = _Given(model, point, max([*map(len, slots.values()), len(shapes)]) + _SPARE, seed)
+    dead, translations = _unseen(given)
+    units, pairs, unclear, found = {}, {}, {}, []
+    for length, members in slots.items():
+        single, null = _diagonal(given, length, members)
+        units[length], unclear[length] = single, int((single < 0).sum())
+        found += [(members, unit, vector) for unit, vectors in null for vector in vectors]
+        pairs[length] = sum(_mixing(given, length, members, np.flatnonzero(single > 0)))
+    wholes = _wholes(given)
+    counted = _count(shapes, slots, found, wholes)
+    return BlockDiscovery(
+        units={length: np.maximum(each, 0) for length, each in units.items()},
+        pairs=pairs,
+        translations=translations,
+        wholes=counted - _count(shapes, slots, found, np.zeros((0, len(shapes)))),
+        dead=dead,
+        charges=counted + sum(pairs.values()) + translations + dead,
+        unclear=unclear,
+        memory=needed,
+    )
+
+
+def _slots(shapes: Sequence[tuple[int, ...]]) -> dict[int, list[_Slot]]:
+    found: dict[int, list[_Slot]] = {}
+    for number, shape in enumerate(shapes):
+        for axis, length in enumerate(shape):
+            if length > 1:
+                found.setdefault(length, []).append((number, axis))
+    return found
+
+
+def _memory(shapes: Sequence[tuple[int, ...]]) -> int:
+    slots = _slots(shapes)
+    points_held = max([*map(len, slots.values()), len(shapes)], default=1) + _SPARE
+    gradients = 2 * points_held * sum(int(np.prod(shape, dtype=int)) for shape in shapes)
+    matrices = max(((len(each) + _SPARE) * len(each) * length**2 for length, each in slots.items()), default=0)
+    return 8 * (gradients + matrices)
+
+
+class _Given:
+    """Parameters and gradients at random points."""
+
+    def __init__(self, model: Model, point: Point, count: int, seed: int):
+        chosen = points(model, point, count, seed)
+        self.theta = [each[0] for each in chosen]
+        self.gradients = list(projected_gradients(model, chosen, seed))
+        self.size = [float(np.sqrt(sum(np.vdot(g, g) for g in each))) for each in self.gradients]
+
+    def products(self, slot: _Slot, count: int) -> np.ndarray:
+        """⟨∂L/∂θ_i, θ_j⟩ for slices i and j along an axis, at so many points."""
+        number, axis = slot
+        found = []
+        for theta, gradient, size in list(zip(self.theta, self.gradients, self.size, strict=True))[:count]:
+            rows = (np.moveaxis(each[number], axis, 0) for each in (gradient, theta))
+            g, t = (each.reshape(len(each), -1) for each in rows)
+            found.append(g @ t.T / size)
+        return np.stack(found)
+
+    def along(self, slot: _Slot) -> np.ndarray:
+        """⟨∂L/∂θ_i, θ_i⟩ of each unit (points, units)."""
+        number, axis = slot
+        others = tuple(each for each in range(self.theta[0][number].ndim) if each != axis)
+        pairs = zip(self.theta, self.gradients, self.size, strict=True)
+        return np.stack([(g[number] * t[number]).sum(others) / size for t, g, size in pairs])
+
+    def seen(self, slot: _Slot) -> np.ndarray:
+        """For each unit of an axis whether it has a gradient."""
+        number, axis = slot
+        others = tuple(each for each in range(self.gradients[0][number].ndim) if each != axis)
+        largest = [
+            np.abs(each[number]).max(others) / size for each, size in zip(self.gradients, self.size, strict=True)
+        ]
+        return np.max(largest, axis=0) > _DEAD
+
+
+def _unseen(given: _Given) -> tuple[int, int]:
+    """Elements without a gradient, and sums along an axis that have none."""
+    dead = translations = 0
+    for number in range(len(given.theta[0])):
+        rows = np.stack([each[number] / size for each, size in zip(given.gradients, given.size, strict=True)])
+        largest = np.abs(rows).max(0)
+        still = largest <= _DEAD
+        dead += int(still.sum())
+        for axis in range(still.ndim):
+            sums = np.abs(rows.sum(axis + 1)).max(0)
+            translations += int(((sums <= _DEAD * still.shape[axis]) & ~still.all(axis)).sum())
+    return dead, translations
+
+
+def _diagonal(given: _Given, length: int, members: list[_Slot]) -> tuple[np.ndarray, list[tuple[int, np.ndarray]]]:
+    """For each unit the rescalings of it alone, −1 where that is unclear; and the null vectors."""
+    rows = np.stack([given.along(each) for each in members], -1)
+    visible = np.stack([given.seen(each) for each in members], -1)
+    counts, null = np.zeros(length, int), []
+    for unit in range(length):
+        each = rows[:, unit]
+        # What has no gradient is dead, and no null vector.
+        seen = visible[unit]
+        if not seen.any():
+            continue
+        _, values, right = np.linalg.svd(each[:, seen])
+        zero = values <= _ZERO
+        if (~zero & (values < _ZERO**0.75)).any():
+            counts[unit] = -1
+            continue
+        counts[unit] = int(zero.sum())
+        whole = np.zeros((counts[unit], len(members)))
+        whole[:, seen] = right[len(values) - counts[unit] :]
+        if counts[unit]:
+            null.append((unit, whole))
+    return counts, null
+
+
+def _mixing(given: _Given, length: int, members: list[_Slot], units: np.ndarray) -> Iterator[int]:
+    """Pairs of units that may be rescaled and mix: the symmetric generators of them."""
+    if len(units) < 2 or len(members) < 2:
+        return
+    count = len(members) + _SPARE
+    matrices = [given.products(each, count) for each in members]
+    visible = np.stack([given.seen(each) for each in members], -1)
+    pairs = np.array(list(itertools.combinations(units, 2)))
+    for start in range(0, len(pairs), _CHUNK):
+        i, j = pairs[start : start + _CHUNK].T
+        rows = np.stack([each[:, i, j] + each[:, j, i] for each in matrices], -1).transpose(1, 0, 2)
+        # The axes that are dead for both are no generators.
+        seen = visible[i] | visible[j]
+        zero = (np.linalg.svd(rows, compute_uv=False) <= _ZERO).sum(1)
+        yield int(np.maximum(zero - (~seen).sum(1), 0).sum())
+
+
+def _wholes(given: _Given) -> np.ndarray:
+    """Factors of whole parameters that may be rescaled together (n, parameters)."""
+    rows = np.array([
+        [np.vdot(g, t) / size for g, t in zip(gradient, theta, strict=True)]
+        for gradient, theta, size in zip(given.gradients, given.theta, given.size, strict=True)
+    ])  # fmt: skip
+    seen = np.array([
+        max(np.abs(each[k]).max() / size for each, size in zip(given.gradients, given.size, strict=True)) > _DEAD
+        for k in range(rows.shape[1])
+    ])  # fmt: skip
+    _, values, right = np.linalg.svd(rows[:, seen])
+    zero = values <= _ZERO
+    found = np.zeros((int(zero.sum()), len(seen)))
+    found[:, seen] = right[len(values) - len(found) :]
+    return found
+
+
+def _count(
+    shapes: Sequence[tuple[int, ...]],
+    slots: dict[int, list[_Slot]],
+    found: list[tuple[list[_Slot], int, np.ndarray]],
+    wholes: np.ndarray,
+) -> int:
+    """Independent rescalings: exponents of an element are sums over its axes, so that constants cancel between them."""
+    starts = dict(zip(
+        [slot for members in slots.values() for slot in members],
+        np.cumsum([0, *(length for length, members in slots.items() for _ in members)]),
+        strict=False,
+    ))  # fmt: skip
+    size = sum(length * len(members) for length, members in slots.items())
+    rows = []
+    for members, unit, vector in found:
+        row = np.zeros(size)
+        for slot, factor in zip(members, vector, strict=True):
+            row[starts[slot] + unit] = factor
+        rows.append(row)
+    same = []
+    for number, shape in enumerate(shapes):
+        axes = [axis for axis, length in enumerate(shape) if length > 1]
+        for one, other in itertools.pairwise(axes):
+            row = np.zeros(size)
+            row[starts[number, one] : starts[number, one] + shape[one]] = 1.0
+            row[starts[number, other] : starts[number, other] + shape[other]] = -1.0
+            same.append(row)
+    for factors in wholes:
+        row = np.zeros(size)
+        for number, factor in enumerate(factors):
+            axes = [axis for axis, length in enumerate(shapes[number]) if length > 1]
+            if axes:
+                row[starts[number, axes[0]] : starts[number, axes[0]] + shapes[number][axes[0]]] += factor
+        rows.append(row)
+
+    def rank(each: list[np.ndarray]) -> int:
+        return int(np.linalg.matrix_rank(np.array(each), tol=_ZERO**0.5)) if each else 0
+
+    return rank([*rows, *same]) - rank(same)

@@ -1,0 +1,242 @@
+"""Geometric identities of gradients and Hessians that a symmetry implies at every point, whatever the loss."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dynascope.arguments import require, require_choice, require_finite_values, require_seed, shown
+from dynascope.errors import InputError
+from dynascope.symmetry.charge import Charge
+from dynascope.symmetry.defects import lengths
+from dynascope.symmetry.parameters import arrays_by_path
+
+__all__ = ["Identities", "check_identities", "orbit_directions", "rotation_charge"]
+
+_ROUNDINGS = 1e4  # units of rounding that a sum over the elements of a unit and a derivative may be off
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Identities:
+    """The identities of one symmetry at one point.
+
+    Attributes:
+        charge: The symmetry ξ.
+        gradient: ⟨g, ξ⟩ for each unit, of matrices (blocks, block, block): zero.
+        gradient_size: ‖g‖ ‖ξ‖ for each unit, against which it is small.
+        hessian: Largest element of Hξ + (∂ξ)ᵀg for one random ξ of the symmetry: zero.
+        hessian_size: Largest element of the two parts.
+        holds: Whether both are rounding.
+    """
+
+    charge: Charge
+    gradient: np.ndarray
+    gradient_size: np.ndarray
+    hessian: float
+    hessian_size: float
+    holds: bool
+
+
+def check_identities(
+    loss: Callable[[Any], Any], params: Any, symmetries: Sequence[Charge], *, seed: int = 0
+) -> list[Identities]:
+    """Whether the gradient and the Hessian of a loss are as its symmetries say: a test of any training code.
+
+    For a field ξ along which the loss does not change, ⟨g, ξ⟩ = 0 and Hξ + (∂ξ)ᵀg = 0 at every point. So the gradient
+    of a translation sums to zero, that of a scale is orthogonal to its weights and H θ_A = −g_A, and a rescaling has
+    ⟨g₁, θ₁⟩ = ⟨g₂, θ₂⟩. One gradient and one product with the Hessian for each symmetry, in the precision of the
+    parameters.
+
+    Args:
+        loss: params → one number, differentiable twice.
+        params: A tree; its arrays of floating-point numbers are the parameters.
+        symmetries: Those of `structure`, or of your own.
+        seed: Seed of the random ξ.
+
+    Raises:
+        InputError: A loss that is no finite number, or parameters that the symmetries do not fit.
+
+    References:
+        Neural Mechanics, arXiv:2012.04728, §3.
+
+    Example:
+        >>> import jax
+        >>> import numpy as np
+        >>> from dynascope.symmetry import structure
+        >>> params = {"in": np.ones((3, 2)), "out": np.ones((2, 1))}
+        >>> apply = lambda p, x: jax.nn.relu(x @ p["in"]) @ p["out"]
+        >>> found = structure(apply, params, np.ones((4, 3)))
+        >>> [checked] = check_identities(lambda p: (apply(p, np.eye(3)) ** 2).sum(), params, found.symmetries)
+        >>> checked.holds
+        True
+    """
+    require_seed(seed)
+    symmetries = list(symmetries)
+    for each in symmetries:
+        _require_charge(each)
+    wide = any(np.dtype(leaf.dtype) == np.float64 for leaf in arrays_by_path(params).values())
+    with jax.enable_x64(wide):
+        return [_checked(loss, params, each, seed) for each in symmetries]
+
+
+def orbit_directions(params: Any, symmetries: Sequence[Charge], *, at: str = "minimum") -> np.ndarray:
+    """Directions in which the loss is flat: where the gradient vanishes, the Hessian's null directions along orbits.
+
+    Minima of a loss with symmetries are orbits of these: H ξ = −(∂ξ)ᵀ g is zero for every ξ where g is. Of
+    translations it is zero everywhere. An orthonormal basis over the flat parameters; for networks whose number of
+    parameters times the number of symmetries fits into memory.
+
+    Args:
+        params: The tree of the parameters.
+        symmetries: Those of `structure`.
+        at: "minimum" for all symmetries, rotations of units among them; "anywhere" for translations alone.
+
+    Returns:
+        Directions (n, D).
+
+    Raises:
+        InputError: Parameters that the symmetries do not fit, or another choice.
+
+    References:
+        Neural Mechanics, arXiv:2012.04728, §3.
+
+    Example:
+        >>> import numpy as np
+        >>> from dynascope.symmetry import Part
+        >>> shift = Charge("translation", (Part("['b']", np.array([0, 0]), 1.0),), 1)
+        >>> np.abs(orbit_directions({"b": np.zeros(2)}, [shift], at="anywhere")).round(3).tolist()
+        [[0.707, 0.707]]
+    """
+    require_choice("at", at, ("minimum", "anywhere"))
+    rows = []
+    for charge in symmetries:
+        _require_charge(charge)
+        if charge.kind != "translation" and at == "anywhere":
+            continue
+        units = np.eye(charge.units)
+        if charge.kind == "matrix":
+            blocks = charge.units // charge.block
+            units = np.eye(blocks * charge.block**2).reshape(-1, blocks, charge.block, charge.block)
+        for weights in units:
+            along = arrays_by_path(charge.direction(params, weights))
+            rows.append(np.concatenate([np.ravel(np.asarray(along[path])) for path in arrays_by_path(params)]))
+    size = sum(each.size for each in arrays_by_path(params).values())
+    if not rows:
+        return np.zeros((0, size))
+    _, values, right = np.linalg.svd(np.array(rows, np.float64), full_matrices=False)
+    return right[values > 1e-10 * max(values[0], np.finfo(float).tiny)]
+
+
+def rotation_charge(charge: Charge, params: Any, displacement: Any) -> Any:
+    """J_ab = ⟨d, Ω_ab θ⟩ of the rotations among units that mix: momentum takes it to βJ in every step, exactly.
+
+    J_{k+1} = β J_k for d_{k+1} = β d_k − η (g_k + λ θ_k), whatever the rates and the decay, and so it stays zero where
+    training starts at rest.
+
+    Args:
+        charge: A symmetry of the kind "matrix".
+        params: θ_k.
+        displacement: d_k = θ_k − θ_{k−1}, or −η times a momentum buffer: a tree as the parameters.
+
+    Returns:
+        Values (blocks · block (block − 1) / 2,), for a < b.
+
+    Raises:
+        InputError: Another kind of symmetry, or parameters that it does not fit.
+
+    References:
+        Noether's Learning Dynamics, arXiv:2105.02716.
+
+    Example:
+        >>> import numpy as np
+        >>> from dynascope.symmetry import Part
+        >>> labels = np.array([[0, 1]])
+        >>> mixed = Charge("matrix", (Part("[0]", labels, -1.0), Part("[1]", labels.T, 1.0)), 2, 2)
+        >>> w, a = np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]])
+        >>> rotation_charge(mixed, [w, a], [np.array([[0.1, 0.0]]), 0 * a]).tolist()
+        [0.2]
+    """
+    _require_charge(charge)
+    require(
+        charge.kind == "matrix",
+        f"charge is of the kind {charge.kind!r}",
+        argument="charge",
+        value=charge.kind,
+        remedy="give one of the kind 'matrix', whose units rotate into each other",
+    )
+    same = dataclasses.replace(charge, parts=tuple(dataclasses.replace(part, factor=1.0) for part in charge.parts))
+    gram = same.identity(params, displacement, transposed=False)
+    rows, columns = np.triu_indices(charge.block, 1)
+    # (Ωθ)_a = θ_b, (Ωθ)_b = −θ_a: rows of the Gram matrix are those of θ.
+    return (gram.transpose(0, 2, 1) - gram)[:, rows, columns].reshape(-1)
+
+
+def _checked(loss: Callable[[Any], Any], params: Any, charge: Charge, seed: int) -> Identities:
+    trained, fixed = eqx.partition(params, eqx.is_inexact_array)
+
+    def gradient(theta: Any) -> Any:
+        return jax.grad(lambda each: _number(loss(eqx.combine(each, fixed))))(theta)
+
+    shape = (charge.units // charge.block, charge.block, charge.block) if charge.kind == "matrix" else (charge.units,)
+    weights = np.random.default_rng(seed).normal(size=shape)
+
+    def both(theta: Any) -> Any:
+        g, along = gradient(theta), charge.direction(theta, weights)
+        curved = jax.jvp(gradient, (theta,), (along,))[1]
+        # (∂ξ)ᵀ g of a linear field is its transpose at g.
+        _, pull = jax.vjp(lambda each: charge.direction(each, weights), theta)
+        return g, curved, pull(g)[0]
+
+    try:
+        g, curved, turned = eqx.filter_jit(both)(trained)
+    except InputError:
+        raise
+    except Exception as error:  # whatever a loss of the user's raises
+        said = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"loss(params) fails: {type(error).__name__}: {said}",
+            argument="loss",
+            value=type(loss).__name__,
+            remedy="give a function of JAX of the parameters that returns one number",
+        ) from None
+    theta, g, curved, turned = (jax.tree.map(np.asarray, each) for each in (trained, g, curved, turned))
+    for each in jax.tree.leaves(g):
+        require_finite_values("loss", each, remedy="give a loss and parameters whose gradient is finite")
+    values = np.asarray(charge.identity(theta, g))
+    norm = float(np.sqrt(sum(np.vdot(each, each) for each in jax.tree.leaves(g))))
+    sizes = norm * lengths(charge, theta)
+    rest = [np.abs(a + b).max(initial=0.0) for a, b in zip(*map(jax.tree.leaves, (curved, turned)), strict=True)]
+    parts = [np.abs(each).max(initial=0.0) for each in (*jax.tree.leaves(curved), *jax.tree.leaves(turned))]
+    rounding = _ROUNDINGS * max(float(jnp.finfo(each.dtype).eps) for each in jax.tree.leaves(trained))
+    largest = np.abs(values).reshape(charge.units // charge.block, -1).max(1)
+    small = largest <= rounding * sizes.reshape(len(largest), -1).max(1)
+    hessian, size = float(max(rest, default=0.0)), float(max(parts, default=0.0))
+    holds = bool(small.all()) and hessian <= rounding * max(size, norm)
+    return Identities(charge, values, sizes, hessian, size, holds)
+
+
+def _number(value: Any) -> Any:
+    require(
+        jnp.shape(value) == () and jnp.issubdtype(jnp.result_type(value), jnp.floating),
+        f"loss returns {shown(value)}",
+        argument="loss",
+        value=jnp.shape(value),
+        remedy="return one real number",
+    )
+    return value
+
+
+def _require_charge(value: Any) -> None:
+    require(
+        isinstance(value, Charge),
+        f"symmetries holds {shown(value)}",
+        argument="symmetries",
+        value=type(value).__name__,
+        remedy="give those that structure finds",
+    )
