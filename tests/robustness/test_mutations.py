@@ -12,7 +12,7 @@ from robustness.outcomes import COUNTS, found_wrong
 
 from dynascope.errors import InputError
 
-ROOMS = ["comparison", "groups", "networks", "plot", "probes", "record", "report", "tasks", "theory"]
+ROOMS = ["comparison", "groups", "networks", "plot", "probes", "record", "report", "symmetry", "tasks", "theory"]
 
 # What still fails in another way than it should. Nothing is added to the list, and what is mended is taken off.
 OPEN = """

@@ -23,7 +23,7 @@ from dynascope import alternating, comparison, flows, groups, networks, observat
 
 ROOMS = [
     *("flows", "alternating", "prediction", "studies", "observation"),
-    *("comparison", "groups", "networks", "plot", "probes", "record", "tasks"),
+    *("comparison", "groups", "networks", "plot", "probes", "record", "symmetry", "tasks"),
 ]
 RUNS = ROOMS[:5]
 
@@ -138,7 +138,8 @@ WITHOUT = {
         alternating.NextActivation prediction.Candidate prediction.Candidates prediction.Measured comparison.Agreement
         comparison.Effect groups.Irrep probes.FeatureMoments probes.NeuronUtility record.Staircase record.StaircaseView
         record.TreeView tasks.ParityPopulation tasks.SkillStrength tasks.Transform studies.StudyEntry flows.Step
-        flows.StepStatistic
+        flows.StepStatistic symmetry.Agreement symmetry.BlockDiscovery symmetry.BrokenSymmetry symmetry.Charge
+        symmetry.Discovery symmetry.Identities symmetry.Part symmetry.Structure
     """,
     "hold functions that descend calls, and arrays that whole images are": """
         flows.Largest flows.Latest flows.Recursion flows.Sampled flows.Total networks.NeuronSum tasks.Expectation

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dynascope.compilation import jit
-from dynascope.symmetry.parameters import Model, Point, points
+from dynascope.symmetry.parameters import Model, Point, points, require_finite
 from dynascope.symmetry.ranks import rank
 
 __all__ = ["bracket_ranks", "flat_gradients"]
@@ -66,8 +66,9 @@ def flat_gradients(model: Model, given: list[Point], seed: int) -> tuple[np.ndar
     random = np.random.default_rng(seed)
     with jax.enable_x64(True):
         size = jax.eval_shape(model.outputs, *given[0]).size
-        found = _gradients(model, parameters, given[0][1], inputs, random.normal(size=(len(given), size)))
-    return np.concatenate([each.reshape(len(given), -1) for each in parameters], 1), np.asarray(found)
+        found = np.asarray(_gradients(model, parameters, given[0][1], inputs, random.normal(size=(len(given), size))))
+    require_finite(found)
+    return np.concatenate([each.reshape(len(given), -1) for each in parameters], 1), found
 
 
 def _sized(levels: list[np.ndarray], theta: float) -> np.ndarray:
@@ -86,7 +87,9 @@ def _fields(model: Model, level: int, parameters: Any, frozen: Any, inputs: Any,
     with jax.enable_x64(True):
         size = jax.eval_shape(model.outputs, parameters, frozen, tuple(each[0, 0] for each in inputs)).size
         weights = random.normal(size=(*inputs[0].shape[:2], size)) if inputs else random.normal(size=(1, 1, size))
-        return np.asarray(_brackets(model, level, parameters, frozen, inputs, weights))
+        found = np.asarray(_brackets(model, level, parameters, frozen, inputs, weights))
+    require_finite(found)
+    return found
 
 
 @functools.partial(jit, static_argnums=(0, 1))

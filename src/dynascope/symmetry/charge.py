@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.arguments import require, shown
+from dynascope.arguments import is_traced, require, require_finite_values, shown
 from dynascope.symmetry.parameters import arrays_by_path
 
 __all__ = ["Charge", "Kind", "Part", "charges"]
@@ -254,7 +254,7 @@ def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
         Values (charge,).
 
     Raises:
-        InputError: Something else than symmetries, or parameters that these do not fit.
+        InputError: Something else than symmetries, parameters that these do not fit, or values that are not finite.
 
     References:
         Neural Mechanics, arXiv:2012.04728; Abide by the Law and Follow the Flow, arXiv:2307.00144.
@@ -266,9 +266,11 @@ def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
         [8.0, -3.0]
     """
     values = [_charge(each).form(params, params) for each in symmetries]
-    if all(isinstance(each, np.ndarray) for each in values):
-        return np.concatenate(values) if values else np.zeros(0)
-    return jnp.concatenate(values)
+    known = all(isinstance(each, np.ndarray) for each in values)
+    found = (np if known else jnp).concatenate(values) if values else np.zeros(0)
+    if not is_traced(found):
+        require_finite_values("params", found)
+    return found
 
 
 def _charge(value: Any) -> Charge:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.arguments import require, require_choice, require_finite_values, require_seed, shown
+from dynascope.arguments import is_traced, require, require_choice, require_finite_values, require_seed, shown
 from dynascope.errors import InputError
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.defects import lengths
@@ -174,7 +174,10 @@ def rotation_charge(charge: Charge, params: Any, displacement: Any) -> Any:
     gram = same.identity(params, displacement, transposed=False)
     rows, columns = np.triu_indices(charge.block, 1)
     # (Ωθ)_a = θ_b, (Ωθ)_b = −θ_a: rows of the Gram matrix are those of θ.
-    return (gram.transpose(0, 2, 1) - gram)[:, rows, columns].reshape(-1)
+    found = (gram.transpose(0, 2, 1) - gram)[:, rows, columns].reshape(-1)
+    if not is_traced(found):
+        require_finite_values("displacement", found)
+    return found
 
 
 def _checked(loss: Callable[[Any], Any], params: Any, charge: Charge, seed: int) -> Identities:

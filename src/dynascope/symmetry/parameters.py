@@ -15,7 +15,7 @@ from dynascope.arguments import is_traced, require, require_finite_values, shown
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 
-__all__ = ["Model", "Point", "arrays_by_path", "outputs", "points", "projected_gradients", "read"]
+__all__ = ["Model", "Point", "arrays_by_path", "outputs", "points", "projected_gradients", "read", "require_finite"]
 
 _SPREAD = 0.5  # how far a random point is from the given one, relative
 _WIDTH = 2.0  # random inputs are so much wider than the examples, so that they meet every activation pattern
@@ -81,10 +81,11 @@ def read(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> 
     )
     leaves, inputs = jax.tree.flatten(example_inputs)
     for leaf in leaves:
-        numeric = isinstance(leaf, np.ndarray | np.generic | jax.Array | bool | int | float)
-        fits = numeric and np.asarray(leaf).dtype.kind in "iufb"
+        array = np.asarray(leaf) if isinstance(leaf, np.ndarray | np.generic | jax.Array | bool | int | float) else None
         require(
-            numeric and (fits or jnp.issubdtype(leaf.dtype, jnp.inexact)) and np.size(leaf) > 0,
+            array is not None
+            and (array.dtype.kind in "iufb" or jnp.issubdtype(array.dtype, jnp.inexact))
+            and array.size > 0,
             f"example_inputs holds {shown(leaf)}",
             argument="example_inputs",
             value=type(leaf).__name__,
@@ -118,13 +119,27 @@ def projected_gradients(model: Model, given: list[Point], seed: int) -> Iterator
     with jax.enable_x64(True):
         for point in given:
             size = _outputs_shape(model, point).shape
-            yield tuple(np.asarray(each) for each in _gradient(model, *point, random.normal(size=size)))
+            found = tuple(np.asarray(each) for each in _gradient(model, *point, random.normal(size=size)))
+            require_finite(*found)
+            yield found
+
+
+def require_finite(*arrays: np.ndarray) -> None:
+    """Refuse a function that is not finite, or not smooth enough, near the point that is given."""
+    require(
+        all(np.isfinite(each).all() for each in arrays),
+        "outputs or gradients of apply are not finite at random points",
+        argument="example_inputs",
+        remedy="give parameters and inputs of order one, about which the function is finite",
+    )
 
 
 def outputs(model: Model, point: Point) -> np.ndarray:
     """All outputs at a point, in 64 bits."""
     with jax.enable_x64(True):
-        return np.asarray(_outputs(model, *point))
+        found = np.asarray(_outputs(model, *point))
+    require_finite(found)
+    return found
 
 
 def arrays_by_path(tree: Any) -> dict[str, Any]:
