@@ -109,9 +109,15 @@ def even_along(solver: Exponents, degree: Degree, axes: Sequence[int]) -> Degree
         return Degree(shape, (known.reshape(back),), np.asarray(free.all(-1)).reshape(back))
     origin = tuple(slice(0, 1) if axis in axes else slice(None) for axis in range(len(shape)))
     uneven = [term for term in degree.terms if any(term.shape[axis] > 1 for axis in axes)]
-    if uneven and not degree.free.all():
-        solver.sum_vanishes([part for term in uneven for part in ((1, term), (-1, term[origin]))])
-    return Degree(shape, tuple(term[origin] for term in degree.terms), degree.free[origin])
+    if not uneven or degree.free.all():
+        return Degree(shape, tuple(term[origin] for term in degree.terms), degree.free[origin])
+    # What it is along the axes has an unknown of its own, so that no element of them is preferred.
+    whole = solver.fresh(
+        [1 if a in axes else n for a, n in enumerate(np.broadcast_shapes(*(t.shape for t in uneven)))], lasting=True
+    )
+    solver.sum_vanishes([*((1, term) for term in uneven), (-1, whole)])
+    rest = [term for term in degree.terms if not any(term is each for each in uneven)]
+    return Degree(shape, (*rest, whole), degree.free[origin])
 
 
 def _agreed(solver: Exponents, one: Degree, other: Degree) -> Degree:

@@ -18,7 +18,7 @@ __all__ = ["Discovery", "discover", "discovery_memory"]
 _MOST = 60  # parameters; the unknowns of a generator grow with their square, and time with its cube
 _ALL = 500  # unknowns of a generator of any kind, beyond which only symmetric and antisymmetric ones are looked for
 _DEEPEST = 6  # levels of brackets
-_SPARE = 20  # more points than unknowns
+_MORE, _SPARE = 1.4, 20  # so many times the unknowns, and so many more, are the points
 _DEAD = 1e-10  # gradients so much smaller than the others are rounding
 _LAW = 1e-7  # rounding of a null vector at new points
 
@@ -67,8 +67,7 @@ def discovery_memory(params: Any) -> int:
     """
     _, point = read(_nothing, params, np.ones(1))
     dimension = sum(each.size for each in point[0])
-    widest = max(unknowns(dimension, kind) for kind in _kinds(dimension))
-    return 4 * 8 * (widest + _SPARE) * widest
+    return 4 * 8 * _points(dimension) * max(unknowns(dimension, kind) for kind in _kinds(dimension))
 
 
 def discover(
@@ -131,7 +130,7 @@ def discover(
         value=memory,
         remedy="allow more, or give a smaller network of the same kind",
     )
-    widest = max(unknowns(dimension, kind) for kind in _kinds(dimension)) + _SPARE
+    widest = _points(dimension)
     theta, gradients = flat_gradients(model, points(model, point, widest, seed), seed)
     alive = np.abs(gradients).max(0) > _DEAD * np.abs(gradients).max()
     theta, gradients = theta[:, alive], gradients[:, alive]
@@ -157,6 +156,10 @@ def discover(
 
 def _kinds(dimension: int) -> tuple[str, ...]:
     return ("symmetric", "skew", "all") if unknowns(dimension, "all") <= _ALL else ("symmetric", "skew")
+
+
+def _points(dimension: int) -> int:
+    return int(_MORE * max(unknowns(dimension, kind) for kind in _kinds(dimension))) + _SPARE
 
 
 def _nothing(params: Any, inputs: Any) -> Any:

@@ -23,16 +23,21 @@ class Exponents:
     """
 
     def __init__(self) -> None:
-        self.unknowns = 0
+        self._unknowns = self._lasting = 0
         self._solved: dict[int, Expression] = {}
         self._table: list[Expression] = [{}]
         self._numbers: dict[tuple, int] = {(): 0}
 
-    def fresh(self, shape: Sequence[int]) -> np.ndarray:
-        """New unknowns."""
+    def fresh(self, shape: Sequence[int], *, lasting: bool = False) -> np.ndarray:
+        """New unknowns; those that last are below zero, and stay where they are tied to others."""
         count = int(np.prod(shape, dtype=int))
-        found = [self._number({self.unknowns + i: Fraction(1)}) for i in range(count)]
-        self.unknowns += count
+        if lasting:
+            new = range(-self._lasting - 1, -self._lasting - 1 - count, -1)
+            self._lasting += count
+        else:
+            new = range(self._unknowns, self._unknowns + count)
+            self._unknowns += count
+        found = [self._number({unknown: Fraction(1)}) for unknown in new]
         return np.asarray(found, dtype=np.int64).reshape(tuple(shape))
 
     def expression(self, number: int) -> Expression:
@@ -64,7 +69,7 @@ class Exponents:
         for number in np.unique(numbers):
             expression = self.expression(int(number))
             if expression:
-                youngest = max(expression)
+                youngest = max(expression) if max(expression) >= 0 else min(expression)
                 factor = expression.pop(youngest)
                 self._solved[youngest] = {unknown: -each / factor for unknown, each in expression.items()}
 

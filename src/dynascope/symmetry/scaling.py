@@ -156,7 +156,9 @@ class _Reader:
             return value
         if value.number not in self.met:
             shape, axes = value.shape, range(len(value.shape))
-            wanted = list(dict.fromkeys(each for use in self.split.get(value.number, ()) for each in use if each))
+            long = frozenset(axis for axis in axes if shape[axis] > 1)
+            uses = [each & long for use in self.split.get(value.number, ()) for each in use]
+            wanted = list(dict.fromkeys(each for each in uses if each))
             # A set within another is no further freedom.
             sets = [each for each in wanted if not any(each < other for other in wanted)]
             if not sets:

@@ -228,14 +228,12 @@ class Rules:
         even = even_along(self.solver, product, axes)
         for operand in operands:
             if operand.origin is not None and operand.origin[0] in self.loose:
+                uneven = any(term.shape[axis] > 1 for term in product.terms for axis in axes)
+                if product.free.all() or not uneven:
+                    continue
                 self.loose.discard(operand.origin[0])
-                summed = [
-                    (1, known)
-                    for term, known in zip(product.terms, even.terms, strict=True)
-                    if any(term.shape[axis] > 1 for axis in axes)
-                ]
-                if all(n == 1 or axis in shared for _, known in summed for axis, n in enumerate(known.shape)):
-                    self.solver.vanish(self.solver.combined(summed))
+                if all(n == 1 or axis in shared for axis, n in enumerate(even.terms[-1].shape)):
+                    self.solver.vanish(even.terms[-1])
         return even
 
     def _note(self, degree: Degree, sets: list[tuple[int, ...]]) -> None:
