@@ -187,6 +187,47 @@ def scanned(p: Any, x: Any) -> Any:
     return state @ p["a"]
 
 
+def deep(p: Any, x: Any) -> Any:
+    return jax.nn.relu(jax.nn.relu(x @ p["a"] + p["b"]) @ p["c"] + p["d"]) @ p["e"]
+
+
+def maxout(p: Any, x: Any) -> Any:
+    return jnp.maximum(x @ p["a"], x @ p["b"]) @ p["c"]
+
+
+def weight_normed(p: Any, x: Any) -> Any:
+    return jax.nn.relu(x @ (p["gain"] * p["v"] / jnp.linalg.norm(p["v"], axis=0))) @ p["a"]
+
+
+def with_temperature(p: Any, x: Any) -> Any:
+    return jax.nn.softmax((x @ p["Q"]) @ (x @ p["K"]).T * p["t"]) @ x @ p["O"]
+
+
+def doubly_gated(p: Any, x: Any) -> Any:
+    return (jax.nn.relu(x @ p["a"]) * (x @ p["b"])) @ p["c"]
+
+
+def twice(p: Any, x: Any) -> Any:
+    return jax.nn.relu(jax.nn.relu(x @ p["W"]) @ p["W"]) @ p["a"]
+
+
+def cosines(p: Any, x: Any) -> Any:
+    return x @ (p["W"] / jnp.linalg.norm(p["W"], axis=0, keepdims=True))
+
+
+def experts(p: Any, x: Any) -> Any:
+    each = jnp.einsum("neh,eho->neo", jax.nn.relu(jnp.einsum("nd,edh->neh", x, p["a"])), p["b"])
+    return jnp.einsum("ne,neo->no", jax.nn.softmax(x @ p["router"]), each)
+
+
+def with_gains(p: Any, x: Any) -> Any:
+    return p["s"] * jax.nn.relu(x @ p["a"]) @ p["b"] * p["t"]
+
+
+def branching(p: Any, x: Any) -> Any:
+    return jax.lax.cond(x.sum() > 0, jax.nn.relu, lambda z: 2 * jax.nn.relu(z), x @ p["a"]) @ p["b"]
+
+
 class Network(NamedTuple):
     """A function with parameters and inputs.
 
@@ -235,6 +276,16 @@ NETWORKS = {
     "one head with biases": _network(attention, _HEADS | _BIASES, (4, 2), 3 + 3 + 2),
     "tied embedding": _network(tied_residual, _EMBEDDED, (1,), 2)._replace(inputs=_TOKENS),
     "embedding": _network(untied_residual, _EMBEDDED | {"head": (2, 3)}, (1,), 3 + 2)._replace(inputs=_TOKENS),
+    "deep ReLU": _network(deep, {"a": (2, 2), "b": (2,), "c": (2, 3), "d": (3,), "e": (3, 1)}, (16, 2), 2 + 3),
+    "maxout": _network(maxout, {"a": (2, 3), "b": (2, 3), "c": (3, 1)}, (12, 2), 3),
+    "weight norm": _network(weight_normed, {"gain": (3,), "v": (2, 3), "a": (3, 1)}, (12, 2), 3 + 3),
+    "temperature": _network(with_temperature, {"Q": (2, 2), "K": (2, 2), "t": (), "O": (2, 1)}, (5, 2), 3 + 1),
+    "two gates": _network(doubly_gated, {"a": (2, 3), "b": (2, 3), "c": (3, 1)}, (12, 2), 3 + 3),
+    "one weight twice": _network(twice, {"W": (2, 2), "a": (2, 1)}, (12, 2), 1),
+    "cosines": _network(cosines, {"W": (2, 3)}, (8, 2), 3),
+    "experts": _network(experts, {"router": (2, 2), "a": (2, 2, 2), "b": (2, 2, 1)}, (14, 2), 2 + 4),
+    "gains": _network(with_gains, {"s": (), "a": (2, 2), "b": (2, 1), "t": ()}, (12, 2), 2 + 2),
+    "branches": _network(branching, {"a": (2, 2), "b": (2, 1)}, (12, 2), 2),
     "recurrent": _network(scanned, {"U": (2, 3), "W": (3, 3), "a": (3, 1)}, (3, 4, 2), 3),
 }
 LARGER = {

@@ -14,7 +14,7 @@ from dynascope.symmetry.parameters import Model, Point, points, projected_gradie
 
 __all__ = ["BlockDiscovery", "block_memory", "discover_blocks"]
 
-_SPARE = 4  # more gradients than there are axes that a block acts on
+_SPARE = 12  # more gradients than there are axes that a block acts on, as units may be inactive at some points
 _ZERO = 1e-8  # relative size of what is rounding; singular values between this and its root are told
 _DEAD = 1e-10
 _CHUNK = 20_000  # pairs of units that are looked at together
@@ -60,7 +60,7 @@ def block_memory(params: Any) -> int:
     Example:
         >>> import numpy as np
         >>> block_memory({"W": np.ones((300, 200)), "a": np.ones((200, 10))})
-        16384000
+        22848000
     """
     _, point = read(lambda given, inputs: inputs, params, np.ones(1))
     return _memory([each.shape for each in point[0]])
@@ -75,7 +75,7 @@ def discover_blocks(
     of a loss is Σ factor · ⟨∂L/∂θ_i, θ_j⟩, and so the factors for each pair of units are the null vectors of a small
     matrix, with one row for each random point. Units are taken to be in the same order in all parameters, as they are
     where nothing between reshapes them; `structure` has no such limit. It takes as many gradients as the most axes of
-    one length and four more, and memory for a few of them and one matrix of units by units an axis.
+    one length and twelve more, and memory for a few of them and one matrix of units by units an axis.
 
     Args:
         apply: (params, inputs) → outputs, which the loss is computed from; log-probabilities if it is a cross-entropy.
@@ -147,7 +147,9 @@ def _memory(shapes: Sequence[tuple[int, ...]]) -> int:
     slots = _slots(shapes)
     points_held = max([*map(len, slots.values()), len(shapes)], default=1) + _SPARE
     gradients = 2 * points_held * sum(int(np.prod(shape, dtype=int)) for shape in shapes)
-    matrices = max(((len(each) + _SPARE) * len(each) * length**2 for length, each in slots.items()), default=0)
+    matrices = max(
+        ((len(each) + _SPARE) * len(each) * length**2 for length, each in slots.items() if len(each) > 1), default=0
+    )
     return 8 * (gradients + matrices)
 
 
@@ -158,7 +160,9 @@ class _Given:
         chosen = points(model, point, count, seed)
         self.theta = [each[0] for each in chosen]
         self.gradients = list(projected_gradients(model, chosen, seed))
-        self.size = [float(np.sqrt(sum(np.vdot(g, g) for g in each))) for each in self.gradients]
+        sizes = [float(np.sqrt(sum(np.vdot(g, g) for g in each))) for each in self.gradients]
+        # Where nothing is active there is nothing to see.
+        self.size = [max(each, np.finfo(float).tiny) for each in sizes]
 
     def products(self, slot: _Slot, count: int) -> np.ndarray:
         """⟨∂L/∂θ_i, θ_j⟩ for slices i and j along an axis, at so many points."""
@@ -265,34 +269,27 @@ def _count(
     found: list[tuple[list[_Slot], int, np.ndarray]],
     wholes: np.ndarray,
 ) -> int:
-    """Independent rescalings: exponents of an element are sums over its axes, so that constants cancel between them."""
+    """Independent rescalings: an exponent is a sum over axes and of its parameter, between which constants move."""
     starts = dict(zip(
         [slot for members in slots.values() for slot in members],
         np.cumsum([0, *(length for length, members in slots.items() for _ in members)]),
         strict=False,
     ))  # fmt: skip
-    size = sum(length * len(members) for length, members in slots.items())
-    rows = []
+    whole = sum(length * len(members) for length, members in slots.items())
+    size = whole + len(shapes)
+    rows, same = [], []
     for members, unit, vector in found:
         row = np.zeros(size)
         for slot, factor in zip(members, vector, strict=True):
             row[starts[slot] + unit] = factor
         rows.append(row)
-    same = []
     for number, shape in enumerate(shapes):
-        axes = [axis for axis, length in enumerate(shape) if length > 1]
-        for one, other in itertools.pairwise(axes):
+        for axis in (axis for axis, length in enumerate(shape) if length > 1):
             row = np.zeros(size)
-            row[starts[number, one] : starts[number, one] + shape[one]] = 1.0
-            row[starts[number, other] : starts[number, other] + shape[other]] = -1.0
+            row[whole + number] = -1.0
+            row[starts[number, axis] : starts[number, axis] + shape[axis]] = 1.0
             same.append(row)
-    for factors in wholes:
-        row = np.zeros(size)
-        for number, factor in enumerate(factors):
-            axes = [axis for axis, length in enumerate(shapes[number]) if length > 1]
-            if axes:
-                row[starts[number, axes[0]] : starts[number, axes[0]] + shapes[number][axes[0]]] += factor
-        rows.append(row)
+    rows += [np.concatenate([np.zeros(whole), factors]) for factors in wholes]
 
     def rank(each: list[np.ndarray]) -> int:
         return int(np.linalg.matrix_rank(np.array(each), tol=_ZERO**0.5)) if each else 0

@@ -62,7 +62,7 @@ class Exponents:
                 for unknown, each in self.expression(int(array.flat[place])).items():
                     total[unknown] = total.get(unknown, Fraction(0)) + factor * each
             found.append(self._number({unknown: each for unknown, each in total.items() if each}))
-        return np.asarray(found, dtype=np.int64)[inverse].reshape(arrays[0].shape)
+        return np.asarray(np.asarray(found, dtype=np.int64)[inverse]).reshape(arrays[0].shape)
 
     def vanish(self, numbers: np.ndarray) -> None:
         """Make all these expressions zero."""

@@ -17,7 +17,7 @@ from dynascope.errors import InputError
 
 __all__ = ["Model", "Point", "arrays_by_path", "outputs", "points", "projected_gradients", "read", "require_finite"]
 
-_SPREAD = 0.5  # how far a random point is from the given one, relative
+_SPREAD = 0.5  # of parameters that all have one sign, as variances do, relative
 _WIDTH = 2.0  # random inputs are so much wider than the examples, so that they meet every activation pattern
 
 # Parameters, what is fixed beside them, and the leaves of the inputs.
@@ -214,11 +214,13 @@ def _require_number(name: str, leaf: Any) -> None:
 
 
 def _generic(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """The array with every element moved, zeros too, at a size at which nothing is nearly linear; signs are kept."""
+    """An array of the same size, but for one at which all is nearly linear; of one sign where the given one is."""
     size = float(np.sqrt(np.mean(array**2))) if array.size else 0.0
-    least = max(array.shape) ** -0.5 if array.ndim > 1 else 0.3
-    moved = array * (1 + _SPREAD * random.uniform(-1, 1, array.shape)) * (max(size, least) / size if size else 0.0)
-    return np.where(array == 0, max(size, least) * random.normal(size=array.shape), moved)
+    size = max(size, max(array.shape) ** -0.5 if array.ndim > 1 else 0.3)
+    for sign in (1, -1):
+        if array.size and np.all(sign * array > 0):
+            return np.asarray(sign * size * (1 + _SPREAD * random.uniform(-1, 1, array.shape)))
+    return np.asarray(size * random.normal(size=array.shape))
 
 
 def _drawn(array: np.ndarray, random: np.random.Generator) -> np.ndarray:

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from symmetry.zoo import normed
+
+from dynascope.symmetry.translations import translations
+
+X = np.ones((5, 3))
+
+
+def found(apply, *shapes, x=X):
+    params = [np.ones(shape) for shape in shapes]
+    program = jax.make_jaxpr(lambda p, x: apply(x, *p))(params, x)
+    return {each.parts[0].path: each.parts[0].labels for each in translations(program, [*"wbcd"[: len(params)]])}
+
+
+@pytest.mark.parametrize(
+    "normalised",
+    [
+        jax.nn.log_softmax,
+        jax.nn.softmax,
+        lambda z: z - jax.scipy.special.logsumexp(z, axis=-1, keepdims=True),
+        lambda z: z - z.max(-1, keepdims=True),
+        lambda z: normed(z, 1e-5, 1),
+        lambda z: z - z[:, :1],
+    ],
+)
+def test_a_shift_of_all_outputs_is_unseen_by_what_normalises_them(normalised):
+    labels = found(lambda x, w, b: normalised(x @ w + b), (3, 4), (4,))
+    np.testing.assert_array_equal(labels["w"], [[0], [1], [2]])
+    np.testing.assert_array_equal(labels["b"], [0])
+
+
+@pytest.mark.parametrize(
+    "seeing",
+    [
+        lambda z: z,
+        jax.nn.relu,
+        lambda z: jax.nn.softmax(2 * z) + z,
+        lambda z: z - 0.5 * z.max(-1, keepdims=True),
+        lambda z: jax.nn.softmax(z, axis=0) + jnp.tanh(z),
+        lambda z: jax.nn.softmax(z * jnp.arange(4)),
+    ],
+)
+def test_a_shift_that_something_sees_is_none(seeing):
+    assert found(lambda x, w: seeing(x @ w), (3, 4)) == {}
+
+
+def test_a_bias_before_a_norm_over_the_batch_is_unseen_element_by_element():
+    labels = found(lambda x, w, b: normed(x @ w + b, 1e-5, 0), (3, 4), (4,))
+    assert set(labels) == {"b"}
+    np.testing.assert_array_equal(labels["b"], np.arange(4))
+
+
+def test_groups_are_shifted_one_by_one():
+    labels = found(lambda x, w: normed((x @ w).reshape(5, 2, 3), 0.0, 2), (3, 6))
+    np.testing.assert_array_equal(labels["w"], np.repeat(np.arange(6).reshape(3, 2), 3, axis=1))
+
+
+def test_the_part_of_a_fused_bias_that_is_of_the_keys_is_unseen():
+    def apply(x, w, b):
+        q, k, v = jnp.split(x @ w + b, 3, axis=-1)
+        return jax.nn.softmax(jnp.where(np.tri(5, dtype=bool), q @ k.T, -jnp.inf)) @ v
+
+    labels = found(apply, (3, 6), (6,))
+    np.testing.assert_array_equal(labels["b"], [-1, -1, 0, 1, -1, -1])
+    assert set(labels) == {"b"}
+
+
+def test_a_shift_of_a_residual_stream_is_unseen_where_all_that_reads_it_is_normed():
+    def apply(tokens, embedding, down, gain):
+        stream = embedding[tokens]
+        stream = stream + jax.nn.relu(normed(stream, 0.0, 1) * gain) @ down
+        return normed(stream, 0.0, 1)
+
+    labels = found(apply, (7, 4), (4, 4), (4,), x=np.array([0, 3, 1]))
+    assert {path: each.shape for path, each in labels.items()} == {"w": (7, 1), "b": (4, 1)}
+
+
+def test_a_parameter_that_is_not_read_is_left_to_those_who_name_it():
+    assert found(lambda x, w, b: x @ w, (3, 4), (4,)) == {}
