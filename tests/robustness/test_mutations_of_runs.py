@@ -58,6 +58,10 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         alternating.active_set_descent,
         {"network": LINEAR, "task": TASK, "max_neurons": 1, "starts": 2, "ascent_steps": 2, "descent_steps": 2},
     ),
+    "flows.charge_statistics": (
+        flows.charge_statistics,
+        {"symmetries": (NORM,), "momentum": 0.5, "weight_decay": 0.1, "gradient_roundings": 10},
+    ),
     "alternating.alternating_flow": (
         alternating.alternating_flow,
         {"network": LINEAR, "task": TASK, "scale": 1e-3, "jumps": 1, "duration": 1.0, "operations": 1e6},

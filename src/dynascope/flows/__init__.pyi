@@ -7,6 +7,7 @@ from .exact.signed_phases import diagonal_flow as diagonal_flow
 from .progress import counted as counted
 from .progress import listening as listening
 from .progress import tell as tell
+from .steps.charge_statistics import charge_statistics as charge_statistics
 from .steps.descend import descend as descend
 from .steps.runge_kutta import runge_kutta as runge_kutta
 from .steps.stability import largest_curvature as largest_curvature

@@ -1,0 +1,230 @@
+"""Charges of symmetries along a run, beside what the law of the optimiser says of them and what rounding can do."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from dynascope.arguments import require, require_choice, require_integer, require_number
+from dynascope.errors import InputError
+from dynascope.flows.steps.step import Step
+from dynascope.flows.steps.step_statistics import Recursion
+from dynascope.symmetry import Charge, charges
+
+__all__ = ["charge_statistics"]
+
+_SUMMED = 32  # roundings of a recorded charge, as in `theory.symmetry.rounding_level`
+_RULES = ("heavy_ball", "nesterov", "decoupled")
+
+
+def charge_statistics(
+    symmetries: Sequence[Charge],
+    *,
+    optimizer: Literal["heavy_ball", "nesterov", "decoupled"] = "heavy_ball",
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    gradient_roundings: int = 1024,
+) -> dict[str, Any]:
+    """What `descend` is to record so that every charge stands beside its law, in memory that no number of steps fills.
+
+    Gradient flow conserves r = θᵀGθ of a symmetry. Steps do not: with c = θᵀGv and the update d, a step of heavy ball
+    c ← β c + λ r, r ← r − 2η c + dᵀGd, c ← c − dᵀGd/η is exact for any data, batches and schedule of the rate, and so
+    are the laws of Nesterov's steps and of decoupled decay (see `theory.symmetry.scheduled_charge`). They are followed
+    beside the training, step by step. A residual above the bound proves that training is not what was declared:
+    gradients that are clipped by value or by tensor, another decay of one layer, an ε that breaks the symmetry, a wrong
+    backward pass. Clipping by the global norm keeps every law.
+
+    Args:
+        symmetries: Those of `symmetry.structure` of a function of `eqx.filter(network, eqx.is_inexact_array)`.
+        optimizer: How the weights move: "heavy_ball", which without momentum is plain descent, with decay that is added
+            to the gradient; "nesterov", likewise; or "decoupled", with weights that shrink by ηλ beside the step.
+        momentum: β ≥ 0, below one.
+        weight_decay: λ ≥ 0, of all weights.
+        gradient_roundings: How many terms the longest sum of the backward pass has, for the bound.
+
+    Returns:
+        `statistics` and `step_statistics` for `descend`. They record over (step, charge), in the order of
+        `symmetry.charges`, `measured_charge`, `predicted_charge`, `charge_bound`, which rounding cannot exceed, and
+        `charge_warning`, which it hardly exceeds.
+
+    Raises:
+        InputError: A number out of range, or something else than symmetries. When the run starts: layers with rates of
+            their own, under which groups of weights have their own laws.
+
+    References:
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
+
+    Example:
+        >>> import equinox as eqx
+        >>> from dynascope.flows import descend
+        >>> from dynascope.networks import TwoLayer
+        >>> from dynascope.symmetry import structure
+        >>> from dynascope.tasks import Task
+        >>> network, task = TwoLayer(2, 3, 1, activation="relu"), Task(np.eye(2), [[1.0], [-2.0]])
+        >>> weights, rest = eqx.partition(network, eqx.is_inexact_array)
+        >>> found = structure(lambda theta, x: eqx.combine(theta, rest)(x), weights, task.inputs)
+        >>> run = descend(network, task, steps=50, learning_rate=0.1, **charge_statistics(found.symmetries))
+        >>> residual = abs(run["measured_charge"] - run["predicted_charge"])
+        >>> run["measured_charge"].dims, bool((residual <= run["charge_bound"]).all())
+        (('step', 'charge'), True)
+    """
+    require(
+        isinstance(symmetries, Sequence) and len(symmetries) > 0 and all(isinstance(s, Charge) for s in symmetries),
+        f"symmetries is {symmetries!r}",
+        argument="symmetries",
+        value=str(symmetries),
+        remedy="give those that symmetry.structure finds, at least one",
+    )
+    require_choice("optimizer", optimizer, _RULES)
+    require_number("momentum", momentum, least=0, below=1)
+    require_number("weight_decay", weight_decay, least=0)
+    require_integer(gradient_roundings=gradient_roundings)
+    law = _Law(tuple(symmetries), optimizer, float(momentum), float(weight_decay), gradient_roundings)
+    return {
+        "statistics": {"measured_charge": (law.measured, ("charge",))},
+        "step_statistics": {
+            "predicted_charge": Recursion(law.start, law.following, _predicted, ["charge"]),
+            "charge_bound": Recursion(law.start, law.following, law.bound, ["charge"]),
+            "charge_warning": Recursion(law.start, law.following, law.warning, ["charge"]),
+        },
+    }
+
+
+class _State(NamedTuple):
+    """The law so far, and the sums of which the levels of rounding are made; each of the shape (charge,)."""
+
+    charge: Array  # r, or the sum of weights
+    lost: Array  # what rounding lost of that
+    crossed: Array  # c = θᵀGv, or the sum of buffers
+    first: Array  # R = θᵀ|G|θ of the start
+    size: Array  # R now
+    moved: Array  # √S of the latest step, S = dᵀ|G|d; of sums of weights S itself
+    steps: Array  # Σ S, of squares
+    largest: Array  # Σ of what rounding does at most
+    squares: Array  # Σ of its squares
+
+
+@dataclasses.dataclass(frozen=True)
+class _Law:
+    """The law of an optimiser, one step after the other. Equal laws are equal objects, which find their program."""
+
+    symmetries: tuple[Charge, ...]
+    optimizer: str
+    momentum: float
+    weight_decay: float
+    gradient_roundings: int
+
+    def measured(self, network: Any) -> Array:
+        return jnp.asarray(charges(network, self.symmetries))
+
+    def start(self, weights: Any) -> _State:
+        charge, size = jnp.asarray(charges(weights, self.symmetries)), self._sizes(weights)
+        zero = jnp.zeros_like(charge)
+        return _State(charge, zero, zero, size, size, zero, zero, zero, zero)
+
+    def following(self, state: _State, step: Step) -> _State:
+        rate = step.learning_rate
+        if np.ndim(rate) or not hasattr(rate, "dtype"):
+            raise InputError(
+                "layers have learning rates of their own, and so their weights laws of their own",
+                argument="learning_rate",
+                value=str(jax.tree.structure(rate)),
+                remedy="give one rate, or a schedule, for all",
+            )
+        rate = jnp.asarray(rate, state.charge.dtype)
+        change, crossed = self._law(state, step, rate)
+        total = state.charge + change
+        kept = jnp.abs(state.charge) >= jnp.abs(change)
+        lost = jnp.where(kept, (state.charge - total) + change, (change - total) + state.charge)
+        return self._rounded(state, step)._replace(charge=total, lost=state.lost + lost, crossed=crossed)
+
+    def _law(self, state: _State, step: Step, rate: Array) -> tuple[Array, Array]:
+        """By how much the charge changes, and the crossed charge after the step."""
+        beta, decay, linear = self.momentum, self.weight_decay, self._linear
+        now = state.charge + state.lost
+        pushed = self._form(step.update, step.update)
+        if self.optimizer == "decoupled":
+            left = 1 - rate * decay
+            buffers = jax.tree.map(lambda d, theta: d + rate * decay * theta, step.update, step.weights)
+            pushed = self._form(buffers, buffers) if decay else pushed
+            before = beta * state.crossed
+            shrunk = jnp.where(linear, rate * decay, rate * decay * (1 + left)) * now
+            change = pushed - shrunk - jnp.where(linear, rate, 2 * rate * left) * before
+            return change, jnp.where(linear, before, left * before - pushed / rate)
+        crossed = beta * state.crossed + decay * now
+        if self.optimizer == "heavy_ball":
+            return pushed - jnp.where(linear, 1, 2) * rate * crossed, crossed - pushed / rate
+        along = decay * now + beta * crossed
+        both = pushed / rate**2
+        if beta:
+            slopes = jax.tree.map(lambda g, theta: g + decay * theta, step.gradient, step.weights)
+            both = (both + self._form(step.update, slopes) / rate) / beta
+        change = pushed - jnp.where(linear, 1, 2) * rate * along
+        return change, crossed - jnp.where(linear, 0, rate * both)
+
+    def _rounded(self, state: _State, step: Step) -> _State:
+        """The state with the sums of `theory.symmetry.rounding_level` after the step."""
+        unit, linear = float(jnp.finfo(state.charge.dtype).eps) / 2, self._linear
+        after = jax.tree.map(jnp.add, step.weights, step.update)
+        size, square = self._sizes(after), self._sizes(step.update)
+        moved = jnp.where(linear, square, jnp.sqrt(square))
+        stored = jnp.where(linear, 1, 2) * (3 if self.optimizer == "decoupled" else 1) * unit * size
+        computed = unit * (moved + self.momentum * state.moved) / (1 - self.momentum)
+        computed = computed * jnp.where(linear, 1, 2 * jnp.sqrt(state.size))
+        return state._replace(
+            size=size,
+            moved=moved,
+            steps=state.steps + jnp.where(linear, 0, square),
+            largest=state.largest + stored + self.gradient_roundings * computed,
+            squares=state.squares + stored**2 + self.gradient_roundings * computed**2,
+        )
+
+    def bound(self, state: _State) -> Array:
+        return state.largest + self._evaluated(state)
+
+    def warning(self, state: _State) -> Array:
+        return jnp.sqrt(state.squares) + self._evaluated(state)
+
+    def _evaluated(self, state: _State) -> Array:
+        """Rounding of the recorded charges and of the law itself."""
+        unit = float(jnp.finfo(state.charge.dtype).eps) / 2
+        repeated = (1 + self.momentum) / (1 - self.momentum)
+        return _SUMMED * unit * (state.first + state.size + repeated * state.steps)
+
+    @property
+    def _linear(self) -> np.ndarray:
+        """Which charges are sums of weights."""
+        return np.concatenate([np.full(each.size, each.kind == "translation") for each in self.symmetries])
+
+    def _form(self, left: Any, right: Any) -> Array:
+        """θᵀGv, and zero of sums of weights, which gradients do not change."""
+        values = [
+            jnp.zeros(each.size) if each.kind == "translation" else each.form(left, right) for each in self.symmetries
+        ]
+        return jnp.concatenate(values)
+
+    def _sizes(self, tree: Any) -> Array:
+        """θᵀ|G|θ, of two units of a matrix the mean of theirs, and of sums of weights Σ|θ|."""
+        positive = jax.tree.map(jnp.abs, tree)
+        sizes = []
+        for each in self.symmetries:
+            parts = tuple(dataclasses.replace(part, factor=abs(part.factor)) for part in each.parts)
+            same = dataclasses.replace(each, parts=parts)
+            if each.kind == "matrix":
+                own = dataclasses.replace(same, kind="scale", block=1).form(tree, tree)
+                rows, columns = np.triu_indices(each.block)
+                own = own.reshape(-1, each.block)
+                sizes.append(((own[:, rows] + own[:, columns]) / 2).ravel())
+            else:
+                sizes.append(same.form(positive, positive))
+        return jnp.concatenate(sizes)
+
+
+def _predicted(state: _State) -> Array:
+    return state.charge + state.lost

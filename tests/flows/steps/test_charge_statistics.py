@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import numpy as np
+import optax
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.flows import charge_statistics, descend
+from dynascope.symmetry import structure
+from dynascope.tasks import Labelled
+from dynascope.theory.symmetry import rounding_level, translation_charge
+
+DRAW = np.random.default_rng(0)
+DATA = Labelled(DRAW.normal(size=(24, 3)), DRAW.integers(0, 3, 24))
+STEPS, RATE, MOMENTUM, DECAY = 200, 0.05, 0.8, 0.02
+
+
+class Classifier(eqx.Module):
+    """Linear layers into a ReLU layer: charges that are matrices, of units, and sums of the last weights."""
+
+    inner: jax.Array
+    hidden: jax.Array
+    bias: jax.Array
+    last: jax.Array
+
+    def __init__(self, dtype):
+        shapes = (3, 2), (2, 4), (4,), (4, 3)
+        self.inner, self.hidden, self.bias, self.last = (DRAW.normal(size=s).astype(dtype) for s in shapes)
+
+    def __call__(self, x):
+        return jax.nn.relu(x @ self.inner @ self.hidden + self.bias) @ self.last
+
+
+def found(network):
+    weights, rest = eqx.partition(network, eqx.is_inexact_array)
+    return structure(lambda theta, x: jax.nn.log_softmax(eqx.combine(theta, rest)(x)), weights, DATA.inputs).symmetries
+
+
+NETWORKS = {dtype: Classifier(dtype) for dtype in ("float64", "float32")}
+with jax.enable_x64(True):
+    SYMMETRIES = found(NETWORKS["float64"])
+
+
+def trained(dtype, rule, *, steps=STEPS, rate=RATE, **declared):
+    with jax.enable_x64(dtype == "float64"):
+        return descend(
+            NETWORKS[dtype],
+            DATA,
+            steps=steps,
+            batch_size=8,
+            loss="cross_entropy",
+            learning_rate=rate,
+            optimizer=rule,
+            **charge_statistics(SYMMETRIES, **declared),
+        )
+
+
+def residual(run):
+    return abs(run["measured_charge"] - run["predicted_charge"])
+
+
+def heavy_ball(rate):
+    return optax.chain(optax.add_decayed_weights(DECAY), optax.sgd(rate, momentum=MOMENTUM))
+
+
+def nesterov(rate):
+    return optax.chain(optax.add_decayed_weights(DECAY), optax.sgd(rate, momentum=MOMENTUM, nesterov=True))
+
+
+def decoupled(rate):
+    return optax.chain(optax.trace(MOMENTUM), optax.add_decayed_weights(DECAY), optax.scale_by_learning_rate(rate))
+
+
+def clipped(rate):
+    return optax.chain(optax.clip(0.05), heavy_ball(rate))
+
+
+def shortened(rate):
+    return optax.chain(optax.clip_by_global_norm(0.2), heavy_ball(rate))
+
+
+def adam(rate):
+    return optax.chain(optax.add_decayed_weights(DECAY), optax.adam(rate))
+
+
+DECLARED = {"momentum": MOMENTUM, "weight_decay": DECAY}
+
+
+def test_the_classifier_has_charges_of_every_kind():
+    assert {each.kind for each in SYMMETRIES} == {"matrix", "rescale", "translation"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("rule", "name"),
+    [(heavy_ball, "heavy_ball"), (nesterov, "nesterov"), (decoupled, "decoupled"), (shortened, "heavy_ball")],
+)
+def test_the_law_holds_at_every_recorded_step(rule, name, dtype):
+    run = trained(dtype, rule, optimizer=name, **DECLARED)
+    moved = abs(run["measured_charge"] - run["measured_charge"][0]).max("step")
+    assert (moved > 0.01).all()
+    assert (residual(run) <= run["charge_bound"]).all()
+    assert (residual(run) <= run["charge_warning"]).mean() > 0.99
+    # The bound is of use: what moves the charges stands far above it.
+    assert (run["charge_bound"].max("step") < (1e-9 if dtype == "float64" else 0.5) * moved).all()
+
+
+@pytest.mark.slow
+def test_the_law_of_a_schedule_holds():
+    schedule = optax.cosine_decay_schedule(RATE, STEPS)
+    run = trained("float64", heavy_ball, rate=schedule, **DECLARED)
+    assert (residual(run) <= run["charge_bound"]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rule", "declared"),
+    [
+        (clipped, DECLARED),
+        (adam, DECLARED),
+        (heavy_ball, {"momentum": MOMENTUM, "weight_decay": 0.9 * DECAY}),
+        (heavy_ball, {"momentum": 0.99 * MOMENTUM, "weight_decay": DECAY}),
+        (nesterov, DECLARED),
+        (decoupled, DECLARED),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_training_that_is_not_what_was_declared_breaks_it(rule, declared, dtype):
+    run = trained(dtype, rule, **declared)
+    assert (residual(run) > run["charge_bound"]).any()
+
+
+@pytest.mark.slow
+def test_levels_and_sums_of_weights_are_those_of_the_theory():
+    run = trained("float64", heavy_ball, steps=40, **DECLARED)
+    chosen = np.concatenate([np.full(each.size, each.kind == "translation") for each in SYMMETRIES])
+    start = run["measured_charge"].to_numpy()[0, chosen]
+    steps = run["step"].to_numpy()
+    expected = translation_charge(steps, start, learning_rate=RATE, weight_decay=DECAY, momentum=MOMENTUM)
+    np.testing.assert_allclose(run["predicted_charge"].to_numpy()[:, chosen], expected, rtol=1e-12)
+    assert (run["charge_warning"] <= run["charge_bound"]).all()
+    assert (run["charge_bound"][0] > 0).all()
+
+
+def test_weights_that_do_not_move_have_the_levels_of_the_theory():
+    run = trained("float32", "sgd", rate=1e-30, steps=30)
+    sizes = abs(NETWORKS["float32"].last).sum(1)
+    chosen = np.concatenate([np.full(each.size, each.kind == "translation") for each in SYMMETRIES])
+    level = rounding_level(np.tile(sizes, (31, 1)), np.zeros((30, 4)), degree=1, recorded="float32")
+    for name, expected in (("charge_bound", level.bound), ("charge_warning", level.warning)):
+        # The law is followed in 32 bits here, and its rounding is compensated.
+        np.testing.assert_allclose(run[name].to_numpy()[-1, chosen], expected[-1], rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"symmetries": []}, "symmetries"),
+        ({"symmetries": [1]}, "symmetries"),
+        ({"momentum": 1.0}, "momentum"),
+        ({"weight_decay": -0.1}, "weight_decay"),
+        ({"gradient_roundings": 0}, "gradient_roundings"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, named):
+    with pytest.raises(InputError) as caught:
+        charge_statistics(**{"symmetries": SYMMETRIES, **arguments})
+    assert caught.value.argument == named
+
+
+def test_rates_of_layers_are_refused():
+    with pytest.raises(InputError, match="laws of their own") as caught:
+        trained("float32", "sgd", rate={"last": 0.1, "inner": 0.2, "hidden": 0.1, "bias": 0.1})
+    assert caught.value.argument == "learning_rate"
