@@ -19,7 +19,19 @@ from documented import Call, _no_longer_than
 from robustness.mutations import Mutant, mutants
 from robustness.outcomes import COUNTS, found_wrong
 
-from dynascope import alternating, comparison, flows, groups, networks, observation, plot, prediction, studies, tasks
+from dynascope import (
+    alternating,
+    comparison,
+    flows,
+    groups,
+    networks,
+    observation,
+    plot,
+    prediction,
+    studies,
+    symmetry,
+    tasks,
+)
 
 ROOMS = [
     *("flows", "alternating", "prediction", "studies", "observation"),
@@ -30,6 +42,7 @@ RUNS = ROOMS[:5]
 INPUTS, TARGETS = np.array([[1.0, 0.2], [-0.4, 1.0], [0.3, -0.7]]), np.array([[1.0], [0.5], [-0.2]])
 TASK = tasks.Task(INPUTS, TARGETS)
 FOUR, LABELS = np.concatenate([INPUTS, -INPUTS[:1]]), np.array([0, 1, 1, 0])
+NORM = symmetry.Charge("scale", (symmetry.Part(".w", np.array([[0], [1]]), 1.0),), 2)
 LINEAR, DIAGONAL = networks.TwoLayer(2, 2, 1), networks.DiagonalLinear(2)
 MAP = tasks.AffineMap(np.zeros(2), np.eye(2))
 SHORT: dict[str, Any] = {"scale": 0.1, "duration": 0.1}
