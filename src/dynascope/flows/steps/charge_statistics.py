@@ -19,7 +19,7 @@ from dynascope.symmetry import Charge, charges
 
 __all__ = ["charge_statistics"]
 
-_SUMMED = 32  # roundings of a recorded charge, as in `theory.symmetry.rounding_level`
+_DEVIATIONS, _SUMMED = 3, 32  # as in `theory.symmetry.rounding_level`
 _RULES = ("heavy_ball", "nesterov", "decoupled")
 
 
@@ -29,7 +29,7 @@ def charge_statistics(
     optimizer: Literal["heavy_ball", "nesterov", "decoupled"] = "heavy_ball",
     momentum: float = 0.0,
     weight_decay: float = 0.0,
-    gradient_roundings: int = 1024,
+    gradient_roundings: int = 128,
 ) -> dict[str, Any]:
     """What `descend` is to record so that every charge stands beside its law, in memory that no number of steps fills.
 
@@ -46,12 +46,13 @@ def charge_statistics(
             to the gradient; "nesterov", likewise; or "decoupled", with weights that shrink by ηλ beside the step.
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0, of all weights.
-        gradient_roundings: How many terms the longest sum of the backward pass has, for the bound.
+        gradient_roundings: How many terms the longest sum of the backward pass has, for the bound; more where
+            gradients are nothing but what cancellation leaves.
 
     Returns:
         `statistics` and `step_statistics` for `descend`. They record over (step, charge), in the order of
         `symmetry.charges`, `measured_charge`, `predicted_charge`, `charge_bound`, which rounding cannot exceed, and
-        `charge_warning`, which it hardly exceeds.
+        `charge_warning`, which it exceeds only where its errors repeat, as of weights at rest.
 
     Raises:
         InputError: A number out of range, or something else than symmetries. When the run starts: layers with rates of
@@ -189,7 +190,8 @@ class _Law:
         return state.largest + self._evaluated(state)
 
     def warning(self, state: _State) -> Array:
-        return jnp.sqrt(state.squares) + self._evaluated(state)
+        rule = _DEVIATIONS * jnp.sqrt(state.squares)
+        return jnp.minimum(rule, state.largest) + self._evaluated(state)
 
     def _evaluated(self, state: _State) -> Array:
         """Rounding of the recorded charges and of the law itself."""
