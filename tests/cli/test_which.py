@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
 
+from dynascope import __version__
 from dynascope.cli.commands import main
 from dynascope.networks import balanced_linear
 
@@ -50,7 +52,14 @@ def test_machines_get_one_object_with_every_number(table, capsys):
     first = answer["theories"][0]
     assert (first["theory"], first["status"], first["exact"]) == ("diagonal-staircase", "almost", False)
     small = {each["name"]: each for each in first["assumptions"]}["small start"]
-    assert (small["value"], small["limit"], small["holds"]) == (0.05, 0.01, False)
+    assert (small["value"], small["limit"], small["holds"], small["almost_holds"]) == (0.05, 0.01, False, True)
+    assert (answer["learning_rate"], answer["batch_size"], answer["normalised"]) == (None, None, False)
+    assert answer["version"] == __version__
+    compile(answer["python"], "<the lines to copy>", "exec")
+    modes = {each["theory"]: each for each in answer["theories"]}["independent-modes"]
+    assert modes["kind"] == "exact"
+    assert modes["more"]["theory.modes.emergence_time"] == "when a mode has reached a fraction of its target"
+    assert all(math.isfinite(each["value"]) for row in answer["theories"] for each in row["assumptions"])
 
 
 def test_a_theory_of_the_list_predicts_and_is_checked(tmp_path, monkeypatch, capsys):

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import operator
 import time
 
 import equinox as eqx
+import jax
 import numpy as np
 import pytest
 
+import dynascope
 from dynascope import predict, which
 from dynascope.errors import InputError
 from dynascope.groups import encoding_from_frequencies
@@ -20,6 +23,7 @@ from dynascope.networks import (
     balanced_linear,
 )
 from dynascope.prediction import Candidate
+from dynascope.prediction.theories.catalogue import THEORIES
 from dynascope.tasks import InContextRegression, ModularAddition, MultiIndex, Task
 
 DRAW = np.random.default_rng(0)
@@ -155,6 +159,54 @@ def test_just_outside_a_domain_the_violated_assumption_is_named(case):
         with pytest.raises(InputError, match=assumption) as caught:
             predict(task, network, scale=scale, theory=name)
         assert caught.value.argument == "theory"
+
+
+@pytest.mark.parametrize("network", [MLP((3, 2), activation="linear"), eqx.nn.Linear(3, 2, key=jax.random.key(0))])
+def test_what_is_linear_in_its_weights_is_lazy_from_any_start_with_a_bias_too(network):
+    shifted = Task(X, PLAIN.targets + 3.0)
+    first = which(shifted, network, scale=1.0)[0]
+    assert (first.name, first.status) == ("kernel-regression", "applies")
+    assert {each.assumption.name: each.value for each in first.assumptions}["lazy training"] == 0
+    record = predict(shifted, network, scale=1.0, theory="kernel-regression")
+    with_ones = np.column_stack([X, np.ones(len(X))])
+    best = np.linalg.lstsq(with_ones, shifted.targets)[0]
+    rest = np.mean(np.sum((with_ones @ best - shifted.targets) ** 2, axis=1)) / 2
+    # A thousandth of the fall is left at the end.
+    assert record["loss"][-1] == pytest.approx(rest, abs=2e-3 * float(record["loss"][0]))
+
+
+def test_two_linear_layers_of_a_perceptron_are_a_linear_network():
+    network = MLP((3, 9, 2), activation="linear", bias=False)
+    found = which(PLAIN, network, scale=1e-4)
+    assert (found.network, found[0].name, found[0].status) == (
+        "linear network of 2 layers",
+        "linear-staircase",
+        "applies",
+    )
+    known = {"task": PLAIN, "network": network, **vars(dynascope)}
+    call = found[0].function_call
+    assert "network.weights[0]" in call
+    expected = predict(PLAIN, network, scale=1e-4, theory="linear-staircase")["jump_time"].to_numpy()
+    np.testing.assert_allclose(eval(call, known).times, expected)
+
+
+def test_functions_beside_a_theory_are_told_where_they_are():
+    found = [theory for theory in THEORIES if theory.further]
+    assert len(found) >= 8
+    for theory in found:
+        for name in theory.further:
+            assert callable(operator.attrgetter(name)(dynascope))
+    said = " ".join(str(which(WHITE, balanced_linear(3, 5, 2), scale=0.5)[0]).split())
+    assert "theory.balanced.ntk: the neural tangent kernel at any time" in said
+
+
+def test_how_far_a_theory_is_off_is_not_told_as_if_all_held():
+    task, network, scale, name, *_ = OUTSIDE["nearly white"]
+    rough = {each.name: each for each in which(task, network, scale=scale)}[name]
+    assert rough.error == ""
+    assert "exactly, but for what is marked !" in str(rough)
+    small = which(PLAIN, TwoLayer(3, 9, 2), scale=0.05)[0]
+    assert (small.status, small.error) == ("almost", "times may be off by 73 % from weights of this size")
 
 
 def test_forty_cases_are_tried():

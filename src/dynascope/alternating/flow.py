@@ -20,6 +20,7 @@ from dynascope.flows.blocks import working_memory
 from dynascope.flows.objective import Objective
 from dynascope.protocols import Average, Learnable, SumOfNeurons
 from dynascope.record import Staircase, make_record, staircase_record
+from dynascope.theory.domain import warn_of_large_scale
 from dynascope.theory.papers import ALTERNATING
 
 __all__ = ["alternating_flow"]
@@ -54,8 +55,9 @@ def alternating_flow(
         network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2, with its weights at unit scale; or a
             list of such networks that differ only in the weights of their neurons.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
-        scale: α, the factor on the weights at the start, below one, or several. Lists of networks and of scales make an
-            ensemble of all combinations, for which programs are compiled once; accelerators run them in batches.
+        scale: α, the factor on the weights at the start, below one, or several; beyond 0.3 with a warning. Lists of
+            networks and of scales make an ensemble of all combinations, for which programs are compiled once;
+            accelerators run them in batches.
         normalised: Whether to follow the homogeneity-normalised flow, in which neuron i has the rate ‖θ_i‖^(2−κ).
         threshold: Norm at which a dormant neuron becomes active.
         tie: Neurons that will reach the threshold within this many e-folds, and grow at the same rate, become active
@@ -106,6 +108,7 @@ def alternating_flow(
     require_count(max_steps=max_steps, **given(jumps=jumps))
     require_between(0, math.inf, tie=tie)
     networks, scales, dimensions = _members(network, scale)
+    warn_of_large_scale("alternating.alternating_flow", float(max(scales)))
     settings = (normalised, threshold, tie, least_growth, level_tolerance, int(max_steps), operations)
     with jax.enable_x64(True):
         runs = [Alternation(each, task, factor, *settings) for each in networks for factor in scales]

@@ -9,7 +9,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
-from dynascope import prediction
+from dynascope import __version__, prediction
 from dynascope.cli.exit_codes import AGREED
 from dynascope.cli.progress import step
 from dynascope.cli.remedies import in_options
@@ -57,8 +57,18 @@ class Which(UserWeights, UserData):
             normalised=self.normalised,
         )
         if self.json:
-            rows = [{**_row(each), "command": self._command(each.name)} for each in found]
-            print_json({"task": task.name, "network": self.network, "scale": scale, "theories": rows})
+            asked = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "normalised": self.normalised}
+            print_json(
+                {
+                    "task": task.name,
+                    "network": self.network,
+                    "scale": scale,
+                    **asked,
+                    "theories": [{**_row(each), "command": self._command(each.name)} for each in found],
+                    "python": self._in_python(found.script, task),
+                    "version": __version__,
+                }
+            )
             return AGREED
         article = "an" if self.network == "attention" else "a"
         print(f"What covers {article} {self.network} network on {task.name}, from weights of scale {scale:g}:\n")
@@ -106,7 +116,9 @@ def _row(candidate: Candidate) -> dict[str, Any]:
         "theory": candidate.name,
         "status": candidate.status,
         "exact": theory.exact,
+        "kind": theory.kind,
         "gives": theory.gives,
+        "more": theory.further,
         "network": theory.network,
         "reference": None if theory.domain is None else theory.domain.reference,
         "cost": candidate.cost,
@@ -122,6 +134,7 @@ def _row(candidate: Candidate) -> dict[str, Any]:
                 "limit": each.assumption.limit,
                 "almost": each.assumption.almost if math.isfinite(each.assumption.almost) else None,
                 "holds": each.holds,
+                "almost_holds": each.almost,
                 "growth": each.assumption.growth,
                 "remedy": each.assumption.remedy,
             }

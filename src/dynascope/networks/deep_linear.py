@@ -13,9 +13,10 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.arguments import require_between, require_positive, require_room, require_seed, require_sizes
+from dynascope.networks.mlp import MLP
 from dynascope.networks.two_layer import TwoLayer
 
-__all__ = ["DeepLinear", "linear_layers"]
+__all__ = ["DeepLinear", "linear_layers", "product_layers"]
 
 _LARGEST = 300.0  # logarithm of the scale of a layer, whose square must be a float
 
@@ -88,6 +89,13 @@ def linear_layers(network: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """
     if isinstance(network, TwoLayer) and network.activation.linear and network.activation.positive == 1:
         return np.asarray(network.first, np.float64), np.asarray(network.second, np.float64)
-    if isinstance(network, DeepLinear) and len(network.weights) == 2:
-        return np.asarray(network.weights[0], np.float64), np.asarray(network.weights[1], np.float64)
+    layers = product_layers(network)
+    return None if layers is None or len(layers) != 2 else (layers[0], layers[1])
+
+
+def product_layers(network: Any) -> tuple[np.ndarray, ...] | None:
+    """W₁, …, W_L, in float64, if the network is a `DeepLinear`, or an `MLP` that is the same; None for any other."""
+    plain = isinstance(network, MLP) and network.parametrisation == "standard" and not network.biases
+    if isinstance(network, DeepLinear) or (plain and (network.activation == "linear" or len(network.weights) == 1)):
+        return tuple(np.asarray(weight, np.float64) for weight in network.weights)
     return None

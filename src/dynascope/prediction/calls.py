@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynascope.networks.deep_linear import DeepLinear
+from dynascope.networks.mlp import MLP
 from dynascope.networks.own_module import own_network
 from dynascope.prediction.case import Case
 from dynascope.prediction.theories.theory import Theory
@@ -84,7 +85,7 @@ def function_call(theory: Theory, case: Case, names: Names, *, rough: bool) -> s
     call = call if case.normalised or theory.name == "modular-addition" else call.replace(", normalised=NORMALISED", "")
     if names.scale == "1.0":
         call = re.sub(r"SCALE(\*\*2)? \* ", "", call)
-    layers = ("weights[0]", "weights[1]") if isinstance(case.network, DeepLinear) else ("first", "second")
+    layers = ("weights[0]", "weights[1]") if isinstance(case.network, DeepLinear | MLP) else ("first", "second")
     filled = {
         "TIMES": f"numpy.linspace(0, {horizon(case):g}, {_POINTS})" if "TIMES" in call else "",
         "FIRST": f"{names.unit}.{layers[0]}",

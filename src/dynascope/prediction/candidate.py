@@ -53,7 +53,7 @@ class Candidate:
         status: "applies", "almost" or "no".
         assumptions: What it assumes, measured.
         cost: How long it takes, in words, estimated from the number of its operations.
-        error: How far it may be off where all holds, in words.
+        error: How far it may be off here, in words; nothing where that is not known, or told by what is violated.
         call: How to predict by it, given `task` and `network`. Nothing where the structure of the network is in the
             way.
         function_call: How to call its function oneself, after the `setup` of all; nothing where `predict` is the way.

@@ -13,14 +13,18 @@ from jaxtyping import Float
 
 from dynascope.arguments import given, require, require_count, require_positive
 from dynascope.networks.deep_diagonal import DeepDiagonal
-from dynascope.networks.deep_linear import DeepLinear, linear_layers
+from dynascope.networks.deep_linear import DeepLinear, linear_layers, product_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.mlp import MLP
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction.alternating_flow import MAX_STEPS
+from dynascope.prediction.structure import Rows
+from dynascope.prediction.tangent_modes import is_linear_in_weights
 from dynascope.tasks.task import Task
 
 __all__ = ["Case"]
+
+_ROWS = 4  # of inputs, on which a network tells whether it is linear in its weights
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -65,22 +69,20 @@ class Case:
 
         return jax.tree.map(scaled, self.network)
 
-    @property
+    @cached_property
     def linear_in_weights(self) -> bool:
-        """Whether the function is known to be linear in them."""
+        """Whether the function is linear in them, which that of a module of one's own tells by its values."""
+        if isinstance(self.network, Rows) and self.samples is not None:
+            return is_linear_in_weights(self.start, self.task.inputs[:_ROWS])
+        if isinstance(self.network, MLP):
+            return len(self.network.weights) == 1
         return self.layers is not None and len(self.layers) == 1
 
     @cached_property
     def layers(self) -> tuple[Float[np.ndarray, "_ _"], ...] | None:
         """W₁, …, W_L at the start, in float64, if the network is f(x) = x W₁ ⋯ W_L; None for any other."""
-        network = self.network
-        two = linear_layers(network)
-        if two is not None:
-            return tuple(self.scale * layer for layer in two)
-        plain = isinstance(network, MLP) and network.parametrisation == "standard" and not network.biases
-        if isinstance(network, DeepLinear) or (plain and (network.activation == "linear" or len(network.weights) == 1)):
-            return tuple(self.scale * np.asarray(weight, np.float64) for weight in network.weights)
-        return None
+        found = linear_layers(self.network) or product_layers(self.network)
+        return None if found is None else tuple(self.scale * layer for layer in found)
 
     @property
     def two_layers(self) -> tuple[Float[np.ndarray, "d width"], Float[np.ndarray, "width c"]] | None:
@@ -132,13 +134,18 @@ class Case:
         if self.activation is not None:
             return self.activation
         known = {DiagonalLinear: "diagonal", DeepDiagonal: "deep diagonal", DeepLinear: "deep linear"}
-        return known.get(type(self.network), "linear" if self.layers is not None else self.name)
+        return known.get(type(self.network), "linear" if self.layers is not None else type(self.network).__name__)
 
     @property
     def name(self) -> str:
-        """The class of the network."""
-        name = type(self.network).__name__
-        return name if self.activation is None else f"{name} with activation {self.activation}"
+        """What network it is, for people."""
+        if self.activation is not None:
+            return f"two-layer {self.activation} network"
+        if self.layers is not None:
+            return f"linear network of {len(self.layers)} layer{'s' * (len(self.layers) > 1)}"
+        if isinstance(self.network, DiagonalLinear | DeepDiagonal):
+            return f"{self.kind} linear network"
+        return type(self.network.module if isinstance(self.network, Rows) else self.network).__name__
 
     def require_fitting(self) -> None:
         """Refuse a network of one's own, of layers one after the other, that does not fit the data."""

@@ -92,10 +92,12 @@ class _Page:
         theory = candidate.theory
         rows = {"gives": theory.gives}
         if candidate.status != "no":
-            rows["holds"] = "; ".join(
-                filter(None, ("exactly" if theory.exact else f"in {theory.kind}", candidate.error))
-            )
+            how = "exactly" if theory.exact else f"in {theory.kind}"
+            rough = candidate.status == "almost" and not theory.staircase
+            rows["holds"] = "; ".join(filter(None, (how + ", but for what is marked !" * rough, candidate.error)))
             rows["takes"] = candidate.cost
+        if theory.further and candidate.status != "no":
+            rows["more"] = "; ".join(f"{name}: {gives}" for name, gives in theory.further.items())
         if theory.domain is not None:
             rows["source"] = theory.domain.reference
         for name, said in rows.items():

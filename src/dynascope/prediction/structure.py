@@ -12,11 +12,11 @@ import numpy as np
 
 from dynascope.errors import InputError
 from dynascope.networks.own_module import own_network
+from dynascope.prediction.own_inputs import wanted_by
 from dynascope.protocols import SumOfNeurons
 from dynascope.tasks.task import Task
 
 __all__ = [
-    "ROWS",
     "Rows",
     "Structure",
     "is_foreign",
@@ -24,11 +24,9 @@ __all__ = [
     "misfit_of",
     "readable",
     "structure_of",
-    "takes_rows",
     "unread",
 ]
 
-ROWS = 100  # whose kernel is measured
 _PARTS = (  # what the name of a part says of a network, and the nearest theories with why they are not of it
     (
         "attention",
@@ -144,24 +142,13 @@ def misfit_of(task: Any, network: Any) -> str:
     return f"it makes {answer} of one sample of {d} numbers; {wanted}"
 
 
-def takes_rows(task: Any, network: Any) -> bool:
-    """Whether a network takes the inputs of a task as they are; of PyTorch by its first part that has weights."""
-    if not isinstance(task, Task):
-        return False
-    if not _is_torch(network):
-        return True
-    weighty = (part for part in network.modules() if any(True for _ in part.parameters(recurse=False)))
-    first = next(weighty, None)
-    return type(first).__name__ == "Linear" and getattr(first, "in_features", None) == task.input_dimension
-
-
-def structure_of(module: Any, problem: str = "", *, rows: bool = False) -> Structure:
+def structure_of(module: Any, problem: str = "", *, inputs: str = "") -> Structure:
     """What a module of PyTorch or equinox is, by the names of its parts; code of its own is not looked into.
 
     Args:
         module: Any network.
         problem: Why it is not one of the two-layer networks that theories are for, if that is known.
-        rows: Whether it takes the inputs of the task as they are.
+        inputs: An expression of inputs that it takes, if one is known.
 
     Example:
         >>> found = structure_of(eqx.nn.MLP(3, 2, 8, 3, key=jax.random.key(0)))
@@ -188,21 +175,29 @@ def structure_of(module: Any, problem: str = "", *, rows: bool = False) -> Struc
     library = "PyTorch" if torch else "equinox" if isinstance(module, eqx.nn.MLP | eqx.nn.Sequential) else ""
     kind = f"network of {library}" if library else type(module).__name__
     name = f"{kind} with {_joined(words)}" if words else kind
-    inputs = f"task.inputs[:{ROWS}]" if rows else "INPUTS"
     if torch:
-        inputs = f"torch.as_tensor({inputs}, dtype=next(network.parameters()).dtype)" if rows else inputs
         kernel = f"{_KERNEL}(network, None, x)"
     else:
         mapped = "jax.vmap(network)(x)" if _is_of_samples(module) else "network(x)"
         kernel = f"{_KERNEL}(lambda network, x: {mapped}, network, x)"
+    wanted = wanted_by(module)
+    unknown = "INPUTS  # put a batch here that the network takes" + (f": {wanted}" if wanted else "")
     observing = (
-        f"x = {inputs}" + ("" if rows else "  # an array of samples as it takes them"),
+        *(["network.eval()  # so that each sample has outputs of its own"] if _changes_in_training(module) else []),
+        f"x = {inputs or unknown}",
         f"before = {kernel}.values",
         f"after = {kernel}.values  # once it is trained",
         "probes.kernel.kernel_distance(before, after)  # near 0: lazy; near 1: rich",
     )
     unique = dict(reversed(obstacles))  # the first reason of each theory
     return Structure(name, tuple((each, unique[each]) for each in dict.fromkeys(k for k, _ in obstacles)), observing)
+
+
+def _changes_in_training(module: Any) -> bool:
+    """Whether a module of PyTorch computes something else while it trains."""
+    if not _is_torch(module) or not module.training:
+        return False
+    return any(re.search(r"norm|dropout", type(part).__name__, re.IGNORECASE) for part in module.modules())
 
 
 def _is_torch(module: Any) -> bool:

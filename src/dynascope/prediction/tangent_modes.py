@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -16,10 +17,11 @@ from dynascope.compilation import filter_jit
 from dynascope.flows.progress import tell
 from dynascope.networks.two_layer import TwoLayer
 
-__all__ = ["TangentModes", "tangent_modes"]
+__all__ = ["TangentModes", "is_linear_in_weights", "tangent_modes"]
 
 _ROUNDING = 1e-12  # of the fastest rate, below which a mode is never learned
 _BLOCK = 2**23  # numbers of tangent features that are held at once
+_STRAIGHT = 1e-9  # of the change of outputs, up to which it is straight
 _COPIES = 3  # of the matrix of which the modes are, while they are found
 
 
@@ -99,6 +101,35 @@ def tangent_modes(network: Any, inputs: Float[np.ndarray, "n d"], targets: Float
     return TangentModes(rates[learned], powers, max(rest, 0.0), float(np.linalg.norm(weights)))
 
 
+def is_linear_in_weights(network: Any, inputs: Float[np.ndarray, "n d"]) -> bool:
+    """Whether outputs change along a line as the weights do: f(θ+δ) + f(θ−δ) = 2f(θ), for a random δ as large as θ.
+
+    Example:
+        >>> is_linear_in_weights(TwoLayer(1, 2, 1), np.ones((1, 1)))
+        False
+    """
+    draw = np.random.default_rng(0)
+
+    def step(leaf: np.ndarray) -> np.ndarray:
+        size = float(np.sqrt(np.mean(leaf**2))) if np.size(leaf) else 0.0
+        return (size or 1.0) * draw.normal(size=np.shape(leaf))
+
+    params, static = eqx.partition(network, eqx.is_inexact_array)
+    params = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
+    steps = jax.tree.map(step, params)
+    with jax.enable_x64(True):
+        there, here, back = (
+            np.asarray(_outputs(jax.tree.map(functools.partial(_moved, sign), params, steps), static, inputs))
+            for sign in (1, 0, -1)
+        )
+    change = float(np.linalg.norm(there - back))
+    return float(np.linalg.norm(there + back - 2 * here)) <= _STRAIGHT * change
+
+
+def _moved(sign: int, leaf: np.ndarray, step: np.ndarray) -> np.ndarray:
+    return leaf + sign * step
+
+
 class _Blocks:
     """J, a few samples at a time: the rows of each block, and the block."""
 
@@ -130,6 +161,11 @@ def _tangent_features(network: Any) -> tuple[Callable[[np.ndarray], np.ndarray],
         return np.concatenate([part.reshape(*part.shape[:2], -1) for part in parts], axis=2)
 
     return of, np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(params)])
+
+
+@filter_jit
+def _outputs(params: Any, static: Any, x: Any) -> Any:
+    return eqx.combine(params, static)(x)
 
 
 @filter_jit

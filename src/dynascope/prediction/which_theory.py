@@ -14,14 +14,13 @@ from dynascope.prediction.calls import Names, function_call, horizon, names_of, 
 from dynascope.prediction.candidate import TRAINING, Candidate, Candidates, Measured, rank
 from dynascope.prediction.case import Case
 from dynascope.prediction.measures import violation
+from dynascope.prediction.own_inputs import ROWS, inputs_for
 from dynascope.prediction.structure import (
-    ROWS,
     is_foreign,
     is_module,
     misfit_of,
     readable,
     structure_of,
-    takes_rows,
     unread,
 )
 from dynascope.prediction.theories.catalogue import THEORIES
@@ -106,7 +105,7 @@ def which(
             remedy=f"choose one of: {'; '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
         )
     misfit = "" if found else misfit_of(case.task, case.network)
-    structure = structure_of(network, problem, rows=not misfit and takes_rows(case.task, network))
+    structure = structure_of(network, problem, inputs=inputs_for(case.task, network))
     reasons = dict(structure.obstacles)
     if misfit:
         reasons.setdefault("kernel-regression", misfit)
@@ -213,7 +212,8 @@ def _candidate(theory: Theory, case: Case, assumptions: tuple[Measured, ...]) ->
         status = "almost"
     seconds = (_LEAST + theory.operations(case)) / _PER_SECOND
     cost = next(words for most, words in _COSTS if seconds <= most)
-    return Candidate(theory, status, assumptions, cost, theory.accuracy(case))
+    known = status == "applies" or (status == "almost" and theory.staircase)  # whose error grows with the start
+    return Candidate(theory, status, assumptions, cost, theory.accuracy(case) if known else "")
 
 
 def chosen(case: Case, name: str) -> Candidate:

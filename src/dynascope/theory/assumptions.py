@@ -111,7 +111,7 @@ BALANCED_LAYERS = Assumption(
     limit=1e-8,
     almost=0.1,
     growth="the function is off by less than that, and hardly at all from small starts",
-    remedy="start balanced: networks.balanced_linear",
+    remedy="start balanced: networks.balanced_linear of two layers; of more, multiples of orthogonal matrices",
 )
 ALIGNED_LAYERS = Assumption(
     "aligned layers",
@@ -120,7 +120,7 @@ ALIGNED_LAYERS = Assumption(
     limit=1e-6,
     almost=0.1,
     growth="strengths are off by about as much",
-    remedy="use the theory of balanced layers, which does without it",
+    remedy="start along those directions, or use deep-isotropic, which does without them",
 )
 EQUAL_WEIGHTS = Assumption(
     "equal weights",
@@ -164,7 +164,7 @@ LAZY_TRAINING = Assumption(
     "how far the linearised network moves the weights, over their norm (on a part of the samples, if there are many)",
     limit=0.05,
     almost=0.5,
-    growth="losses are off by up to about a tenth of that share of the first one",
+    growth="losses are off by up to about a seventh of that share of the first one",
     remedy="start from larger weights, or take a wider network; from small ones it learns features: dynascope predict",
 )
 SMALL_STEPS = Assumption(

@@ -21,7 +21,7 @@ from dynascope.arguments import in_units
 from dynascope.theory.assumptions import SMALL_START, Assumption
 from dynascope.theory.second_moment import MEASURED, require_moment
 
-__all__ = ["Domain", "covers", "find_domains"]
+__all__ = ["Domain", "covers", "find_domains", "warn_of_large_scale"]
 
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer", covariant=True)
@@ -124,6 +124,18 @@ def _of_a_covariance(function: Callable[..., Any], assumes: tuple[Assumption, ..
     return call
 
 
+def warn_of_large_scale(name: str, scale: float) -> None:
+    """Warn who called the caller of a scale of the start beyond which a theory of small starts says little.
+
+    Args:
+        name: What to call the theory.
+        scale: The factor on the weights.
+    """
+    if scale > SMALL_START.almost:
+        told = f"{name} assumes a {SMALL_START.name}, and the scale is {scale:.3g}, beyond {SMALL_START.almost:g}"
+        warnings.warn(f"{told}: {SMALL_START.growth}: {SMALL_START.remedy}", stacklevel=3)
+
+
 def _of_a_small_scale(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, which warns of a scale beyond which a theory of small starts says little."""
     name = f"{function.__module__.split('.')[-2]}.{function.__name__}"
@@ -131,9 +143,8 @@ def _of_a_small_scale(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*positional: Any, **named: Any) -> Any:
         answer, scale = function(*positional, **named), named.get("scale")
-        if isinstance(scale, int | float) and scale > SMALL_START.almost:
-            told = f"{name} assumes a {SMALL_START.name}, and the scale is {scale:.3g}, beyond {SMALL_START.almost:g}"
-            warnings.warn(f"{told}: {SMALL_START.growth}: {SMALL_START.remedy}", stacklevel=2)
+        if isinstance(scale, int | float):
+            warn_of_large_scale(name, scale)
         return answer
 
     return call

@@ -56,7 +56,7 @@ class Theory:
     special: bool = False
     numbers: Callable[[Case], dict[str, Any]] = lambda case: {}
     limit: str = "the limit of a small start"
-    beside: tuple[Callable[..., Any], ...] = ()
+    beside: tuple[Any, ...] = ()
     error: Callable[[Case], str] | None = None
 
     def accuracy(self, case: Case) -> str:
@@ -66,6 +66,15 @@ class Theory:
         if self.exact:
             return "losses to a thousandth"
         return time_error(self.solve.trust.time_error(case.scale)) if isinstance(self.solve, Solved) else ""
+
+    @property
+    def further(self) -> dict[str, str]:
+        """What else is known of the same cases, by the name of the function that gives it."""
+        room = "dynascope."
+        return {
+            f"{each.__module__.rpartition('.')[0].removeprefix(room)}.{each.__name__}": each.domain.gives
+            for each in self.beside
+        }
 
     @property
     def kind(self) -> str:
