@@ -2,8 +2,9 @@
 
 Each row is a theory on one case: CPU seconds of its record without compilation, the number of operations that it is
 said to take, and the operations in a second that the two amount to. Where these rates differ between theories, so do
-the costs that are told from what they are.
-Run as `python benchmarks/theory_costs.py`, in about a minute.
+the costs that are told from what they are: by a factor of two or three, and of alternating gradient flow by one of
+twenty (`Theory.cost_factor`), which `which` tells as a range.
+Run as `python benchmarks/theory_costs.py`, in about two minutes.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ def cases() -> Iterator[tuple[str, Case]]:
         yield "kernel-regression", Case(data(samples, 10, 1), TwoLayer(10, 400, 1, activation="relu"), scale=6.0)
     for samples in (30, 200):
         yield "alternating-flow", Case(data(samples, 5, 1), TwoLayer(5, 20, 1, activation="relu"), scale=1e-4)
+    # Many jumps, and a single one.
+    yield "alternating-flow", Case(data(60, 4, 2), TwoLayer(4, 50, 2, activation="relu"), scale=1e-3)
+    yield "alternating-flow", Case(data(200, 10, 1), TwoLayer(10, 50, 1, activation="relu"), scale=1e-4)
 
 
 def measured(theory: Any, case: Case) -> float:

@@ -210,10 +210,17 @@ def _candidate(theory: Theory, case: Case, assumptions: tuple[Measured, ...]) ->
         status = "applies"
     elif all(each.almost for each in assumptions):
         status = "almost"
-    seconds = (_LEAST + theory.operations(case)) / _PER_SECOND
-    cost = next(words for most, words in _COSTS if seconds <= most)
+    cost = _cost((_LEAST + theory.operations(case)) / _PER_SECOND, theory.cost_factor)
     known = status == "applies" or (status == "almost" and theory.staircase)  # whose error grows with the start
     return Candidate(theory, status, assumptions, cost, theory.accuracy(case) if known else "")
+
+
+def _cost(seconds: float, factor: float) -> str:
+    """A time that is known to a factor, in words."""
+    least, most = (
+        next(words for limit, words in _COSTS if each <= limit) for each in (seconds / factor, seconds * factor)
+    )
+    return most if least == most else f"from {least} to {most}"
 
 
 def chosen(case: Case, name: str) -> Candidate:

@@ -36,6 +36,7 @@ class Theory:
         limit: Which one, in words.
         staircase: Whether its record is a staircase, or a loss over time.
         operations: About how many floating-point operations it takes.
+        cost_factor: By how many times more or less than these it may take, where that depends on what is found.
         special: Whether it is for special data, beside another theory that takes any.
         beside: Further functions for the same cases.
         error: How far it may be off, in words, where neither being exact nor what its record says tells.
@@ -53,6 +54,7 @@ class Theory:
     exact: bool
     staircase: bool
     operations: Callable[[Case], float]
+    cost_factor: float = 1.0
     special: bool = False
     numbers: Callable[[Case], dict[str, Any]] = lambda case: {}
     limit: str = "the limit of a small start"
