@@ -162,7 +162,7 @@ def test_without_a_duration_it_ends_where_a_predicted_loss_has_come_to_rest():
 def test_missing_duration_that_nothing_predicts_is_asked_for():
     error = refused(TASK, DeepLinear((3, 4, 4, 3)), scale=0.1)
     assert error.argument == "duration"
-    assert "no theory here predicts a DeepLinear" in str(error)
+    assert "no theory here predicts a linear network of 3 layers" in str(error)
     assert refused(TASK, TwoLayer(3, 4, 3)).argument == "duration"  # the scale is one
     assert refused(TASK, [TwoLayer(3, 4, 3)], scale=0.1).argument == "duration"
     assert refused(TASK, TwoLayer(3, 4, 3), scale=[0.1, 0.2]).argument == "duration"

@@ -136,7 +136,7 @@ def test_attention_on_in_context_regression_has_a_closed_form(kind, theory):
 
 
 def test_deeper_linear_networks_have_no_theory_yet():
-    with pytest.raises(InputError, match="no theory here predicts a DeepLinear"):
+    with pytest.raises(InputError, match="no theory here predicts a linear network of 3 layers"):
         predict(TASK, DeepLinear((3, 5, 5, 2)), scale=1e-6)
 
 

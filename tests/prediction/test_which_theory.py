@@ -129,6 +129,14 @@ OUTSIDE = {
     ),
     "start that is not small": (PLAIN, TwoLayer(3, 9, 2), 0.05, "linear-staircase", "small start", "almost"),
     "diagonal with two targets": (PLAIN, DiagonalLinear(3), 1e-4, "diagonal-staircase", "one output", "no"),
+    "diagonal on white inputs with two targets": (
+        WHITE,
+        DiagonalLinear(3),
+        0.5,
+        "independent-modes",
+        "one output",
+        "no",
+    ),
     "ReLU that is not lazy": (
         PLAIN,
         TwoLayer(3, 300, 2, activation="relu"),
@@ -277,6 +285,29 @@ def test_bad_arguments_are_named():
     assert attempt(learning_rate=-1.0) == "learning_rate"
     assert attempt(batch_size=0) == "batch_size"
     assert attempt(network="transformer") == "network"
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        TwoLayer(4, 8, 2, activation="relu"),
+        TwoLayer(3, 8, 1, activation="relu"),
+        DeepLinear((4, 5, 5, 2)),
+        DiagonalLinear(4),
+        MLP((4, 5, 2)),
+    ],
+)
+@pytest.mark.parametrize("ask", [which, predict])
+def test_a_network_of_other_dimensions_than_the_data_is_refused(ask, network):
+    with pytest.raises(InputError, match="inputs") as caught:
+        ask(PLAIN, network, scale=1e-3)
+    assert caught.value.argument == "network"
+
+
+def test_what_has_one_output_is_not_followed_on_two():
+    found = which(PLAIN, DiagonalLinear(3), scale=1e-4)
+    assert all(each.status == "no" for each in found)
+    assert "alternating-flow" not in [each.name for each in found]
 
 
 def test_a_theory_for_other_networks_is_refused_with_those_that_are_for_this_one():

@@ -147,10 +147,34 @@ class Case:
             return f"{self.kind} linear network"
         return type(self.network.module if isinstance(self.network, Rows) else self.network).__name__
 
+    @cached_property
+    def answers(self) -> bool:
+        """Whether the network is a function of rows of the samples with the outputs of the task."""
+        if self.samples is None or not callable(self.network):
+            return False
+        rows = jax.ShapeDtypeStruct((1, self.task.input_dimension), np.float64)
+        try:
+            found: Any = eqx.filter_eval_shape(self.network, rows)
+        except Exception:  # whatever a function of one's own makes of inputs that it is not for
+            return False
+        return getattr(found, "shape", None) == (1, self.task.output_dimension)
+
     def require_fitting(self) -> None:
-        """Refuse a network of one's own, of layers one after the other, that does not fit the data."""
-        layers = [leaf for leaf in jax.tree.leaves(self.network) if np.ndim(leaf) == 2]
-        self.require_dimensions(layers[0].shape[0], layers[-1].shape[1])
+        """Refuse a network of layers one after the other, or a diagonal one, that does not fit the samples."""
+        if self.samples is None:
+            return
+        if isinstance(self.network, DiagonalLinear | DeepDiagonal):
+            inputs, wanted = len(self.network.u), self.task.input_dimension  # theories say that it has one output
+            require(
+                inputs == wanted,
+                f"the network takes {inputs} inputs, the task has {wanted}",
+                argument="network",
+                value=inputs,
+                remedy="give both the same number",
+            )
+        if isinstance(self.network, TwoLayer | DeepLinear | MLP):
+            layers = [leaf for leaf in jax.tree.leaves(self.network) if np.ndim(leaf) == 2]
+            self.require_dimensions(layers[0].shape[0], layers[-1].shape[1])
 
     def require_dimensions(self, inputs: int, outputs: int) -> None:
         """Refuse a network that does not fit the data."""

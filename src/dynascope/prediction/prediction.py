@@ -28,7 +28,6 @@ from dynascope.prediction.units import with_units
 from dynascope.prediction.which_theory import chosen, fitting
 from dynascope.protocols import Learnable, Network
 from dynascope.tasks.as_task import as_task
-from dynascope.tasks.task import Task
 from dynascope.theory.assumptions import SMALL_START
 
 __all__ = ["predict"]
@@ -100,6 +99,7 @@ def predict(
         start = network
     start, factor = _started(task, readable(start) if theory is not None and unread(start) else start, scale)
     case = Case(task, start, scale=factor, normalised=normalised, jumps=jumps, max_steps=max_steps)
+    case.require_fitting()
     staircase = _computed(case, theory, measured=scale is None)
     if isinstance(network, str) and not isinstance(start, DiagonalLinear):
         staircase = staircase.assign_attrs(weights="drawn")
@@ -112,8 +112,6 @@ def predict(
 def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
     """A network that theory knows, with its weights at unit scale, and the scale that it starts from."""
     own = own_network(network)
-    if own is not None and isinstance(task, Task):
-        Case(task, own).require_fitting()
     if scale is not None:
         require_positive(scale=scale)
     if own is not None:

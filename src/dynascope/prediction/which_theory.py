@@ -182,7 +182,9 @@ def case_of(
         scale = size if scale is None else scale * size
     elif scale is None:
         network, scale = at_unit_scale(network)
-    return Case(task, network, scale=scale, **training)
+    case = Case(task, network, scale=scale, **training)
+    case.require_fitting()
+    return case
 
 
 def candidates(case: Case) -> tuple[Candidate, ...]:

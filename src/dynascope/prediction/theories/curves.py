@@ -15,7 +15,7 @@ from dynascope.prediction.measures import violation
 from dynascope.prediction.theories.followed import POINTS, Curve, followed
 from dynascope.prediction.theories.theory import Theory
 from dynascope.theory import balanced, deep_modes, line, neuron, wide
-from dynascope.theory.assumptions import BALANCED_LAYERS
+from dynascope.theory.assumptions import BALANCED_LAYERS, ONE_OUTPUT
 from dynascope.theory.balanced.determinants import distance_kept
 from dynascope.theory.features import eigenspectrum, training_flow
 from dynascope.theory.modes import emergence_time, mode_strength, saturation_time
@@ -288,6 +288,7 @@ CURVES = (
         "independent-modes",
         mode_strength,
         _independent_modes,
+        further=(ONE_OUTPUT,),
         fits=lambda case: case.samples is not None and isinstance(case.network, DiagonalLinear) and not case.normalised,
         call="theory.modes.mode_strength(TIMES[:, None], task.cross_moment[0] / numpy.diag(task.input_moment), "
         "numpy.diag(task.input_moment), SCALE * NETWORK.v, SCALE * NETWORK.u)",

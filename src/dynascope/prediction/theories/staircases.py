@@ -256,7 +256,11 @@ STAIRCASES = (
         function=alternating_flow,
         network="any sum of neurons of degree two or more",
         gives="times, levels and features of all jumps, by following each neuron on the data",
-        fits=lambda case: isinstance(case.network, SumOfNeurons) and case.network.degree >= 2,
+        fits=lambda case: (
+            isinstance(case.network, SumOfNeurons)
+            and case.network.degree >= 2
+            and (case.samples is None or case.answers)
+        ),
         solve=_alternation,
         call="alternating.alternating_flow(NETWORK, task, scale=SCALE, normalised=NORMALISED)",
         domain=None,
