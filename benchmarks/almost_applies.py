@@ -3,13 +3,14 @@
 Each row is a theory, an assumption, how far it is violated by the number that `which` measures, and the mean distance
 of the predicted loss from that of a training, over the initial loss; of a staircase the largest relative error of a
 time.
-Run as `python benchmarks/almost_applies.py`; it writes `docs/concepts/almost_applies.csv`, in about two minutes.
+Small steps are those of descent of a product of layers, which is written out here.
+Run as `python benchmarks/almost_applies.py`; it writes `docs/concepts/almost_applies.csv`, in about three minutes.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,11 +20,20 @@ import numpy as np
 
 from dynascope import compare, observe
 from dynascope.compilation import compile_cache
-from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer, balanced_linear
+from dynascope.groups import dihedral, encoding_from_frequencies
+from dynascope.networks import (
+    DeepDiagonal,
+    DeepLinear,
+    DiagonalLinear,
+    LinearAttention,
+    MergedAttention,
+    TwoLayer,
+    balanced_linear,
+)
 from dynascope.prediction.case import Case
 from dynascope.prediction.measures import violation
 from dynascope.prediction.theories.catalogue import THEORIES
-from dynascope.tasks import Task
+from dynascope.tasks import InContextRegression, ModularAddition, Task, group_composition
 from dynascope.theory import assumptions
 from dynascope.theory.assumptions import Assumption
 
@@ -75,6 +85,38 @@ def moved(network: Any, amount: float) -> Any:
     return jax.tree.map(add, network, is_leaf=eqx.is_array)
 
 
+def equal_layers() -> DeepLinear:
+    """Three layers that are the same multiple of the identity."""
+    return eqx.tree_at(lambda net: net.weights, DeepLinear((4,) * 4), tuple(0.5 * np.eye(4) for _ in range(3)))
+
+
+def large_outputs() -> TwoLayer:
+    """Neurons of ReLU whose output weights are as large as their input weights."""
+    network = TwoLayer(3, 30, 1, activation="relu", seed=1)
+    sizes = np.linalg.norm(network.first, axis=0)[:, None]
+    return eqx.tree_at(lambda net: net.second, network, sizes * np.sign(network.second))
+
+
+def descended(case: Case, times: np.ndarray) -> np.ndarray:
+    """The loss of descent of x W₁ ⋯ W_L at some times, which are the learning rate times the step."""
+    assert case.layers is not None
+    assert case.learning_rate is not None
+    layers, losses = list(case.layers), []
+    x, y = case.task.inputs, case.task.targets
+    for _ in range(int(times[-1] / case.learning_rate) + 2):
+        forward = [x]
+        for layer in layers:
+            forward.append(forward[-1] @ layer)
+        back = (forward[-1] - y) / len(x)
+        losses.append(float(np.sum((forward[-1] - y) ** 2) / len(x) / 2))
+        slopes = []
+        for layer, before in zip(reversed(layers), reversed(forward[:-1]), strict=True):
+            slopes.append(before.T @ back)
+            back = back @ layer.T
+        layers = [layer - case.learning_rate * slope for layer, slope in zip(layers, reversed(slopes), strict=True)]
+    return np.interp(times, case.learning_rate * np.arange(len(losses)), losses)
+
+
 def off_a_line(amount: float) -> Task:
     """Inputs mostly along one direction."""
     line = np.outer(X[:, 0], [1.0, 2.0, 0.5])
@@ -89,6 +131,11 @@ def aligned(task: Task) -> DeepLinear:
     return eqx.tree_at(lambda net: net.weights, DeepLinear((task.input_dimension,) * 4), layers)
 
 
+ONE = Task(X, Y[:, 0])
+ORTHOGONAL = Task(np.diag([1.0, 2.0, 1.5]), [1.0, -2.0, 1.0])
+PROMPTS = InContextRegression(np.diag([1.0, 0.5]), 20.0)
+ADDITION = ModularAddition(encoding_from_frequencies(5, {1: 1.0, 2: 0.5}))
+COMPOSED = group_composition(dihedral(3))
 AXES = Task(np.linalg.qr(X)[0] * [6.0, 7.0, 5.0, 8.0], Y[:, 0])
 SWEEPS = (
     Sweep("balanced", assumptions.WHITE_INPUTS, lambda a: Case(stretched(WHITE, a), balanced_linear(4, 5, 2), 0.3)),
@@ -113,20 +160,52 @@ SWEEPS = (
     ),
     Sweep("linear-staircase", assumptions.SMALL_START, lambda a: Case(Task(X, Y), TwoLayer(4, 20, 2), a)),
     Sweep("diagonal-staircase", assumptions.SMALL_START, lambda a: Case(Task(X, Y[:, 0]), DiagonalLinear(4), a)),
+    Sweep("deep-isotropic", assumptions.BALANCED_LAYERS, lambda a: Case(SQUARE, moved(equal_layers(), a))),
+    Sweep("deep-modes", assumptions.WHITE_INPUTS, lambda a: Case(stretched(SQUARE, a), aligned(SQUARE))),
+    Sweep("deep-diagonal-staircase", assumptions.SMALL_START, lambda a: Case(ONE, DeepDiagonal(4, 3), a)),
+    Sweep("linear-attention", assumptions.SMALL_START, lambda a: Case(PROMPTS, LinearAttention(2, 6), a)),
+    Sweep("merged-attention", assumptions.SMALL_START, lambda a: Case(PROMPTS, MergedAttention(2, 6), a)),
+    Sweep(
+        "modular-addition",
+        assumptions.SMALL_START,
+        lambda a: Case(ADDITION, TwoLayer(10, 12, 5, activation="quadratic"), a, normalised=True),
+    ),
+    Sweep(
+        "group-composition",
+        assumptions.SMALL_START,
+        lambda a: Case(COMPOSED, TwoLayer(12, 60, 6, activation="power-2"), a, normalised=True),
+    ),
+    Sweep("orthogonal-relu", assumptions.SMALL_START, lambda a: Case(ORTHOGONAL, large_outputs(), a)),
+    Sweep(
+        "alternating-flow",
+        assumptions.SMALL_START,
+        lambda a: Case(ORTHOGONAL, TwoLayer(3, 20, 1, activation="relu"), a),
+    ),
+    Sweep(
+        "neuron-function-space",
+        assumptions.SMALL_STEPS,
+        lambda a: Case(ONE, TwoLayer(4, 1, 1), 0.3, learning_rate=a),
+    ),
+    Sweep("linear-model", assumptions.SMALL_STEPS, lambda a: Case(ONE, DeepLinear((4, 1)), learning_rate=2 * a)),
 )
 
 
-def rows() -> Iterator[Row]:
+def rows(sweeps: Sequence[Sweep] = SWEEPS) -> Iterator[Row]:
     """All points, one after the other."""
     theories = {theory.name: theory for theory in THEORIES}
-    for sweep in SWEEPS:
+    for sweep in sweeps:
         for amount in AMOUNTS:
             case = sweep.case(amount)
             measured = violation(sweep.assumption, case)
             assert measured is not None
             predicted = theories[sweep.theory].solve(case)
+            if case.learning_rate is not None:
+                times, expected = predicted["time"].to_numpy(), predicted["loss"].to_numpy()
+                off = np.abs(descended(case, times) - expected)
+                yield Row(sweep.theory, sweep.assumption.name, measured, float(off.mean() / expected[0]))
+                continue
             given: dict[str, Any] = {} if "jump" in predicted.dims else {"duration": float(predicted["time"][-1])}
-            run = observe(case.task, case.network, scale=case.scale, **given)
+            run = observe(case.task, case.network, scale=case.scale, normalised=case.normalised, **given)
             found = compare(run, predicted)
             if "jump" in predicted.dims:
                 error = float(np.nanmax(np.abs(found["residual"]["jump_time_error"].to_numpy())))

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynascope.prediction.theories.catalogue import THEORIES
 from dynascope.theory import assumptions
 
 ROOT = Path(__file__).parents[1]
@@ -36,6 +37,10 @@ def test_a_prediction_is_off_by_no_more_than_is_said(row):
         assert error <= violation**0.5  # a share of power is a square
     else:
         assert error <= violation
+
+
+def test_every_theory_has_a_line():
+    assert {row["theory"] for row in ROWS} == {theory.name for theory in THEORIES}
 
 
 def test_a_larger_violation_costs_more():
