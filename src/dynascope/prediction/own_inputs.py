@@ -42,7 +42,7 @@ def inputs_for(task: Any, network: Any) -> str:
     if not isinstance(task, Task):
         return ""
     rows = f"task.inputs[:{ROWS}]"
-    shapes = {rows: (task.input_dimension,)}
+    shapes: dict[str, tuple[int, ...]] = {rows: (task.input_dimension,)}
     if task.image_shape is not None:
         height, width = task.image_shape
         for shape in ((1, height, width), (height, width, 1), (height, width)):
