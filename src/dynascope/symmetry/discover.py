@@ -63,7 +63,7 @@ def discovery_memory(params: Any) -> int:
     Example:
         >>> import numpy as np
         >>> discovery_memory({"W": np.ones((5, 4)), "a": np.ones(4)})
-        3993600
+        4904064
     """
     _, point = read(_nothing, params, np.ones(1))
     dimension = sum(each.size for each in point[0])
@@ -107,8 +107,8 @@ def discover(
         >>> import numpy as np
         >>> params = {"a": np.ones(1), "b": np.ones(1)}
         >>> found = discover(lambda p, x: x * p["a"] * p["b"], params, np.ones((3, 1)))
-        >>> found.ranks, found.laws, found.charges, np.round(found.generators.matrices[0] * 2**0.5).astype(int).tolist()
-        ((1, 1), 1, 1, [[1, 0], [0, -1]])
+        >>> found.ranks, found.laws, found.charges, np.abs(found.generators.matrices[0]).round(3).tolist()
+        ((1, 1), 1, 1, [[0.707, 0.0], [0.0, 0.707]])
     """
     require_seed(seed)
     require_positive(memory=memory)

@@ -50,7 +50,7 @@ class Exponents:
 
     def combined(self, parts: Sequence[tuple[Fraction | int, np.ndarray]]) -> np.ndarray:
         """Σ factor · array, elementwise with broadcasting."""
-        arrays = np.broadcast_arrays(*(array for _, array in parts))
+        arrays = list(np.broadcast_arrays(*(array for _, array in parts)))
         # Keys of two fit into 64 bits.
         start = arrays[0].astype(np.int64 if len(arrays) <= 2 else object)
         keys = reduce(lambda key, array: key * len(self._table) + array, arrays[1:], start)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dynascope.arguments import is_traced, require, require_choice, require_finite_values, require_seed, shown
+from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.defects import lengths
@@ -82,7 +83,10 @@ def check_identities(
         _require_charge(each)
     wide = any(np.dtype(leaf.dtype) == np.float64 for leaf in arrays_by_path(params).values())
     with jax.enable_x64(wide):
-        return [_checked(loss, params, each, seed) for each in symmetries]
+        theta, g, curvatures = _derivatives(loss, params, symmetries, seed)
+    for each in jax.tree.leaves(g):
+        require_finite_values("loss", each, remedy="give a loss and parameters whose gradient is finite")
+    return [_checked(charge, theta, g, *each) for charge, each in zip(symmetries, curvatures, strict=True)]
 
 
 def orbit_directions(params: Any, symmetries: Sequence[Charge], *, at: str = "minimum") -> np.ndarray:
@@ -180,24 +184,28 @@ def rotation_charge(charge: Charge, params: Any, displacement: Any) -> Any:
     return found
 
 
-def _checked(loss: Callable[[Any], Any], params: Any, charge: Charge, seed: int) -> Identities:
+def _derivatives(loss: Callable[[Any], Any], params: Any, symmetries: Sequence[Charge], seed: int) -> Any:
+    """The gradient, and for each symmetry Hξ and (∂ξ)ᵀg of a random ξ."""
     trained, fixed = eqx.partition(params, eqx.is_inexact_array)
+    random = np.random.default_rng(seed)
+    shapes = [(each.units // each.block, *([each.block] * 2 if each.kind == "matrix" else [])) for each in symmetries]
+    weights = [random.normal(size=shape) for shape in shapes]
 
     def gradient(theta: Any) -> Any:
         return jax.grad(lambda each: _number(loss(eqx.combine(each, fixed))))(theta)
 
-    shape = (charge.units // charge.block, charge.block, charge.block) if charge.kind == "matrix" else (charge.units,)
-    weights = np.random.default_rng(seed).normal(size=shape)
-
-    def both(theta: Any) -> Any:
-        g, along = gradient(theta), charge.direction(theta, weights)
-        curved = jax.jvp(gradient, (theta,), (along,))[1]
+    def curvature(charge: Charge, theta: Any, g: Any, each: Any) -> Any:
+        curved = jax.jvp(gradient, (theta,), (charge.direction(theta, each),))[1]
         # (∂ξ)ᵀ g of a linear field is its transpose at g.
-        _, pull = jax.vjp(lambda each: charge.direction(each, weights), theta)
-        return g, curved, pull(g)[0]
+        _, pull = jax.vjp(lambda at: charge.direction(at, each), theta)
+        return curved, pull(g)[0]
+
+    def derivatives(theta: Any) -> Any:
+        g = gradient(theta)
+        return g, [curvature(charge, theta, g, each) for charge, each in zip(symmetries, weights, strict=True)]
 
     try:
-        g, curved, turned = eqx.filter_jit(both)(trained)
+        return jax.tree.map(np.asarray, (trained, *filter_jit(derivatives, brief=True)(trained)))
     except InputError:
         raise
     except Exception as error:  # whatever a loss of the user's raises
@@ -208,15 +216,15 @@ def _checked(loss: Callable[[Any], Any], params: Any, charge: Charge, seed: int)
             value=type(loss).__name__,
             remedy="give a function of JAX of the parameters that returns one number",
         ) from None
-    theta, g, curved, turned = (jax.tree.map(np.asarray, each) for each in (trained, g, curved, turned))
-    for each in jax.tree.leaves(g):
-        require_finite_values("loss", each, remedy="give a loss and parameters whose gradient is finite")
+
+
+def _checked(charge: Charge, theta: Any, g: Any, curved: Any, turned: Any) -> Identities:
     values = np.asarray(charge.identity(theta, g))
     norm = float(np.sqrt(sum(np.vdot(each, each) for each in jax.tree.leaves(g))))
     sizes = norm * lengths(charge, theta)
     rest = [np.abs(a + b).max(initial=0.0) for a, b in zip(*map(jax.tree.leaves, (curved, turned)), strict=True)]
     parts = [np.abs(each).max(initial=0.0) for each in (*jax.tree.leaves(curved), *jax.tree.leaves(turned))]
-    rounding = _ROUNDINGS * max(float(jnp.finfo(each.dtype).eps) for each in jax.tree.leaves(trained))
+    rounding = _ROUNDINGS * max(float(jnp.finfo(each.dtype).eps) for each in jax.tree.leaves(theta))
     largest = np.abs(values).reshape(charge.units // charge.block, -1).max(1)
     small = largest <= rounding * sizes.reshape(len(largest), -1).max(1)
     hessian, size = float(max(rest, default=0.0)), float(max(parts, default=0.0))
