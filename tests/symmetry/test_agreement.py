@@ -42,6 +42,18 @@ def test_a_symmetry_of_another_basis_is_found_by_gradients_alone():
     assert (found.structural, found.numerical, found.agrees) == (1, 2, False)
 
 
+def test_weights_that_read_what_sums_to_zero_are_shifted_by_gradients_alone():
+    def apply(p, x):
+        z = x @ p["W"]
+        return (z - z.mean(1, keepdims=True)) @ p["a"]
+
+    random = np.random.default_rng(0)
+    given = apply, {"W": random.normal(size=(2, 3)), "a": random.normal(size=(3, 1))}, np.ones((8, 2))
+    found = agreement(structure(*given), discover(*given, levels=0), given[1])
+    assert not found.agrees
+    assert found.together == found.numerical > found.structural
+
+
 def test_other_parameters_are_refused():
     apply, params, inputs, _ = NETWORKS["ReLU"]
     with pytest.raises(InputError, match="params has 3 numbers"):

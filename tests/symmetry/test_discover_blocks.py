@@ -10,7 +10,9 @@ from dynascope.symmetry import block_memory, discover_blocks
 
 # Those whose units stand in one order, and whose inputs meet every pattern.
 ALIGNED = [
-    name for name in NETWORKS if name not in ("group norm", "tied embedding", "embedding", "recurrent", "experts")
+    name
+    for name in NETWORKS
+    if name not in ("group norm", "tied embedding", "embedding", "recurrent", "experts", "transformer")
 ]
 
 

@@ -207,6 +207,13 @@ def doubly_gated(p: Any, x: Any) -> Any:
     return (jax.nn.relu(x @ p["a"]) * (x @ p["b"])) @ p["c"]
 
 
+def transformer(p: Any, x: Any) -> Any:
+    stream = p["embedding"][x] + p["positions"]
+    scores = jnp.einsum("nti,nsi->nts", stream @ p["Q"], stream @ p["K"])
+    stream = stream + jax.nn.softmax(scores) @ stream @ p["V"] @ p["O"]
+    return (stream + jax.nn.relu(stream @ p["in"]) @ p["out"]) @ p["head"]
+
+
 def twice(p: Any, x: Any) -> Any:
     return jax.nn.relu(jax.nn.relu(x @ p["W"]) @ p["W"]) @ p["a"]
 
@@ -286,6 +293,9 @@ NETWORKS = {
     "experts": _network(experts, {"router": (2, 2), "a": (2, 2, 2), "b": (2, 2, 1)}, (14, 2), 2 + 4),
     "gains": _network(with_gains, {"s": (), "a": (2, 2), "b": (2, 1), "t": ()}, (12, 2), 2 + 2),
     "branches": _network(branching, {"a": (2, 2), "b": (2, 1)}, (12, 2), 2),
+    "transformer": _network(
+        transformer, _EMBEDDED | _HEADS | {"positions": (3, 2), "head": (2, 2)}, (1,), 3 + 3 + 3 + 2 + 2
+    )._replace(inputs=_TOKENS),
     "recurrent": _network(scanned, {"U": (2, 3), "W": (3, 3), "a": (3, 1)}, (3, 4, 2), 3),
 }
 LARGER = {

@@ -195,7 +195,7 @@ class Charge:
                     turned = element if part.factor > 0 else np.swapaxes(np.linalg.inv(element), 1, 2)
                     leaf = leaf + self._mixed(part, leaf, turned - np.eye(self.block), xp)
                 elif self.kind == "translation":
-                    leaf = leaf + self._spread(part, element, 0.0, xp)
+                    leaf = leaf + self._spread(part, element, 0.0, xp) * part.factor
                 else:
                     leaf = leaf * self._spread(part, xp.asarray(element) ** part.factor, 1.0, xp)
             return leaf

@@ -232,8 +232,8 @@ class Rules:
                 if product.free.all() or not uneven:
                     continue
                 self.loose.discard(operand.origin[0])
-                if all(n == 1 or axis in shared for axis, n in enumerate(even.terms[-1].shape)):
-                    self.solver.vanish(even.terms[-1])
+                whole = even.terms[-1]
+                self.solver.vanish(whole[tuple(slice(None if a in shared else 1) for a in range(whole.ndim))])
         return even
 
     def _note(self, degree: Degree, sets: list[tuple[int, ...]]) -> None:

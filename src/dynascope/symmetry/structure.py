@@ -18,7 +18,7 @@ from dynascope.symmetry.families import families
 from dynascope.symmetry.mixing import mixing_units
 from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
 from dynascope.symmetry.scaling import body_of, rescalings
-from dynascope.symmetry.translations import translations
+from dynascope.symmetry.translations import is_used, translations
 
 __all__ = ["BrokenSymmetry", "Structure", "structure"]
 
@@ -92,9 +92,11 @@ def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any
     their own. Shifts are followed likewise. Units that one gradient shows to mix linearly are gathered into matrices.
     Every symmetry is then held against gradients at random points, and none is returned that does not hold to rounding.
 
-    Not found: linear symmetries of other bases than the units (such as rotations that commute with a fixed matrix),
-    sums over axes of tensors that several parameters share, what a loop of unknown length does, and shifts that are
-    compensated in another parameter, which conserve nothing. Permutations and signs of units carry no charge.
+    Not found: linear symmetries in another basis than that of units, such as behind a fixed matrix or a sort; shifts
+    that a sum of one parameter's elements does not see, or of weights that read values which sum to zero, as those of a
+    norm without a gain; shifts through a variance that is written as a difference of means; shifts compensated in more
+    than one other parameter, or where hundreds of parameters have one width; what a loop of unknown length does.
+    `discover` shows them on a small network of the kind. Permutations and signs of units carry no charge.
 
     Args:
         apply: (params, inputs) → outputs, which the loss is computed from; log-probabilities if it is a cross-entropy.
@@ -140,7 +142,7 @@ def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any
     for each in relaxed:
         if _key(each) not in known and each.kind == "scale":
             broken.append(BrokenSymmetry(each, defects(each, model, [point], here), "ε of a norm"))
-    unused = tuple(path for number, path in enumerate(model.paths) if not _is_used(program, number))
+    unused = tuple(path for number, path in enumerate(model.paths) if not is_used(program, number))
     return Structure(tuple(symmetries), tuple(broken), rounding, unused)
 
 
@@ -153,26 +155,6 @@ def traced(model: Model, point: Point) -> ClosedJaxpr:
 def _key(charge: Charge) -> tuple:
     """What tells a symmetry from others."""
     return tuple(sorted((part.path, part.factor, part.labels.shape, part.labels.tobytes()) for part in charge.parts))
-
-
-def _is_used(program: ClosedJaxpr, number: int) -> bool:
-    """Whether an output may depend on an argument."""
-
-    def reach(jaxpr: Jaxpr, known: set[int]) -> set[int]:
-        for equation in jaxpr.eqns:
-            if any(id(atom) in known for atom in equation.invars):
-                body = body_of(equation)
-                if body is None:
-                    known.update(map(id, equation.outvars))
-                    continue
-                inner = {id(b) for a, b in zip(equation.invars, body[0].invars, strict=True) if id(a) in known}
-                reached = reach(body[0], inner)
-                known.update(id(a) for a, b in zip(equation.outvars, body[0].outvars, strict=True) if id(b) in reached)
-        return known
-
-    jaxpr = program.jaxpr
-    reached = reach(jaxpr, {id(jaxpr.invars[number])})
-    return any(id(atom) in reached for atom in jaxpr.outvars)
 
 
 def _coarsest(program: ClosedJaxpr) -> float:

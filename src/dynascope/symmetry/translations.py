@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -15,8 +16,9 @@ from dynascope.symmetry.shift_rules import KeptError, ShiftRules, Value, enterin
 from dynascope.symmetry.shift_views import Evenness, Pieces
 from dynascope.symmetry.views import reshape_groups, shape_of
 
-__all__ = ["translations"]
+__all__ = ["is_used", "translations"]
 
+_MOST_PAIRS = 300  # of parameters, that are tried one by one
 _LONGEST_SCAN = 64  # steps that are read one by one
 
 
@@ -35,15 +37,41 @@ def translations(program: ClosedJaxpr, paths: Sequence[str]) -> list[Charge]:
         One symmetry for each parameter and largest family of shifts.
     """
     found = []
-    used, cuts = _used(program.jaxpr), _cuts(program.jaxpr)
+    cuts = _cuts(program.jaxpr)
     for number, path in enumerate(paths):
         shape = shape_of(program.jaxpr.invars[number])
         accepted: list[_Shift] = []
-        for shift in _candidates(shape, cuts) if number in used else ():
+        for shift in _candidates(shape, cuts) if is_used(program, number) else ():
             if not any(known.covers(shift) for known in accepted) and _is_unseen(program, number, shift):
                 accepted.append(shift)
                 found.append(_charge(path, shape, shift))
+    alone = {path for each in found for path in each.paths}
+    return found + _compensated(program, paths, alone)
+
+
+def _compensated(program: ClosedJaxpr, paths: Sequence[str], alone: set[str]) -> list[Charge]:
+    """Shifts of one parameter that those of another undo, as of embeddings of tokens and of positions."""
+    by_length: dict[int, list[tuple[int, int]]] = {}
+    for number, path in enumerate(paths):
+        if path not in alone and is_used(program, number):
+            for axis, length in enumerate(shape_of(program.jaxpr.invars[number])):
+                by_length.setdefault(length, []).append((number, axis))
+    pairs = [pair for each in by_length.values() for pair in itertools.combinations(each, 2)]
+    if len(pairs) > _MOST_PAIRS:
+        return []
+    found = []
+    for (one, row), (other, column) in pairs:
+        moved = {number: _Shift(_but(program, number, axis)) for number, axis in ((one, row), (other, column))}
+        if one != other and _is_unseen(program, one, moved[one], (other, moved[other])):
+            parts = [_charge(paths[n], shape_of(program.jaxpr.invars[n]), moved[n]).parts[0] for n in (one, other)]
+            signed = dataclasses.replace(parts[0], factor=-1.0), parts[1]
+            found.append(Charge("translation", signed, int(parts[0].labels.max()) + 1))
     return found
+
+
+def _but(program: ClosedJaxpr, number: int, axis: int) -> frozenset[int]:
+    """All axes of a parameter but one."""
+    return frozenset(range(len(shape_of(program.jaxpr.invars[number])))) - {axis}
 
 
 class _Shift(NamedTuple):
@@ -81,13 +109,17 @@ def _candidates(shape: tuple[int, ...], cuts: _Cuts) -> Iterator[_Shift]:
             yield _Shift(frozenset(even))
 
 
-def _is_unseen(program: ClosedJaxpr, number: int, shift: _Shift) -> bool:
+def _is_unseen(program: ClosedJaxpr, number: int, shift: _Shift, undoing: tuple[int, _Shift] | None = None) -> bool:
     walk = _Walk()
     values = [walk.rules.plain(shape_of(each)) for each in program.jaxpr.invars]
     even: list[Evenness] = [axis in shift.even for axis in range(len(values[number].shape))]
     if shift.pieces is not None:
         even[shift.pieces[0]] = Pieces(0, shift.pieces[1])
     values[number] = entering(values[number], even, shift.region)
+    if undoing is not None:
+        other, along = undoing
+        same = entering(values[other], [axis in along.even for axis in range(len(values[other].shape))], None)
+        values[other] = dataclasses.replace(same, shift={entry: -each for entry, each in same.shift.items()})
     try:
         results = walk.run(program.jaxpr, program.consts, values)
     except KeptError:
@@ -112,11 +144,24 @@ def _charge(path: str, shape: tuple[int, ...], shift: _Shift) -> Charge:
     return Charge("translation", (Part(path, labels, 1.0),), int(labels.max()) + 1)
 
 
-def _used(jaxpr: Jaxpr) -> set[int]:
-    """The arguments that the program reads."""
-    read = {id(atom) for equation in jaxpr.eqns for atom in equation.invars}
-    read |= {id(atom) for atom in jaxpr.outvars}
-    return {number for number, each in enumerate(jaxpr.invars) if id(each) in read}
+def is_used(program: ClosedJaxpr, number: int) -> bool:
+    """Whether an output may depend on an argument."""
+
+    def reach(jaxpr: Jaxpr, known: set[int]) -> set[int]:
+        for equation in jaxpr.eqns:
+            if any(id(atom) in known for atom in equation.invars):
+                body = body_of(equation)
+                if body is None:
+                    known.update(map(id, equation.outvars))
+                    continue
+                inner = {id(b) for a, b in zip(equation.invars, body[0].invars, strict=True) if id(a) in known}
+                reached = reach(body[0], inner)
+                known.update(id(a) for a, b in zip(equation.outvars, body[0].outvars, strict=True) if id(b) in reached)
+        return known
+
+    jaxpr = program.jaxpr
+    reached = reach(jaxpr, {id(jaxpr.invars[number])})
+    return any(id(atom) in reached for atom in jaxpr.outvars)
 
 
 def _cuts(jaxpr: Jaxpr) -> _Cuts:
