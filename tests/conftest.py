@@ -31,8 +31,10 @@ hypothesis.settings.register_profile("dynascope", max_examples=12, deadline=None
 hypothesis.settings.register_profile("explore", max_examples=100, deadline=None, database=None, derandomize=False)
 hypothesis.settings.load_profile("dynascope")
 
-# Tracing makes millions of objects that live long, which Python's garbage collector would go through again and again.
+# Tracing makes millions of objects that live long, which Python's garbage collector would go through again and again;
+# and what is imported and collected stays to the end.
 gc.set_threshold(20_000, 10, 10)
+gc.disable()
 
 _programs = collections.Counter()  # found in the cache, and asked for
 
@@ -54,6 +56,7 @@ def pytest_collection_finish():
     """Never look for garbage among modules and tests, which stay to the end."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish(session):

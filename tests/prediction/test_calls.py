@@ -32,7 +32,7 @@ LINE = Task(np.outer(X[:, 0], [1.0, 2.0]), X[:, 0])
 ORTHOGONAL = Task(np.diag([1.0, 2.0]), [1.0, -2.0])
 AXES = Task(np.linalg.qr(X)[0] * [3.0, 5.0], X @ MAP[:, 0])
 PROMPTS = InContextRegression(np.diag([1.0, 0.5]), 20.0)
-ADDITION = ModularAddition(encoding_from_frequencies(5, {1: 1.0, 2: 0.5}))
+ADDITION = ModularAddition(encoding_from_frequencies(3, {1: 1.0}))
 COMPOSED = group_composition(cyclic(3), [2.0, -1.5, -0.5])
 KEY = jax.random.key(0)
 EQUAL = eqx.tree_at(lambda each: each.weights, DeepLinear((2, 2, 2, 2)), tuple(np.eye(2) for _ in range(3)))
@@ -63,7 +63,7 @@ CASES = {
     "line": (LINE, TwoLayer(2, 3, 1), {"scale": 0.8}),
     "independent-modes": (AXES, DiagonalLinear(2), {"scale": 0.5}),
     "linear-model": (PLAIN, eqx.nn.Linear(2, 2, use_bias=False, key=KEY), {}),
-    "modular-addition": (ADDITION, TwoLayer(10, 6, 5, activation="quadratic"), {"scale": 1e-3}),
+    "modular-addition": (ADDITION, TwoLayer(6, 6, 3, activation="quadratic"), {"scale": 1e-2}),
     "group-composition": (COMPOSED, TwoLayer(6, 6, 3, activation="quadratic"), {"scale": 1e-4, "normalised": True}),
     "kernel-regression": (ONE, TwoLayer(2, 500, 1, activation="relu"), {"scale": 6.0}),
 }
