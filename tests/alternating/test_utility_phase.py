@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
+from dynascope.compilation import filter_jit, jit
 from dynascope.flows.objective import Samples
 from dynascope.networks import NeuronSum, TwoLayer
 
@@ -30,7 +30,7 @@ def grown(network, average, rows, power, **options):
     return grow_from(network, average, dormant, np.asarray(power, float), numbers(**options))
 
 
-@eqx.filter_jit
+@filter_jit
 def grow_from(network, average, dormant, power, numbers):
     nobody, waiting = jnp.zeros(dormant.directions.shape), jnp.ones(len(dormant.log_norms), bool)
     return grow(Residual(network, average, nobody), dormant, waiting, dormant.directions, numbers, power)
@@ -97,7 +97,7 @@ def test_slopes_of_samples_are_those_of_the_loss():
         def loss(self, network):
             return average.loss(network)
 
-    @jax.jit
+    @jit
     def slopes(rows, active, dormant):
         # The same utility by the errors, and as the slope of the loss in the coefficients of the dormant neurons.
         return [Residual(network, each, active).slopes(rows, dormant) for each in (average, Formula())]
@@ -115,7 +115,7 @@ def test_ascent_finds_the_largest_utility_of_a_linear_neuron():
     network = TwoLayer(4, 6, 3, seed=0)
     with jax.enable_x64(True):
         rows = network.neurons / np.linalg.norm(network.neurons, axis=1, keepdims=True)
-        residual = jax.jit(lambda nobody: Residual(network, average, nobody))(np.zeros(rows.shape))
+        residual = jit(lambda nobody: Residual(network, average, nobody))(np.zeros(rows.shape))
         largest = float(steepest(residual, rows, np.ones(6, bool)).max())
     strengths = np.linalg.svd(average.targets.T @ average.inputs / 30, compute_uv=False)
     # κ U* is the first singular value; twenty steps of power iteration come close, never above.

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
 from dynascope.networks.transformer import Transformer
 
@@ -31,7 +32,7 @@ def network(**options) -> Transformer:
     return Transformer(VOCABULARY, LENGTH, 4, **{"width": 8, "heads": 2, "hidden_width": 6, "seed": 1, **options})
 
 
-@eqx.filter_jit
+@filter_jit
 def computed(transformer: Transformer, x: np.ndarray) -> tuple[jax.Array, ...]:
     """The stream after the first block, the features and the outputs, by one program for each kind of network."""
     first = transformer._passed(transformer.blocks[0], transformer._embedded(x), 0)
@@ -128,7 +129,7 @@ def test_no_position_sees_a_later_token():
 def test_the_slopes_of_paired_matrices_balance():
     """Scaling one of a pair up and the other down changes nothing: Euler's identity, pair by pair."""
     transformer, x = network(), rows(drawn_tokens())
-    slope = eqx.filter_jit(eqx.filter_grad(lambda each: jnp.mean(jnp.sin(each(x)))))
+    slope = filter_jit(eqx.filter_grad(lambda each: jnp.mean(jnp.sin(each(x)))))
     slopes = jax.device_get(slope(jax.tree.map(jnp.asarray, transformer)))
     for block, slope in zip(transformer.blocks, slopes.blocks, strict=True):
         for one, other in (("queries", "keys"), ("values", "outputs"), ("first", "second")):

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.flows import gradient_flow, polar_flow
 from dynascope.flows.exact.stiff_neurons import Neurons, StiffNeurons
 from dynascope.networks import TwoLayer
@@ -35,7 +36,7 @@ def test_an_implicit_step_solves_with_the_jacobian_but_for_what_small_neurons_ad
     flow = StiffNeurons(frame, inputs, targets, 5)
     right = jnp.asarray(DRAW.normal(size=rows.shape))
 
-    @jax.jit
+    @jit
     def both():
         jacobian = jax.jacfwd(lambda moving: flow.velocity(moving, state))(state.directions)
         return jacobian.reshape(rows.size, rows.size), flow.inverse(jnp.asarray(20.0), state)(right)

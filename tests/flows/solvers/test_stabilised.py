@@ -1,9 +1,9 @@
 import diffrax
-import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
+from dynascope.compilation import filter_jit
 from dynascope.flows.solvers.stabilised import RungeKuttaLegendre
 
 
@@ -13,7 +13,7 @@ def double_precision():
         yield
 
 
-@eqx.filter_jit
+@filter_jit
 def solved(field, start, duration, controller, first, arguments, times):
     return diffrax.diffeqsolve(
         diffrax.ODETerm(field),

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.flows import Sampled, descend
 from dynascope.flows.steps.batches import Batch, Batches
 from dynascope.tasks import CropAndFlip, Labelled, Task
@@ -76,7 +77,7 @@ def test_independent_batches_are_independent_over_ten_thousand_members():
     batches = Batches(size, SAMPLES, independent=True)
     data = Batch(jnp.arange(SAMPLES), jnp.arange(SAMPLES))
 
-    @jax.jit
+    @jit
     def drawn(numbers):
         def of_member(number):
             key = batches.key(0, number)
@@ -104,7 +105,7 @@ def test_independent_batches_with_replacement_are_independent_too():
     batches = Batches(2, SAMPLES, replacement=True, independent=True)
     data = Batch(jnp.asarray(NUMBERED.inputs[:, 0]), jnp.asarray(NUMBERED.targets[:, 0]))
 
-    @jax.jit
+    @jit
     def drawn(numbers):
         def of_member(number):
             key = batches.key(0, number)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.flows import descend
 from dynascope.flows.steps.losses import Loss
@@ -26,7 +27,7 @@ ROUNDING = 1e-14
 GROWING = {"exponential": np.exp, "logistic": lambda z: np.logaddexp(0, z)}
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jit, static_argnums=0)
 def kernel(loss, outputs, targets):
     slopes = jax.grad(lambda outputs: loss.each(outputs, targets).sum())(outputs)
     return loss.each(outputs, targets), loss.right(outputs, targets), slopes

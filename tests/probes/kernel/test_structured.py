@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dynascope.compilation import filter_jit
 from dynascope.networks import Convolutional
 from dynascope.probes.kernel import neural_tangent_kernel
 from dynascope.probes.kernel.dense_tracing import dense_uses
@@ -82,7 +82,7 @@ CASES = {
 }
 
 
-@eqx.filter_jit
+@filter_jit
 def kernels(params, x, apply, algorithms):
     """By each algorithm; in one program, since operations one at a time would each be compiled."""
     return [neural_tangent_kernel(apply, params, x, algorithm=algorithm).values for algorithm in algorithms]
