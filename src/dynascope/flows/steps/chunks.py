@@ -22,6 +22,7 @@ __all__ = ["Run", "train"]
 _SECONDS = 0.5  # of a piece
 _GROWTH = 8  # of a piece over the one before it, at most
 _BRIEF = 1e8  # multiplications of a run that are over before its program were compiled well
+_AVERAGE = 64  # samples that an average in closed form counts for: it takes a weight about so many multiplications
 _NEVER = np.iinfo(np.int32).max  # a step that is never reached, after the last recorded one
 
 
@@ -53,7 +54,7 @@ class Run:
         weights = sum(np.size(leaf) for leaf in jax.tree.leaves(self.members.weights))
         batches = self.settings.batches
         pairs = len(self.recorded) * batches.samples**2 if self.settings.statistics else 0
-        return float(weights) * (self.steps * (batches.size or batches.samples or 1) + pairs)
+        return float(weights) * (self.steps * (batches.size or batches.samples or _AVERAGE) + pairs)
 
 
 def train(
