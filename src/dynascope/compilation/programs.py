@@ -16,7 +16,7 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 _Function = Callable[_Arguments, _Result]
 
-# LLVM gets a program in parts, for as many cores at once. To make XLA's 32 takes a fifth of all seconds of the processor.
+# LLVM gets a program in parts, for as many cores at once. Making XLA's 32 is a fifth of all that compiling takes.
 _PARTS = 4
 # XLA's newer way to make the loops of a processor takes longer than all else that it does, and LLVM's dearest passes a
 # third of the rest; the loops run no faster for either.

@@ -4,8 +4,9 @@ import pytest
 
 from dynascope.flows import Sampled, Total, descend
 from dynascope.flows.steps import chunks
+from dynascope.groups import encoding_from_frequencies
 from dynascope.networks import TwoLayer
-from dynascope.tasks import Task
+from dynascope.tasks import ModularAddition, Task
 
 draw = np.random.default_rng(0)
 TASK = Task(draw.normal(size=(20, 2)), draw.normal(size=(20, 1)))
@@ -48,6 +49,30 @@ def test_pieces_have_the_bits_of_the_whole(monkeypatch, probe):
     np.testing.assert_array_equal(ends.first, others.first)
     if probe is not None:
         assert pieces["first_norm"].dims == ("seed", "learning_rate", "step")
+
+
+@pytest.mark.parametrize("steps", [100, 100_000])
+@pytest.mark.parametrize(
+    ("network", "task"),
+    [
+        (TwoLayer(2, 20, 1), TASK),
+        # 54 weights, in an average whose samples nobody counts.
+        (TwoLayer(6, 6, 3, activation="quadratic"), ModularAddition(encoding_from_frequencies(3, {1: 1.0}))),
+    ],
+    ids=["samples", "an average"],
+)
+def test_what_trains_for_long_is_compiled_well(monkeypatch, network, task, steps):
+    class SeenError(Exception):
+        pass
+
+    def seen(*_, **__):
+        raise SeenError
+
+    usual, other = ("advance_briefly", "advance")[:: 1 if steps == 100 else -1]
+    monkeypatch.setattr(chunks, usual, seen)
+    monkeypatch.setattr(chunks, other, None)
+    with pytest.raises(SeenError):
+        descend(network, task, steps=steps, learning_rate=1e-3, record_steps=[0, steps])
 
 
 @pytest.mark.slow
