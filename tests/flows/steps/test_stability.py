@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import itertools
+import time
+
 import numpy as np
 import pytest
 
 from dynascope.errors import DivergenceError
-from dynascope.flows import descend, largest_curvature, stable_rate
+from dynascope.flows import deadline, descend, largest_curvature, stable_rate
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task
 
@@ -27,3 +30,18 @@ def test_rates_below_the_stable_one_converge_and_rates_above_do_not():
     assert descend(network, TASK, learning_rate=0.9 * stable, scale=0.1, steps=300)["loss"][-1] < 1e-3
     with pytest.raises(DivergenceError):
         descend(network, TASK, learning_rate=3 * stable, scale=0.1, steps=300)
+
+
+@pytest.mark.slow
+def test_a_busy_machine_finds_the_same_rate(monkeypatch):
+    arguments = {"scale": 0.1, "learning_rate": 1.5, "steps": 60}
+    alone = stable_rate(TwoLayer(2, 4, 2), TASK, **arguments)
+    hours = itertools.count(step=3600.0)
+    monkeypatch.setattr(deadline.time, "monotonic", lambda: next(hours))
+    assert stable_rate(TwoLayer(2, 4, 2), TASK, **arguments) == alone
+
+
+def test_what_takes_too_many_steps_is_not_tried():
+    begun = time.process_time()
+    assert stable_rate(TwoLayer(2, 4, 2), TASK, scale=0.1, learning_rate=1e-8, steps=10**8) is None
+    assert time.process_time() - begun < 1

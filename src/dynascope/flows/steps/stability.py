@@ -13,14 +13,14 @@ from jax.flatten_util import ravel_pytree
 
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
-from dynascope.flows.deadline import stopping_after
 from dynascope.flows.steps.descend import descend
 from dynascope.protocols import Learnable, Network
 
 __all__ = ["largest_curvature", "stable_rate"]
 
 _DIVISORS = (4, 16, 64)
-_SECONDS = 10.0  # of a run that looks for rest
+_MULTIPLICATIONS = 3e10  # of a run that looks for rest: ten seconds or so, and the same rate on every machine
+_LEAST = 2e3  # that take as long as what a step does besides
 _ITERATIONS = 100
 
 
@@ -53,7 +53,8 @@ def stable_rate(network: Network, task: Learnable, *, scale: float, learning_rat
         steps: In which it was to get there.
 
     Returns:
-        The rate, or None if what was tried diverged too, or did not get there within ten seconds each.
+        The rate, or None if what was tried diverged too, or would take more than ten seconds or so, which are counted
+        in multiplications.
 
     Example:
         >>> from dynascope.networks.diagonal_linear import DiagonalLinear
@@ -62,20 +63,25 @@ def stable_rate(network: Network, task: Learnable, *, scale: float, learning_rat
         >>> round(stable_rate(DiagonalLinear(2), task, scale=0.1, learning_rate=4.0, steps=20), 2)
         0.71
     """
+    each = max(float(_weights(network)) * getattr(task, "samples", 1), _LEAST)
     for divisor in _DIVISORS:
         smaller = {"learning_rate": learning_rate / divisor, "steps": math.ceil(steps * divisor)}
+        if smaller["steps"] * each > _MULTIPLICATIONS:
+            return None
         try:
-            with stopping_after(_SECONDS):
-                run, end = descend(network, task, scale=scale, record_steps=[0], return_networks=True, **smaller)
+            _, end = descend(network, task, scale=scale, record_steps=[0], return_networks=True, **smaller)
         except DivergenceError:
             continue
-        if "stopped" in run.attrs:
-            return None
         curvature = largest_curvature(end, task)
         # Nearer to 2 it may not rest.
         if learning_rate / divisor * curvature < 1:
             return 2 / curvature
     return None
+
+
+def _weights(network: Any) -> int:
+    """How many weights it has."""
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
 
 
 @filter_jit
