@@ -41,6 +41,8 @@ def machine_memory() -> int:
 def require_memory(size: float, what: str, *, argument: str, value: Any = None, remedy: str) -> None:
     """Raise `InputError` with the bytes that it would need unless something fits into the memory.
 
+    That is the memory of the machine, or what the environment variable `DYNASCOPE_MEMORY` says, such as `8GB`.
+
     Args:
         size: Bytes that are needed.
         what: What needs them.
@@ -55,8 +57,10 @@ def require_memory(size: float, what: str, *, argument: str, value: Any = None, 
         ...
         dynascope.errors.InputError: the network needs 1 EB, and there are ... GB of memory: choose a smaller one.
     """
-    there = machine_memory()
-    problem = f"{what} needs {said_bytes(size)}, and there are {said_bytes(there)} of memory"
+    said = bool(os.environ.get("DYNASCOPE_MEMORY"))
+    there = _limit() if said else machine_memory()
+    allowed = "allowed by DYNASCOPE_MEMORY" if said else "of memory"
+    problem = f"{what} needs {said_bytes(size)}, and there are {said_bytes(there)} {allowed}"
     require(size <= there, problem, argument=argument, value=value, remedy=remedy)
 
 

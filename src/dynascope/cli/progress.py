@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dynascope.flows.progress import listening
 
-__all__ = ["step"]
+__all__ = ["once", "step"]
 
 _SECONDS = 10  # between two lines about what is not done yet
 
@@ -26,6 +26,25 @@ class _Lines:
             print(f"{self.text}: {done:.3g} of {planned:.3g} {unit} …", file=sys.stderr, flush=True)
 
 
+def once(tell: Callable[[str], object]) -> Callable[[str], None]:
+    """What tells a sentence the first time it is told: of many seeds, each needs the same.
+
+    Example:
+        >>> tell = once(print)
+        >>> for _ in range(3):
+        ...     tell("It takes a minute.")
+        It takes a minute.
+    """
+    told: set[str] = set()
+
+    def first(sentence: str) -> None:
+        if sentence not in told:
+            told.add(sentence)
+            tell(sentence)
+
+    return first
+
+
 @contextlib.contextmanager
 def step(text: str) -> Iterator[None]:
     """Show that something is being done, how far it is where it tells, and afterwards how long it took."""
@@ -37,6 +56,6 @@ def step(text: str) -> Iterator[None]:
     else:
         start = time.perf_counter()
         print(f"{text} …", file=sys.stderr, flush=True)
-        with listening(_Lines(text)):
+        with listening(_Lines(text), announced=once(lambda said: print(said, file=sys.stderr, flush=True))):
             yield
         print(f"{text}: {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)

@@ -90,7 +90,7 @@ def drawn(text: str) -> Iterator[None]:
         expand=True,
     )
     line.add_task("")
-    with line, listening(pace.hear):
+    with line, listening(pace.hear, announced=lambda said: console.print(escape(said), highlight=False)):
         yield
     console.print(f"[dim]{escape(text)} … {pace.elapsed:.1f} s", highlight=False)
 

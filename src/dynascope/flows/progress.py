@@ -7,7 +7,7 @@ import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["Listener", "counted", "listening", "tell", "tell_along"]
+__all__ = ["Listener", "announce", "counted", "listening", "tell", "tell_along"]
 
 Listener = Callable[[float, float, str], Any]
 _Item = TypeVar("_Item")
@@ -16,8 +16,8 @@ _Item = TypeVar("_Item")
 class _Heard:
     """Who listens, and which parts of what whole are told to be done meanwhile."""
 
-    def __init__(self, listener: Listener | None = None):
-        self.listener = listener
+    def __init__(self, listener: Listener | None = None, announced: Callable[[str], Any] | None = None):
+        self.listener, self.announced = listener, announced
         self.parts: list[
             tuple[int, int, str]
         ] = []  # number of the part, how many there are, what they are; outer first
@@ -36,7 +36,7 @@ _heard: contextvars.ContextVar[_Heard | None] = contextvars.ContextVar("dynascop
 
 
 @contextlib.contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def listening(listener: Listener, announced: Callable[[str], Any] | None = None) -> Iterator[None]:
     """Be told how far every long computation inside is.
 
     `descend` tells its steps, `alternating_flow` the members of an ensemble that are done, and `counted` what a loop
@@ -45,6 +45,7 @@ def listening(listener: Listener) -> Iterator[None]:
     Args:
         listener: Called now and then with how much is done, how much is planned, and what is counted, such as "steps".
             What is done falls when another computation begins.
+        announced: Called with a sentence before something begins that takes long or much memory, which says how much.
 
     Example:
         >>> with listening(lambda done, planned, unit: print(f"{done:g} of {planned:g} {unit}")):
@@ -54,7 +55,7 @@ def listening(listener: Listener) -> Iterator[None]:
         1 of 2 networks
         2 of 2 networks
     """
-    token = _heard.set(_Heard(listener))
+    token = _heard.set(_Heard(listener, announced))
     try:
         yield
     finally:
@@ -70,6 +71,19 @@ def tell(done: float, planned: float, unit: str) -> None:
     heard = _heard.get()
     if heard is not None:
         heard.tell(done, planned, unit)
+
+
+def announce(sentence: str) -> None:
+    """Tell whoever wants to know what begins, and what it will take.
+
+    Example:
+        >>> with listening(lambda *told: None, announced=print):
+        ...     announce("It takes an hour.")
+        It takes an hour.
+    """
+    heard = _heard.get()
+    if heard is not None and heard.announced is not None:
+        heard.announced(sentence)
 
 
 def tell_along(time: float, duration: float, steps: int, most: int | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynascope.arguments import require, require_array, require_count
+from dynascope.arguments import require, require_array, require_count, require_room
 
 __all__ = ["recorded_steps", "recorded_times"]
 
@@ -25,6 +25,7 @@ def recorded_times(save: int | Sequence[float] | np.ndarray, duration: float) ->
     """
     if np.ndim(save) == 0:
         require_count(least=2, save=save)
+        require_room(int(np.asarray(save)), save=save)
         return np.linspace(0.0, duration, int(np.asarray(save)))
     times = require_array("save", save, (None,))
     require(

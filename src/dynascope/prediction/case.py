@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import given, require, require_count, require_positive
+from dynascope.arguments import given, require, require_between, require_count, require_positive
 from dynascope.networks.deep_diagonal import DeepDiagonal
 from dynascope.networks.deep_linear import DeepLinear, linear_layers, product_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
@@ -25,6 +25,7 @@ from dynascope.tasks.task import Task
 __all__ = ["Case"]
 
 _ROWS = 4  # of inputs, on which a network tells whether it is linear in its weights
+_LARGEST = 1e50  # scale, of which products over layers, and their squares, are still numbers
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,7 +53,8 @@ class Case:
     batch_size: int | None = None
 
     def __post_init__(self) -> None:
-        require_positive(scale=self.scale, **given(learning_rate=self.learning_rate))
+        require_positive(**given(learning_rate=self.learning_rate))
+        require_between(0, _LARGEST, open_below=True, scale=self.scale)
         require_count(**given(batch_size=self.batch_size, jumps=self.jumps))
 
     @property

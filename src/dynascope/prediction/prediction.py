@@ -18,6 +18,7 @@ from dynascope.prediction.at_this_scale import at_this_scale
 from dynascope.prediction.candidate import Candidate, Measured
 from dynascope.prediction.case import Case
 from dynascope.prediction.learned import with_words
+from dynascope.prediction.needs import announce_needs
 from dynascope.prediction.structure import Rows, readable, unread
 from dynascope.prediction.theories.catalogue import THEORIES
 from dynascope.prediction.theories.curves import CURVES
@@ -124,6 +125,9 @@ def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
 
 def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
     """The record of the theory of that name, or of the one that fits best."""
+    first = _likely(case, name)
+    if first is not None:
+        announce_needs(first, case)
     candidate = chosen(case, name) if name is not None else _first(case)
     theory = candidate.theory
     if theory.staircase:
@@ -151,6 +155,15 @@ def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
         complete = case.jumps is None or record.sizes["jump"] <= case.jumps
         record, attributes["complete"] = record.isel(jump=slice(case.jumps and int(case.jumps))), int(complete)
     return record.assign_attrs(attributes)
+
+
+def _likely(case: Case, name: str | None) -> Theory | None:
+    """The theory that it will probably be, before anything is measured."""
+    if name is not None:
+        return next((theory for theory in THEORIES if theory.name == name), None)
+    others = (*CURVES, *KERNELS)
+    usual = [theory for theory in STAIRCASES if not theory.special] if case.scale < 1 else []
+    return next((theory for theory in (*usual, *others) if theory.fits(case)), None)
 
 
 def _by_the_curve(measured: Measured) -> bool:

@@ -17,12 +17,12 @@ from dynascope.compilation import filter_jit
 from dynascope.flows.progress import tell
 from dynascope.networks.two_layer import TwoLayer
 
-__all__ = ["TangentModes", "is_linear_in_weights", "tangent_modes"]
+__all__ = ["BLOCK", "COPIES", "TangentModes", "is_linear_in_weights", "tangent_modes"]
 
 _ROUNDING = 1e-12  # of the fastest rate, below which a mode is never learned
-_BLOCK = 2**23  # numbers of tangent features that are held at once
 _STRAIGHT = 1e-9  # of the change of outputs, up to which it is straight
-_COPIES = 3  # of the matrix of which the modes are, while they are found
+BLOCK = 2**23  # numbers of tangent features that are held at once
+COPIES = 3  # of the matrix of which the modes are, while they are found
 
 
 class TangentModes(NamedTuple):
@@ -71,13 +71,13 @@ def tangent_modes(network: Any, inputs: Float[np.ndarray, "n d"], targets: Float
     samples, (rows, columns) = len(inputs), (residual.size, weights.size)
     side = min(rows, columns)
     require_memory(
-        8.0 * _COPIES * side**2,
+        8.0 * COPIES * side**2,
         f"a kernel of {side} × {side} numbers",
         argument="theory",
         value=side,
         remedy="give fewer samples, or a smaller network",
     )
-    blocks = _Blocks(jacobian, inputs, max(_BLOCK // (columns * targets.shape[1]), 1))
+    blocks = _Blocks(jacobian, inputs, max(BLOCK // (columns * targets.shape[1]), 1))
     matrix = np.zeros((side, side))
     if columns < rows:
         slope = np.zeros(columns)

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.arguments import require, require_count, require_positive
 from dynascope.errors import DivergenceError
-from dynascope.flows.solvers.stepping import require_correlation, resolving
+from dynascope.flows.solvers.stepping import require_correlation, require_tolerance, resolving
 from dynascope.record import make_record
 from dynascope.record.clock import time_unit
 from dynascope.tasks.task import Task
@@ -60,11 +60,12 @@ def deep_diagonal_flow(
         value=task.output_dimension,
         remedy="a diagonal network has one output, so choose one target",
     )
-    require_positive(scale=scale, duration=duration, tolerance=tolerance)
+    require_positive(scale=scale, duration=duration)
+    require_tolerance(tolerance)
     require_count(points=points)
     require_count(least=2, depth=depth)
     require_correlation(task)
-    # A clock in which a coordinate leaves zero after a time of order one.
+    # A clock in which a coordinate leaves zero, or all is over, after a time of order one.
     unit = time_unit(scale, degree=int(depth)) if scale < 1 else 1.0
     require(
         unit <= _LONGEST,
@@ -73,6 +74,7 @@ def deep_diagonal_flow(
         value=scale,
         remedy=f"choose a larger scale, so that it is at most {_LONGEST:.0e} and jumps can be told from rounding",
     )
+    unit = min(unit, float(duration))
     flow = _Ratios(task, int(depth), float(np.log(scale)), unit)
     # A trial step may overflow, and is then rejected.
     with np.errstate(over="ignore", invalid="ignore"):

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from dynascope.arguments import given, require, require_array, require_count, require_positive
 from dynascope.flows.exact.linear_bundles import LinearBundles, apart
 from dynascope.flows.solvers.by_stiffness import Solver, Work, follow_by_stiffness
-from dynascope.flows.solvers.stepping import require_correlation, resolving
+from dynascope.flows.solvers.stepping import require_correlation, require_tolerance, resolving
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
@@ -71,7 +71,8 @@ def linear_flow(
     """
     first = require_array("first", first, (task.input_dimension, None))
     second = require_array("second", second, (first.shape[1], task.output_dimension))
-    require_positive(scale=scale, duration=duration, tolerance=tolerance)
+    require_positive(scale=scale, duration=duration)
+    require_tolerance(tolerance)
     require_count(points=points, max_steps=max_steps)
     require_positive(**given(operations=operations))
     require_correlation(task)

@@ -20,7 +20,7 @@ from dynascope.flows.exact.stiff_neurons import Neurons, StiffNeurons, work_of_a
 from dynascope.flows.progress import tell_along
 from dynascope.flows.solvers.by_stiffness import Solver, Work
 from dynascope.flows.solvers.rosenbrock import follow_stiffly
-from dynascope.flows.solvers.stepping import resolving
+from dynascope.flows.solvers.stepping import require_tolerance, resolving
 from dynascope.protocols import SumOfNeurons
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
@@ -115,7 +115,8 @@ def polar_flow(
         >>> [round(float(loss), 2) for loss in curve["loss"].interp(time=[0.0, 30.0, 100.0])]
         [0.59, 0.18, 0.0]
     """
-    require_positive(scale=scale, duration=duration, tolerance=tolerance)
+    require_positive(scale=scale, duration=duration)
+    require_tolerance(tolerance)
     require_count(points=points, max_steps=max_steps)
     require_positive(**given(operations=operations))
     name = type(network).__name__

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from dynascope.arguments import given, require, require_count, require_positive
 from dynascope.flows.solvers.by_stiffness import Solver, Work, few_equations, follow_by_stiffness
 from dynascope.flows.solvers.rosenbrock import StiffFlow
-from dynascope.flows.solvers.stepping import require_correlation, resolving
+from dynascope.flows.solvers.stepping import require_correlation, require_tolerance, resolving
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
@@ -76,7 +76,8 @@ def diagonal_flow(
         value=task.output_dimension,
         remedy="a diagonal linear network has one output, so choose one target",
     )
-    require_positive(scale=scale, duration=duration, tolerance=tolerance)
+    require_positive(scale=scale, duration=duration)
+    require_tolerance(tolerance)
     require_count(points=points, max_steps=max_steps)
     require_positive(**given(operations=operations))
     require_correlation(task)

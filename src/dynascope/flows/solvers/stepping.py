@@ -10,14 +10,16 @@ import jax
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
-from dynascope.arguments import require
+from dynascope.arguments import require, require_positive, shown
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.flows.deadline import overdue
 from dynascope.flows.progress import tell_along
 from dynascope.tasks.task import Task
 
-__all__ = ["follow", "require_correlation", "resolving"]
+__all__ = ["follow", "require_correlation", "require_tolerance", "resolving"]
+
+_ROUNDING = 1e-14  # of a sum of some numbers in float64
 
 
 def follow(
@@ -143,6 +145,18 @@ def require_correlation(task: Task) -> None:
         argument="task",
         value=0.0,
         remedy="pass targets that vary with the inputs",
+    )
+
+
+def require_tolerance(tolerance: float) -> None:
+    """Raise `InputError` for an error of a step that rounding alone exceeds, so that steps would be halved for ever."""
+    require_positive(tolerance=tolerance)
+    require(
+        tolerance >= _ROUNDING,
+        f"tolerance is {shown(tolerance)}, which rounding exceeds",
+        argument="tolerance",
+        value=tolerance,
+        remedy=f"choose a number of at least {_ROUNDING:g}",
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.prediction.case import Case
-from dynascope.prediction.tangent_modes import tangent_modes
+from dynascope.prediction.tangent_modes import BLOCK, COPIES, tangent_modes
 from dynascope.prediction.theories.followed import Curve, curve_record, settled_times
 from dynascope.prediction.theories.theory import Theory
 from dynascope.theory.assumptions import LAZY_TRAINING
@@ -21,6 +21,7 @@ __all__ = ["KERNELS"]
 
 _NAME = "kernel-regression"
 _ERROR = 0.15  # of a loss, over how far the weights move: the mean over curves of two and three layers is half of it
+_BLOCKS = 4  # of tangent features, that are held at once
 _LEAST = 1e-3  # the same of a flow that is integrated
 
 
@@ -41,9 +42,18 @@ def _solve(case: Case) -> xr.Dataset:
     return record.assign_attrs(movement=moved, kernel_modes=len(modes.rates))
 
 
-def _operations(case: Case) -> float:
+def _sides(case: Case) -> tuple[int, int]:
+    """The rows of ∂f/∂θ on the samples, and its columns."""
     weights = sum(math.prod(np.shape(leaf)) for leaf in jax.tree.leaves(eqx.filter(case.network, eqx.is_inexact_array)))
-    rows = case.task.samples * case.task.output_dimension
+    return case.task.samples * case.task.output_dimension, weights
+
+
+def _memory(case: Case) -> float:
+    return 8.0 * (COPIES * min(_sides(case)) ** 2 + _BLOCKS * BLOCK)
+
+
+def _operations(case: Case) -> float:
+    rows, weights = _sides(case)
     side = min(rows, weights)
     return 0.1 * side**2 * max(rows, weights) + 0.6 * side**3  # in large products, which run ten times as fast
 
@@ -71,6 +81,7 @@ KERNELS = (
         limit="the limit of weights that hardly move",
         staircase=False,
         operations=_operations,
+        memory=_memory,
         error=lambda case: f"losses may be off by {100 * _ERROR * LAZY_TRAINING.limit:.1g} % of the first one",
         beside=(eigenspectrum, kernel_regression_error),
     ),

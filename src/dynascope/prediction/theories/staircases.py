@@ -117,7 +117,7 @@ def _is_attention(case: Case, kind: type) -> bool:
 
 
 def _eigen(case: Case) -> float:
-    return 10.0 * max(case.task.input_dimension, case.task.output_dimension) ** 3
+    return 4.0 * max(case.task.input_dimension, case.task.output_dimension) ** 3
 
 
 STAIRCASES = (
@@ -161,7 +161,7 @@ STAIRCASES = (
         ),
         call="theory.staircase.diagonal_staircase(task.inputs, task.targets[:, 0], scale=SCALE * NETWORK.u[0])",
         staircase=True,
-        operations=lambda case: 3 * case.task.input_dimension**4.0,
+        operations=lambda case: 30 * case.task.input_dimension**3.0,
     ),
     Theory.of(
         "deep-diagonal-staircase",

@@ -15,6 +15,14 @@ from dynascope.theory.domain import Domain
 
 __all__ = ["Theory"]
 
+_MOMENTS = 8  # matrices as large as the second moment of the inputs, while it is decomposed
+_NUMBER = 8  # bytes
+
+
+def _of_moments(case: Case) -> float:
+    """Bytes of what a theory takes that sees samples by their moments only."""
+    return 0.0 if case.samples is None else _NUMBER * _MOMENTS * float(case.task.input_dimension) ** 2
+
 
 @dataclasses.dataclass(frozen=True)
 class Theory:
@@ -35,8 +43,9 @@ class Theory:
         numbers: What else the call needs of a case, by the word in capitals.
         limit: Which one, in words.
         staircase: Whether its record is a staircase, or a loss over time.
-        operations: About how many floating-point operations it takes.
+        operations: About how many floating-point operations it takes, where there are many jumps.
         cost_factor: By how many times more or less than these it may take, where that depends on what is found.
+        memory: About how many bytes it takes beside the data.
         special: Whether it is for special data, beside another theory that takes any.
         beside: Further functions for the same cases.
         error: How far it may be off, in words, where neither being exact nor what its record says tells.
@@ -55,6 +64,7 @@ class Theory:
     staircase: bool
     operations: Callable[[Case], float]
     cost_factor: float = 1.0
+    memory: Callable[[Case], float] = _of_moments
     special: bool = False
     numbers: Callable[[Case], dict[str, Any]] = lambda case: {}
     limit: str = "the limit of a small start"

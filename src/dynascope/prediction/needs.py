@@ -1,0 +1,40 @@
+"""What a theory needs of a machine: refused where there is not as much, and told before it takes long."""
+
+from __future__ import annotations
+
+from dynascope.arguments import require_memory, said_bytes
+from dynascope.flows.progress import announce
+from dynascope.prediction.case import Case
+from dynascope.prediction.theories.theory import Theory
+
+__all__ = ["announce_needs"]
+
+_PER_SECOND = 1e9  # operations, to a factor of three on one core: benchmarks/theory_costs.py
+_LONG, _LARGE = 10.0, 1e9  # seconds and bytes of which somebody wants to know
+_UNITS = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
+
+
+def announce_needs(theory: Theory, case: Case) -> None:
+    """Refuse what cannot fit into the memory, with the bytes, and tell whoever listens what takes long or much.
+
+    Args:
+        theory: By which to predict.
+        case: The data and the network.
+
+    Raises:
+        InputError: It needs more memory than there is.
+    """
+    memory, operations = theory.memory(case), theory.operations(case)
+    require_memory(
+        memory,
+        f"the theory {theory.name} on these data",
+        argument="task",
+        remedy="give fewer inputs, or fewer samples",
+    )
+    seconds = operations / _PER_SECOND
+    if seconds >= _LONG or memory >= _LARGE:
+        size, unit = next((size, unit) for size, unit in _UNITS if seconds >= size or size == 1)
+        announce(
+            f"The theory {theory.name} takes up to {operations:.1g} operations here, some {seconds / size:.2g} {unit} of "
+            f"one core (within a factor of three; less for few jumps), and {said_bytes(memory)} of memory (within two)."
+        )

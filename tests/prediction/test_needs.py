@@ -1,0 +1,79 @@
+"""What a prediction needs is told before it begins, and refused where it does not fit."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+
+from dynascope.cli.progress import step
+from dynascope.errors import InputError
+from dynascope.flows import listening
+from dynascope.networks import DiagonalLinear, TwoLayer
+from dynascope.prediction import predict
+from dynascope.prediction.case import Case
+from dynascope.prediction.needs import announce_needs
+from dynascope.prediction.theories.catalogue import THEORIES
+from dynascope.tasks import Task
+
+TASK = Task(np.eye(2) * 2**0.5, np.diag([4.0, 1.0]) * 2**0.5)
+CASE = Case(TASK, TwoLayer(2, 3, 2), scale=1e-4)
+LINEAR = next(theory for theory in THEORIES if theory.name == "linear-staircase")
+
+
+def told_of(operations: float, memory: float) -> list[str]:
+    said: list[str] = []
+    theory = dataclasses.replace(LINEAR, operations=lambda case: operations, memory=lambda case: memory)
+    with listening(lambda *_: None, announced=said.append):
+        announce_needs(theory, CASE)
+    return said
+
+
+def test_what_is_small_is_not_told():
+    assert told_of(9e9, 9e8) == []
+
+
+@pytest.mark.parametrize(
+    ("operations", "memory", "words"),
+    [
+        (2e10, 0, "2e+10 operations here, some 20 seconds"),
+        (3e11, 0, "some 5 minutes"),
+        (7.2e12, 0, "some 2 hours"),
+        (0, 2e9, "2 GB of memory"),
+    ],
+)
+def test_what_takes_long_or_much_is_told(operations, memory, words):
+    (sentence,) = told_of(operations, memory)
+    assert "linear-staircase" in sentence
+    assert words in sentence
+
+
+def test_more_inputs_than_memory_are_refused_with_the_bytes_before_any_work(monkeypatch):
+    task, network = Task(np.eye(2, 1500), [[1.0], [0.5]]), DiagonalLinear(1500)
+    monkeypatch.setenv("DYNASCOPE_MEMORY", "100MB")
+    begun = time.process_time()
+    with pytest.raises(
+        InputError, match=r"diagonal-staircase .* needs 144 MB, and there are 100 MB allowed"
+    ) as refused:
+        predict(task, network, scale=1e-4)
+    assert refused.value.argument == "task"
+    assert time.process_time() - begun < 1
+
+
+@pytest.mark.parametrize("theory", THEORIES, ids=[theory.name for theory in THEORIES])
+def test_every_theory_that_samples_are_given_to_says_what_it_needs(theory):
+    case = Case(TASK, DiagonalLinear(2), scale=1e-4) if "diagonal" in theory.network else CASE
+    if theory.fits(case):
+        assert theory.operations(case) > 0
+        assert theory.memory(case) > 0
+
+
+def test_on_a_console_it_is_told_once(capsys):
+    theory = dataclasses.replace(LINEAR, operations=lambda case: 1e12)
+    with step("Predicting"):
+        announce_needs(theory, CASE)
+        announce_needs(theory, CASE)
+    lines = capsys.readouterr().err.splitlines()
+    assert len([line for line in lines if "The theory linear-staircase takes" in line]) == 1
