@@ -35,6 +35,7 @@ def announce_needs(theory: Theory, case: Case) -> None:
     if seconds >= _LONG or memory >= _LARGE:
         size, unit = next((size, unit) for size, unit in _UNITS if seconds >= size or size == 1)
         announce(
-            f"The theory {theory.name} takes up to {operations:.1g} operations here, some {seconds / size:.2g} {unit} of "
-            f"one core (within a factor of three; less for few jumps), and {said_bytes(memory)} of memory (within two)."
+            f"The theory {theory.name} takes up to {operations:.1g} operations here, some {seconds / size:.2g} {unit} "
+            f"of one core (within a factor of three; less for few jumps), and {said_bytes(memory)} of memory "
+            "(within two)."
         )

@@ -125,7 +125,10 @@ def load(path: str | PathLike[str]) -> xr.DataTree:
         source = repaired(target)
         seen = _identity(source)
         try:
-            return _read_from(source, str(target))
+            found = _read_from(source, str(target))
+            # One that was replaced meanwhile may be a mixture of the two.
+            if _identity(source) == seen:
+                return found
         except Exception as error:  # A damaged store fails in zarr, in numcodecs or in xarray, each in its own way.
             if _identity(source) != seen:
                 continue  # it was replaced while it was read
@@ -145,7 +148,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
         found = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_ctime_ns if path.is_file() else 0
+    # The number of a folder that is gone is given to the next; the time is that at which its files were made.
+    return found.st_ino, found.st_ctime_ns if path.is_file() else found.st_mtime_ns
 
 
 def _read_from(source: Path, named: str) -> xr.DataTree:

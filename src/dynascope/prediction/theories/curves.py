@@ -187,8 +187,9 @@ def _is_deep(case: Case) -> bool:
 
 
 def _products(case: Case) -> float:
-    """Products of matrices as large as the network, at every time."""
-    return POINTS * (8e4 + 3 * _largest(case) ** 3)
+    """Products of matrices as large as the network, at every time; small ones wait for the memory."""
+    width = _largest(case)
+    return POINTS * (8e4 + max(200 * width**2, 0.2 * width**3))
 
 
 def _deep_products(case: Case) -> float:
@@ -198,8 +199,20 @@ def _deep_products(case: Case) -> float:
 
 
 def _eigenvectors(case: Case) -> float:
-    """Those of the inputs, once, and sums over them at every time."""
-    return POINTS * (1.6e5 + 0.5 * _largest(case) ** 3)
+    """Those of the inputs, once for each output, and sums over them at every time."""
+    sizes = sorted((case.task.samples, case.task.input_dimension))
+    return POINTS * 1.6e5 + 3.0 * case.task.output_dimension * sizes[1] * sizes[0] ** 2
+
+
+def _maps(case: Case) -> float:
+    """Bytes of the map from inputs to outputs at every time, and of the axes of the inputs."""
+    inputs, outputs = case.task.input_dimension, case.task.output_dimension
+    return 8.0 * (16 * inputs**2 + 6 * POINTS * inputs * outputs)
+
+
+def _grams(case: Case) -> float:
+    """Bytes of the products of all weights of inputs and outputs with one another, at every time."""
+    return 8.0 * 1.25 * POINTS * (case.task.input_dimension + case.task.output_dimension) ** 2
 
 
 def _largest(case: Case) -> float:
@@ -208,7 +221,7 @@ def _largest(case: Case) -> float:
 
 
 def _curve(name: str, function: Any, at: Callable[[Case, np.ndarray], Curve], **given: Any) -> Theory:
-    usual = {"staircase": False, "operations": _products, "gives": f"the loss and {function.domain.gives}"}
+    usual = {"staircase": False, "operations": _products, "memory": _maps, "gives": f"the loss and {function.domain.gives}"}
     return Theory.of(name, function, solve=followed(name, at, _kept_away), **{**usual, **given})
 
 
@@ -218,6 +231,7 @@ CURVES = (
         balanced.gram,
         _balanced,
         gives="function, representations, kernel and loss at any time",
+        memory=_grams,
         fits=_is_two_layer,
         call="theory.balanced.gram(SCALE * FIRST, SCALE * SECOND, task.cross_moment.T / POWER, POWER * TIMES, "
         "approximate=ROUGH)",

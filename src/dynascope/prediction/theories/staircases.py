@@ -28,6 +28,7 @@ from dynascope.theory.staircase import deep_diagonal_staircase, diagonal_stairca
 
 __all__ = ["STAIRCASES"]
 
+_POINTS = 2000  # of a curve, in order of magnitude
 _STEPS = 2e4  # of alternating gradient flow, in order of magnitude
 
 
@@ -120,6 +121,11 @@ def _eigen(case: Case) -> float:
     return 4.0 * max(case.task.input_dimension, case.task.output_dimension) ** 3
 
 
+def _paths(case: Case) -> float:
+    """Bytes of the second moment, and of all coefficients along a curve."""
+    return 8.0 * case.task.input_dimension * (8 * case.task.input_dimension + 10 * _POINTS)
+
+
 STAIRCASES = (
     Theory.of(
         "linear-staircase",
@@ -162,6 +168,7 @@ STAIRCASES = (
         call="theory.staircase.diagonal_staircase(task.inputs, task.targets[:, 0], scale=SCALE * NETWORK.u[0])",
         staircase=True,
         operations=lambda case: 30 * case.task.input_dimension**3.0,
+        memory=_paths,
     ),
     Theory.of(
         "deep-diagonal-staircase",
