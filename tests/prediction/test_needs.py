@@ -55,7 +55,7 @@ def test_more_inputs_than_memory_are_refused_with_the_bytes_before_any_work(monk
     monkeypatch.setenv("DYNASCOPE_MEMORY", "100MB")
     begun = time.process_time()
     with pytest.raises(
-        InputError, match=r"diagonal-staircase .* needs 144 MB, and there are 100 MB allowed"
+        InputError, match=r"diagonal-staircase .* needs 384 MB, and there are 100 MB allowed"
     ) as refused:
         predict(task, network, scale=1e-4)
     assert refused.value.argument == "task"
@@ -77,3 +77,25 @@ def test_on_a_console_it_is_told_once(capsys):
         announce_needs(theory, CASE)
     lines = capsys.readouterr().err.splitlines()
     assert len([line for line in lines if "The theory linear-staircase takes" in line]) == 1
+
+
+@pytest.mark.parametrize("power", [-149, -80, -50, 50, 80, 149])
+@pytest.mark.parametrize("network", ["linear", "diagonal", "relu"])
+def test_units_in_which_a_flow_is_no_number_are_refused_by_name(power, network):
+    x = np.random.default_rng(7).normal(size=(20, 3))
+    with pytest.raises(InputError, match="choose units in which") as refused:
+        predict(Task(x * 10.0**power, x[:, :1] * 10.0**power), network, scale=1e-4, jumps=1)
+    assert refused.value.argument == "task"
+
+
+@pytest.mark.parametrize("power", [-19, -7, 19])
+def test_in_other_units_jumps_are_at_the_same_times_in_these_units(power):
+    draw, unit = np.random.default_rng(7), 10.0**power
+    x = draw.normal(size=(20, 3))
+    y = x @ draw.normal(size=(3, 1))
+    times = [
+        predict(Task(x * each, y * each), "diagonal", scale=1e-4, curve=False)["jump_time"].to_numpy() * each**2
+        for each in (1.0, unit)
+    ]
+    # Sums of a hundred terms, rounded.
+    np.testing.assert_allclose(*times, rtol=1e-12)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from dynascope.arguments import given, require, require_count, require_positive
@@ -32,6 +33,8 @@ from dynascope.tasks.as_task import as_task
 from dynascope.theory.assumptions import SMALL_START
 
 __all__ = ["predict"]
+
+_LARGEST = 1e20  # value of a sample; rates are as its square, and slopes of the loss as the fourth power
 
 
 def predict(
@@ -93,6 +96,8 @@ def predict(
     """
     require_count(max_steps=max_steps, **given(jumps=jumps))
     task = as_task(task)
+    if isinstance(task, Task):
+        _require_units(task)
     if isinstance(network, str):
         require(scale is not None, "scale is not given", argument="scale", remedy="choose a number below one")
         start = network_for(network, task, seed=seed)
@@ -108,6 +113,19 @@ def predict(
     if "jump" not in staircase.dims:
         return staircase
     return with_words(at_this_scale(staircase, task, start) if curve else staircase, task, start)
+
+
+def _require_units(task: Task) -> None:
+    """Refuse units in which a flow, followed in real time, leaves the floating-point numbers."""
+    for name, values in (("inputs", task.inputs), ("targets", task.targets)):
+        largest = float(np.abs(values).max())
+        require(
+            largest == 0 or 1 / _LARGEST <= largest <= _LARGEST,
+            f"the {name} of the task are as large as {largest:.1e}",
+            argument="task",
+            value=largest,
+            remedy=f"choose units in which they are between {1 / _LARGEST:.0e} and {_LARGEST:.0e}, or standardise them",
+        )
 
 
 def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:

@@ -10,11 +10,12 @@ from dynascope.arguments import require
 
 __all__ = ["check_samples", "column_names"]
 
-_LARGEST = 1e150  # the squares of larger values would overflow in the second moments
+_LARGEST = 1e150  # the squares of larger values would overflow in the second moments,
+_SMALLEST = 1e-150  # and those of smaller ones underflow
 
 
 def check_samples(x: np.ndarray, y: np.ndarray) -> None:
-    """Raise `InputError` unless these are at least two samples of at least one input and one target, none too large.
+    """Raise `InputError` unless these are two samples or more of an input and a target, none too large or too small.
 
     Args:
         x: Inputs, one sample a row.
@@ -55,6 +56,13 @@ def check_samples(x: np.ndarray, y: np.ndarray) -> None:
             argument=name,
             value=largest,
             remedy="choose units in which its squares do not overflow",
+        )
+        require(
+            largest == 0 or largest > _SMALLEST,
+            f"{name} has no value larger than {largest:.1e}",
+            argument=name,
+            value=largest,
+            remedy="choose units in which its squares do not underflow",
         )
 
 

@@ -221,7 +221,12 @@ def _largest(case: Case) -> float:
 
 
 def _curve(name: str, function: Any, at: Callable[[Case, np.ndarray], Curve], **given: Any) -> Theory:
-    usual = {"staircase": False, "operations": _products, "memory": _maps, "gives": f"the loss and {function.domain.gives}"}
+    usual = {
+        "staircase": False,
+        "operations": _products,
+        "memory": _maps,
+        "gives": f"the loss and {function.domain.gives}",
+    }
     return Theory.of(name, function, solve=followed(name, at, _kept_away), **{**usual, **given})
 
 
