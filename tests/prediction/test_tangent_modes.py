@@ -58,7 +58,7 @@ def test_blocks_change_rounding_only(monkeypatch):
     network = TwoLayer(3, 40, 2, activation="relu")
     few = TwoLayer(3, 2, 2, activation="relu")
     whole = [tangent_modes(each, X, Y).loss(TIMES) for each in (network, few)]
-    monkeypatch.setattr("dynascope.prediction.tangent_modes._BLOCK", 5 * 2 * network.first.size)
+    monkeypatch.setattr("dynascope.prediction.tangent_modes.BLOCK", 5 * 2 * network.first.size)
     parts = [tangent_modes(each, X, Y).loss(TIMES) for each in (network, few)]
     np.testing.assert_allclose(parts, whole, rtol=1e-10)
 
