@@ -9,8 +9,10 @@ from dynascope.prediction.theories.theory import Theory
 
 __all__ = ["announce_needs"]
 
-_PER_SECOND = 1e9  # operations, to a factor of three on one core: benchmarks/theory_costs.py
+_PER_SECOND = 1e9  # operations on one core: benchmarks/theory_costs.py
+_FACTOR = 3.0  # by which that is off
 _LONG, _LARGE = 10.0, 1e9  # seconds and bytes of which somebody wants to know
+_NOTED = 2e8  # bytes, of which as much is taken by programs and by JAX
 _UNITS = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
@@ -34,8 +36,9 @@ def announce_needs(theory: Theory, case: Case) -> None:
     seconds = operations / _PER_SECOND
     if seconds >= _LONG or memory >= _LARGE:
         size, unit = next((size, unit) for size, unit in _UNITS if seconds >= size or size == 1)
-        announce(
+        factor = max(_FACTOR, theory.cost_factor)
+        told = (
             f"The theory {theory.name} takes up to {operations:.1g} operations here, some {seconds / size:.2g} {unit} "
-            f"of one core (within a factor of three; less for few jumps), and {said_bytes(memory)} of memory "
-            "(within two)."
+            f"of one core (within a factor of {factor:.2g}; less for few jumps)"
         )
+        announce(f"{told}, and about {said_bytes(memory)} of memory." if memory >= _NOTED else f"{told}.")

@@ -30,6 +30,7 @@ from dynascope.prediction.units import with_units
 from dynascope.prediction.which_theory import chosen, fitting
 from dynascope.protocols import Learnable, Network
 from dynascope.tasks.as_task import as_task
+from dynascope.tasks.task import Task
 from dynascope.theory.assumptions import SMALL_START
 
 __all__ = ["predict"]
