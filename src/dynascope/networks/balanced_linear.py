@@ -58,11 +58,20 @@ def balanced_linear(
     one = (left[:, :rank] * sizes[:rank]) @ right[:rank]
     # The square of the other layer, diagonal in the same basis of hidden neurons.
     squares = np.zeros(width)
-    squares[:rank] = sizes[:rank] ** 2
+    with np.errstate(over="ignore"):
+        squares[:rank] = sizes[:rank] ** 2
     basis = np.linalg.svd(one, full_matrices=True)[2]
     kept = min(width, large)
     turned = np.linalg.qr(draw.normal(size=(large, kept)))[0]
-    other = (basis[:kept].T * np.sqrt(squares[:kept] + abs(balance))) @ turned.T
+    with np.errstate(invalid="ignore"):
+        other = (basis[:kept].T * np.sqrt(squares[:kept] + abs(balance))) @ turned.T
+    require(
+        bool(np.isfinite(other).all()),
+        f"scale is {scale:g}, and the squares of the weights are no numbers",
+        argument="scale",
+        value=scale,
+        remedy="choose a smaller one",
+    )
     first, second = (one, other) if balance >= 0 else (other.T, one.T)
     network = TwoLayer(inputs, width, outputs, activation="linear")
     return eqx.tree_at(lambda each: (each.first, each.second), network, (first, second))

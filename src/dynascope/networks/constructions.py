@@ -193,7 +193,15 @@ class _Block(NamedTuple):
 
 def _blocks(group: Group, encoding: ArrayLike, *, real: bool) -> list[_Block]:
     x = require_array("encoding", encoding, (group.order,))
-    size = float(np.linalg.norm(x))
+    with np.errstate(over="ignore"):
+        size = float(np.linalg.norm(x))
+    require(
+        math.isfinite(size),
+        f"the encoding has values up to {np.abs(x).max():.3g}, whose squares are no numbers",
+        argument="encoding",
+        value=float(np.abs(x).max()),
+        remedy="give it in other units",
+    )
     require(
         size > 0 and abs(x.sum()) <= _VANISHES * size * math.sqrt(group.order),
         f"the encoding has the mean {x.mean():.6g} and the norm {size:.6g}",

@@ -7,6 +7,7 @@ import math
 import equinox as eqx
 import numpy as np
 
+from dynascope.arguments import require
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.theory.regimes.phases import Parametrisation
 
@@ -54,5 +55,12 @@ def initial_network(
     second = network.second * math.sqrt(drawn * size.second_variance) * size.multiplier
     if parametrisation.zero_output:
         first, second = np.concatenate([first, first], axis=1), np.concatenate([second, -second])
-    rates = {"first": size.first_rate, "second": size.multiplier**2 * size.second_rate}
+    rates = {"first": size.first_rate, "second": size.multiplier * size.multiplier * size.second_rate}
+    require(
+        all(map(math.isfinite, rates.values())) and bool(np.isfinite(second).all()),
+        f"scaling_parameter is {scaling_parameter:g}, and a rate or a weight is no number",
+        argument="scaling_parameter",
+        value=scaling_parameter,
+        remedy="choose one nearer to one",
+    )
     return eqx.tree_at(lambda layers: (layers.first, layers.second), network, (first, second)), rates

@@ -48,7 +48,8 @@ def in_words(
     Example:
         >>> from dynascope.prediction.which_theory import which
         >>> found = which(([[1.0], [-1.0]], [[2.0], [-2.0]]), "linear", scale=1e-8)
-        >>> print(in_words(found[:1], width=80, command=lambda each: f"dynascope predict … --theory {each.name}"))
+        >>> said = in_words(found[:1], width=80, command=lambda each: f"dynascope predict … --theory {each.name}")
+        >>> print(said[: said.index("    more")] + said[said.index("    source") :])
         These apply:
         <BLANKLINE>
           line

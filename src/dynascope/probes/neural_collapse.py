@@ -162,6 +162,7 @@ def nearest_mean_disagreement(
     )
     outputs = h @ _oriented(classifier, p, classes, moments.means, layout)
     if bias is not None:
+        array_namespace(h, bias)
         row, _ = finite_matrix("bias", bias[None, :] if len(bias.shape) == 1 else bias)
         require(
             tuple(row.shape) == (1, classes),
@@ -226,6 +227,14 @@ def neural_collapse(
         moments = class_moments(features, labels, classes=_classes(labels) if classes is None else classes)
         return collapse_metrics(moments)
     h, _ = finite_matrix("features", features)
+    largest = float(array_namespace(h).finfo(h.dtype).max) ** 0.25
+    require(
+        holds(array_namespace(h).all(abs(h) < largest)),
+        f"features has values beyond {largest:.0e}, whose squares leave the numbers of {h.dtype}",
+        argument="features",
+        value=str(h.dtype),
+        remedy="give them in other units",
+    )
     w = _oriented(classifier, h.shape[1], None, h, layout)
     moments = class_moments(features, labels, classes=int(w.shape[1]) if classes is None else classes)
     found = collapse_metrics(moments, w, layout="features_classes", center_classifier=center_classifier)

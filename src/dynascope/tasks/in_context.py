@@ -18,6 +18,7 @@ from dynascope.arguments import (
     require_count,
     require_covariance,
     require_integer,
+    require_room,
     require_seed,
 )
 from dynascope.protocols import Network
@@ -56,6 +57,8 @@ def in_context_regression(*, samples: int, context_length: float, covariance: Ar
     require_integer(least=2, samples=samples)
     require_count(context_length=context_length)
     require_seed(seed)
+    numbers = int(samples) * (int(context_length) + 1) * (len(root) + 1)
+    require_room(numbers, samples=samples, context_length=context_length)
     draw = np.random.default_rng(seed)
     x = draw.normal(size=(samples, int(context_length) + 1, len(root))) @ root
     labels = np.einsum("snd,sd->sn", x, draw.normal(size=(samples, len(root))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.arguments import array_namespace, holds, require, require_choice, require_finite_values
+from dynascope.arguments import array_namespace, holds, require, require_choice, require_finite_values, shown
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
 
 __all__ = ["check_rates", "contract_signals", "dense_layer_kernel", "rate_weighted_kernel", "structured_kernel"]
@@ -110,6 +110,7 @@ def rate_weighted_kernel(layer_kernels: Sequence[Any], rates: Sequence[float]) -
     """
     kernels = list(layer_kernels)
     eta = check_rates(rates, len(kernels))
+    array_namespace(*kernels)
     shapes = {tuple(each.shape) for each in kernels}
     require(
         len(shapes) == 1,
@@ -118,7 +119,6 @@ def rate_weighted_kernel(layer_kernels: Sequence[Any], rates: Sequence[float]) -
         value=sorted(shapes),
         remedy="give kernels of the same examples and outputs",
     )
-    array_namespace(*kernels)
     total = eta[0] * kernels[0]
     for rate, each in zip(eta[1:], kernels[1:], strict=True):
         total = total + rate * each
@@ -152,12 +152,15 @@ def contract_signals(d: Any, d_other: Any, contraction: Contraction) -> Any:
 
 def check_rates(rates: Sequence[float] | None, layers: int) -> list[float]:
     """One rate for each layer, ones by default."""
-    eta = [1.0] * layers if rates is None else [float(each) for each in rates]
+    try:
+        eta = [1.0] * layers if rates is None else [float(each) for each in rates]
+    except (TypeError, ValueError, OverflowError):
+        eta = []
     require(
         len(eta) == layers and layers > 0 and all(0 <= each < float("inf") for each in eta),
-        f"rates is {eta} for {layers} layers",
+        f"rates is {shown(rates)} for {layers} layers",
         argument="rates",
-        value=eta,
+        value=shown(rates),
         remedy="give one finite number from zero for each layer",
     )
     return eta

@@ -64,6 +64,7 @@ def split(apply: Callable[[Any, Any], Any], params: Any) -> tuple[Model, Arrays]
         if kind == "constant":
             places.append((kind, leaf))
             continue
+        _require_numbers("params", leaf)
         arrays = parameters if kind == "parameter" else frozen
         places.append((kind, len(arrays)))
         # Nothing is compiled for it, as `jnp.asarray` would.
@@ -106,6 +107,8 @@ def count_examples(argument: str, inputs: Any) -> int:
         value=[np.shape(each) for each in leaves],
         remedy="give one example or more along the first axis of every array",
     )
+    for each in leaves:
+        _require_numbers(argument, each)
     return lengths.pop()[0]
 
 
@@ -159,7 +162,11 @@ def layer_rates(params: Any, rates: Any) -> tuple[jax.Array | np.ndarray, ...] |
         if _kind(leaf) == "parameter":
             # In NumPy where it is known, which has nothing to compile.
             library = jnp if isinstance(rate, Tracer) else np
-            each = library.asarray(rate, dtype=jax.dtypes.canonicalize_dtype(leaf.dtype))
+            try:
+                each = library.asarray(rate, dtype=jax.dtypes.canonicalize_dtype(leaf.dtype))
+            except (TypeError, ValueError, OverflowError):
+                fits = False
+                break
             fits = fits and each.shape in ((), leaf.shape)
             fits = fits and holds(library.all((each >= 0) & library.isfinite(each)))
             found.append(each)
@@ -171,6 +178,19 @@ def layer_rates(params: Any, rates: Any) -> tuple[jax.Array | np.ndarray, ...] |
         remedy="give one finite number from zero, or one for each branch or array of params, or arrays of their shapes",
     )
     return tuple(found)
+
+
+def _require_numbers(argument: str, leaf: Any) -> None:
+    """Raise `InputError` for arrays of NumPy that JAX has no counterpart of."""
+    kind = leaf.dtype if isinstance(leaf, np.ndarray) else None
+    known = kind is None or (kind.isnative and (jnp.issubdtype(kind, jnp.number) or kind.kind == "b"))
+    require(
+        known,
+        f"{argument} has an array of {kind}",
+        argument=argument,
+        value=str(kind),
+        remedy="give numbers, in the byte order of the machine",
+    )
 
 
 def _kind(leaf: Any) -> str:

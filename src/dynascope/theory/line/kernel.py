@@ -77,7 +77,7 @@ def tangent_kernel(
     rates = {"multiplier": multiplier, "first_rate": first_rate, "second_rate": second_rate}
     arguments = {"first": first, "second": second, "inputs": inputs, "other_inputs": other_inputs, **rates}
     known = real_arrays(
-        **{name: value for name, value in arguments.items() if value is not None},
+        **{name: value for name, value in arguments.items() if name != "other_inputs" or value is not None},
         above=dict.fromkeys(rates, 0.0),
         broadcast=False,
     )

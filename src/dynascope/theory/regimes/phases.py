@@ -7,6 +7,7 @@ import math
 from typing import NamedTuple
 
 from dynascope.arguments import real_array, require, require_positive
+from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 
 __all__ = [
@@ -102,9 +103,17 @@ class Parametrisation:
         """
         require_positive(scaling_parameter=scaling_parameter, width=width)
         pairs = 2 if self.zero_output else 1
-        neurons = max(1, round(width * scaling_parameter**self.width / pairs)) * pairs
         grown = (self.multiplier, self.first_variance, self.second_variance, self.first_rate, self.second_rate)
-        return Hyperparameters(neurons, *(float(scaling_parameter**exponent) for exponent in grown))
+        try:
+            neurons = max(1, round(width * scaling_parameter**self.width / pairs)) * pairs
+            return Hyperparameters(neurons, *(float(scaling_parameter**exponent) for exponent in grown))
+        except OverflowError:
+            raise InputError(
+                f"scaling_parameter is {scaling_parameter:g}, of which a power is no number",
+                argument="scaling_parameter",
+                value=scaling_parameter,
+                remedy="choose one nearer to one",
+            ) from None
 
     def _with_rates(self, exponent: float) -> Parametrisation:
         return dataclasses.replace(self, first_rate=_exact(exponent), second_rate=_exact(exponent))
