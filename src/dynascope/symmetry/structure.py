@@ -70,13 +70,15 @@ class Structure:
 
     @property
     def table(self) -> str:
-        """The symmetries, one a line: kind, group, number of charges and parameters; and those that are broken."""
+        """The symmetries, one a line: kind, group, charges and parameters; those that are broken, and by what."""
         rows = [(each.kind, each.group, str(each.size), " ".join(each.paths)) for each in self.symmetries]
         rows += [
             (f"broken {each.charge.kind}", each.reason, f"{each.defect.max():.1e}", " ".join(each.charge.paths))
             for each in self.broken
         ]
         rows += [("unused", "", "", path) for path in self.unused]
+        if not rows:
+            return "no symmetry was found"
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
