@@ -165,7 +165,7 @@ def decayed_rates(count: int) -> dict[str, np.ndarray]:
 
 
 def descend(
-    gradient, start, count, *, learning_rate, weight_decay=0.0, momentum=0.0, dampening=0.0, optimiser="heavy_ball"
+    gradient, start, count, *, learning_rate, weight_decay=0.0, momentum=0.0, dampening=0.0, optimizer="heavy_ball"
 ):
     """Train as PyTorch's SGD does, with hyperparameters of every step; the last axis of rates and decays is of weights.
 
@@ -178,12 +178,12 @@ def descend(
     for k in range(count):
         slope = np.asarray(gradient(weights, k))
         pull = decays[k] * weights
-        push = slope if optimiser == "decoupled" else slope + pull
+        push = slope if optimizer == "decoupled" else slope + pull
         kept = 1 - lost[k] if k and momenta[k] > 0 else 1.0
         buffer = momenta[k] * buffer + kept * push
-        update = push + momenta[k] * buffer if optimiser == "nesterov" else buffer
+        update = push + momenta[k] * buffer if optimizer == "nesterov" else buffer
         path.append((weights, slope, buffer, update))
-        shrunk = weights - rates[k] * pull if optimiser == "decoupled" else weights
+        shrunk = weights - rates[k] * pull if optimizer == "decoupled" else weights
         weights = shrunk - rates[k] * update
     before, gradients, buffers, updates = map(np.stack, zip(*path, strict=True))
     return Run(np.concatenate([before, weights[None]]), gradients, buffers, updates)

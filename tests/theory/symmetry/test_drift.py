@@ -27,12 +27,12 @@ def test_plain_descent_without_decay_remembers_nothing():
 
 
 def test_momentum_and_adam_remember():
-    for optimiser in ("momentum", "adam"):
+    for optimizer in ("momentum", "adam"):
         weights, first, second, path = RELU.start, 0.0, 0.0, [RELU.start]
         for k in range(40):
             slope = RELU.gradient(weights)
             first, second = 0.9 * first + 0.1 * slope, 0.99 * second + 0.01 * slope**2
-            scaled = np.sqrt(second / (1 - 0.99 ** (k + 1))) + 1e-8 if optimiser == "adam" else 1.0
+            scaled = np.sqrt(second / (1 - 0.99 ** (k + 1))) + 1e-8 if optimizer == "adam" else 1.0
             weights = weights - 0.02 * first / scaled
             path.append(weights)
         found = drift(np.stack(path), DIAGONALS)

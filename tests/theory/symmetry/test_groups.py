@@ -12,17 +12,17 @@ from dynascope.theory.symmetry import grouped_charge, scheduled_charge
 OUT, IN = (np.maximum(NEURONS[0], 0), np.minimum(NEURONS[0], 0))
 
 
-def recorded(run, groups, optimiser):
+def recorded(run, groups, optimizer):
     """What the law needs of a run, of each group."""
     groups = np.transpose(groups)
     series = {"charges": run.weights[:-1] ** 2 @ groups, "buffers": run.buffers**2 @ groups}
-    if optimiser == "nesterov":
+    if optimizer == "nesterov":
         series |= {"updates": run.updates**2 @ groups, "crossed": (run.updates * run.buffers) @ groups}
     return series
 
 
-@pytest.mark.parametrize("optimiser", ["heavy_ball", "nesterov"])
-def test_a_neuron_with_rates_and_decays_of_its_own_on_both_sides_keeps_a_law(optimiser):
+@pytest.mark.parametrize("optimizer", ["heavy_ball", "nesterov"])
+def test_a_neuron_with_rates_and_decays_of_its_own_on_both_sides_keeps_a_law(optimizer):
     rates, decays, factors = np.array([0.1, 0.03]), np.array([0.02, 0.3]), 1 + 0.5 * np.cos(0.3 * np.arange(40))
     inner = IN < 0
     of_weights = {
@@ -30,14 +30,14 @@ def test_a_neuron_with_rates_and_decays_of_its_own_on_both_sides_keeps_a_law(opt
         "weight_decay": np.tile(np.where(inner, decays[1], decays[0]), (40, 1)),
         "momentum": 0.8,
     }
-    run = descend(lambda weights, _: RELU.gradient(weights), RELU.start, 40, **of_weights, optimiser=optimiser)
+    run = descend(lambda weights, _: RELU.gradient(weights), RELU.start, 40, **of_weights, optimizer=optimizer)
     found = grouped_charge(
-        **recorded(run, (OUT, IN), optimiser),
+        **recorded(run, (OUT, IN), optimizer),
         learning_rate=rates,
         weight_decay=decays,
         schedule=factors,
         momentum=0.8,
-        optimiser=optimiser,
+        optimizer=optimizer,
         steps=np.arange(40),
     )
     charges = run.charge(OUT) + rates[0] / rates[1] * run.charge(IN)
@@ -53,7 +53,7 @@ def test_decoupled_decay_keeps_a_law_where_all_groups_shrink_alike():
         "learning_rate": np.tile(np.where(inner, rates[1], rates[0]), (40, 1)),
         "weight_decay": np.tile(np.where(inner, decays[1], decays[0]), (40, 1)),
     }
-    chosen = {"momentum": 0.8, "optimiser": "decoupled"}
+    chosen = {"momentum": 0.8, "optimizer": "decoupled"}
     run = descend(lambda weights, _: RELU.gradient(weights), RELU.start, 40, **of_weights, **chosen)
     series = recorded(run, (OUT, IN), "decoupled")
     found = grouped_charge(**series, learning_rate=rates, weight_decay=decays, **chosen)
@@ -62,17 +62,17 @@ def test_decoupled_decay_keeps_a_law_where_all_groups_shrink_alike():
         grouped_charge(**series, learning_rate=rates, weight_decay=0.1, **chosen)
 
 
-@given(seed=st.integers(0, 10**6), optimiser=st.sampled_from(["heavy_ball", "nesterov", "decoupled"]))
-def test_equal_rates_and_decays_give_the_law_of_one_group(seed, optimiser):
+@given(seed=st.integers(0, 10**6), optimizer=st.sampled_from(["heavy_ball", "nesterov", "decoupled"]))
+def test_equal_rates_and_decays_give_the_law_of_one_group(seed, optimizer):
     random = np.random.default_rng(seed)
-    signs, chosen = np.array([1.0, -1.0, -1.0]), {"momentum": 0.7, "optimiser": optimiser}
+    signs, chosen = np.array([1.0, -1.0, -1.0]), {"momentum": 0.7, "optimizer": optimizer}
 
     def gradient(weights, _):
         slope, field = random.normal(size=3), signs * weights
         return slope - field * (field @ slope) / (field @ field)
 
     run = descend(gradient, random.normal(size=3), 15, learning_rate=0.05, weight_decay=0.3, **chosen)
-    series = recorded(run, np.diag(signs), optimiser)
+    series = recorded(run, np.diag(signs), optimizer)
     found = grouped_charge(**series, learning_rate=np.full(3, 0.05), weight_decay=0.3, **chosen)
     # One takes the decay of the recorded charge, the other of the predicted one.
     expected = scheduled_charge(
@@ -95,8 +95,8 @@ def test_equal_rates_and_decays_give_the_law_of_one_group(seed, optimiser):
         ({"weight_decay": [0.1, 0.1, 0.1]}, "weight_decay"),
         ({"schedule": [1.0, 1.0]}, "schedule"),
         ({"schedule": 0.0}, "schedule"),
-        ({"optimiser": "rmsprop"}, "optimiser"),
-        ({"optimiser": "nesterov"}, "updates"),
+        ({"optimizer": "rmsprop"}, "optimizer"),
+        ({"optimizer": "nesterov"}, "updates"),
         ({"steps": [1, 2]}, "steps"),
     ],
 )

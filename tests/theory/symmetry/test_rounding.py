@@ -159,7 +159,7 @@ def test_decoupled_decay_rounds_three_times():
         np.sum(steps**2, axis=1) / rate**2,
         learning_rate=rate,
         weight_decay=decay,
-        optimiser="decoupled",
+        optimizer="decoupled",
     )
     residual = np.abs(size - found)
     level = rounding_level(size, np.sum(steps**2, axis=1), weight_roundings=3)

@@ -14,43 +14,43 @@ DIAGONALS = np.transpose(NEURONS)
 OPTIMISERS = ["heavy_ball", "nesterov", "decoupled"]
 
 
-def recorded(run, diagonals, optimiser):
+def recorded(run, diagonals, optimizer):
     """What the law needs of a run."""
     series = {"buffers": run.buffers**2 @ diagonals}
-    if optimiser == "nesterov":
+    if optimizer == "nesterov":
         series |= {"updates": run.updates**2 @ diagonals, "crossed": (run.updates * run.buffers) @ diagonals}
     return series
 
 
 @pytest.mark.parametrize(
-    ("optimiser", "charge"),
+    ("optimizer", "charge"),
     [("heavy_ball", -1.217909818937), ("nesterov", -1.009126912703), ("decoupled", -1.723004644597)],
 )
-def test_a_neuron_follows_the_law_of_a_schedule_and_ends_where_published(optimiser, charge):
-    run = descend(lambda weights, _: RELU.gradient(weights), RELU.start, 25, **decayed_rates(25), optimiser=optimiser)
+def test_a_neuron_follows_the_law_of_a_schedule_and_ends_where_published(optimizer, charge):
+    run = descend(lambda weights, _: RELU.gradient(weights), RELU.start, 25, **decayed_rates(25), optimizer=optimizer)
     charges = run.charge(DIAGONALS)
     found = scheduled_charge(
-        charges[0], **recorded(run, DIAGONALS, optimiser), **decayed_rates(25), optimiser=optimiser, steps=range(25)
+        charges[0], **recorded(run, DIAGONALS, optimizer), **decayed_rates(25), optimizer=optimizer, steps=range(25)
     )
     np.testing.assert_allclose(found, charges, rtol=0, atol=ROUNDING)
     assert found[25, 0] == pytest.approx(charge, abs=6e-13)
 
 
-@pytest.mark.parametrize("optimiser", ["heavy_ball", "decoupled"])
-def test_batches_and_dampening_are_followed(optimiser):
+@pytest.mark.parametrize("optimizer", ["heavy_ball", "decoupled"])
+def test_batches_and_dampening_are_followed(optimizer):
     schedule = decayed_rates(40) | {"dampening": 0.3}
 
     def gradient(weights, k):
         return RELU.gradient(weights, np.roll([0.5, 0.5, 0.0, 0.0, 0.0], k))
 
-    run = descend(gradient, RELU.start, 40, **schedule, optimiser=optimiser)
+    run = descend(gradient, RELU.start, 40, **schedule, optimizer=optimizer)
     charges = run.charge(DIAGONALS)
-    found = scheduled_charge(charges[0], **recorded(run, DIAGONALS, optimiser), **schedule, optimiser=optimiser)
+    found = scheduled_charge(charges[0], **recorded(run, DIAGONALS, optimizer), **schedule, optimizer=optimizer)
     np.testing.assert_allclose(found, charges, rtol=0, atol=ROUNDING)
 
 
-@given(seed=st.integers(0, 10**6), optimiser=st.sampled_from(OPTIMISERS))
-def test_any_gradients_along_which_nothing_changes_and_any_schedule(seed, optimiser):
+@given(seed=st.integers(0, 10**6), optimizer=st.sampled_from(OPTIMISERS))
+def test_any_gradients_along_which_nothing_changes_and_any_schedule(seed, optimizer):
     random = np.random.default_rng(seed)
     signs = np.array([1.0, 1.0, -1.0, -1.0, -1.0])
     schedule = {
@@ -63,9 +63,9 @@ def test_any_gradients_along_which_nothing_changes_and_any_schedule(seed, optimi
         slope, field = random.normal(size=5), signs * weights
         return slope - field * (field @ slope) / (field @ field)
 
-    run = descend(gradient, random.normal(size=5), 20, **schedule, optimiser=optimiser)
+    run = descend(gradient, random.normal(size=5), 20, **schedule, optimizer=optimizer)
     charges = run.charge(signs)
-    found = scheduled_charge(charges[0], **recorded(run, signs, optimiser), **schedule, optimiser=optimiser)
+    found = scheduled_charge(charges[0], **recorded(run, signs, optimizer), **schedule, optimizer=optimizer)
     # The projection is rounded too, and momentum keeps twenty times of it.
     np.testing.assert_allclose(found, charges, rtol=0, atol=1e-11 * np.abs(run.weights).max() ** 2)
 
@@ -81,11 +81,11 @@ def test_at_constant_rates_it_is_the_law_of_displacements():
 @pytest.mark.parametrize(
     ("changes", "argument"),
     [
-        ({"optimiser": "adam"}, "optimiser"),
-        ({"optimiser": "frob"}, "optimiser"),
-        ({"optimiser": "nesterov"}, "updates"),
-        ({"optimiser": "nesterov", "updates": [1.0, 1.0]}, "crossed"),
-        ({"optimiser": "nesterov", "updates": [1.0], "crossed": [1.0, 1.0]}, "updates"),
+        ({"optimizer": "adam"}, "optimizer"),
+        ({"optimizer": "frob"}, "optimizer"),
+        ({"optimizer": "nesterov"}, "updates"),
+        ({"optimizer": "nesterov", "updates": [1.0, 1.0]}, "crossed"),
+        ({"optimizer": "nesterov", "updates": [1.0], "crossed": [1.0, 1.0]}, "updates"),
         ({"updates": [1.0, 1.0]}, "updates"),
         ({"learning_rate": [0.1]}, "learning_rate"),
         ({"learning_rate": [0.1, 0.0]}, "learning_rate"),
@@ -105,4 +105,4 @@ def test_bad_input_is_refused_by_name(changes, argument):
 
 def test_a_law_of_adam_is_refused_with_what_to_do_instead():
     with pytest.raises(InputError, match="charge_drift"):
-        scheduled_charge(1.0, [1.0], learning_rate=0.1, optimiser="adam")
+        scheduled_charge(1.0, [1.0], learning_rate=0.1, optimizer="adam")

@@ -47,12 +47,12 @@ def test_dampening_spares_the_first_step_as_in_pytorch():
     assert np.abs(later - sums).max() > 1e-4
 
 
-@pytest.mark.parametrize("optimiser", ["heavy_ball", "nesterov", "decoupled"])
-def test_schedules_of_every_optimiser_are_followed(optimiser):
-    schedule = decayed_rates(25) | {"dampening": 0.0 if optimiser == "nesterov" else 0.3}
-    run = descend(full, RELU.start, 25, **schedule, optimiser=optimiser)
+@pytest.mark.parametrize("optimizer", ["heavy_ball", "nesterov", "decoupled"])
+def test_schedules_of_every_optimiser_are_followed(optimizer):
+    schedule = decayed_rates(25) | {"dampening": 0.0 if optimizer == "nesterov" else 0.3}
+    run = descend(full, RELU.start, 25, **schedule, optimizer=optimizer)
     sums = run.weights @ np.transpose(COLUMNS)
-    found = scheduled_translation(sums[0], optimiser=optimiser, **schedule)
+    found = scheduled_translation(sums[0], optimizer=optimizer, **schedule)
     np.testing.assert_allclose(found, sums, rtol=0, atol=ROUNDING)
 
 
@@ -93,8 +93,8 @@ def test_a_trillion_steps_of_tiny_decay_end_at_the_exponential():
         (lambda: translation_charge(1, 1.0, learning_rate=0.1, dampening=1.1), "dampening"),
         (lambda: scheduled_translation(1.0, [0.1, 0.0]), "learning_rate"),
         (lambda: scheduled_translation(1.0, [0.1, 0.1], momentum=[0.5]), "momentum"),
-        (lambda: scheduled_translation(1.0, [0.1], optimiser="AdamW"), "optimiser"),
-        (lambda: scheduled_translation(1.0, [0.1], optimiser="nesterov", momentum=0.5, dampening=0.1), "dampening"),
+        (lambda: scheduled_translation(1.0, [0.1], optimizer="AdamW"), "optimizer"),
+        (lambda: scheduled_translation(1.0, [0.1], optimizer="nesterov", momentum=0.5, dampening=0.1), "dampening"),
     ],
 )
 def test_bad_input_is_refused_by_name(call, argument):

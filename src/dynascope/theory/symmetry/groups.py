@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
 from dynascope.theory.domain import covers
-from dynascope.theory.symmetry.recorded import per_step, recorded_series, require_optimiser, require_steps
+from dynascope.theory.symmetry.recorded import per_step, recorded_series, require_optimizer, require_steps
 from dynascope.theory.symmetry.schedules import follow, nesterov_series
 from dynascope.theory.symmetry.translation import hyperparameters
 
@@ -31,7 +31,7 @@ def grouped_charge(
     learning_rate: ArrayLike,
     weight_decay: ArrayLike = 0.0,
     schedule: ArrayLike = 1.0,
-    optimiser: str = "heavy_ball",
+    optimizer: str = "heavy_ball",
     momentum: ArrayLike = 0.0,
     dampening: ArrayLike = 0.0,
     updates: ArrayLike | None = None,
@@ -51,7 +51,7 @@ def grouped_charge(
         learning_rate: η_A > 0 of each group, shape (groups,).
         weight_decay: λ_A ≥ 0, one number or one for each group.
         schedule: Factor > 0 of all rates, one number or one for each step.
-        optimiser: "heavy_ball", "nesterov", or "decoupled" where all groups shrink alike, η_A λ_A being equal.
+        optimizer: "heavy_ball", "nesterov", or "decoupled" where all groups shrink alike, η_A λ_A being equal.
         momentum: β ≥ 0, below one, of all groups, one number or one for each step.
         dampening: κ ≥ 0, at most one, likewise; as in `scheduled_charge`.
         updates: w_AᵀGw_A at every step, which Nesterov's steps need, in the shape of the buffers.
@@ -72,7 +72,7 @@ def grouped_charge(
         >>> print(grouped_charge([[4.0, -1.0]], [[2.0, -2.0]], learning_rate=[0.1, 0.2], weight_decay=[0.5, 0.0]))
         [3.5  3.08]
     """
-    require_optimiser(optimiser)
+    require_optimizer(optimizer)
     p = recorded_series("buffers", buffers)
     require(
         p.ndim >= 2,
@@ -87,12 +87,12 @@ def grouped_charge(
     rates = per_step("learning_rate", require_array("learning_rate", learning_rate, (groups,)), groups)
     decays = per_step("weight_decay", weight_decay, groups)
     factors = per_step("schedule", schedule, count)
-    _, momenta, kept = hyperparameters(count, 0.0, momentum, dampening, optimiser)
-    looked_ahead = nesterov_series(optimiser, p, updates, crossed)
+    _, momenta, kept = hyperparameters(count, 0.0, momentum, dampening, optimizer)
+    looked_ahead = nesterov_series(optimizer, p, updates, crossed)
     require_steps(steps, count)
     shrinking = rates * decays
     require(
-        optimiser != "decoupled" or np.ptp(shrinking) <= _EQUAL * shrinking.max(),
+        optimizer != "decoupled" or np.ptp(shrinking) <= _EQUAL * shrinking.max(),
         "decoupled decay shrinks the groups differently, for which no charge has a law",
         argument="weight_decay",
         value=decays.tolist(),
@@ -104,4 +104,4 @@ def grouped_charge(
         pulls = np.einsum("a,ka...->k...", decays, r)
         start = np.asarray(np.einsum("a,a...->...", 1 / slower, r[0]))
         same = np.full(count, decays[0])
-    return follow(optimiser, start, (buffer, update, both), rates[0] * factors, same, momenta, kept, pulls)
+    return follow(optimizer, start, (buffer, update, both), rates[0] * factors, same, momenta, kept, pulls)

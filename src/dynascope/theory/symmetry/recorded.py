@@ -16,7 +16,7 @@ __all__ = [
     "initial_charge",
     "per_step",
     "recorded_series",
-    "require_optimiser",
+    "require_optimizer",
     "require_steps",
 ]
 
@@ -97,13 +97,13 @@ def require_steps(steps: ArrayLike | None, count: int) -> None:
         )
 
 
-def require_optimiser(optimiser: Any) -> None:
+def require_optimizer(optimizer: Any) -> None:
     """Raise `InputError` unless the optimiser moves charges by a law."""
     require(
-        not (isinstance(optimiser, str) and optimiser.lower().replace("_", "") in NEUTRAL),
-        f"no charge has a law under {optimiser}, which does not keep the symmetry",
-        argument="optimiser",
-        value=optimiser,
+        not (isinstance(optimizer, str) and optimizer.lower().replace("_", "") in NEUTRAL),
+        f"no charge has a law under {optimizer}, which does not keep the symmetry",
+        argument="optimizer",
+        value=optimizer,
         remedy="split what was measured with charge_drift",
     )
-    require_choice("optimiser", optimiser, OPTIMISERS)
+    require_choice("optimizer", optimizer, OPTIMISERS)

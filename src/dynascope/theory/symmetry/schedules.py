@@ -12,7 +12,7 @@ from dynascope.theory.symmetry.recorded import (
     initial_charge,
     per_step,
     recorded_series,
-    require_optimiser,
+    require_optimizer,
     require_steps,
 )
 from dynascope.theory.symmetry.translation import hyperparameters
@@ -32,7 +32,7 @@ def scheduled_charge(
     buffers: ArrayLike,
     *,
     learning_rate: ArrayLike,
-    optimiser: str = "heavy_ball",
+    optimizer: str = "heavy_ball",
     weight_decay: ArrayLike = 0.0,
     momentum: ArrayLike = 0.0,
     dampening: ArrayLike = 0.0,
@@ -54,7 +54,7 @@ def scheduled_charge(
         initial: r_0, one number for each charge.
         buffers: p = vᵀGv after every step, shape (steps, ...); of plain descent that of the gradient with decay.
         learning_rate: η > 0, one number or one for each step.
-        optimiser: "heavy_ball", which is plain descent without momentum, "nesterov" or "decoupled".
+        optimizer: "heavy_ball", which is plain descent without momentum, "nesterov" or "decoupled".
         weight_decay: λ ≥ 0, likewise.
         momentum: β ≥ 0, below one, likewise.
         dampening: κ ≥ 0, at most one, likewise; as in PyTorch not at the first step, nor where there is no momentum.
@@ -68,7 +68,6 @@ def scheduled_charge(
     Raises:
         InputError: A number out of range, shapes that do not fit, missing steps, or an optimiser under which there is
             no law.
-            no law.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
@@ -77,18 +76,18 @@ def scheduled_charge(
         >>> print(scheduled_charge(1.0, [1.0, 4.0], learning_rate=[0.1, 0.05], weight_decay=0.5, momentum=0.5))
         [1.     0.91   0.8545]
     """
-    require_optimiser(optimiser)
+    require_optimizer(optimizer)
     p = recorded_series("buffers", buffers)
     start = initial_charge("initial", initial, p.shape[1:])
     rates = per_step("learning_rate", learning_rate, len(p))
-    decays, momenta, kept = hyperparameters(len(p), weight_decay, momentum, dampening, optimiser)
-    looked_ahead = nesterov_series(optimiser, p, updates, crossed)
+    decays, momenta, kept = hyperparameters(len(p), weight_decay, momentum, dampening, optimizer)
+    looked_ahead = nesterov_series(optimizer, p, updates, crossed)
     require_steps(steps, len(p))
-    return follow(optimiser, start, (p, *looked_ahead), rates, decays, momenta, kept)
+    return follow(optimizer, start, (p, *looked_ahead), rates, decays, momenta, kept)
 
 
 def nesterov_series(
-    optimiser: str, buffers: np.ndarray, updates: ArrayLike | None, crossed: ArrayLike | None
+    optimizer: str, buffers: np.ndarray, updates: ArrayLike | None, crossed: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """wᵀGw and wᵀGv at every step; for other optimisers, whose update is the buffer, those of the buffer.
 
@@ -97,11 +96,11 @@ def nesterov_series(
     """
     for name, value in {"updates": updates, "crossed": crossed}.items():
         require(
-            (value is None) != (optimiser == "nesterov"),
-            f"{name} belongs to Nesterov's steps, and the optimiser is {optimiser}",
+            (value is None) != (optimizer == "nesterov"),
+            f"{name} belongs to Nesterov's steps, and the optimizer is {optimizer}",
             argument=name,
             value=None if value is None else np.shape(value),
-            remedy="give updates and crossed with optimiser='nesterov', and with that only",
+            remedy="give updates and crossed with optimizer='nesterov', and with that only",
         )
     if updates is None or crossed is None:
         return buffers, buffers
@@ -109,7 +108,7 @@ def nesterov_series(
 
 
 def follow(
-    optimiser: str,
+    optimizer: str,
     start: np.ndarray,
     series: tuple[np.ndarray, np.ndarray, np.ndarray],
     rates: np.ndarray,
@@ -126,7 +125,7 @@ def follow(
         for k, (buffer, update, both) in enumerate(zip(*series, strict=True)):
             rate, beta, charge = rates[k], momenta[k], path[k]
             pull = decays[k] * charge if pulls is None else pulls[k]
-            if optimiser == "decoupled":
+            if optimizer == "decoupled":
                 left = 1 - rate * decays[k]
                 crossed = beta * crossed
                 shrunk = rate * decays[k] * (2 - rate * decays[k]) * charge
@@ -134,7 +133,7 @@ def follow(
                 crossed = left * crossed - rate * buffer
             else:
                 crossed = beta * crossed + kept[k] * pull
-                along = pull + beta * crossed if optimiser == "nesterov" else crossed
+                along = pull + beta * crossed if optimizer == "nesterov" else crossed
                 path[k + 1] = charge - (2 * rate * along - rate**2 * update)
                 crossed = crossed - rate * both
     return path

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import count_axes, require, require_array, require_between, require_number
 from dynascope.theory.domain import covers
-from dynascope.theory.symmetry.recorded import per_step, require_optimiser
+from dynascope.theory.symmetry.recorded import per_step, require_optimizer
 
 __all__ = ["scheduled_translation", "translation_charge"]
 
@@ -89,21 +89,21 @@ def scheduled_translation(
     initial: ArrayLike,
     learning_rate: ArrayLike,
     *,
-    optimiser: str = "heavy_ball",
+    optimizer: str = "heavy_ball",
     weight_decay: ArrayLike = 0.0,
     momentum: ArrayLike = 0.0,
     dampening: ArrayLike = 0.0,
 ) -> Float[np.ndarray, "steps ..."]:
     """s_0 … s_n of s = Σ_A θ and m = Σ_A v where every hyperparameter may change at every step.
 
-    With the buffer v as PyTorch has it, m ← β m + (1 − c) λ s and then, by optimiser,
+    With the buffer v as PyTorch has it, m ← β m + (1 − c) λ s and then, by optimizer,
 
         heavy ball: s ← s − η m,      Nesterov: s ← s − η (λ s + β m),      decoupled: m ← β m, s ← (1 − ηλ) s − η m.
 
     Args:
         initial: s_0, of any shape.
         learning_rate: η > 0 of each step, shape (steps,).
-        optimiser: "heavy_ball", which is plain descent without momentum, "nesterov" or "decoupled".
+        optimizer: "heavy_ball", which is plain descent without momentum, "nesterov" or "decoupled".
         weight_decay: λ ≥ 0, one number or one for each step.
         momentum: β ≥ 0, below one, likewise.
         dampening: c ≥ 0, at most one, likewise; as in PyTorch not at the first step, nor where there is no momentum.
@@ -121,24 +121,24 @@ def scheduled_translation(
         >>> print(scheduled_translation(1.0, [0.1, 0.05], weight_decay=0.1))
         [1.      0.99    0.98505]
     """
-    require_optimiser(optimiser)
+    require_optimizer(optimizer)
     start = require_array("initial", initial, (None,) * count_axes(initial))
     rates = require_array("learning_rate", learning_rate, (None,))
     rates = per_step("learning_rate", rates, len(rates))
-    decays, momenta, kept = hyperparameters(len(rates), weight_decay, momentum, dampening, optimiser)
+    decays, momenta, kept = hyperparameters(len(rates), weight_decay, momentum, dampening, optimizer)
     path = np.empty((len(rates) + 1, *start.shape))
     path[0], buffer = start, np.zeros_like(start)
     with np.errstate(all="ignore"):
         for k, (rate, decay, beta, share) in enumerate(zip(rates, decays, momenta, kept, strict=True)):
             charge, pull = path[k], decay * path[k]
-            buffer = beta * buffer + (0.0 if optimiser == "decoupled" else share * pull)
-            step = pull + beta * buffer if optimiser == "nesterov" else buffer
-            path[k + 1] = charge - rate * (pull + step if optimiser == "decoupled" else step)
+            buffer = beta * buffer + (0.0 if optimizer == "decoupled" else share * pull)
+            step = pull + beta * buffer if optimizer == "nesterov" else buffer
+            path[k + 1] = charge - rate * (pull + step if optimizer == "decoupled" else step)
     return path
 
 
 def hyperparameters(
-    count: int, weight_decay: ArrayLike, momentum: ArrayLike, dampening: ArrayLike, optimiser: str
+    count: int, weight_decay: ArrayLike, momentum: ArrayLike, dampening: ArrayLike, optimizer: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """λ, β and the share 1 − c that is kept of the gradient, at each step.
 
@@ -149,7 +149,7 @@ def hyperparameters(
     momenta = per_step("momentum", momentum, count)
     lost = per_step("dampening", dampening, count)
     require(
-        optimiser != "nesterov" or not lost.any(),
+        optimizer != "nesterov" or not lost.any(),
         "Nesterov's steps have no dampening",
         argument="dampening",
         value=float(lost.max(initial=0.0)),
