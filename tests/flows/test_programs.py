@@ -77,7 +77,7 @@ class Flat(eqx.Module):
         return self.network(images.reshape(len(images), -1))
 
 
-class Lowered(Exception):  # noqa: N818 - no error
+class Lowered(Exception):  # noqa: N818 - it carries a program, and nothing is wrong
     """What a program is, instead of what it computes."""
 
 

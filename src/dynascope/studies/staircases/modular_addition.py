@@ -58,13 +58,13 @@ class ModularAddition(StaircaseStudy):
     )
     question = "In which order does a network learn to add numbers modulo p?"
     figures = (
-        *StaircaseStudy.figures,
         Chart(
             "frequency_loss",
             title="One frequency after the other",
             caption="The loss in each frequency of the answer. It stays at its start until the neurons of this "
             "frequency have grown large, and then falls to zero while the others hardly move.",
         ),
+        *StaircaseStudy.figures,
     )
     meaning = (
         "Numbers from 0 to p − 1, p = {parameters.p}, were written as sums of a few waves, and a network with "
