@@ -795,9 +795,7 @@ def test_a_prediction_prints_its_table_and_where_the_files_are(data, tmp_path, m
     assert "linear-staircase is the first that covers such a network from a small start." in said.out
     assert said.out.endswith(f"Page: {tmp_path / 'dynascope-trees-linear.html'}\n")
     assert f"Record: {tmp_path / 'dynascope-trees-linear.zarr'}\n" in said.out
-    assert [line.split(" ")[0] for line in said.err.splitlines() if line.endswith("…")] == [
-        *("Reading", "Predicting", "Writing")
-    ]
+    assert said.err == ""
 
 
 def test_a_study_prints_its_verdict_and_where_the_files_are_and_opens_the_page(tmp_path, monkeypatch):
@@ -831,8 +829,7 @@ def test_a_pipe_of_few_letters_gets_json_all_the_same(data, tmp_path):
     said = in_a_process("predict", source, "--json", "--out", tmp_path, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert said.code == 0
     assert Path(said.answer["record"]).name == "dynascope-größe-linear.zarr"
-    assert "Reading" in said.err
-    assert "Traceback" not in said.err
+    assert said.err == ""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Tell the user what is going on: a progress bar on a terminal, plain lines elsewhere; always on standard error."""
+"""Tell the user what is going on: a progress bar on a terminal, and elsewhere only what was said to take long."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ _SECONDS = 10  # between two lines about what is not done yet
 
 
 class _Lines:
-    """Says now and then how far something is."""
+    """Says what will take long, and then now and then how far it is; of all else nothing."""
 
     def __init__(self, text: str):
-        self.text, self.next = text, time.monotonic() + _SECONDS
+        self.text, self.next = text, float("inf")
+
+    def announced(self, sentence: str) -> None:
+        self.next = time.monotonic() + _SECONDS
+        print(sentence, file=sys.stderr, flush=True)
 
     def __call__(self, done: float, planned: float, unit: str) -> None:
         if time.monotonic() >= self.next and planned:
@@ -47,15 +51,13 @@ def once(tell: Callable[[str], object]) -> Callable[[str], None]:
 
 @contextlib.contextmanager
 def step(text: str) -> Iterator[None]:
-    """Show that something is being done, how far it is where it tells, and afterwards how long it took."""
+    """Show on a terminal that something is being done, how far it is, and afterwards how long it took."""
     if sys.stderr.isatty():
         from dynascope.cli.progress_bar import drawn  # it loads rich, and only where somebody watches is anything drawn
 
         with drawn(text):
             yield
     else:
-        start = time.perf_counter()
-        print(f"{text} …", file=sys.stderr, flush=True)
-        with listening(_Lines(text), announced=once(lambda said: print(said, file=sys.stderr, flush=True))):
+        lines = _Lines(text)
+        with listening(lines, announced=once(lines.announced)):
             yield
-        print(f"{text}: {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)

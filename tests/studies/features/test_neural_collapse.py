@@ -53,7 +53,10 @@ def test_a_page_tells_of_the_networks_where_there_are_any():
     assert tree.attrs["claims"] == '{"mlp, true labels": "undecided"}'
     page = render_page(tree)
     assert "In a network on digits (mlp, true labels)" in page
-    assert [chart.variables[0] for chart in from_json(tree.attrs["figures"])][2:] == [
+    assert [chart.variables[0] for chart in from_json(tree.attrs["figures"])] == [
+        "network_nc1",  # with the other measures
+        "between_class_share",
+        "mode_strength",
         "network_nc1",
         "network_test_accuracy",
     ]

@@ -24,20 +24,31 @@ _LEARNED = 0.99  # of the labels of training, from which on classes are said to 
 _COLLAPSE = "log₁₀ of the spread within classes, over that between, falls by one or more"
 _CHART_OF_NETWORKS = functools.partial(Chart, over="step", places={"architecture": (-1,)})
 
+_MEASURES = _CHART_OF_NETWORKS(
+    tuple(f"network_{name}" for name in ("nc1", "nc2_norm", "nc2_angle", "nc3", "nc4")),
+    log="xy",
+    places={"architecture": (-1,), "run": (0,), "seed": (0,)},
+    words=("NC1", "NC2, norms", "NC2, angles", "NC3", "NC4"),
+    title="The four measures of collapse",
+    y_label="distance from collapse",
+    caption="A network on digits. Samples of a class meet: their spread over that of classes (NC1) falls from "
+    "{observed.network_nc1[architecture=last][run=first][step=first]:mean} to "
+    "{observed.network_nc1[architecture=last][run=first][step=last]:mean} on average over all starts. The means of "
+    "classes get equal norms and angles (NC2), the classifier takes their directions (NC3) and decides for the nearest "
+    "mean (NC4).",
+)
 _OF_NETWORKS = (
     _CHART_OF_NETWORKS(
         "network_nc1",
         log="xy",
         y_label="spread within classes over that between them (NC1)",
-        caption="A network on digits, whose features are bound to its inputs: how far examples of a class are from "
-        "their mean, over how far classes are from each other, for labels that mean more or less.",
+        caption="The same network, with labels that mean more or less. Its features are bound to its inputs.",
     ),
     _CHART_OF_NETWORKS(
         "network_test_accuracy",
         log="x",
         y_label="accuracy on held-out digits",
-        caption="What the same networks know of digits they have not seen, by their true labels. Random labels teach "
-        "nothing of these, however much the training samples collapse.",
+        caption="What it knows of digits it has not seen. Random labels teach nothing of these, however they collapse.",
     ),
 )
 # Of one network, and one kind of labels.
@@ -61,24 +72,19 @@ class NeuralCollapse(CurvesStudy):
 
     Judged too are a small convolutional network and a multilayer perceptron on digits, with labels that are classes,
     true or random, by the spread of features within classes over that between them (NC1). It is undecided where less
-    than 99 % of the labels were learned: by default so of the convolutional network with random labels, whose NC1 fell
-    to between an eighth and two fifths. For these, and for a regression, are shown over the steps of training:
+    than 99 % of the labels were learned: by default so of the convolutional network with random labels. For these, and
+    for a regression by one output that decides for the nearest digit, are shown over the steps of training:
     `network_nc1` to `network_nc4` (with a centred classifier), `network_kappa_cka` (zero for minimal features),
-    `network_effective_dimension` (the number of features besides the constant), `network_loss`, and the accuracies on
-    the labels of training, whose classes are meant throughout, and on the true labels of held-out digits. A regression
-    on the digit has one output, and decides for the nearest digit; of this linear classifier too metrics are given.
+    `network_effective_dimension` (features besides the constant), `network_loss`, and the accuracies on the labels of
+    training, whose classes are meant throughout, and on the true labels of held-out digits.
     """
 
     class_sizes: list[int] = numbers(
-        [10, 10, 10, 10],
-        "Number of samples of each class of the unconstrained feature model.",
-        fewest=2,
-        whole=True,
-        different=False,
+        [10, 10, 10, 10], "Samples of each class of the free features.", fewest=2, whole=True, different=False
     )
-    features: int = count(9, "Number of its features, at least that of the classes.")
+    features: int = count(9, "Number of free features, at least that of the classes.")
     initial_strength: float = positive(
-        1e-3, "Singular value of the outputs at the aligned start, below those of the targets."
+        1e-3, "Singular value of the aligned start's outputs, below those of the targets."
     )
     random_scale: float = positive(
         0.01,
@@ -219,7 +225,7 @@ class NeuralCollapse(CurvesStudy):
 
     def charts(self) -> tuple[Chart, ...]:
         """With those of the networks, if there are any."""
-        return self.figures + (_OF_NETWORKS if self.networks and self.labels else ())
+        return (_MEASURES, *self.figures, *_OF_NETWORKS) if self.networks and self.labels else self.figures
 
     def attributes(self) -> dict[str, Any]:
         """With the story of the networks, if there are any."""

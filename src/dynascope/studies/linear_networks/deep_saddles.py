@@ -49,12 +49,7 @@ class DeepSaddles(CurvesStudy):
     depths: list[int] = numbers([2, 3, 4], "Numbers of layers for which the start is measured.", whole=True, least=2)
     gammas: list[float] = numbers([0.75, 1.0, 1.25, 1.75], "γ at which the start is measured.")
     widths: list[int] = numbers(
-        [32, 64, 128, 256],
-        "Hidden widths to which the exponents are fitted.",
-        fewest=3,
-        whole=True,
-        increasing=True,
-        least=2,
+        [32, 64, 128, 256], "Hidden widths for the exponents.", fewest=3, whole=True, increasing=True, least=2
     )
     draws: int = count(60, "Number of random networks for each depth, γ and width.")
     depth: int = count(3, "L ≥ 2 of the networks that are trained.", least=2)
