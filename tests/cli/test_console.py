@@ -201,12 +201,14 @@ def test_claims_that_decide_are_told_with_their_outcomes_and_what_was_measured(p
         Claim("A", "Few neurons [are] enough.", 6, most=8),
         Claim("B", "The mean is above zero.", 0.5, -1, 2, least=0),
         Claim("C", "It is only reported.", 3, most=2),
+        Claim("D", "The median is above zero.", 5, 1, np.inf, least=0),
     ]
     said = report_claims(claims)
     coordinates = {"time": [0.0, 1.0], "hypothesis": said.pop("hypothesis")[1]}
     curve = make_record({"loss": (("time",), [1.0, 0.5]), **said}, coordinates)
-    print_agreement(REFERENCE, compare(curve, curve, claims=["A", "B"]))
+    print_agreement(REFERENCE, compare(curve, curve, claims=["A", "B", "D"]))
     told = printed()
     assert "Holds: Few neurons [are] enough (6)." in told
     assert "Undecided: The mean is above zero (0.5, -1 to 2)." in told
+    assert "Holds: The median is above zero (5, 1 to ∞)." in told
     assert "only reported" not in told

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,6 +21,26 @@ def test_the_change_of_a_straight_line_is_its_whole_rise():
     assert (effect.low, effect.high) == pytest.approx((6.0, 6.0))
     assert effect.size == pytest.approx(6.0 / 0.1)
     assert (effect.sign, effect.holds) == (1, "holds")
+
+
+def test_a_median_is_known_where_a_run_never_ends():
+    first, last = np.array([10.0, 11, 12, 13, 14, 15]), np.array([20.0, 12, 30, np.inf, 500, 16])
+    effect = dataclasses.replace(claim(), median=True).compare([first, last])
+    assert (effect.change, effect.low, effect.high) == (14.0, 1.0, np.inf)
+    assert (effect.sign, effect.holds) == (1, "holds")
+    # Among three levels the middle one says nothing of a trend; and a run that falls leaves it open.
+    more = dataclasses.replace(claim(-1), median=True)
+    assert more.compare([first, np.full(6, np.inf), last]).holds == "does not hold"
+    assert more.compare([first, [20.0, 12, 30, np.inf, 500, 14]]).holds == "undecided"
+    # Of five runs the median is not known with 95 %.
+    assert more.compare([first[:5], last[:5]]).holds == "undecided"
+
+
+def test_a_median_of_what_is_nowhere_known_is_refused():
+    with pytest.raises(InputError, match="trend is not known"):
+        dataclasses.replace(claim(), median=True).compare([[1.0, np.inf], [2.0, np.inf]])
+    with pytest.raises(InputError, match="not finite"):
+        claim().compare([[1.0, 2.0], [2.0, np.inf]])
 
 
 def test_seeds_that_are_not_paired_leave_the_interval_open():

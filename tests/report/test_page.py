@@ -413,6 +413,16 @@ def test_hypotheses_are_told_in_a_table_and_not_judged():
     assert "Observation only" in page
 
 
+def test_an_interval_without_an_end_is_told():
+    claim = Hypothesis("kind", "step", 1, "H1", "It comes late.", median=True)
+    effects = [claim.compare([np.zeros(6), [1.0, 2, 3, 4, 5, np.inf]])]
+    record = make_record(
+        {"loss": (["time"], [1.0, 0.5]), **report_effects([claim], effects)},
+        {"time": [0.0, 1.0], "hypothesis": ["H1"]},
+    )
+    assert "3.5 (1 to ∞)" in [row[2] for row in rows(render_page(record)) if len(row) == 4]
+
+
 def test_the_top_of_the_page_asks_answers_and_shows_before_it_explains():
     tree = study()
     tree.attrs |= {

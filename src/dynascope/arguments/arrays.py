@@ -28,13 +28,14 @@ __all__ = [
 _ROUNDING = 1e-10  # relative asymmetry or negative eigenvalue of a covariance that counts as rounding
 
 
-def require_array(name: str, values: Any, shape: tuple[int | None, ...]) -> np.ndarray:
+def require_array(name: str, values: Any, shape: tuple[int | None, ...], *, infinite: bool = False) -> np.ndarray:
     """Return the values as a float64 array after checking that they are finite and have the shape.
 
     Args:
         name: Name of the argument, for the message.
         values: Anything `numpy.asarray` takes.
         shape: Expected length of each axis; None accepts any length.
+        infinite: Whether infinite values are taken too.
 
     Returns:
         Array of dtype float64.
@@ -72,10 +73,10 @@ def require_array(name: str, values: Any, shape: tuple[int | None, ...]) -> np.n
         value=array.shape,
         remedy=f"pass an array of shape {wanted}",
     )
-    bad = int(array.size - np.isfinite(array).sum())
+    bad = int(np.sum(np.isnan(array) if infinite else ~np.isfinite(array)))
     require(
         bad == 0,
-        f"{name} has {bad} values that are not finite",
+        f"{name} has {bad} values that are not {'numbers' if infinite else 'finite'}",
         argument=name,
         value=bad,
         remedy="drop or fill them first",

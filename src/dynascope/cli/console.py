@@ -246,5 +246,7 @@ def _count(value: float) -> str:
 def _number(value: Any, digits: int = 4) -> str:
     if value is None or math.isnan(float(value)):
         return "–"
+    if math.isinf(float(value)):
+        return "∞" if value > 0 else "-∞"
     # A power of ten for a few thousand reads worse than the thousands.
     return f"{float(value):{'.0f' if 10**digits <= abs(float(value)) < _LARGE else f'.{digits}g'}}"

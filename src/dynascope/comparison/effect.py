@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
-from dynascope.comparison.interval import student_half
+from dynascope.comparison.interval import median_interval, student_half
 
 __all__ = ["Effect", "Hypothesis", "report_effects", "report_runs"]
 
@@ -23,7 +23,8 @@ class Effect(NamedTuple):
             of steps between levels; with two levels the difference.
         low: Lower end of its interval; −∞ of a single run.
         high: Upper end; ∞ of a single run.
-        size: The change over the spread between runs of one level, NaN where runs of a level do not differ, or are one.
+        size: The change over the spread between runs of one level, NaN where runs of a level do not differ, or are one,
+            and of a median.
         sign: +1 or −1 where the interval leaves out zero, else 0.
         holds: "holds" or "does not hold" if the sign is the expected one or another, "undecided" if it is not known.
     """
@@ -49,6 +50,8 @@ class Hypothesis:
         direction: +1, −1 or 0.
         name: Short name, such as "H1".
         statement: The claim in words.
+        median: Whether it is on the median over runs, where runs are skewed, or a metric is known to be larger than all
+            that was seen, which is then ∞.
 
     Example:
         >>> claim = Hypothesis(factor="number of samples", metric="kappa_cka", direction=-1)
@@ -62,6 +65,7 @@ class Hypothesis:
     direction: int
     name: str = ""
     statement: str = ""
+    median: bool = False
 
     def __post_init__(self):
         require(
@@ -77,7 +81,8 @@ class Hypothesis:
 
         Two runs are enough for an interval that covers the truth as often as it says where the trends of runs are
         normally distributed, but it is then wide. Of runs that are not paired it covers the truth at least as often. Of
-        one run nothing is known of chance: its interval has no ends, and the effect is undecided.
+        one run nothing is known of chance: its interval has no ends, and the effect is undecided. Of a median the
+        interval is from one ranked trend of paired runs to another (`median_interval`), which takes six runs for 95 %.
 
         Args:
             runs: The metric, shape (levels, runs), levels in the order in which the factor grows.
@@ -87,7 +92,7 @@ class Hypothesis:
         Raises:
             InputError: Fewer than two levels, no run, values that are not finite, or a confidence outside (0, 1).
         """
-        values = require_array("runs", runs, (None, None))
+        values = require_array("runs", runs, (None, None), infinite=self.median)
         require(
             values.shape[0] >= 2 and values.shape[1] >= 1,
             f"runs has shape {values.shape}",
@@ -98,6 +103,8 @@ class Hypothesis:
         count = values.shape[1]
         levels = np.arange(len(values)) - (len(values) - 1) / 2
         weights = levels * (len(values) - 1) / np.sum(levels**2)
+        if self.median:
+            return self._of_median(weights, values, confidence)
         trends = weights @ values
         change = float(np.mean(trends))
         if count == 1:
@@ -109,6 +116,20 @@ class Hypothesis:
         spread = float(np.sqrt(np.mean(variances)))
         sign = int(np.sign(change)) if low > 0 or high < 0 else 0
         return Effect(change, low, high, change / spread if spread > 0 else np.nan, sign, self._told(sign))
+
+    def _of_median(self, weights: np.ndarray, values: np.ndarray, confidence: float) -> Effect:
+        with np.errstate(invalid="ignore"):  # of infinities that cancel; refused below
+            trends = weights @ np.where(weights[:, None] == 0, 0.0, values)
+        require(
+            not np.isnan(trends).any(),
+            f"of {np.isnan(trends).sum()} runs the trend is not known",
+            argument="runs",
+            value=values,
+            remedy="give numbers, or ∞ at no more than one level of a run",
+        )
+        low, high = median_interval(trends, confidence)
+        sign = 1 if low > 0 else -1 if high < 0 else 0
+        return Effect(float(np.median(trends)), low, high, np.nan, sign, self._told(sign))
 
     def _told(self, sign: int) -> str:
         if sign == 0:

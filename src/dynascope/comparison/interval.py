@@ -1,14 +1,15 @@
-"""Student's interval of a mean over few runs."""
+"""Intervals of a mean and of a median over few runs."""
 
 from __future__ import annotations
 
 import math
 
-from scipy import special
+import numpy as np
+from scipy import special, stats
 
 from dynascope.arguments import require
 
-__all__ = ["student_half"]
+__all__ = ["median_interval", "student_half"]
 
 
 def student_half(variance: float, runs: int, confidence: float = 0.95) -> float:
@@ -26,6 +27,40 @@ def student_half(variance: float, runs: int, confidence: float = 0.95) -> float:
         >>> round(student_half(1.0, 4), 2)  # two standard errors of 0.5 each would be 1
         1.59
     """
+    _require_probability(confidence)
+    return float(special.stdtrit(runs - 1, (1 + confidence) / 2)) * math.sqrt(variance / runs)
+
+
+def median_interval(runs: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
+    """The narrowest pair of ranks x₍ₖ₎, x₍ₙ₊₁₋ₖ₎ that holds the median at least with this probability.
+
+    It holds for runs of any one distribution, as P(x₍ₖ₎ ≤ median ≤ x₍ₙ₊₁₋ₖ₎) ≥ 1 − 2 P(Binomial(n, ½) < k). Values of
+    which a bound is known only stand on the side where they are, such as ∞ for a step that never came.
+
+    Args:
+        runs: A number of each, shape (n,); some may be infinite.
+        confidence: The probability, above 0 and below 1.
+
+    Returns:
+        Both ends, without an end each where there are too few runs: fewer than six for 95 %.
+
+    Raises:
+        InputError: A confidence outside (0, 1).
+
+    Example:
+        >>> median_interval(np.array([3.0, 1.0, 2.0, np.inf, 4.0, 5.0]))
+        (1.0, inf)
+        >>> median_interval(np.arange(5.0))
+        (-inf, inf)
+    """
+    _require_probability(confidence)
+    ordered = [-math.inf, *sorted(runs.tolist()), math.inf]
+    ranks = range(1, len(runs) // 2 + 1)
+    rank = sum(1 for k in ranks if 2 * stats.binom.cdf(k - 1, len(runs), 0.5) <= 1 - confidence)
+    return ordered[rank], ordered[-1 - rank]
+
+
+def _require_probability(confidence: float) -> None:
     require(
         0 < confidence < 1,
         f"confidence is {confidence}",
@@ -33,4 +68,3 @@ def student_half(variance: float, runs: int, confidence: float = 0.95) -> float:
         value=confidence,
         remedy="choose a probability above 0 and below 1, such as 0.95",
     )
-    return float(special.stdtrit(runs - 1, (1 + confidence) / 2)) * math.sqrt(variance / runs)

@@ -113,7 +113,7 @@ def _hypothesis(row: Mapping[str, Any], observed: xr.Dataset, judged: Collection
     # No line ends within a number.
     change, low, high = (number(row[name], 2).replace(" ", "\N{NO-BREAK SPACE}") for name in ("change", "low", "high"))
     # What was counted has no interval.
-    known = math.isfinite(row["low"]) and math.isfinite(row["high"]) and row["low"] < row["high"]
+    known = (math.isfinite(row["low"]) or math.isfinite(row["high"])) and row["low"] < row["high"]
     measured = f"{change} ({low} to {high})" if known else change
     about, expected, quantity = str(row["hypothesis"]), "", ""
     if "direction" in row:
