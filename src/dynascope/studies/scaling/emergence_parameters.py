@@ -37,9 +37,9 @@ class EmergenceParameters(SkillNeeds):
     `half_neurons_ratio`). Networks scatter widely: `out_of_order` is the share of those in which a rarer skill is
     clearly stronger than a more frequent one. Besides the claim that is judged, it is reported for each skill whether
     the mean over networks is about half where the forecast is. Intervals are over networks; that of the judged claim
-    also covers the standard error of the calibration. Of the default fields the claim is undecided: the most frequent
-    skill needs 1.4 times as many neurons as are forecast and the others 0.8 to 0.9 times as many, and half way between
-    the second and the third skill sixteen networks scatter too widely.
+    also covers the standard error of the calibration. Of the default fields the claim is undecided, and would be with
+    more networks: the most frequent skill needs 1.4 times as many neurons as are forecast and the others 0.8 to 0.9
+    times as many, and whole neurons tell the need of one skill to a tenth only.
 
     Checked is the model of the theory, f = Σ_k a_k Σ_l B_kl e_kl with N of the features e_kl: N_c for each skill
     g_k = Σ_l e_kl/√N_c, the most frequent skill first. Trained on all inputs, skill k must end at the share
