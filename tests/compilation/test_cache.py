@@ -243,9 +243,11 @@ def test_a_read_only_folder_is_read(place, counted, capfd, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sizes of files cannot be limited there")
-def test_a_full_disk_costs_time_only(place, counted, capfd):
+def test_a_full_disk_costs_time_only(place, counted, capfd, monkeypatch):
     import resource
 
+    # Bytecode that is cut off would be found by every process after this one.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     with nothing_said(capfd):
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
