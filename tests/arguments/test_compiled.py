@@ -84,13 +84,20 @@ def _float64():
 
 
 @pytest.mark.parametrize("number", [2, 2.0])
-def test_python_numbers_take_the_precision_of_the_arrays_beside_them(number):
+def test_python_numbers_have_64_bits_and_beside_arrays_of_jax_their_precision(number):
     single = np.ones(3, np.float32)
-    assert [each.dtype for each in real_arrays(times=single, rate=number)] == [np.float32] * 2
-    assert [each.dtype for each in real_arrays(times=single, rate=np.float64(2))] == [np.float64] * 2
+    assert real_arrays(times=single, rate=number)[1].dtype == np.float64
+    assert real_arrays(times=single, rate=np.float64(2))[1].dtype == np.float64
     held = jnp.asarray(single)
+    assert real_arrays(times=held, rate=number)[1].dtype == np.float32
     assert real_arrays(times=held, rate=np.float64(2))[0] is held
     assert [each.dtype for each in real_arrays(times=3, rate=number)] == [np.float64] * 2
+
+
+@pytest.mark.parametrize("beside", [np.ones(3, np.float32), jnp.ones(3, np.float32)])
+@pytest.mark.parametrize("number", [1e-50, -1e300])
+def test_a_python_number_that_32_bits_cannot_hold_stays_what_it_is(beside, number):
+    assert np.all(real_arrays(times=beside, start=number)[1] == number)
 
 
 def test_what_is_known_stays_in_numpy_and_what_jax_holds_stays_there():

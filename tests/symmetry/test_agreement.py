@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from symmetry.zoo import NETWORKS, structure_of
+from symmetry.zoo import NETWORKS, normed, structure_of
 
 from dynascope.errors import InputError
 from dynascope.symmetry import agreement, discover, structure
@@ -52,6 +52,24 @@ def test_weights_that_read_what_sums_to_zero_are_shifted_by_gradients_alone():
     found = agreement(structure(*given), discover(*given, levels=0), given[1])
     assert not found.agrees
     assert found.together == found.numerical > found.structural
+
+
+def test_positions_undo_what_the_table_is_shifted_by_where_each_is_also_shifted_alone():
+    def apply(p, x):
+        return (normed(p["table"][x] + p["positions"], 0.0, -1) * p["gain"]) @ p["head"]
+
+    random = np.random.default_rng(0)
+    params = {"table": (3, 3), "positions": (2, 3), "gain": (3,), "head": (3, 2)}
+    given = (
+        apply,
+        {name: random.normal(size=shape) for name, shape in params.items()},
+        np.array([[0, 1], [2, 0], [1, 1]]),
+    )
+    structural = structure(*given)
+    found = agreement(structural, discover(*given, levels=0), given[1])
+    assert found.agrees, str(found)
+    # Shifts of 3 + 2 rows, one scale, 3 of the gain, and 3 shifts of columns that a shift of all rows is a sum of.
+    assert (found.together, structural.size) == (5 + 1 + 3 + 3 - 1, 5 + 1 + 3 + 3)
 
 
 def test_other_parameters_are_refused():

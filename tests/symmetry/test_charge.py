@@ -115,6 +115,61 @@ def test_a_small_transformation_moves_along_the_direction():
             np.testing.assert_allclose(moved[path] - params[path], step * along[path], atol=100 * step**2)
 
 
+SCATTERED = {
+    "blocks of columns": (np.arange(6)[None], 6, 3),
+    "blocks of rows": (np.arange(4)[:, None], 4, 2),
+    "one block of columns": (np.arange(6)[None], 6, 6),
+    "part of the columns": (np.array([[-1, 0, 1, 2, 3, -1]]), 4, 2),
+    "columns out of order": (np.array([[3, -1, 1, 0, 2, -1]]), 4, 4),
+    "units of two rows": (np.array([0, 1, 1, 0])[:, None], 2, 2),
+}
+
+
+@pytest.mark.parametrize("name", SCATTERED)
+def test_matrices_of_units_wherever_they_lie_are_products_of_their_elements(name):
+    labels, units, block = SCATTERED[name]
+    one, other = np.random.default_rng(4).normal(size=(2, 4, 6))
+    everywhere = np.broadcast_to(labels, one.shape)
+    rows = [[each[everywhere == unit] for unit in range(units)] for each in (one, other)]
+    expected = [
+        (np.vdot(rows[0][a], rows[1][b]) + np.vdot(rows[0][b], rows[1][a])) / 2
+        for start in range(0, units, block)
+        for a in range(start, start + block)
+        for b in range(a, start + block)
+    ]
+    charge = Charge("matrix", (Part("[0]", labels, 1.0),), units, block)
+    np.testing.assert_allclose(charge.form([one], [other]), expected, rtol=1e-12)
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(jax.jit(charge.form)([one], [other]), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["translation", "scale", "rescale", "matrix"])
+def test_sizes_beside_charges_add_up_absolute_values(kind):
+    one, other = np.random.default_rng(5).normal(size=(2, 3, 3))
+    columns, rows = np.arange(3)[None], np.arange(3)[:, None]
+    sign = -1.0 if kind in ("rescale", "matrix") else 1.0
+    charge = Charge(kind, (Part("[0]", columns, sign), Part("[1]", rows, 2.0)), 3, 3 if kind == "matrix" else 1)
+    if kind == "translation":
+        expected = np.abs(one).sum(0) + 2 * np.abs(other).sum(1)
+    else:
+        expected = (one**2).sum(0) + 2 * (other**2).sum(1)
+    if kind == "matrix":
+        expected = [(expected[a] + expected[b]) / 2 for a in range(3) for b in range(a, 3)]
+    form, size = charge.form_and_size([one, other])
+    np.testing.assert_allclose(size, expected, rtol=1e-12)
+    np.testing.assert_allclose(charge.size_form([one, other]), expected, rtol=1e-12)
+    np.testing.assert_allclose(form, charge.form([one, other], [one, other]), rtol=1e-12)
+
+
+def test_charges_that_share_parameters_store_nothing_of_their_size():
+    columns, rows = np.arange(256)[None], np.arange(256)[:, None]
+    shared = [Charge("scale", (Part("[0]", labels, 1.0),), 256) for labels in (columns, rows)]
+    weights = [jnp.ones((256, 256))]
+    compiled = jax.jit(lambda theta: charges(theta, shared)).lower(weights).compile()
+    # Squares that both sum would be as many numbers as the weights; beside them there are two rows of sums.
+    assert compiled.memory_analysis().temp_size_in_bytes < weights[0].nbytes / 16
+
+
 def test_names_groups_and_sizes_say_what_is_conserved():
     scores, _ = found(attention, {name: A1[name] for name in "QKVO"}, wave(np.sin, 0.8, 4, 3), "matrix")
     assert (scores.size, scores.units, scores.group) == (3, 2, "GL(2)")

@@ -47,6 +47,9 @@ def test_each_hidden_unit_has_one_that_moves_nothing_else():
         (lambda z: jnp.abs(z) ** 1.5, 1.5),
         (lambda z: jnp.sign(z) * jnp.sqrt(jnp.abs(z)), 0.5),
         (lambda z: z * jnp.abs(z), 2),
+        (lambda z: jnp.stack([jax.nn.relu(z), -z], 1).sum(1), 1),
+        (lambda z: (jax.lax.complex(z, 2 * z) * (1 + 1j)).imag, 1),
+        (lambda z: z * jnp.arctan2(jnp.abs(z), z), 1),
     ],
 )
 def test_a_homogeneous_activation_shows_its_power_however_it_is_written(activation, power):

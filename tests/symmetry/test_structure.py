@@ -8,6 +8,7 @@ import pytest
 from symmetry.zoo import BATCH, LARGER, N1, NETWORKS, batch_normed, batch_normed_with_epsilon, structure_of
 
 from dynascope.errors import InputError
+from dynascope.networks import BatchNormalisation
 from dynascope.symmetry import structure
 
 ALL = NETWORKS | LARGER
@@ -30,6 +31,16 @@ def test_the_epsilon_of_a_norm_breaks_what_holds_without():
     # ε over the variances of the units, which are of order one.
     assert 1e-5 < broken.defect.max() < 1e-2
     assert "broken scale" in found.table
+
+
+def test_running_statistics_that_outputs_do_not_need_break_nothing():
+    @jax.jit
+    def with_statistics(p, x):
+        return batch_normed(p, x), 0.9 * np.ones(4) + 0.1 * (x @ p["W1"].T).mean(0)
+
+    assert structure(lambda p, x: with_statistics(p, x)[0], N1, BATCH).names == structure(batch_normed, N1, BATCH).names
+    # Where they are outputs, the weights that they are means of cannot be rescaled.
+    assert {each.kind for each in structure(with_statistics, N1, BATCH).symmetries} == {"translation"}
 
 
 def test_modules_of_equinox_are_read_like_functions():
@@ -69,6 +80,19 @@ def test_an_activation_that_is_linear_for_some_units_lets_these_mix():
     params = {"W": random.normal(size=(3, 4)), "a": random.normal(size=(4, 1))}
     found = structure(half, params, np.ones((6, 3)))
     assert sorted((each.kind, each.size) for each in found.symmetries) == [("matrix", 3), ("rescale", 2)]
+
+
+def test_running_statistics_that_no_output_depends_on_hide_no_scale():
+    layer = BatchNormalisation(3, epsilon=0.0)
+    random = np.random.default_rng(0)
+    params = {"in": random.normal(size=(4, 3)), "out": random.normal(size=(3, 2))}
+
+    def apply(weights, x):
+        outputs, _ = layer.apply(x @ weights["in"], training=True)
+        return jnp.tanh(outputs) @ weights["out"]
+
+    found = structure(apply, params, random.normal(size=(6, 4)))
+    assert [(each.kind, each.size) for each in found.symmetries] == [("scale", 3)]
 
 
 def test_parameters_that_nothing_depends_on_are_named():

@@ -60,14 +60,37 @@ def test_groups_are_shifted_one_by_one():
     np.testing.assert_array_equal(labels["w"], np.repeat(np.arange(6).reshape(3, 2), 3, axis=1))
 
 
-def test_the_part_of_a_fused_bias_that_is_of_the_keys_is_unseen():
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda z: jnp.split(z, 3, axis=-1),
+        lambda z: z.reshape(5, 3, 2).transpose(1, 0, 2),
+        lambda z: z.reshape(5, 1, 3, 2).transpose(2, 0, 1, 3).reshape(3, 5, 2),
+    ],
+)
+def test_the_part_of_a_fused_bias_that_is_of_the_keys_is_unseen(parts):
     def apply(x, w, b):
-        q, k, v = jnp.split(x @ w + b, 3, axis=-1)
+        q, k, v = parts(x @ w + b)
         return jax.nn.softmax(jnp.where(np.tri(5, dtype=bool), q @ k.T, -jnp.inf)) @ v
 
     labels = found(apply, (3, 6), (6,))
     np.testing.assert_array_equal(labels["b"], [-1, -1, 0, 1, -1, -1])
     assert set(labels) == {"b"}
+
+
+def test_what_is_compared_with_infinity_does_not_see_a_shift():
+    def apply(x, w):
+        z = x @ w
+        return jnp.where((z == -jnp.inf).all(-1, keepdims=True), 0.0, jax.nn.softmax(z))
+
+    assert set(found(apply, (3, 4))) == {"w"}
+    assert found(lambda x, w: jnp.where(x @ w > 0, 1.0, jax.nn.softmax(x @ w)), (3, 4)) == {}
+
+
+def test_a_part_that_is_no_whole_row_of_what_a_reshape_makes_is_seen():
+    # Units 1 and 2 are the last of the first row and the first of the second.
+    labels = found(lambda x, w, b: jnp.tanh((x @ w + b).reshape(5, 2, 2)[:, 1]) * (x @ w + b)[:, 1:3], (3, 4), (4,))
+    assert labels == {}
 
 
 def test_a_shift_of_a_residual_stream_is_unseen_where_all_that_reads_it_is_normed():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,8 +38,8 @@ def real_arrays(
         above: Number that every value must exceed, likewise.
         below: Number that every value must stay under, likewise.
         broadcast: Whether their shapes must fit together.
-        **arguments: The values by the name of the argument. Python numbers take the precision of the arrays beside
-            them, as in JAX.
+        **arguments: The values by the name of the argument. Python numbers have 64 bits, but beside arrays of JAX, as
+            there, the precision of those, unless they are too small or too large for it.
 
     Raises:
         InputError: As `real_array`, or shapes that do not fit.
@@ -65,12 +65,23 @@ def real_arrays(
     }
     if broadcast:
         require_broadcast(**{name: array.shape for name, array in arrays.items()})
-    plain = [type(value) in (int, float) for value in arguments.values()]
-    # By the rules of NumPy, as those of JAX know no 64 bits where they are switched off.
-    dtype = np.result_type(*(0.0 if weak else each.dtype for weak, each in zip(plain, arrays.values(), strict=True)))
+    compiled = any(isinstance(each, jax.Array) for each in arrays.values())
+    dtype = np.dtype(np.float64)
+    if compiled:
+        plain = [type(value) in (int, float) for value in arguments.values()]
+        # By the rules of NumPy, as those of JAX know no 64 bits where they are switched off.
+        kinds = [0.0 if weak else each.dtype for weak, each in zip(plain, arrays.values(), strict=True)]
+        given = [float(each) for weak, each in zip(plain, arrays.values(), strict=True) if weak]
+        common = np.result_type(*kinds)
+        dtype = common if _held(given, jax.numpy.finfo(common)) else dtype
     # What JAX holds is widened where it is computed with.
     values = [each if isinstance(each, jax.Array) else np.asarray(each, dtype) for each in arrays.values()]
     return in_one_shape(*values) if broadcast else values
+
+
+def _held(numbers: Sequence[float], limits: Any) -> bool:
+    """Whether a type of these limits makes none of the numbers zero or infinite."""
+    return all(not each or float(limits.tiny) <= abs(each) <= float(limits.max) for each in numbers)
 
 
 def in_one_shape(*values: Any) -> list[Any]:

@@ -52,7 +52,8 @@ def shown(value: Any) -> str:
         ('frob', '1.5', 'an integer of 401 digits')
     """
     if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
-        return f"an integer of {math.floor(value.bit_length() * math.log10(2)) + 1} digits"
+        least = math.floor((value.bit_length() - 1) * math.log10(2))
+        return f"an integer of {least + 1 + (abs(value) >= 10 ** (least + 1))} digits"
     shape = getattr(value, "shape", ())
     if shape:
         return f"an array of shape {tuple(shape)}"
@@ -122,9 +123,10 @@ def require_integer(*, least: int = 1, most: float = math.inf, **arguments: Any)
         ...
         dynascope.errors.InputError: depth is 3.0: choose an integer of at least 2.
     """
-    bounds = f"of at least {least}" if math.isinf(most) else f"from {least} to {most}"
     for name, value in arguments.items():
         valid = _is_integer(value, least, most)
+        endless = math.isinf(most) and not (isinstance(value, int) and value > _MOST_INTEGER)
+        bounds = f"of at least {least}" if endless else f"from {least} to {min(most, _MOST_INTEGER)}"
         require(valid, f"{name} is {shown(value)}", argument=name, value=value, remedy=f"choose an integer {bounds}")
 
 

@@ -1,4 +1,4 @@
-"""A convolution with batch normalisation or without, the layer of networks for colour images."""
+"""Convolutions and pooling of images; and a convolution with batch normalisation or without, as a layer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jaxtyping import Float
 from dynascope.arguments import require, require_sizes
 from dynascope.networks.batch_normalisation import BatchNormalisation
 
-__all__ = ["Convolution", "as_images", "full_image_shape"]
+__all__ = ["Convolution", "as_images", "convolved", "full_image_shape", "mean_pooled"]
 
 
 class Convolution(eqx.Module):
@@ -58,19 +58,37 @@ class Convolution(eqx.Module):
         self, x: Float[Array, "n height width entering"], *, training: bool
     ) -> tuple[Float[Array, "n _ _ leaving"], Convolution]:
         """Outputs, and the layer with its new running statistics, or the same ones in evaluation."""
-        around = (self.kernel.shape[0] - 1) // 2
-        z = jax.lax.conv_general_dilated(
-            x,
-            jnp.asarray(self.kernel).astype(x.dtype),
-            (self.stride, self.stride),
-            ((around, around), (around, around)),
-            dimension_numbers=("NHWC", "HWIO", "NHWC"),
-        )
+        z = convolved(x, self.kernel, stride=self.stride)
         z = z if self.bias is None else z + self.bias
         if self.normalisation is None:
             return z, self
         z, normalisation = self.normalisation.apply(z, training=training)
         return z, eqx.tree_at(lambda each: each.normalisation, self, normalisation)
+
+
+def convolved(
+    images: Float[Array, "n height width entering"],
+    kernel: Float[Array | np.ndarray, "side side entering leaving"],
+    *,
+    stride: int = 1,
+) -> Float[Array, "n _ _ leaving"]:
+    """K ∗ x, with zeros around the images so that a stride of one keeps their size; the side of K is odd."""
+    around = (kernel.shape[0] - 1) // 2
+    return jax.lax.conv_general_dilated(
+        images,
+        jnp.asarray(kernel).astype(images.dtype),
+        (stride, stride),
+        ((around, around), (around, around)),
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+
+
+def mean_pooled(images: Float[Array, "n height width channels"], side: int) -> Float[Array, "n _ _ channels"]:
+    """Means over squares of that side; rows and columns that fill none are left out."""
+    n, height, width, channels = images.shape
+    rows, columns = height // side, width // side
+    blocks = images[:, : rows * side, : columns * side]
+    return blocks.reshape(n, rows, side, columns, side, channels).mean(axis=(2, 4))
 
 
 def full_image_shape(image_shape: Sequence[int]) -> tuple[int, int, int]:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -21,6 +20,7 @@ from dynascope.arguments import (
     require_seed,
     require_sizes,
 )
+from dynascope.networks.convolution import convolved, mean_pooled
 from dynascope.networks.mlp import ACTIVATIONS, ActivationName
 
 __all__ = ["Convolutional"]
@@ -129,18 +129,5 @@ class Convolutional(eqx.Module):
         activation = ACTIVATIONS[self.activation]
         images = jnp.asarray(x).reshape(len(x), *self.image_shape, 1)
         for kernel, bias in zip(self.kernels, self.kernel_biases, strict=True):
-            images = _pooled(activation(_convolved(images, jnp.asarray(kernel)) + bias))
+            images = mean_pooled(activation(convolved(images, kernel) + bias), _POOLED)
         return activation(images.reshape(len(x), -1) @ self.hidden + self.hidden_bias)
-
-
-def _convolved(images: Array, kernel: Array) -> Array:
-    return jax.lax.conv_general_dilated(
-        images, kernel.astype(images.dtype), (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-    )
-
-
-def _pooled(images: Array) -> Array:
-    n, height, width, channels = images.shape
-    rows, columns = height // _POOLED, width // _POOLED
-    blocks = images[:, : rows * _POOLED, : columns * _POOLED]
-    return blocks.reshape(n, rows, _POOLED, columns, _POOLED, channels).mean(axis=(2, 4))

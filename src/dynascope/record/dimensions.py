@@ -36,6 +36,7 @@ DIMENSIONS = {
     "skill": "skill, from the most frequent on",
     "class": "class label",
     "charge": "conserved quantity",
+    "part": "part of a symmetry, which is one parameter",
     "imbalance": "imbalance δ of the layers",
     "balance": "balance λ of the layers",
     "hypothesis": "hypothesis",

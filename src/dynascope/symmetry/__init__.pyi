@@ -1,5 +1,9 @@
 from .agreement import Agreement as Agreement
 from .agreement import agreement as agreement
+from .audit import Audit as Audit
+from .audit import Finding as Finding
+from .audit import audit as audit
+from .break_causes import Cause as Cause
 from .charge import Charge as Charge
 from .charge import Part as Part
 from .charge import charges as charges

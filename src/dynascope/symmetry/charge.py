@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import jax
@@ -11,7 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from dynascope.arguments import is_traced, require, require_finite_values, shown
+from dynascope.symmetry.in_turn import in_turn
 from dynascope.symmetry.parameters import arrays_by_path
+from dynascope.symmetry.unit_products import (
+    axes_of_labels,
+    gram_matrices,
+    means_of_pairs,
+    pairs_of_matrices,
+    unit_places,
+    unit_rows,
+    unit_sums,
+)
 
 __all__ = ["Charge", "Kind", "Part", "charges"]
 
@@ -109,9 +119,46 @@ class Charge:
         """
         if self.kind != "matrix":
             return self.identity(right, left)
-        gram = self.identity(left, right, transposed=False)
-        rows, columns = np.triu_indices(self.block)
-        return ((gram + gram.transpose(0, 2, 1)) / 2)[:, rows, columns].reshape(-1)
+        return pairs_of_matrices(self.identity(left, right, transposed=False))
+
+    def form_and_size(self, tree: Any) -> tuple[Any, Any]:
+        """θᵀGθ and θᵀ|G|θ of each charge, from the same norms and Gram matrices of the parameters.
+
+        Of two units of a matrix the size is the mean of theirs; of sums of elements it is Σ|θ|.
+
+        Args:
+            tree: θ, as for `form`.
+
+        Returns:
+            Two arrays (charge,).
+
+        Raises:
+            InputError: A parameter is missing, or has another shape.
+
+        Example:
+            >>> import numpy as np
+            >>> hidden = Part("[0]", np.array([[0, 1]]), -1.0), Part("[1]", np.array([[0], [1]]), 1.0)
+            >>> theta = [np.array([[1.0, 2.0]]), np.array([[3.0], [1.0]])]
+            >>> [each.tolist() for each in Charge("rescale", hidden, 2).form_and_size(theta)]
+            [[8.0, -3.0], [10.0, 5.0]]
+        """
+        if self.kind == "translation":
+            return self.form(tree, tree), self.size_form(tree)
+        products = list(self._products(tree, tree))
+        form: Any = sum(part.factor * product for part, product in products)
+        size: Any = sum(abs(part.factor) * product for part, product in products)
+        if self.kind != "matrix":
+            return form, size
+        return pairs_of_matrices(form), means_of_pairs(size.diagonal(axis1=1, axis2=2))
+
+    def size_form(self, tree: Any) -> Any:
+        """θᵀ|G|θ alone, or Σ|θ|, of a tree as for `form`: values (charge,), by norms of the units; raises as that."""
+        if self.kind == "translation":
+            tree = jax.tree.map(abs, tree)
+        parts = tuple(dataclasses.replace(part, factor=abs(part.factor)) for part in self.parts)
+        kind = "scale" if self.kind == "matrix" else self.kind
+        found = dataclasses.replace(self, kind=kind, parts=parts, block=1).form(tree, tree)
+        return means_of_pairs(found.reshape(-1, self.block)) if self.kind == "matrix" else found
 
     def identity(self, theta: Any, gradient: Any, *, transposed: bool = True) -> Any:
         """The derivative of the loss along the symmetry, ⟨g, ξ(θ)⟩, which is zero: Σ f ⟨g, θ⟩ or ⟨g, 1⟩ of each unit.
@@ -128,23 +175,26 @@ class Charge:
         Raises:
             InputError: A parameter is missing, or has another shape.
         """
-        ones, others = arrays_by_path(theta), arrays_by_path(gradient)
         total: Any = 0.0
+        for part, product in self._products(theta, gradient):
+            # Rows are those of the gradient where f > 0.
+            flip = self.kind == "matrix" and transposed and part.factor > 0
+            total = total + part.factor * (product.transpose(0, 2, 1) if flip else product)
+        return total
+
+    def _products(self, theta: Any, gradient: Any) -> Iterator[tuple[Part, Any]]:
+        """For each part ⟨θ, g⟩ of each unit, the Gram matrices ⟨θ_a, g_b⟩ of each block, or the sums of g."""
+        ones, others = arrays_by_path(theta), arrays_by_path(gradient)
         for part in self.parts:
             one, other = _found(ones, part), _found(others, part)
             xp = np if isinstance(one, np.ndarray) and isinstance(other, np.ndarray) else jnp
             if xp is np:
-                one, other = one.astype(np.float64), other.astype(np.float64)
+                one, other = one.astype(np.float64, copy=False), other.astype(np.float64, copy=False)
             if self.kind == "matrix":
-                first, second = (_rows(part.labels, each, self.units, self.block, xp) for each in (one, other))
-                gram = xp.einsum("bir,bjr->bij", first, second)
-                # Rows are those of the gradient where f > 0.
-                flip = transposed and part.factor > 0
-                total = total + part.factor * (gram.transpose(0, 2, 1) if flip else gram)
+                yield part, gram_matrices(part.labels, one, other, self.units, self.block, xp)
             else:
                 product = other if self.kind == "translation" else one * other
-                total = total + part.factor * _summed(part.labels, product, self.units, xp)
-        return total
+                yield part, unit_sums(part.labels, product, self.units, xp)
 
     def direction(self, theta: Any, weights: Any) -> Any:
         """ξ = Σ weight · G θ, or Σ weight · 1: the tree of the parameters' velocities along the symmetry.
@@ -231,9 +281,9 @@ class Charge:
 
     def _mixed(self, part: Part, leaf: Any, matrices: Any, xp: Any) -> Any:
         """The matrices times the rows of a parameter, and zero elsewhere."""
-        outer, inner = _axes(part.labels, leaf.shape)
-        order = _order(part.labels, self.units)
-        rows = xp.einsum("bij,bjr->bir", xp.asarray(matrices), _rows(part.labels, leaf, self.units, self.block, xp))
+        outer, inner = axes_of_labels(part.labels, leaf.shape)
+        order = unit_places(part.labels, self.units)
+        rows = xp.einsum("bij,bjr->bir", xp.asarray(matrices), unit_rows(part.labels, leaf, self.units, self.block, xp))
         rows = rows.reshape(order.size, -1)
         # Where each row is among those that move; behind them stands one of zeros.
         place = np.full(part.labels.size, order.size)
@@ -265,7 +315,7 @@ def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
         >>> charges([np.array([[1.0, 2.0]]), np.array([[3.0], [1.0]])], [Charge("rescale", hidden, 2)]).tolist()
         [8.0, -3.0]
     """
-    values = [_charge(each).form(params, params) for each in symmetries]
+    values = in_turn(symmetries, lambda each, theta: _charge(each).form(theta, theta), params)
     known = all(isinstance(each, np.ndarray) for each in values)
     found = (np if known else jnp).concatenate(values) if values else np.zeros(0)
     if not is_traced(found):
@@ -297,40 +347,3 @@ def _found(arrays: dict[str, Any], part: Part) -> Any:
         remedy="give the tree of parameters in which the symmetry was found",
     )
     return array
-
-
-def _axes(labels: np.ndarray, shape: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The axes that labels depend on, and the others."""
-    outer = [axis for axis, length in enumerate(labels.shape) if length > 1 or shape[axis] == 1]
-    return outer, [axis for axis in range(len(shape)) if axis not in outer]
-
-
-def _summed(labels: np.ndarray, values: Any, units: int, xp: Any) -> Any:
-    outer, inner = _axes(labels, values.shape)
-    sums = xp.sum(values, axis=tuple(inner)).ravel()
-    flat = np.broadcast_to(labels, [n if a in outer else 1 for a, n in enumerate(values.shape)]).ravel()
-    there = np.flatnonzero(flat >= 0)
-    if xp is np:
-        return np.bincount(flat[there], weights=sums[there], minlength=units)
-    if there.size == flat.size == units and (flat == np.arange(units)).all():
-        return sums
-    return jnp.zeros(units, sums.dtype).at[flat[there]].add(sums[there])
-
-
-def _order(labels: np.ndarray, units: int) -> np.ndarray:
-    """The flat places of each unit's elements among the axes that labels depend on, as many for each."""
-    flat = labels.ravel()
-    return np.argsort(flat, kind="stable")[int((flat < 0).sum()) :].reshape(units, -1)
-
-
-def _rows(labels: np.ndarray, array: Any, units: int, block: int, xp: Any) -> Any:
-    """The slices of the units as rows (blocks, block, elements); a view where they are evenly spaced."""
-    order = _order(labels, units)
-    outer, _ = _axes(labels, array.shape)
-    moved = xp.moveaxis(array, outer, range(len(outer)))
-    rows = moved.reshape(labels.size, -1)
-    if (order.ravel() == np.arange(order.size) + order[0, 0]).all():
-        rows = rows[order[0, 0] : order[0, 0] + order.size]
-    else:
-        rows = rows[order.ravel()]
-    return rows.reshape(units // block, block, -1)

@@ -12,25 +12,28 @@ from dynascope.symmetry.scaling import Rescaling
 __all__ = ["families"]
 
 _Shape = tuple[int, ...]
+# By the number of a parameter, the shape of its labels and the factor: the places of a unit.
+_Acts = dict[tuple[int, _Shape, float], tuple[int, ...]]
 
 
 def families(found: Sequence[Rescaling], paths: Sequence[str]) -> list[Charge]:
     """One symmetry for all rescalings that act on the same axes of the same parameters with the same factors."""
-    gathered: dict[tuple, list[list[dict[tuple, tuple[int, ...]]]]] = {}
+    gathered: dict[tuple, list[tuple[list[_Acts], dict[tuple, set[int]]]]] = {}
     for each in found:
         acts = _acts(each)
         groups = gathered.setdefault(tuple(acts), [])
         # Units of one symmetry do not overlap.
-        for group in groups:
-            if all(not set(acts[key]) & set(other[key]) for other in group for key in acts):
-                group.append(acts)
-                break
-        else:
-            groups.append([acts])
-    return [_charge(key, group, paths) for key, groups in gathered.items() for group in groups]
+        apart = (group for group in groups if all(group[1][key].isdisjoint(acts[key]) for key in acts))
+        units, taken = next(apart, ([], {key: set() for key in acts}))
+        if not units:
+            groups.append((units, taken))
+        units.append(acts)
+        for key, places in acts.items():
+            taken[key].update(places)
+    return [_charge(key, units, paths) for key, groups in gathered.items() for units, _ in groups]
 
 
-def _acts(rescaling: Rescaling) -> dict[tuple[int, _Shape, float], tuple[int, ...]]:
+def _acts(rescaling: Rescaling) -> _Acts:
     """The places in each parameter by its number, the shape of its labels and the factor; what is read last has 1."""
     rows = [
         (number, shape, exponent, places)

@@ -29,11 +29,12 @@ __all__ = ["Rules"]
 
 _SMALL = 1e-2  # a positive number added below it is taken for the ε of a norm
 _POWERS = {"square": 2, "sqrt": Fraction(1, 2), "rsqrt": Fraction(-1, 2), "cbrt": Fraction(1, 3)}
-_UNCHANGED = ("copy", "copy_p", "neg", "abs", "stop_gradient", "reduce_precision", "real", "optimization_barrier")
+_UNCHANGED = ("copy", "copy_p", "neg", "abs", "stop_gradient", "reduce_precision", "optimization_barrier")
+_UNCHANGED += ("real", "imag", "conj")
 _EVEN = {"reduce_sum": "axes", "reduce_max": "axes", "reduce_min": "axes", "cumsum": "axis", "cummax": "axis"}
 _EVEN |= {"cummin": "axis", "reduce_prod": "axes", "argmax": "axes", "argmin": "axes"}
-_AGREE = ("add", "sub", "max", "min", "add_any", "clamp", "nextafter", "atan2", "rem")
-_COMPARE = ("gt", "ge", "lt", "le", "eq", "ne")
+_AGREE = ("add", "sub", "max", "min", "add_any", "clamp", "nextafter", "rem", "complex")
+_COMPARE = ("gt", "ge", "lt", "le", "eq", "ne", "atan2")
 _ELEMENTWISE = {*_AGREE, *_COMPARE, "mul", "div", "pow", "select_n"}
 _WINDOWS = ("reduce_window_max", "reduce_window_min", "reduce_window_sum", "reduce_window")
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import JaxprEqn
 
-from dynascope.symmetry.shift_views import Entry, Evenness, evenness, moved, numbered
+from dynascope.symmetry.shift_views import Entry, Evenness, Other, Region, evenness, moved, numbered
 from dynascope.symmetry.views import shape_of
 
 __all__ = ["KeptError", "ShiftRules", "Value", "entering"]
@@ -49,7 +49,7 @@ class Value:
     sure: bool = False
 
 
-def entering(value: Value, even: Sequence[Evenness], region: tuple[int, int, int] | None) -> Value:
+def entering(value: Value, even: Sequence[Evenness], region: Region | None) -> Value:
     """A parameter with an unknown added to it that is even along some of its axes, and zero beyond a region."""
     axes = numbered(even)
     return dataclasses.replace(value, shift={Entry(-1, axes, region): 1.0})
@@ -108,7 +108,7 @@ class ShiftRules:
         if name == "is_finite":
             return [dataclasses.replace(self.plain(shape), sure=True)]
         if name in _COMPARE:
-            _require(values[0].shift == values[1].shift)
+            _require(any(map(_is_infinite, values)) or values[0].shift == values[1].shift)
             return [self.plain(shape)]
         if name in ("max", "min", "select_n"):
             return [self._chosen(name, values, shape)]
@@ -232,9 +232,9 @@ class ShiftRules:
         shift: dict[Entry, float] = {}
         for entry, factor in value.shift.items():
             found = moved(name, params, entry, value.shape, shape, place)
-            if isinstance(found, list):
+            if isinstance(found, Other):
                 named = self._name((name, str(params), place, entry.name, entry.axes))
-                found = Entry(named, numbered(found))
+                found = Entry(named, numbered(found.even), found.region)
             if found is not None:
                 shift = _plus(shift, {found: factor})
         return self._shifted(shape, shift, frozenset())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from dynascope.symmetry.views import reshape_groups
 
-__all__ = ["Axis", "Entry", "Evenness", "Pieces", "evenness", "moved", "numbered"]
+__all__ = ["Axis", "Entry", "Evenness", "Other", "Pieces", "Region", "evenness", "moved", "numbered"]
 
 
 class Pieces(NamedTuple):
@@ -25,6 +26,7 @@ class Pieces(NamedTuple):
 
 Axis: TypeAlias = int | Pieces | None
 Evenness: TypeAlias = bool | Pieces
+Region: TypeAlias = tuple[int, int, int]
 
 
 class Entry(NamedTuple):
@@ -38,13 +40,25 @@ class Entry(NamedTuple):
 
     name: int
     axes: tuple[Axis, ...]
-    region: tuple[int, int, int] | None = None
+    region: Region | None = None
+
+
+class Other(NamedTuple):
+    """What is known of an unknown that takes the place of another.
+
+    Attributes:
+        even: Along which axes it is constant.
+        region: As of an entry.
+    """
+
+    even: list[Evenness]
+    region: Region | None
 
 
 def moved(
     name: str, params: Any, entry: Entry, old: tuple[int, ...], new: tuple[int, ...], place: int
-) -> Entry | list[Evenness] | None:
-    """The same unknown along other axes; or along which axes a new one is constant; or None where it is zero."""
+) -> Entry | Other | None:
+    """The same unknown along other axes; or what is known of a new one; or None where it is zero."""
     region = entry.region
     if name == "transpose":
         order = params["permutation"]
@@ -70,9 +84,22 @@ def moved(
         for axis in news:
             axes[axis] = targets[axis] if targets else None
             even[axis] = not runs or new[axis] == 1
-            if region is not None and region[0] in olds and new[axis] == old[region[0]]:
-                where = (axis, *region[1:])
-    return Entry(entry.name, tuple(axes), where) if kept else even
+        if region is not None and region[0] in olds:
+            where = _regions(region, old, new, olds, news)
+    return Entry(entry.name, tuple(axes), where) if kept else Other(even, where)
+
+
+def _regions(
+    region: Region, old: Sequence[int], new: Sequence[int], olds: Sequence[int], news: Sequence[int]
+) -> Region | None:
+    """Where a region of the first axis of one group of a reshape is along the first of the new axes."""
+    wide, before = [a for a in news if new[a] > 1], [a for a in olds if old[a] > 1]
+    axis, *bounds = region
+    if not wide or before[0] != axis:
+        return None
+    inner = math.prod(new[a] for a in wide[1:])
+    start, limit = (bound * math.prod(old[a] for a in before[1:]) for bound in bounds)
+    return None if start % inner or limit % inner else (wide[0], start // inner, limit // inner)
 
 
 def _regrouped(
@@ -96,7 +123,7 @@ def _regrouped(
     return None
 
 
-def _cut(name: str, params: Any, entry: Entry, old: tuple[int, ...], place: int) -> Entry | list[Evenness] | None:
+def _cut(name: str, params: Any, entry: Entry, old: tuple[int, ...], place: int) -> Entry | Other | None:
     if name == "slice":
         bounds = list(zip(params["start_indices"], params["limit_indices"], strict=True))
         steps = params["strides"] or (1,) * len(old)
@@ -105,14 +132,18 @@ def _cut(name: str, params: Any, entry: Entry, old: tuple[int, ...], place: int)
         bounds, steps = [(0, length) for length in old], (1,) * len(old)
         bounds[params["axis"]] = (sum(sizes[:place]), sum(sizes[: place + 1]))
     cut = [bound != (0, length) or step != 1 for bound, length, step in zip(bounds, old, steps, strict=True)]
-    if entry.region is not None:
-        axis, start, limit = entry.region
-        if limit <= bounds[axis][0] or start >= bounds[axis][1]:
+    region = entry.region
+    if region is not None:
+        axis, start, limit = region
+        first, last = bounds[axis]
+        if limit <= first or start >= last:
             return None
+        inside = max(start, first) - first, min(limit, last) - first
+        region = None if steps[axis] != 1 or inside == (0, last - first) else (axis, *inside)
     if not any(entry.axes[axis] is not None for axis in range(len(old)) if cut[axis]):
-        return entry
+        return entry._replace(region=region)
     # Of an axis that is not cut, the pieces stay.
-    return [evenness(each) if not cut[axis] else each is None for axis, each in enumerate(entry.axes)]
+    return Other([evenness(each) if not cut[axis] else each is None for axis, each in enumerate(entry.axes)], region)
 
 
 def evenness(over: Axis) -> Evenness:

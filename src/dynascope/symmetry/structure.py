@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from dynascope.arguments import require_seed
 from dynascope.symmetry.charge import Charge
@@ -60,7 +61,7 @@ class Structure:
 
     @property
     def size(self) -> int:
-        """Number of charges of all symmetries together."""
+        """Number of charges of all symmetries together; those of translations may depend on each other."""
         return sum(each.size for each in self.symmetries)
 
     @property
@@ -97,8 +98,9 @@ def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any
     Not found: linear symmetries in another basis than that of units, such as behind a fixed matrix or a sort; shifts
     that a sum of one parameter's elements does not see, or of weights that read values which sum to zero, as those of a
     norm without a gain; shifts through a variance that is written as a difference of means; shifts compensated in more
-    than one other parameter, or where hundreds of parameters have one width; what a loop of unknown length does.
-    `discover` shows them on a small network of the kind. Permutations and signs of units carry no charge.
+    than one other parameter, or in one another by so many that over 300 pairs are left to try, as of 26 biases that are
+    added up; what a loop of unknown length does. `discover` shows them on a small network of the kind. Permutations and
+    signs of units carry no charge.
 
     Args:
         apply: (params, inputs) → outputs, which the loss is computed from; log-probabilities if it is a cross-entropy.
@@ -127,7 +129,7 @@ def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any
     gradients = list(projected_gradients(model, given, seed))
     exact = families(rescalings(program, len(model.paths)), model.paths)
     exact = [part for each in exact for part in mixing_units(each, model, given, gradients)]
-    exact += translations(program, model.paths)
+    exact += translations(program, model.paths, gradients)
     tolerance = max(_EXACT, 1e3 * _coarsest(program))
     symmetries, broken, rounding = [], [], 0.0
     for each in exact:
@@ -149,9 +151,14 @@ def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any
 
 
 def traced(model: Model, point: Point) -> ClosedJaxpr:
-    """The program, whose first arguments are the parameters."""
+    """The program, whose first arguments are the parameters, with nothing that outputs do not need.
+
+    What is computed on the way, as running statistics are, would have to keep its value else.
+    """
     with jax.enable_x64(True):
-        return jax.make_jaxpr(model.outputs)(*point)
+        program = jax.make_jaxpr(model.outputs)(*point)
+        needed, _ = dce_jaxpr(program.jaxpr, True, instantiate=True)
+        return ClosedJaxpr(needed, program.consts)
 
 
 def _key(charge: Charge) -> tuple:

@@ -19,10 +19,13 @@ from dynascope.symmetry.views import reshape_groups, shape_of
 __all__ = ["is_used", "translations"]
 
 _MOST_PAIRS = 300  # of parameters, that are tried one by one
+_SAME = 1e-8  # rounding of a derivative along a shift, relative to the gradient
 _LONGEST_SCAN = 64  # steps that are read one by one
 
 
-def translations(program: ClosedJaxpr, paths: Sequence[str]) -> list[Charge]:
+def translations(
+    program: ClosedJaxpr, paths: Sequence[str], gradients: Sequence[tuple[np.ndarray, ...]] = ()
+) -> list[Charge]:
     """Shifts of a parameter by arrays that are constant along some of its axes, which the outputs do not see.
 
     The shift of every value is a sum of unknown arrays, each constant along known axes. A sum over such an axis, its
@@ -32,41 +35,61 @@ def translations(program: ClosedJaxpr, paths: Sequence[str]) -> list[Charge]:
     Args:
         program: Its first arguments are the parameters.
         paths: The path of each.
+        gradients: Of outputs at random points; pairs of parameters that they tell apart are not tried.
 
     Returns:
-        One symmetry for each parameter and largest family of shifts.
+        One symmetry for each parameter, or pair of parameters, and largest family of shifts.
     """
     found = []
-    cuts = _cuts(program.jaxpr)
+    cuts = _joint(_cuts(program.jaxpr))
+    alone: dict[int, list[_Shift]] = {}
     for number, path in enumerate(paths):
+        if not is_used(program, number):
+            continue
         shape = shape_of(program.jaxpr.invars[number])
-        accepted: list[_Shift] = []
-        for shift in _candidates(shape, cuts) if is_used(program, number) else ():
+        accepted = alone[number] = []
+        for shift in _candidates(shape, cuts):
             if not any(known.covers(shift) for known in accepted) and _is_unseen(program, number, shift):
                 accepted.append(shift)
                 found.append(_charge(path, shape, shift))
-    alone = {path for each in found for path in each.paths}
-    return found + _compensated(program, paths, alone)
+    return found + _compensated(program, paths, alone, gradients)
 
 
-def _compensated(program: ClosedJaxpr, paths: Sequence[str], alone: set[str]) -> list[Charge]:
+def _compensated(
+    program: ClosedJaxpr,
+    paths: Sequence[str],
+    alone: dict[int, list[_Shift]],
+    gradients: Sequence[tuple[np.ndarray, ...]],
+) -> list[Charge]:
     """Shifts of one parameter that those of another undo, as of embeddings of tokens and of positions."""
     by_length: dict[int, list[tuple[int, int]]] = {}
-    for number, path in enumerate(paths):
-        if path not in alone and is_used(program, number):
-            for axis, length in enumerate(shape_of(program.jaxpr.invars[number])):
+    for number in alone:
+        for axis, length in enumerate(shape_of(program.jaxpr.invars[number])):
+            shift = _Shift(_but(program, number, axis))
+            if not any(known.covers(shift) for known in alone[number]):
                 by_length.setdefault(length, []).append((number, axis))
     pairs = [pair for each in by_length.values() for pair in itertools.combinations(each, 2)]
+    pairs = [(one, other) for one, other in pairs if one[0] != other[0]]
+    if gradients:
+        sums = {slot: _sums(gradients, *slot) for each in by_length.values() for slot in each}
+        pairs = [(one, other) for one, other in pairs if np.abs(sums[one] - sums[other]).max() < _SAME]
     if len(pairs) > _MOST_PAIRS:
         return []
     found = []
     for (one, row), (other, column) in pairs:
         moved = {number: _Shift(_but(program, number, axis)) for number, axis in ((one, row), (other, column))}
-        if one != other and _is_unseen(program, one, moved[one], (other, moved[other])):
+        if _is_unseen(program, one, moved[one], (other, moved[other])):
             parts = [_charge(paths[n], shape_of(program.jaxpr.invars[n]), moved[n]).parts[0] for n in (one, other)]
             signed = dataclasses.replace(parts[0], factor=-1.0), parts[1]
             found.append(Charge("translation", signed, int(parts[0].labels.max()) + 1))
     return found
+
+
+def _sums(gradients: Sequence[tuple[np.ndarray, ...]], number: int, axis: int) -> np.ndarray:
+    """The derivatives along shifts that are even along all axes but one, relative to the gradient (points, length)."""
+    rows = [np.moveaxis(each[number], axis, 0).reshape(each[number].shape[axis], -1).sum(1) for each in gradients]
+    sizes = [np.sqrt(sum(float(np.vdot(g, g)) for g in each)) for each in gradients]
+    return np.array([row / (size or 1.0) for row, size in zip(rows, sizes, strict=True)])
 
 
 def _but(program: ClosedJaxpr, number: int, axis: int) -> frozenset[int]:
@@ -187,6 +210,17 @@ def _cuts(jaxpr: Jaxpr) -> _Cuts:
                 if len(olds) == 1 and len(wide) > 1:
                     found.pieces.add((old[olds[0]], wide[0]))
     return found
+
+
+def _joint(cuts: _Cuts) -> _Cuts:
+    """With the parts of an axis that are parts of the first axis that a reshape makes of it."""
+    parts = {
+        (length, start * length // count, limit * length // count)
+        for length, pieces in cuts.pieces
+        for count, start, limit in cuts.parts
+        if count == pieces
+    }
+    return cuts._replace(parts=cuts.parts | parts)
 
 
 class _Walk:

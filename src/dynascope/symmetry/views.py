@@ -22,6 +22,7 @@ VIEWS = (
     "rev",
     "split",
     "concatenate",
+    "stack",
     "pad",
 )
 
@@ -66,6 +67,11 @@ def view_of(
         return viewed(degree, shape, lambda each: np.flip(each, params["dimensions"]), degree.origin)
     if name in ("slice", "split"):
         return viewed(degree, shape, _slicing(name, params, len(shape), number), degree.origin)
+    if name == "stack":
+        axis = params["axis"]
+        lengths = (*shape[:axis], 1, *shape[axis + 1 :])
+        rows = [viewed(each, lengths, lambda array: np.expand_dims(array, axis)) for each in degrees]
+        return _joined("concatenate", {"dimension": axis}, rows, shape, solver)
     return _joined(name, params, degrees, shape, solver)
 
 

@@ -292,3 +292,30 @@ def test_options_that_do_not_fit_are_refused(change):
     module, x = networks.made("an MLP")
     with pytest.raises(InputError):
         neural_tangent_kernel(module, None, x, **change)
+
+
+class TwoNames(nn.Module):
+    """A layer and its buffers under two names, a weight in two layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 3)
+        self.again = self.first
+        self.norm = nn.BatchNorm1d(3)
+        self.same_norm = self.norm
+        self.last = nn.Linear(3, 3)
+        self.last.weight = self.first.weight
+
+    def forward(self, x):
+        return self.last(self.same_norm(torch.tanh(self.again(self.norm(torch.tanh(self.first(x)))))))
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_a_layer_of_two_names_is_one_and_stays_in_the_module(algorithm):
+    torch.manual_seed(0)
+    module, x = TwoNames().double().eval(), torch.randn(4, 3, dtype=torch.float64)
+    before = trained(module)
+    expected = networks.brute_force(module, before, x)
+    same(neural_tangent_kernel(module, None, x, algorithm=algorithm).values, expected)
+    # PyTorch leaves the tensors of a call behind where a layer is given under both of its names.
+    assert [id(each) for each in module.parameters()] == [id(each) for each in before]

@@ -11,15 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dynascope.arguments import require, require_choice, require_integer, require_number
+from dynascope.arguments import require_choice, require_integer, require_number
 from dynascope.errors import InputError
+from dynascope.flows.steps.charge_causes import are_sums, cause_statistics, momentum_buffer
 from dynascope.flows.steps.step import Step
 from dynascope.flows.steps.step_statistics import Recursion
 from dynascope.symmetry import Charge, charges
+from dynascope.symmetry.followed import require_symmetries
+from dynascope.symmetry.in_turn import in_turn
+from dynascope.theory.symmetry.rounding import DEVIATIONS, SUMMED
 
 __all__ = ["charge_statistics"]
 
-_DEVIATIONS, _SUMMED = 3, 32  # as in `theory.symmetry.rounding_level`
 _RULES = ("heavy_ball", "nesterov", "decoupled")
 
 
@@ -30,6 +33,7 @@ def charge_statistics(
     momentum: float = 0.0,
     weight_decay: float = 0.0,
     gradient_roundings: int = 128,
+    causes: bool = False,
 ) -> dict[str, Any]:
     """What `descend` is to record so that every charge stands beside its law, in memory that no number of steps fills.
 
@@ -38,7 +42,8 @@ def charge_statistics(
     are the laws of Nesterov's steps and of decoupled decay (see `theory.symmetry.scheduled_charge`). They are followed
     beside the training, step by step. A residual above the bound proves that training is not what was declared:
     gradients that are clipped by value or by tensor, another decay of one layer, an ε that breaks the symmetry, a wrong
-    backward pass. Clipping by the global norm keeps every law.
+    backward pass. Clipping by the global norm keeps every law; of Nesterov's steps if the optimiser holds its buffer as
+    optax does, for otherwise the gradient is taken to be the one that was followed.
 
     Args:
         symmetries: Those of `symmetry.structure` of a function of `eqx.filter(network, eqx.is_inexact_array)`.
@@ -48,11 +53,15 @@ def charge_statistics(
         weight_decay: λ ≥ 0, of all weights.
         gradient_roundings: How many terms the longest sum of the backward pass has, for the bound; more where
             gradients are nothing but what cancellation leaves.
+        causes: Whether to record what `symmetry.audit` tests causes by, too: six numbers for each part of a charge
+            and five for each parameter, with which a step of a small network takes up to twice as long.
 
     Returns:
         `statistics` and `step_statistics` for `descend`. They record over (step, charge), in the order of
         `symmetry.charges`, `measured_charge`, `predicted_charge`, `charge_bound`, which rounding cannot exceed, and
-        `charge_warning`, which it exceeds only where its errors repeat, as of weights at rest.
+        `charge_warning`, which it exceeds only where its errors repeat, as of weights at rest. These are the levels of
+        `theory.symmetry.rounding_level`; of a sum of n weights, the gradient of which may be nothing but what rounding
+        leaves of terms that cancel, with Σ|d| + n max |d| for the size of a step, max being over all weights.
 
     Raises:
         InputError: A number out of range, or something else than symmetries. When the run starts: layers with rates of
@@ -75,24 +84,21 @@ def charge_statistics(
         >>> run["measured_charge"].dims, bool((residual <= run["charge_bound"]).all())
         (('step', 'charge'), True)
     """
-    require(
-        isinstance(symmetries, Sequence) and len(symmetries) > 0 and all(isinstance(s, Charge) for s in symmetries),
-        f"symmetries is {symmetries!r}",
-        argument="symmetries",
-        value=str(symmetries),
-        remedy="give those that symmetry.structure finds, at least one",
-    )
+    require_symmetries(symmetries, remedy="give those that symmetry.structure finds, at least one")
     require_choice("optimizer", optimizer, _RULES)
     require_number("momentum", momentum, least=0, below=1)
     require_number("weight_decay", weight_decay, least=0)
     require_integer(gradient_roundings=gradient_roundings)
-    law = _Law(tuple(symmetries), optimizer, float(momentum), float(weight_decay), gradient_roundings)
+    require_choice("causes", causes, (True, False))
+    rule = (optimizer, float(momentum), float(weight_decay), gradient_roundings)
+    law = _Law(tuple(symmetries), *rule)
     return {
         "statistics": {"measured_charge": (law.measured, ("charge",))},
         "step_statistics": {
             "predicted_charge": Recursion(law.start, law.following, _predicted, ["charge"]),
             "charge_bound": Recursion(law.start, law.following, law.bound, ["charge"]),
             "charge_warning": Recursion(law.start, law.following, law.warning, ["charge"]),
+            **(cause_statistics(symmetries, *rule) if causes else {}),
         },
     }
 
@@ -106,6 +112,7 @@ class _State(NamedTuple):
     first: Array  # R = θᵀ|G|θ of the start
     size: Array  # R now
     moved: Array  # √S of the latest step, S = dᵀ|G|d; of sums of weights S itself
+    weights: Array  # number of weights that a sum of weights has
     steps: Array  # Σ S, of squares
     largest: Array  # Σ of what rounding does at most
     squares: Array  # Σ of its squares
@@ -126,8 +133,8 @@ class _Law:
 
     def start(self, weights: Any) -> _State:
         charge, size = jnp.asarray(charges(weights, self.symmetries)), self._sizes(weights)
-        zero = jnp.zeros_like(charge)
-        return _State(charge, zero, zero, size, size, zero, zero, zero, zero)
+        zero, count = jnp.zeros_like(charge), self._sizes(jax.tree.map(jnp.ones_like, weights))
+        return _State(charge, zero, zero, size, size, zero, count, zero, zero, zero)
 
     def following(self, state: _State, step: Step) -> _State:
         rate = step.learning_rate
@@ -139,17 +146,19 @@ class _Law:
                 remedy="give one rate, or a schedule, for all",
             )
         rate = jnp.asarray(rate, state.charge.dtype)
-        change, crossed = self._law(state, step, rate)
+        pushed, square = self._moved(step.update)
+        change, crossed = self._law(state, step, rate, pushed)
         total = state.charge + change
         kept = jnp.abs(state.charge) >= jnp.abs(change)
         lost = jnp.where(kept, (state.charge - total) + change, (change - total) + state.charge)
-        return self._rounded(state, step)._replace(charge=total, lost=state.lost + lost, crossed=crossed)
+        return self._rounded(state, step, square)._replace(charge=total, lost=state.lost + lost, crossed=crossed)
 
-    def _law(self, state: _State, step: Step, rate: Array) -> tuple[Array, Array]:
+    def _law(self, state: _State, step: Step, rate: Array, pushed: Array) -> tuple[Array, Array]:
         """By how much the charge changes, and the crossed charge after the step."""
         beta, decay, linear = self.momentum, self.weight_decay, self._linear
         now = state.charge + state.lost
-        pushed = self._form(step.update, step.update)
+        # A step at rate zero moves nothing, and η vᵀGv is zero.
+        safe = jnp.where(rate == 0, 1, rate)
         if self.optimizer == "decoupled":
             left = 1 - rate * decay
             buffers = jax.tree.map(lambda d, theta: d + rate * decay * theta, step.update, step.weights)
@@ -157,24 +166,29 @@ class _Law:
             before = beta * state.crossed
             shrunk = jnp.where(linear, rate * decay, rate * decay * (1 + left)) * now
             change = pushed - shrunk - jnp.where(linear, rate, 2 * rate * left) * before
-            return change, jnp.where(linear, before, left * before - pushed / rate)
+            return change, jnp.where(linear, before, left * before - pushed / safe)
         crossed = beta * state.crossed + decay * now
         if self.optimizer == "heavy_ball":
-            return pushed - jnp.where(linear, 1, 2) * rate * crossed, crossed - pushed / rate
+            return pushed - jnp.where(linear, 1, 2) * rate * crossed, crossed - pushed / safe
         along = decay * now + beta * crossed
-        both = pushed / rate**2
-        if beta:
+        both = pushed / safe**2
+        held = momentum_buffer(step)
+        if held is not None:
+            both = -self._form(step.update, held) / safe
+        elif beta:
             slopes = jax.tree.map(lambda g, theta: g + decay * theta, step.gradient, step.weights)
-            both = (both + self._form(step.update, slopes) / rate) / beta
+            both = (both + self._form(step.update, slopes) / safe) / beta
         change = pushed - jnp.where(linear, 1, 2) * rate * along
         return change, crossed - jnp.where(linear, 0, rate * both)
 
-    def _rounded(self, state: _State, step: Step) -> _State:
-        """The state with the sums of `theory.symmetry.rounding_level` after the step."""
+    def _rounded(self, state: _State, step: Step, square: Array) -> _State:
+        """The state with the sums of `theory.symmetry.rounding_level`; of sums of weights S is Σ|d| + n max |d|."""
         unit, linear = float(jnp.finfo(state.charge.dtype).eps) / 2, self._linear
-        after = jax.tree.map(jnp.add, step.weights, step.update)
-        size, square = self._sizes(after), self._sizes(step.update)
-        moved = jnp.where(linear, square, jnp.sqrt(square))
+        size = jnp.concatenate(in_turn(self.symmetries, _size_after, step.weights, step.update))
+        # A bias before a normalisation has a gradient of nothing but rounding: that of the terms that cancel in it,
+        # which are of the size of what other weights get. So max is over the steps of all weights.
+        cancelled = state.weights * jnp.max(jnp.stack([jnp.max(jnp.abs(d)) for d in jax.tree.leaves(step.update)]))
+        moved = jnp.where(linear, square + cancelled.astype(square.dtype), jnp.sqrt(square))
         stored = jnp.where(linear, 1, 2) * (3 if self.optimizer == "decoupled" else 1) * unit * size
         computed = unit * (moved + self.momentum * state.moved) / (1 - self.momentum)
         computed = computed * jnp.where(linear, 1, 2 * jnp.sqrt(state.size))
@@ -190,19 +204,27 @@ class _Law:
         return state.largest + self._evaluated(state)
 
     def warning(self, state: _State) -> Array:
-        rule = _DEVIATIONS * jnp.sqrt(state.squares)
+        rule = DEVIATIONS * jnp.sqrt(state.squares)
         return jnp.minimum(rule, state.largest) + self._evaluated(state)
 
     def _evaluated(self, state: _State) -> Array:
         """Rounding of the recorded charges and of the law itself."""
         unit = float(jnp.finfo(state.charge.dtype).eps) / 2
         repeated = (1 + self.momentum) / (1 - self.momentum)
-        return _SUMMED * unit * (state.first + state.size + repeated * state.steps)
+        return SUMMED * unit * (state.first + state.size + repeated * state.steps)
 
     @property
     def _linear(self) -> np.ndarray:
-        """Which charges are sums of weights."""
-        return np.concatenate([np.full(each.size, each.kind == "translation") for each in self.symmetries])
+        return are_sums(self.symmetries)
+
+    def _sizes(self, tree: Any) -> Array:
+        """θᵀ|G|θ of each charge, and of sums of weights Σ|θ|."""
+        return jnp.concatenate(in_turn(self.symmetries, Charge.size_form, tree))
+
+    def _moved(self, update: Any) -> tuple[Array, Array]:
+        """dᵀGd, which sums of weights do not have, and dᵀ|G|d."""
+        forms, squares = zip(*in_turn(self.symmetries, Charge.form_and_size, update), strict=True)
+        return jnp.where(self._linear, 0, jnp.concatenate(forms)), jnp.concatenate(squares)
 
     def _form(self, left: Any, right: Any) -> Array:
         """θᵀGv, and zero of sums of weights, which gradients do not change."""
@@ -211,22 +233,10 @@ class _Law:
         ]
         return jnp.concatenate(values)
 
-    def _sizes(self, tree: Any) -> Array:
-        """θᵀ|G|θ, of two units of a matrix the mean of theirs, and of sums of weights Σ|θ|."""
-        positive = jax.tree.map(jnp.abs, tree)
-        sizes = []
-        for each in self.symmetries:
-            parts = tuple(dataclasses.replace(part, factor=abs(part.factor)) for part in each.parts)
-            same = dataclasses.replace(each, parts=parts)
-            if each.kind == "matrix":
-                own = dataclasses.replace(same, kind="scale", block=1).form(tree, tree)
-                rows, columns = np.triu_indices(each.block)
-                own = own.reshape(-1, each.block)
-                sizes.append(((own[:, rows] + own[:, columns]) / 2).ravel())
-            else:
-                sizes.append(same.form(positive, positive))
-        return jnp.concatenate(sizes)
-
 
 def _predicted(state: _State) -> Array:
     return state.charge + state.lost
+
+
+def _size_after(symmetry: Charge, weights: Any, update: Any) -> Array:
+    return symmetry.size_form(jax.tree.map(jnp.add, weights, update))

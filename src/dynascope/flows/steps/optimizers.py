@@ -83,6 +83,8 @@ def chosen_rates(learning_rate: Any, *, has_own: bool) -> tuple[Any, Any, bool]:
 
 def made(optimizer: Any, rate: Any) -> optax.GradientTransformationExtraArgs:
     """The transformation for a learning rate, or a schedule of it."""
+    if callable(rate) and not is_made(optimizer):
+        return optax.with_extra_args_support(optimizer(lambda count: _scheduled(rate, count)))
     return optax.with_extra_args_support(optimizer if is_made(optimizer) else optimizer(rate))
 
 
@@ -124,9 +126,14 @@ def applied_rate(schedule: Callable[[Any], Any] | None, before: Any, after: Any,
     """
     told, updates = _named(after, "learning_rate"), _named(before, "gradient_step")
     if not told:
-        told = [1.0 if schedule is None else schedule(updates[0] if updates else step)]
+        told = [1.0 if schedule is None else _scheduled(schedule, updates[0] if updates else step)]
     rate = jnp.asarray(told[0], dtype)
     return jnp.where(_named(after, "gradient_step")[0] > updates[0], rate, 0) if updates else rate
+
+
+def _scheduled(schedule: Callable[[Any], Any], count: Any) -> Any:
+    """The rate after so many updates; optax counts them in 32 bits, of which a quotient has 32 too."""
+    return schedule(jnp.asarray(count, jnp.result_type(int)))
 
 
 def _named(state: Any, name: str) -> list[Any]:

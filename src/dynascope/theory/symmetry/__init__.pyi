@@ -23,6 +23,7 @@ from .modified_flow import shifted_start as shifted_start
 from .noether import NoetherMotion as NoetherMotion
 from .noether import noether_charge as noether_charge
 from .noether import noether_charge_rate as noether_charge_rate
+from .predict_charges import predict_charges as predict_charges
 from .quadratic import quadratic_charge as quadratic_charge
 from .quadratic import quadratic_charge_from_gradients as quadratic_charge_from_gradients
 from .rotation import rotation_charge as rotation_charge

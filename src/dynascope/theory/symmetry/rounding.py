@@ -12,11 +12,11 @@ from dynascope.arguments import require, require_choice, require_integer, requir
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.recorded import recorded_series
 
-__all__ = ["RoundingLevel", "rounding_level"]
+__all__ = ["DEVIATIONS", "SUMMED", "RoundingLevel", "rounding_level"]
 
 _ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-_DEVIATIONS = 3  # times the root of the sum of squares, of which a charge of one weight alone has a deviation of 0.6
-_SUMMED = 32  # roundings of a sum of squares that is added by pairs or in blocks, of at most 2³² terms
+DEVIATIONS = 3  # times the root of the sum of squares, of which a charge of one weight alone has a deviation of 0.6
+SUMMED = 32  # roundings of a sum of squares that is added by pairs or in blocks, of at most 2³² terms
 
 
 class RoundingLevel(NamedTuple):
@@ -111,11 +111,11 @@ def rounding_level(
         before = np.concatenate([0 * moved[:1], moved[:-1]])
         pushed = unit * (moved + momentum * before) / (1 - momentum)
         computed = pushed if degree == 1 else 2 * np.sqrt(size[:-1]) * pushed
-        squares = np.cumsum(_DEVIATIONS**2 * (stored**2 + gradient_roundings * computed**2), axis=0)
+        squares = np.cumsum(DEVIATIONS**2 * (stored**2 + gradient_roundings * computed**2), axis=0)
         zero = 0 * size[:1]
         # The law itself is evaluated with what was recorded, in 64 bits.
         summed = np.concatenate([zero, np.cumsum(steps if degree == 2 else 0 * steps, axis=0)])
-        evaluated = _SUMMED * read * (size[:1] + size + (1 + momentum) / (1 - momentum) * summed)
+        evaluated = SUMMED * read * (size[:1] + size + (1 + momentum) / (1 - momentum) * summed)
         evaluated = evaluated + 4 * _ROUNDOFF["float64"] * np.concatenate([zero, np.cumsum(size[1:], axis=0)])
         bound = np.concatenate([zero, np.cumsum(stored + gradient_roundings * computed, axis=0)])
         rule = np.minimum(np.concatenate([zero, np.sqrt(squares)]), bound)

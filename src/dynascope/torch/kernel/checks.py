@@ -44,7 +44,7 @@ def check(apply: Any, params: Any, x: Any, other: Any, rates: Any) -> Checked:
     eta = layer_rates(model, rates)
     mapped = True
     for name, inputs in (("x", x), ("other", other)):
-        if inputs is not None:
+        if inputs is not None or name == "x":
             _require_examples(name, inputs, model.parameters[0].device)
             mapped = _check_outputs(model, rows_of(inputs, slice(0, 2))) and mapped
     # Weights with a rate for each entry need their gradients.

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,11 +12,12 @@ import torch
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.torch.modules import INSIDE, Applied, call_arguments, plain, require_shapes, written
+from dynascope.torch.places import buffer_places, parameter_places
 
 __all__ = ["NONE", "Model", "count_rows", "rows_of", "split"]
 
 NONE = -1  # the number of a parameter where there is none
-_INSIDE = "network."  # where a module is inside of one that applies a function to it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,11 +57,11 @@ def split(apply: Any, params: Any) -> Model:
         remedy="give a torch.nn.Module, or a function of (params, x)",
     )
     if isinstance(apply, torch.nn.Module):
-        return _of_module(_plain(apply), params)
-    apply = getattr(apply, "_torchdynamo_orig_callable", apply)  # a function that was compiled, as it was written
+        return _of_module(plain(apply), params)
+    apply = written(apply)
     if isinstance(params, torch.nn.Module):
-        network = _plain(params)
-        return _of_module(_Applied(network, apply), _trained(network, _INSIDE), network)
+        network = plain(params)
+        return _of_module(Applied(network, apply), _trained(network, INSIDE), network)
     return _of_tree(apply, params)
 
 
@@ -75,38 +75,12 @@ def count_rows(inputs: Any) -> int:
     return jax.tree.leaves(inputs)[0].shape[0]
 
 
-class _Applied(torch.nn.Module):
-    """A function of a module and its inputs, as a module."""
-
-    def __init__(self, network: torch.nn.Module, apply: Callable[[Any, Any], Any]):
-        super().__init__()
-        self.network = network
-        self.apply_to = apply
-
-    def forward(self, *inputs: Any) -> Any:
-        return self.apply_to(self.network, inputs[0])
-
-
-def _plain(module: torch.nn.Module) -> Any:
-    """The module itself where it was compiled, since programs of its own show no layers, or is trained in parallel."""
-    if isinstance(module, torch.nn.DataParallel | torch.nn.parallel.DistributedDataParallel):
-        return _plain(module.module)
-    return getattr(module, "_orig_mod", module)
-
-
 def _trained(module: torch.nn.Module, prefix: str = "") -> dict[str, torch.Tensor]:
     return {prefix + name: each for name, each in module.named_parameters() if each.requires_grad}
 
 
 def _of_module(module: torch.nn.Module, params: Any, network: torch.nn.Module | None = None) -> Model:
-    lazy = [name for name, each in module.named_parameters() if isinstance(each, torch.nn.UninitializedParameter)]
-    require(
-        not lazy,
-        f"the parameters {', '.join(lazy)} have no shape yet",
-        argument="apply",
-        value=lazy,
-        remedy="call the module once on inputs first",
-    )
+    require_shapes("apply", module)
     _require_still(module if network is None else network)
     chosen = _trained(module) if params is None else params
     # A module that is tied lists its parameters more than once.
@@ -146,28 +120,21 @@ def _of_module(module: torch.nn.Module, params: Any, network: torch.nn.Module | 
     # The tree sorts its keys, and so do the rates.
     names = sorted(chosen)
     parameters, places = _once([chosen[name] for name in names])
-    kept = {name: each.detach() for name, each in module.named_parameters() if id(each) not in tied}
+    chosen_places = {id(named[name]): place for name, place in zip(names, places, strict=True)}
+    held = parameter_places(module)
+    kept = {where: each.detach() for where, each in held.items() if id(each) not in chosen_places}
+    keys = {where: chosen_places[id(each)] for where, each in held.items() if id(each) in chosen_places}
     # What a forward pass writes into buffers goes into copies.
-    kept |= {name: each.detach().clone() for name, each in module.named_buffers()}
-    keys = {place: name for name, place in reversed(list(zip(names, places, strict=True)))}
+    buffers = {id(each): each.detach().clone() for each in module.buffers()}
+    kept |= {where: buffers[id(each)] for where, each in buffer_places(module).items()}
 
     def call(values: Sequence[torch.Tensor], inputs: Any) -> Any:
-        given = {name: values[place] for place, name in keys.items()}
-        if network is not None or not isinstance(inputs, tuple | dict):
-            inputs = (inputs,)
-        elif isinstance(inputs, dict):
-            return torch.func.functional_call(module, kept | given, *_dictionary(module, inputs))
-        return torch.func.functional_call(module, kept | given, inputs)
+        given = {where: values[place] for where, place in keys.items()}
+        return torch.func.functional_call(module, kept | given, *call_arguments(module, inputs), tie_weights=False)
 
     return Model(
-        call, parameters, {name.removeprefix(_INSIDE): place for name, place in zip(names, places, strict=True)}
+        call, parameters, {name.removeprefix(INSIDE): place for name, place in zip(names, places, strict=True)}
     )
-
-
-def _dictionary(module: torch.nn.Module, inputs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A dictionary by keywords if these are arguments of the forward pass, or else as its one argument."""
-    known = inspect.signature(module.forward).parameters
-    return ((), inputs) if all(name in known for name in inputs) else ((inputs,), {})
 
 
 def _of_tree(apply: Callable[[Any, Any], Any], params: Any) -> Model:

@@ -31,7 +31,7 @@ def layer_rates(model: Model, rates: Any) -> tuple[torch.Tensor, ...] | None:
         parameter = model.parameters[place]
         try:
             each = torch.as_tensor(rate, dtype=parameter.dtype, device=parameter.device).detach()
-        except (TypeError, ValueError, RuntimeError):
+        except (TypeError, ValueError, OverflowError, RuntimeError):
             fits = False
             break
         fits = fits and each.shape in ((), parameter.shape) and bool(((each >= 0) & torch.isfinite(each)).all())

@@ -1,0 +1,468 @@
+"""What `symmetry.audit` finds in runs with a seeded defect, and in runs without one.
+
+Forty-five runs have a defect, five of each kind: of a network, a layer, an optimiser and a seed of their own. Forty
+have none. Each is trained, and audited with the symmetries of the network and the optimiser that it was said to be.
+Told and kept are whether a law was broken, which cause the audit names, of which parameters, and whether that is the
+defect. A copy of a tied weight is looked for in the structure of the trained function, which then has more charges.
+
+Runs that the file holds are not made again. Run as `python benchmarks/audit.py [--file FILE] [--only WORD …]
+[--seed SEED]`; each word is to be in the name of a run, and a seed gives other weights, data and batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from resumable import keep, rows
+
+from dynascope.flows import charge_statistics, descend
+from dynascope.symmetry import audit, structure
+from dynascope.tasks import Labelled
+
+FILE = Path(__file__).parent.parent / "docs" / "how-to" / "audit.csv"
+COLUMNS = ("kind", "run", "seeded", "found", "cause", "named", "times", "since", "right")
+STEPS, CLASSES, INPUTS, LENGTH = 300, 3, 6, 4
+
+
+@jax.custom_vjp
+def negated(x: jax.Array) -> jax.Array:
+    """x, whose backward pass has the wrong sign."""
+    return x
+
+
+negated.defvjp(lambda x: (x, None), lambda _, cotangent: (-cotangent,))
+
+
+class Defective(eqx.Module):
+    """What may be wrong in the forward or the backward pass of a network: nothing, as it stands.
+
+    Attributes:
+        dropout: Share of the elements that are dropped between linear layers.
+        negated: The operation or the parameter whose backward pass has the wrong sign.
+        stopped: A parameter that no gradient reaches.
+        epsilon: ε of the norm.
+    """
+
+    dropout: float = eqx.field(static=True, default=0.0, kw_only=True)
+    negated: str = eqx.field(static=True, default="", kw_only=True)
+    stopped: str = eqx.field(static=True, default="", kw_only=True)
+    epsilon: float = eqx.field(static=True, default=0.0, kw_only=True)
+
+    def get(self, name: str) -> jax.Array:
+        """A parameter, as the backward pass sees it."""
+        value = getattr(self, name)
+        value = jax.lax.stop_gradient(value) if name == self.stopped else value
+        return negated(value) if name == self.negated else value
+
+    def passed(self, name: str, x: jax.Array) -> jax.Array:
+        """What an operation gives, as the backward pass sees it."""
+        return negated(x) if name == self.negated else x
+
+    def dropped(self, x: jax.Array) -> jax.Array:
+        """What is left of values, by a mask that is drawn anew for each batch, of which the sum is the seed."""
+        if not self.dropout:
+            return x
+        seed = jax.lax.bitcast_convert_type(jnp.sum(x).astype(jnp.float32), jnp.int32)
+        keep = jax.random.bernoulli(jax.random.key(jax.lax.stop_gradient(seed)), 1 - self.dropout, x.shape)
+        return jnp.where(keep, x / (1 - self.dropout), 0)
+
+
+class Perceptron(Defective):
+    """A linear layer into two layers of ReLU."""
+
+    inner: jax.Array
+    hidden: jax.Array
+    bias: jax.Array
+    second: jax.Array
+    shift: jax.Array
+    last: jax.Array
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Outputs of a batch."""
+        within = self.dropped(x @ self.get("inner"))
+        one = self.passed("relu", jax.nn.relu(within @ self.get("hidden") + self.get("bias")))
+        two = jax.nn.relu(one @ self.get("second") + self.get("shift"))
+        return two @ self.get("last")
+
+
+class Normalised(Defective):
+    """A layer with a norm over the batch or over its units, and one of ReLU."""
+
+    first: jax.Array
+    gain: jax.Array
+    shift: jax.Array
+    second: jax.Array
+    last: jax.Array
+    over: int = eqx.field(static=True)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Outputs of a batch."""
+        z = x @ self.get("first")
+        z = (z - z.mean(self.over, keepdims=True)) / jnp.sqrt(z.var(self.over, keepdims=True) + self.epsilon)
+        one = self.passed("relu", jax.nn.relu(z * self.get("gain") + self.get("shift")))
+        return jax.nn.relu(one @ self.get("second")) @ self.get("last")
+
+
+class Attention(Defective):
+    """A head of softmax attention over the positions of a sequence, and a linear layer on their mean."""
+
+    query: jax.Array
+    keys: jax.Array
+    value: jax.Array
+    output: jax.Array
+    last: jax.Array
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Outputs of a batch."""
+        x = x.reshape(len(x), LENGTH, -1)
+        queries = self.dropped(x @ self.get("query"))
+        scores = queries @ jnp.swapaxes(x @ self.get("keys"), 1, 2)
+        values = self.passed("values", self.dropped(x @ self.get("value")))
+        out = jax.nn.softmax(scores) @ values @ self.get("output")
+        return jnp.tanh(out.mean(1)) @ self.get("last")
+
+
+class Tied(eqx.Module):
+    """Two layers of ReLU that share a weight, unless it was copied, behind an embedding that the output shares too."""
+
+    embedding: jax.Array
+    shared: jax.Array
+    copied: dict[str, jax.Array]
+    last: jax.Array
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Outputs of a batch."""
+        one = jax.nn.relu(x @ self.embedding)
+        two = jax.nn.relu(one @ self.shared)
+        three = jax.nn.relu(two @ self.copied.get("shared", self.shared))
+        out = three @ self.copied.get("embedding", self.embedding).T
+        return out @ self.last
+
+
+def network(name: str, seed: int, dtype: str) -> Any:
+    """A network with normal weights."""
+    draw = np.random.default_rng(seed)
+
+    def normal(*shape: int) -> np.ndarray:
+        return (draw.normal(size=shape) / np.sqrt(shape[0])).astype(dtype)
+
+    if name == "perceptron":
+        shapes = ((INPUTS, 4), (4, 8), (8,), (8, 8), (8,), (8, CLASSES))
+        return Perceptron(*(normal(*shape) for shape in shapes))
+    if name == "attention":
+        width = 4
+        return Attention(*(normal(*s) for s in ((width, 3), (width, 3), (width, 3), (3, width), (width, CLASSES))))
+    if name == "tied":
+        return Tied(normal(INPUTS, 8), normal(8, 8), {}, normal(INPUTS, CLASSES))
+    ones, zeros = np.ones(8, dtype), np.zeros(8, dtype)
+    weights = normal(INPUTS, 8), ones, zeros, normal(8, 8), normal(8, CLASSES)
+    return Normalised(*weights, over={"batch norm": 0, "layer norm": 1}[name])
+
+
+def data(name: str, seed: int) -> Labelled:
+    draw = np.random.default_rng((seed, 1))
+    columns = 4 * LENGTH if name == "attention" else INPUTS
+    inputs = draw.normal(size=(96, columns))
+    return Labelled(inputs, (inputs @ draw.normal(size=(columns, CLASSES))).argmax(1))
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run, what is wrong with it, and what an audit is to say.
+
+    Attributes:
+        kind: Of the defect, or "none".
+        network: Its name.
+        seed: Of weights, data and batches.
+        momentum: β, as declared.
+        weight_decay: λ, as declared.
+        rule: The optimiser, as declared.
+        rate: Learning rate, as trained and declared.
+        schedule: "", "cosine" or "warm-up".
+        batch_size: Samples in a step, None for all.
+        dtype: Of the weights.
+        clip: Norm to which all gradients together are clipped.
+        defect: What is put in: of the network, or of the optimiser.
+        cause: What the audit is to name.
+        layers: Parameters, one of which it is to name and no others; empty if any are right.
+    """
+
+    kind: str
+    network: str
+    seed: int
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    rule: str = "heavy_ball"
+    rate: float = 0.05
+    schedule: str = ""
+    batch_size: int | None = None
+    dtype: str = "float64"
+    clip: float = 0.0
+    defect: tuple[tuple[str, Any], ...] = ()
+    cause: str = ""
+    layers: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What it is called in the table."""
+        said = [self.network, self.rule.replace("_", " "), self.dtype, f"seed {self.seed}"]
+        said += [f"{word} {number:g}" for word, number in (("β", self.momentum), ("λ", self.weight_decay)) if number]
+        said += [f"batches of {self.batch_size}"] if self.batch_size else []
+        said += [self.schedule] if self.schedule else []
+        return ", ".join(said + ([f"clipped to {self.clip:g}"] if self.clip else []))
+
+    @property
+    def seeded(self) -> str:
+        """The defect in words."""
+        return ", ".join(
+            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in self.defect
+        )
+
+    def optimizer(self, rate: Any) -> optax.GradientTransformation:
+        """As trained."""
+        wrong = dict(self.defect)
+        links = [optax.clip_by_global_norm(self.clip)] if self.clip else []
+        links += [optax.clip(wrong["by value"])] if "by value" in wrong else []
+        links += [optax.clip_by_block_rms(wrong["by tensor"])] if "by tensor" in wrong else []
+        if "Adam" in wrong:
+            return optax.chain(optax.add_decayed_weights(self.weight_decay), optax.adam(rate))
+        decay = [optax.add_decayed_weights(self.weight_decay)] if self.weight_decay else []
+        if "decay of" in wrong:
+            decay.append(optax.add_decayed_weights(wrong["more"], only(wrong["decay of"])))
+        if self.rule == "decoupled":
+            links += [optax.trace(self.momentum), *decay, optax.scale_by_learning_rate(rate)]
+        else:
+            links += [*decay, optax.sgd(rate, momentum=self.momentum or None, nesterov=self.rule == "nesterov")]
+        if "frozen" in wrong:
+            links.append(optax.masked(optax.set_to_zero(), only(wrong["frozen"])))
+        return optax.chain(*links)
+
+
+def only(name: str) -> Any:
+    """A mask of one parameter."""
+    return lambda weights: jax.tree_util.tree_map_with_path(
+        lambda path, _: jax.tree_util.keystr(path) == f".{name}", weights
+    )
+
+
+def trained(run: Run) -> Any:
+    """The record of a run and the symmetries that it was followed with."""
+    declared, task = network(run.network, run.seed, run.dtype), data(run.network, run.seed)
+    wrong = {name: value for name, value in run.defect if name in Defective.__dataclass_fields__}
+    faulty = dataclasses.replace(declared, **wrong) if wrong else declared
+    symmetries = found_in(declared, task.inputs).symmetries
+    schedule = {
+        "": run.rate,
+        "cosine": optax.cosine_decay_schedule(run.rate, STEPS),
+        "warm-up": optax.warmup_cosine_decay_schedule(0.0, run.rate, STEPS // 10, STEPS),
+    }[run.schedule]
+    told = {"optimizer": run.rule, "momentum": run.momentum, "weight_decay": run.weight_decay}
+    with jax.enable_x64(run.dtype == "float64"):
+        record = descend(
+            faulty,
+            task,
+            steps=STEPS,
+            learning_rate=schedule,
+            loss="cross_entropy",
+            batch_size=run.batch_size,
+            optimizer=run.optimizer,
+            seed=run.seed,
+            **charge_statistics(symmetries, **told, causes=True),
+        )
+    return record, symmetries
+
+
+def found_in(module: Any, inputs: np.ndarray) -> Any:
+    weights, rest = eqx.partition(module, eqx.is_inexact_array)
+    return structure(lambda theta, x: jax.nn.log_softmax(eqx.combine(theta, rest)(x)), weights, inputs[:16])
+
+
+def found(run: Run) -> dict[str, Any]:
+    """What the audit says, and whether that is right."""
+    if run.kind == "a tied weight copied":
+        return copied(run)
+    record, symmetries = trained(run)
+    result = audit(record, symmetries)
+    cause = result.cause
+    named = () if cause is None else cause.paths
+    right = result.clean
+    if run.cause:
+        layers = {f".{name}" for name in run.layers}
+        right = cause is not None and cause.name == run.cause and bool(named)
+        right = right and (not layers or set(named) <= layers)
+    return {
+        "found": "no" if result.clean else "yes",
+        "cause": "" if cause is None else cause.name,
+        "named": " ".join(named),
+        "times": f"{result.times:.1e}",
+        "since": "" if result.clean else min(each.first_broken for each in result.findings),
+        "right": "yes" if right else "no",
+    }
+
+
+def copied(run: Run) -> dict[str, Any]:
+    """Whether the copy is seen in the structure of the function that is trained."""
+    declared, task = network(run.network, run.seed, run.dtype), data(run.network, run.seed)
+    [(_, name)] = run.defect
+    other = dataclasses.replace(declared, copied={name: np.array(getattr(declared, name))})
+    before, after = (found_in(each, task.inputs) for each in (declared, other))
+    path = f".copied['{name}']"
+    new = {path for each in after.symmetries for path in each.paths}
+    seen = after.size > before.size and path in new
+    return {
+        "found": "yes" if after.size > before.size else "no",
+        "cause": f"{after.size} charges and not {before.size}",
+        "named": path if path in new else "",
+        "right": "yes" if seen else "no",
+    }
+
+
+def runs(first: int = 0) -> list[Run]:
+    """All runs, with seeds from the first on."""
+    made: list[Run] = []
+
+    def add(kind: str, cause: str, *several: tuple[str, dict[str, Any], tuple[str, ...], dict[str, Any]]) -> None:
+        for seed, (name, defect, layers, options) in enumerate(several):
+            options = {"momentum": 0.9 * (seed % 2), "weight_decay": 1e-3 * (seed // 2 % 2), "rate": 0.05, **options}
+            options["rate"] = options["rate"] * (0.2 if options["momentum"] else 1.0)
+            made.append(
+                Run(kind, name, first + seed, cause=cause, layers=layers, defect=tuple(defect.items()), **options)
+            )
+
+    add(
+        "clipping by tensor",
+        "clipping by tensor",
+        ("perceptron", {"by tensor": 0.02}, (), {}),
+        ("batch norm", {"by tensor": 0.01}, (), {"batch_size": 16}),
+        ("layer norm", {"by tensor": 0.01}, (), {"dtype": "float32"}),
+        ("attention", {"by tensor": 0.02}, (), {"batch_size": 32}),
+        ("perceptron", {"by tensor": 0.05}, (), {"batch_size": 8, "dtype": "float32"}),
+    )
+    add(
+        "clipping by value",
+        "clipping by value",
+        ("perceptron", {"by value": 0.05}, (), {}),
+        ("batch norm", {"by value": 0.02}, (), {"batch_size": 16}),
+        ("layer norm", {"by value": 0.02}, (), {"dtype": "float32"}),
+        ("attention", {"by value": 0.03}, (), {"batch_size": 32}),
+        ("perceptron", {"by value": 0.1}, (), {"batch_size": 8, "dtype": "float32"}),
+    )
+    add(
+        "an ε other than declared",
+        "norm: its ε, statistics or backward pass",
+        ("batch norm", {"epsilon": 1e-5}, ("first",), {}),
+        ("batch norm", {"epsilon": 1e-3}, ("first",), {"batch_size": 32}),
+        ("layer norm", {"epsilon": 1e-5}, ("first",), {"batch_size": 16}),
+        ("layer norm", {"epsilon": 1e-2}, ("first",), {"dtype": "float32"}),
+        ("batch norm", {"epsilon": 0.1}, ("first",), {"dtype": "float32"}),
+    )
+    add(
+        "another decay of one group",
+        "weight decay of its own",
+        ("perceptron", {"decay of": "second", "more": 1e-3}, ("second",), {}),
+        ("perceptron", {"decay of": "inner", "more": 1e-2}, ("inner",), {"batch_size": 16, "rule": "nesterov"}),
+        ("attention", {"decay of": "value", "more": 1e-3}, ("value",), {"dtype": "float32"}),
+        ("batch norm", {"decay of": "second", "more": 1e-2}, ("second",), {"batch_size": 32, "rule": "decoupled"}),
+        ("layer norm", {"decay of": "gain", "more": 1e-3}, ("gain",), {}),
+    )
+    add(
+        "dropout inside a matrix charge",
+        "elementwise operation inside",
+        ("perceptron", {"dropout": 0.1}, ("inner", "hidden"), {}),
+        ("perceptron", {"dropout": 0.5}, ("inner", "hidden"), {"batch_size": 16}),
+        ("attention", {"dropout": 0.1}, ("query", "keys", "value", "output"), {"batch_size": 32}),
+        ("attention", {"dropout": 0.3}, ("query", "keys", "value", "output"), {"dtype": "float32"}),
+        ("perceptron", {"dropout": 0.2}, ("inner", "hidden"), {"batch_size": 8, "dtype": "float32"}),
+    )
+    add(
+        "a tied weight copied",
+        "",
+        *(
+            ("tied", {"copy of": name}, (name,), {})
+            for name in ("shared", "embedding", "shared", "embedding", "shared")
+        ),
+    )
+    add(
+        "a frozen layer",
+        "frozen layer",
+        ("perceptron", {"frozen": "hidden"}, ("hidden",), {}),
+        ("perceptron", {"stopped": "second"}, ("second",), {"batch_size": 16}),
+        ("attention", {"frozen": "value"}, ("value",), {"dtype": "float32"}),
+        ("batch norm", {"stopped": "gain"}, ("gain",), {"batch_size": 32}),
+        ("layer norm", {"frozen": "second"}, ("second",), {}),
+    )
+    before = ("inner", "hidden", "bias")
+    add(
+        "a wrong sign in a custom backward",
+        "wrong backward pass",
+        ("perceptron", {"negated": "relu"}, before, {"rate": 0.01}),
+        ("perceptron", {"negated": "second"}, ("second",), {"rate": 0.01, "batch_size": 16}),
+        ("attention", {"negated": "values"}, ("value",), {"rate": 0.02}),
+        ("batch norm", {"negated": "relu"}, ("first", "gain", "shift"), {"rate": 0.02, "batch_size": 32}),
+        ("layer norm", {"negated": "gain"}, ("gain",), {"rate": 0.02, "dtype": "float32"}),
+    )
+    add(
+        "Adam in place of SGD",
+        "preconditioner or another rule",
+        ("perceptron", {"Adam": "yes"}, (), {"rate": 0.01}),
+        ("batch norm", {"Adam": "yes"}, (), {"rate": 0.01, "batch_size": 16}),
+        ("layer norm", {"Adam": "yes"}, (), {"rate": 0.01, "dtype": "float32"}),
+        ("attention", {"Adam": "yes"}, (), {"rate": 0.01, "batch_size": 32}),
+        ("perceptron", {"Adam": "yes"}, (), {"rate": 0.003, "batch_size": 8, "dtype": "float32"}),
+    )
+    clean: list[dict[str, Any]] = [
+        {},
+        {"batch_size": 16, "dtype": "float32"},
+        {"momentum": 0.9, "rate": 0.01, "batch_size": 32},
+        {"momentum": 0.9, "rate": 0.01, "weight_decay": 1e-2, "dtype": "float32", "schedule": "warm-up"},
+        {"momentum": 0.8, "rate": 0.02, "weight_decay": 1e-3, "rule": "nesterov", "batch_size": 16, "clip": 0.3},
+        {"momentum": 0.9, "rate": 0.01, "weight_decay": 1e-2, "rule": "decoupled", "batch_size": 8, "dtype": "float32"},
+        {"momentum": 0.5, "clip": 0.3, "batch_size": 16, "weight_decay": 1e-3},
+        {"schedule": "cosine", "clip": 0.5, "dtype": "float32", "rate": 0.2},
+        {
+            "momentum": 0.9,
+            "rate": 0.01,
+            "schedule": "warm-up",
+            "batch_size": 32,
+            "rule": "decoupled",
+            "weight_decay": 0.1,
+        },
+        {"rate": 0.3, "weight_decay": 1e-2, "batch_size": 8},
+    ]
+    for number, options in enumerate(clean):
+        for name in ("perceptron", "batch norm", "layer norm", "attention"):
+            made.append(Run("none", name, first + 10 + number, **options))
+    return made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--file", type=Path, default=FILE)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    kept = {(row["kind"], row["run"], row["seeded"]) for row in rows(asked.file)}
+    for run in runs(asked.seed):
+        cell = (run.kind, run.name, run.seeded)
+        if cell not in kept and all(word in " ".join(cell) for word in asked.only):
+            keep(asked.file, dict(zip(COLUMNS, cell, strict=False)) | found(run), COLUMNS)
+    count = collections.Counter((row["kind"], row["found"], row["right"]) for row in rows(asked.file))
+    for kind in dict.fromkeys(run.kind for run in runs()):
+        own = {key[1:]: number for key, number in count.items() if key[0] == kind}
+        total = sum(own.values())
+        broken = sum(number for (seen, _), number in own.items() if seen == "yes")
+        right = sum(number for (_, named), number in own.items() if named == "yes")
+        print(f"{kind:<40} {total:>3} runs, {broken:>3} found, {right:>3} right")
+
+
+if __name__ == "__main__":
+    main()

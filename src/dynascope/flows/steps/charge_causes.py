@@ -1,0 +1,235 @@
+"""What each part of a symmetry does in a step: the numbers that tell apart why a law is broken."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+
+from dynascope.flows.steps.step import Step
+from dynascope.flows.steps.step_statistics import Latest, Recursion, StepStatistic
+from dynascope.symmetry import Charge
+from dynascope.symmetry.followed import parameter_paths
+from dynascope.symmetry.parameters import arrays_by_path
+from dynascope.theory.symmetry.rounding import SUMMED
+
+__all__ = ["are_sums", "by_part", "cause_statistics", "momentum_buffer"]
+
+
+def cause_statistics(
+    symmetries: Sequence[Charge], optimizer: str, momentum: float, weight_decay: float, gradient_roundings: int
+) -> dict[str, StepStatistic]:
+    """What `symmetry.audit` reads of the step that led to each recorded one, for each part A of each charge.
+
+    A part is what the symmetry does to one parameter. With the gradient g of the loss, as it was before anything
+    changed it, `part_charge` is θ_AᵀGθ_A and `part_slope` θ_AᵀGg, which sum to the charge and to zero. `part_pull` is
+    θ_AᵀGg′ with the gradient g′ from which the optimiser that was declared makes the update d that was made: of heavy
+    ball g′ = −d/η − β v − λ θ, where θᵀGv is carried from step to step. Sums of weights have g in place of θᵀGg. Each
+    stands beside what rounding can do. Of the parameters of all symmetries, along `layer` in the order of the parts,
+    are recorded `gradient_norm`, `gradient_largest`, `update_norm`, and how far the g′ of the first step is from g,
+    `first_change`, and from g cut off at the largest |g′|, `first_clipping`, each relative to its largest entry.
+
+    Cost: six numbers for each part of each charge and five for each parameter, and a pass over weights, gradient and
+    update for each part.
+
+    Args:
+        symmetries: What is followed.
+        optimizer: As of `charge_statistics`, like the others.
+        momentum: β.
+        weight_decay: λ.
+        gradient_roundings: Roundings of a gradient.
+    """
+    own = _Parts(tuple(symmetries), optimizer, momentum, weight_decay, gradient_roundings)
+    part, layer = ("charge", "part"), ("layer",)
+    return {
+        "part_charge": Latest(own.charge, part),
+        "part_decay": Recursion(own.start, own.following, _decay, part),
+        "part_slope": Latest(own.slope, part),
+        "part_slope_rounding": Latest(own.slope_rounding, part),
+        "part_pull": Recursion(own.start, own.following, _pull, part),
+        "part_pull_rounding": Recursion(own.start, own.following, _rounding, part),
+        "gradient_norm": Latest(own.gradient_norm, layer),
+        "gradient_largest": Latest(own.gradient_largest, layer),
+        "update_norm": Latest(own.update_norm, layer),
+        "first_clipping": Recursion(own.at_rest, own.first_clipping, None, layer),
+        "first_change": Recursion(own.at_rest, own.first_change, None, layer),
+    }
+
+
+def momentum_buffer(step: Step) -> Any:
+    """The buffer v after a step, where the state of the optimiser holds one that optax calls a trace, and else None."""
+    traces = [value for _, value in optax.tree_utils.tree_get_all_with_path(step.optimizer_state, "trace")]
+    known = len(traces) == 1 and jax.tree.structure(traces[0]) == jax.tree.structure(step.weights)
+    return traces[0] if known else None
+
+
+def are_sums(symmetries: Sequence[Charge]) -> np.ndarray:
+    """Which charges are sums of weights (charge,)."""
+    return np.concatenate([np.full(each.size, each.kind == "translation") for each in symmetries])
+
+
+def by_part(symmetries: Sequence[Charge], function: Callable[[Charge], Array]) -> Array:
+    """A number for each part of each charge (charge, part), and zeros behind the last part."""
+    most = max(len(each.parts) for each in symmetries)
+    found = []
+    for each in symmetries:
+        values = [function(dataclasses.replace(each, parts=(part,))) for part in each.parts]
+        values += [jnp.zeros_like(values[0])] * (most - len(values))
+        found.append(jnp.stack(values, axis=-1))
+    return jnp.concatenate(found)
+
+
+class _State(NamedTuple):
+    """Each of the shape (charge, part)."""
+
+    crossed: Array  # θᵀGv, or the sum of buffers
+    moved: Array  # √(vᵀ|G|v), or Σ|v|
+    overlap: Array  # θᵀGθ of the weights before and after the latest step, or the sum of those before
+    pull: Array  # θᵀGg′ of the latest step
+    decay: Array  # What another unit of decay would add to it
+    rounding: Array  # of the pull
+
+
+@dataclasses.dataclass(frozen=True)
+class _Parts:
+    """The parts of symmetries, and the rule by which they are said to move. Equal ones find their program."""
+
+    symmetries: tuple[Charge, ...]
+    optimizer: str
+    momentum: float
+    weight_decay: float
+    gradient_roundings: int
+
+    def charge(self, step: Step) -> Array:
+        return self._along(step.weights, step.weights)
+
+    def slope(self, step: Step) -> Array:
+        return self._along(step.weights, step.gradient)
+
+    def slope_rounding(self, step: Step) -> Array:
+        return self.gradient_roundings * self._unit(step) * self._lever(step.weights) * self._length(step.gradient)
+
+    def start(self, weights: Any) -> _State:
+        zero = jnp.zeros_like(self._along(weights, weights))
+        unknown = jnp.full_like(zero, jnp.nan)
+        return _State(zero, zero, zero, unknown, unknown, unknown)
+
+    def following(self, state: _State, step: Step) -> _State:
+        """The state after a step; one at rate zero says nothing of its gradient, which is believed."""
+        beta, decay, theta, update = self.momentum, self.weight_decay, step.weights, step.update
+        rate = jnp.asarray(step.learning_rate, state.crossed.dtype)
+        still, safe = rate == 0, jnp.where(rate == 0, 1, rate)
+        linear = are_sums(self.symmetries)[:, None]
+        slope, charge = self.slope(step), self.charge(step)
+        along = -self._along(theta, update) / safe
+        both = jnp.where(linear, 0, self._along(update, update)) / safe
+        if self.optimizer == "nesterov":
+            pushed = (along - beta**2 * state.crossed) / (1 + beta)
+            buffer = beta * state.crossed + pushed
+            held = momentum_buffer(step)
+            if held is not None:
+                across = -self._along(update, held)
+            else:
+                slopes = jax.tree.map(lambda g, weight: g + decay * weight, step.gradient, theta)
+                across = (both + self._along(update, slopes)) / beta if beta else both
+            after = buffer - jnp.where(linear, 0, across)
+            pull = pushed - decay * charge
+        elif self.optimizer == "decoupled":
+            buffer = along - decay * charge
+            pull = buffer - beta * state.crossed
+            after = buffer - both - jnp.where(linear, 0, decay * self._along(theta, update))
+        else:
+            pull = along - beta * state.crossed - decay * charge
+            after = along - both
+        resting = beta * state.crossed + slope + (0 if self.optimizer == "decoupled" else decay) * charge
+        lever, moved = self._lever(theta), self._length(update) / safe
+        # Of each sum; an update is rounded less often than that.
+        summands = moved + beta * state.moved + self._length(step.gradient) + decay * self._length(theta)
+        rounded = 2 * SUMMED * self._unit(step) * (lever * summands + beta * rate * state.moved**2)
+        return _State(
+            crossed=jnp.where(still, resting, after),
+            moved=jnp.where(still, beta * state.moved + self._length(step.gradient), moved),
+            overlap=jnp.where(linear, charge, charge + self._along(theta, update)),
+            pull=jnp.where(still, slope, pull),
+            # Decay that the buffer is thought to hold is not there the next time.
+            decay=charge - (beta * state.overlap if self.optimizer == "decoupled" else 0),
+            rounding=rounded,
+        )
+
+    def gradient_norm(self, step: Step) -> Array:
+        return self._each(step.gradient, lambda leaf: jnp.sqrt(jnp.sum(leaf**2)))
+
+    def gradient_largest(self, step: Step) -> Array:
+        return self._each(step.gradient, lambda leaf: jnp.max(jnp.abs(leaf), initial=0))
+
+    def update_norm(self, step: Step) -> Array:
+        return self._each(step.update, lambda leaf: jnp.sqrt(jnp.sum(leaf**2)))
+
+    def at_rest(self, weights: Any) -> Array:
+        return self._each(weights, lambda leaf: jnp.zeros((), leaf.dtype))
+
+    def first_clipping(self, state: Array, step: Step) -> Array:
+        return self._first(state, step, clipped=True)
+
+    def first_change(self, state: Array, step: Step) -> Array:
+        return self._first(state, step, clipped=False)
+
+    def _first(self, state: Array, step: Step, *, clipped: bool) -> Array:
+        """Of the first step, max |g′ − g| / max |g|, or with g cut off at max |g′| relative to that."""
+        rate = jnp.asarray(step.learning_rate, state.dtype)
+        ahead = jnp.where(rate == 0, 1, rate) * (1 + self.momentum if self.optimizer == "nesterov" else 1)
+        arrays = [arrays_by_path(tree) for tree in (step.weights, step.gradient, step.update)]
+        found = []
+        for path in parameter_paths(self.symmetries):
+            theta, gradient, update = (each[path] for each in arrays)
+            used = -update / ahead - self.weight_decay * theta
+            size = jnp.max(jnp.abs(used if clipped else gradient), initial=0)
+            off = used - (jnp.clip(gradient, -size, size) if clipped else gradient)
+            found.append(jnp.max(jnp.abs(off), initial=0) / jnp.where(size == 0, 1, size))
+        return jnp.where((step.index == 0) & (rate > 0), jnp.stack(found), state)
+
+    def _each(self, tree: Any, function: Callable[[Any], Array]) -> Array:
+        arrays = arrays_by_path(tree)
+        return jnp.stack([function(arrays[path]) for path in parameter_paths(self.symmetries)])
+
+    def _unit(self, step: Step) -> float:
+        return float(jnp.finfo(jnp.asarray(step.loss).dtype).eps) / 2
+
+    def _along(self, theta: Any, tree: Any) -> Array:
+        """θᵀGv, and the sum of v over a unit of translations."""
+
+        def value(single: Charge) -> Array:
+            return single.form(tree if single.kind == "translation" else theta, tree)
+
+        return by_part(self.symmetries, value)
+
+    def _length(self, tree: Any) -> Array:
+        """√(vᵀ|G|v), and Σ|v|."""
+
+        def value(single: Charge) -> Array:
+            size = single.size_form(tree)
+            return size if single.kind == "translation" else jnp.sqrt(size)
+
+        return by_part(self.symmetries, value)
+
+    def _lever(self, theta: Any) -> Array:
+        """What the error of a vector is multiplied by at most: √(θᵀ|G|θ), and one."""
+        return jnp.where(are_sums(self.symmetries)[:, None], 1, self._length(theta))
+
+
+def _pull(state: _State) -> Array:
+    return state.pull
+
+
+def _decay(state: _State) -> Array:
+    return state.decay
+
+
+def _rounding(state: _State) -> Array:
+    return state.rounding

@@ -1,0 +1,96 @@
+"""A small convolutional network with batch normalisation, for images of one channel."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.arguments import require
+from dynascope.networks.convolution import convolved, mean_pooled
+
+__all__ = ["NormalisedConvolutional"]
+
+_KERNEL, _POOLED = 3, 2
+
+
+class NormalisedConvolutional(eqx.Module):
+    """Convolutions of 3 × 3 pixels with batch normalisation, ReLU and 2 × 2 mean pooling each, then two dense layers.
+
+    Normalisation is γ (z − μ)/σ + β with ε = 0 and the mean and deviation of the batch, in evaluation too, so that
+    symmetries of the network are exact. Kernels have no bias, which the normalisation would take off again.
+
+    Attributes:
+        kernels: One array for each convolution, shape (3, 3, channels in, channels out).
+        gains: γ of each, one at the start.
+        shifts: β of each, zero at the start.
+        hidden: Weights of a dense layer with a ReLU, shape (pixels · channels, width).
+        hidden_bias: Its bias, shape (width,), zero at the start.
+        classifier: Weights of the last layer, shape (width, c).
+        classifier_bias: Its bias, shape (c,), Gaussian like its weights at the start.
+        side: Pixels along a side of an image.
+
+    Args:
+        side: Pixels along a side of an image.
+        outputs: c, the number of outputs.
+        channels: Channels of each convolution, each of which halves the image.
+        width: Neurons of the hidden dense layer.
+        seed: Seed of the draw; entries are Gaussian with variance 2/(the numbers that enter an output), of the last
+            layer half of that.
+
+    Raises:
+        InputError: The image cannot be halved that often.
+
+    Example:
+        >>> network = NormalisedConvolutional(8, 10, channels=(2, 3), width=5)
+        >>> network(np.random.default_rng(0).normal(size=(6, 64))).shape
+        (6, 10)
+    """
+
+    kernels: tuple[Float[Array | np.ndarray, "3 3 _ _"], ...]
+    gains: tuple[Float[Array | np.ndarray, " _"], ...]
+    shifts: tuple[Float[Array | np.ndarray, " _"], ...]
+    hidden: Float[Array | np.ndarray, "pixels width"]
+    hidden_bias: Float[Array | np.ndarray, " width"]
+    classifier: Float[Array | np.ndarray, "width c"]
+    classifier_bias: Float[Array | np.ndarray, " c"]
+    side: int = eqx.field(static=True)
+
+    def __init__(self, side: int, outputs: int, *, channels: Sequence[int], width: int, seed: int = 0):
+        left = side // _POOLED ** len(channels)
+        require(
+            left > 0,
+            f"images of {side} pixels cannot be halved {len(channels)} times",
+            argument="channels",
+            value=tuple(channels),
+            remedy="choose fewer convolutions",
+        )
+        draw = np.random.default_rng(seed)
+
+        def weights(*shape: int, power: float = 2.0) -> np.ndarray:
+            return draw.normal(size=shape) * math.sqrt(power / math.prod(shape[:-1]))
+
+        self.kernels = tuple(weights(_KERNEL, _KERNEL, *each) for each in itertools.pairwise((1, *channels)))
+        self.gains, self.shifts = tuple(map(np.ones, channels)), tuple(map(np.zeros, channels))
+        self.hidden = weights(left**2 * channels[-1], width)
+        self.hidden_bias = np.zeros(width)
+        self.classifier = weights(width, outputs, power=1.0)
+        self.classifier_bias = draw.normal(size=outputs) * width**-0.5
+        self.side = side
+
+    def __call__(self, x: Float[Array | np.ndarray, "n d"]) -> Float[Array, "n c"]:
+        """Outputs for a batch of images."""
+        images = jnp.asarray(x).reshape(len(x), self.side, self.side, 1)
+        for kernel, gain, shift in zip(self.kernels, self.gains, self.shifts, strict=True):
+            z, over = convolved(images, kernel), (0, 1, 2)
+            images = jax.nn.relu(gain * (z - jnp.mean(z, axis=over)) / jnp.std(z, axis=over) + shift)
+            images = mean_pooled(images, _POOLED)
+        h = jax.nn.relu(images.reshape(len(images), -1) @ self.hidden + self.hidden_bias)
+        return h @ self.classifier + self.classifier_bias

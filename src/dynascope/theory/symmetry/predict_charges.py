@@ -1,0 +1,163 @@
+"""The charges of a recorded run after every step, by the law of its optimiser, or split where there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import require, require_array, shown
+from dynascope.record import make_record
+from dynascope.theory.domain import covers
+from dynascope.theory.symmetry.drift import charge_drift
+from dynascope.theory.symmetry.groups import grouped_charge
+from dynascope.theory.symmetry.recorded import NEUTRAL, per_step, require_optimizer, require_steps
+from dynascope.theory.symmetry.schedules import scheduled_charge
+
+__all__ = ["predict_charges"]
+
+_NO_LAW = "no law"
+
+
+@covers(
+    network="any with a linear symmetry",
+    data="any, in any batches",
+    start="any",
+    gives="the charges of a recorded run by the law of its optimiser, or what moved them where it has none",
+    reference="arXiv:2012.04728",
+)
+def predict_charges(
+    record: xr.Dataset,
+    *,
+    learning_rate: ArrayLike,
+    optimizer: str = "heavy_ball",
+    weight_decay: ArrayLike = 0.0,
+    momentum: ArrayLike = 0.0,
+    schedule: ArrayLike = 1.0,
+) -> xr.Dataset:
+    """r_0 … r_n of r = θᵀGθ from what was recorded of every step d, by the law that belongs to the optimiser.
+
+    `flows.charge_statistics` follows the law while it trains. This does so afterwards, for settings that are asked for
+    then, and for groups of weights with rates and decays of their own: `scheduled_charge`, or with the dimension
+    `group` `grouped_charge`, of buffers v = −d/η, or −d/η − λ θ of decoupled decay. Adam and others that divide by
+    statistics of each weight have no law: there the drift is split as `charge_drift` does, and the attribute `law` says
+    "no law".
+
+    Args:
+        record: Along `step`, every step, perhaps `group`, and further dimensions: `charge_value` θᵀGθ;
+            `displacement_charge` dᵀGd of the step that led there, the first of which is not read; where there is no
+            law or decoupled decay `crossed_charge` θᵀGd, with the weights before the step; of Nesterov's steps with
+            momentum both that and `slope_charge` dᵀG∇L.
+        learning_rate: η > 0; of groups one for each.
+        optimizer: "heavy_ball", "nesterov" or "decoupled", or the name of one without a law such as "adam".
+        weight_decay: λ ≥ 0, one number or one for each group.
+        momentum: β ≥ 0, below one, one number or one for each step.
+        schedule: Factor > 0 of the rates, one number or one for each step.
+
+    Returns:
+        A record with `predicted_charge`, of groups weighed by their rates; without a law `memory_drift` and
+        `finite_step_drift`, which add up to what the charge has changed by.
+
+    Raises:
+        InputError: A record without a series that is needed, with missing steps, or numbers out of range.
+
+    References:
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which these are the discrete forms.
+
+    Example:
+        >>> steps = {"charge_value": [[1.0], [0.0], [0.0]], "displacement_charge": [[np.nan], [0.01], [0.04]]}
+        >>> record = xr.Dataset({name: (("step", "charge"), each) for name, each in steps.items()})
+        >>> record = record.assign_coords(step=[0, 1, 2], charge=[0])
+        >>> predict_charges(record, learning_rate=0.1)["predicted_charge"].to_numpy().ravel().round(4).tolist()
+        [1.0, 1.01, 1.05]
+    """
+    require(
+        isinstance(record, xr.Dataset) and "step" in record.dims and "step" in record.coords,
+        "record has no steps",
+        argument="record",
+        value=shown(record) if not isinstance(record, xr.Dataset) else ", ".join(map(str, record.dims)),
+        remedy="give a record along step",
+    )
+    require_steps(record["step"].to_numpy(), record.sizes["step"])
+    squares = _of_steps(record, "displacement_charge")
+    dims = record["displacement_charge"].dims
+    grouped = "group" in dims
+    if isinstance(optimizer, str) and optimizer.lower().replace("_", "") in NEUTRAL:
+        found = charge_drift(_all(record, "charge_value")[0], _of_steps(record, "crossed_charge"), squares)
+        drifts = {"memory_drift": (dims, found.memory), "finite_step_drift": (dims, found.finite_step)}
+        return _result(record, drifts, _NO_LAW)
+    require_optimizer(optimizer)
+    count, groups = len(squares), squares.shape[1] if grouped else 1
+    rates = per_step("learning_rate", require_array("learning_rate", learning_rate, (groups,) * grouped), groups)
+    factors, decays = per_step("schedule", schedule, count), per_step("weight_decay", weight_decay, groups)
+    momenta = per_step("momentum", momentum, count)
+
+    def spread(of_steps: np.ndarray, of_groups: np.ndarray) -> np.ndarray:
+        return np.outer(of_steps, of_groups).reshape(
+            *squares.shape[: 1 + grouped], *(1,) * (squares.ndim - 1 - grouped)
+        )
+
+    rate, decay = spread(factors, rates), spread(np.ones(count), decays)
+    charges = _all(record, "charge_value")
+    options: dict[str, Any] = {"optimizer": optimizer, "momentum": momenta}
+    with np.errstate(all="ignore"):
+        buffers = squares / rate**2
+        if optimizer == "decoupled" and decays.any():
+            buffers = buffers + 2 * decay / rate * _of_steps(record, "crossed_charge") + decay**2 * charges[:-1]
+        if optimizer == "nesterov":
+            options |= {"updates": buffers, "crossed": buffers}
+            if momenta.any():
+                # Of w = ∂L/∂θ + λ θ + β v and d = −η w, and without momentum v = w.
+                along = _of_steps(record, "slope_charge") + decay * _of_steps(record, "crossed_charge")
+                beta = spread(momenta, np.ones(groups))
+                options["crossed"] = np.where(beta > 0, (buffers + along / rate) / np.where(beta > 0, beta, 1), buffers)
+    require(
+        np.isfinite(buffers).all(),
+        "steps over their learning rate leave the floating-point numbers",
+        argument="learning_rate",
+        value=float(rates.min()),
+        remedy="give the rate that the steps were made with",
+    )
+    if grouped:
+        path = grouped_charge(
+            charges[:-1], buffers, learning_rate=rates, weight_decay=decays, schedule=factors, **options
+        )
+    else:
+        path = scheduled_charge(
+            charges[0], buffers, learning_rate=rates[0] * factors, weight_decay=decays[0], **options
+        )
+    left = tuple(each for each in dims if each != "group")
+    return _result(record, {"predicted_charge": (left, path)}, optimizer)
+
+
+def _all(record: xr.Dataset, name: str) -> np.ndarray:
+    """A series with the steps first, and the groups next."""
+    require(
+        name in record and record[name].dims[:1] == ("step",) and "group" not in record[name].dims[2:],
+        f"record has no {name} along step",
+        argument="record",
+        value=", ".join(map(str, record)),
+        remedy=f"record {name} at every step, with the dimensions step, group if there are groups, and charge",
+    )
+    return record[name].to_numpy().astype(np.float64)
+
+
+def _of_steps(record: xr.Dataset, name: str) -> np.ndarray:
+    """What belongs to the step before each recorded one, of which the first has none."""
+    values = _all(record, name)
+    require(
+        len(values) > 1 and values.shape == _all(record, "charge_value").shape,
+        f"{name} has the shape {values.shape}",
+        argument="record",
+        value=values.shape,
+        remedy="record it with the dimensions of charge_value, at two steps or more",
+    )
+    return require_array("record", values[1:], values[1:].shape)
+
+
+def _result(record: xr.Dataset, variables: dict[str, Any], law: str) -> xr.Dataset:
+    used = dict.fromkeys(name for dims, _ in variables.values() for name in dims)
+    coordinates = {str(name): record[name].to_numpy() for name in used}
+    return make_record(variables, coordinates, attributes={"law": law})

@@ -1,0 +1,68 @@
+"""Modules, and functions of one, as they are called with the inputs of a user."""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from dynascope.arguments import require
+
+__all__ = ["INSIDE", "Applied", "call_arguments", "plain", "require_shapes", "written"]
+
+INSIDE = "network."  # where a module is inside of one that applies a function to it
+
+
+class Applied(torch.nn.Module):
+    """A function of a module and its inputs, as a module."""
+
+    def __init__(self, network: torch.nn.Module, function: Callable[[Any, Any], Any]):
+        super().__init__()
+        self.network = network
+        self.function = function
+
+    def forward(self, inputs: Any) -> Any:
+        """What the function makes of the module and its inputs."""
+        return self.function(self.network, inputs)
+
+
+def plain(module: Any) -> Any:
+    """The module itself where it was compiled, since programs of its own show no layers, or is trained in parallel."""
+    if isinstance(module, torch.nn.DataParallel | torch.nn.parallel.DistributedDataParallel):
+        return plain(module.module)
+    inner = getattr(module, "_orig_mod", None)
+    return module if inner is None else plain(inner)
+
+
+def written(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that was compiled, as it was written."""
+    return getattr(function, "_torchdynamo_orig_callable", function)
+
+
+def call_arguments(module: torch.nn.Module, inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A tuple as arguments; a dictionary by keywords if these are arguments of the forward pass; else as the only one.
+
+    Example:
+        >>> call_arguments(torch.nn.Linear(2, 2), {"input": 1}), call_arguments(torch.nn.Linear(2, 2), {"x": 1})
+        (((), {'input': 1}), (({'x': 1},), {}))
+    """
+    if isinstance(module, Applied):
+        return (inputs,), {}
+    if isinstance(inputs, dict) and all(name in inspect.signature(module.forward).parameters for name in inputs):
+        return (), inputs
+    return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
+
+
+def require_shapes(argument: str, module: torch.nn.Module) -> None:
+    """Raise `InputError` where a parameter has no shape yet."""
+    lazy = [name for name, each in module.named_parameters() if isinstance(each, torch.nn.UninitializedParameter)]
+    require(
+        not lazy,
+        f"the parameters {', '.join(lazy)} have no shape yet",
+        argument=argument,
+        value=lazy,
+        remedy="call the module once on inputs first",
+    )

@@ -1,0 +1,1 @@
+"""Symmetries of modules and functions of PyTorch, read off their programs."""

@@ -1,0 +1,277 @@
+"""Charges of symmetries along a training loop of PyTorch, beside their law, as `symmetry.audit` reads them."""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import torch
+import xarray as xr
+
+from dynascope.arguments import require, require_choice, require_integer, shown
+from dynascope.record import make_record
+from dynascope.symmetry import Charge, charges
+from dynascope.symmetry.followed import parameter_paths, require_symmetries
+from dynascope.torch.modules import plain
+from dynascope.torch.symmetry.followed_law import FollowedLaw
+from dynascope.torch.symmetry.optimizer_settings import OptimizerSettings, Rule
+
+__all__ = ["WatchedCharges", "watch_charges"]
+
+
+def watch_charges(
+    model: Any,
+    optimizer: torch.optim.Optimizer,
+    symmetries: Sequence[Charge],
+    *,
+    rule: Rule | None = None,
+    momentum: float | None = None,
+    weight_decay: float | None = None,
+    gradient_roundings: int = 128,
+    causes: bool = False,
+    grad_scaler: Any = None,
+    every: int = 1,
+) -> WatchedCharges:
+    """Follow the charges of a training loop beside the law of its optimiser, step by step, for `symmetry.audit`.
+
+    Each `optimizer.step()` from now on is seen by hooks: the weights before and after it, and the learning rate of its
+    groups. By them the law of `flows.charge_statistics` goes on. What is declared is what the settings of
+    `torch.optim.SGD` say, or what you say: a residual above the bound proves that training is something else.
+
+    A step that is skipped, as by a `GradScaler`, is none. Backward passes may be any number for a step. A parameter
+    without a gradient counts as one whose gradient is zero. Rates may follow any schedule; momentum, decay and the
+    rate are to be the same in all groups that hold parameters of the symmetries.
+
+    Memory: a copy of these parameters on the CPU, with `causes` another of their gradients, and four numbers for each
+    charge and recorded step. With causes, six more for each part of a charge and five for each parameter. Cost: of a
+    multilayer perceptron of two million weights at batches of 256 a step takes about an eighth longer, with causes
+    twice as long.
+
+    Args:
+        model: The `torch.nn.Module` that is trained, or the tree of tensors that `structure` was given.
+        optimizer: What moves the weights, before its first step if it has momentum.
+        symmetries: Those that `structure` found, or some of them. The bound of shifts asks for the largest step of all
+            weights, and sees those of the parameters of these symmetries alone: of nothing but a bias before a
+            normalisation it is too small, and its law looks broken.
+        rule: As `optimizer` of `flows.charge_statistics`; needed for all but `torch.optim.SGD`. Adam has no law.
+        momentum: β; that of the groups unless given.
+        weight_decay: λ; that of the groups unless given, as what you believe it to be.
+        gradient_roundings: How many terms the longest sum of the backward pass has, for the bound, in the precision of
+            the weights. Where autocast multiplies in bfloat16 it is times 2¹⁶, in float16 or TF32 times 2¹³, which
+            hides all but large defects: audit in full precision where you can.
+        causes: Whether to record what `symmetry.audit` tests causes by, too. The gradient is then taken as backward
+            leaves it, before it is clipped, or divided by a number of batches; not of a model that is trained in
+            parallel, whose gradients are averaged later.
+        grad_scaler: The `torch.amp.GradScaler` by which losses are multiplied, if causes are recorded.
+        every: Steps from one recorded step to the next; the law sees all, and the last step is recorded too.
+
+    Returns:
+        What is watched: `record()` gives the record; `close()`, or leaving a `with` block, removes all hooks.
+
+    Raises:
+        InputError: An optimiser without a rule, or which evaluates the loss several times in a step; settings that
+            differ between groups or change later, then out of `step()`; symmetries that are not those of the model;
+            weights of 16 bits.
+
+    References:
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
+
+    Example:
+        >>> from dynascope.symmetry import audit
+        >>> from dynascope.torch import structure
+        >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        >>> inputs, symmetries = torch.eye(2), structure(model, torch.eye(2)).symmetries
+        >>> with watch_charges(model, optimizer, symmetries) as watched:
+        ...     for _ in range(5):
+        ...         optimizer.zero_grad()
+        ...         model(inputs).square().mean().backward()
+        ...         optimizer.step()
+        >>> audit(watched.record(), symmetries).clean
+        True
+    """
+    require(
+        isinstance(optimizer, torch.optim.Optimizer) and not isinstance(optimizer, torch.optim.LBFGS),
+        f"optimizer is {type(optimizer).__name__}",
+        argument="optimizer",
+        value=type(optimizer).__name__,
+        remedy="give one of torch.optim that takes a gradient for each step",
+    )
+    require_symmetries(symmetries, remedy="give those that dynascope.torch.structure finds, at least one")
+    require_integer(every=every)
+    require_choice("causes", causes, (True, False))
+    require(
+        not (causes and isinstance(getattr(model, "_orig_mod", model), torch.nn.parallel.DistributedDataParallel)),
+        "model is trained in parallel, and its gradients are averaged after the backward pass",
+        argument="model",
+        value=type(model).__name__,
+        remedy="leave causes out",
+    )
+    require(
+        grad_scaler is None or isinstance(grad_scaler, torch.amp.GradScaler),
+        f"grad_scaler is {shown(grad_scaler)}",
+        argument="grad_scaler",
+        value=type(grad_scaler).__name__,
+        remedy="give the torch.amp.GradScaler of the loop, or leave it out",
+    )
+    tensors = _Tensors(model, symmetries)
+    own = {id(each) for each in tensors.watched.values()}
+    groups = [group for group in optimizer.param_groups if any(id(each) in own for each in group["params"])]
+    settings = OptimizerSettings(optimizer, groups, rule, momentum, weight_decay)
+    told = {**settings.declared, "gradient_roundings": gradient_roundings, "causes": causes}
+    law = FollowedLaw(symmetries, told, tensors.arrays(tensors.watched))
+    require(
+        law.declared["momentum"] == 0 or not any(optimizer.state.get(each) for each in tensors.watched.values()),
+        "the optimizer has made steps, whose momentum the law does not know",
+        argument="optimizer",
+        value=type(optimizer).__name__,
+        remedy="watch from its first step on",
+    )
+    return WatchedCharges(tensors, optimizer, settings, law, grad_scaler, every)
+
+
+class WatchedCharges:
+    """Charges along a training loop that `watch_charges` follows; a context that removes its hooks when it is left."""
+
+    def __init__(
+        self,
+        tensors: _Tensors,
+        optimizer: torch.optim.Optimizer,
+        settings: OptimizerSettings,
+        law: FollowedLaw,
+        grad_scaler: Any,
+        every: int,
+    ):
+        self._tensors, self._optimizer, self._settings, self._law = tensors, optimizer, settings, law
+        self._scaler, self._every = grad_scaler, every
+        self._before = {name: each.detach().to("cpu", copy=True) for name, each in tensors.watched.items()}
+        self._raw: dict[str, torch.Tensor] = {}
+        self._rows = [(0, law.values())]
+        self._hooks = [
+            optimizer.register_step_pre_hook(self._before_step),
+            optimizer.register_step_post_hook(self._after_step),
+        ]
+        for name, each in tensors.watched.items() if law.declared["causes"] else ():
+            if each.requires_grad and each.is_leaf:
+                self._hooks.append(each.register_post_accumulate_grad_hook(self._keeping(name)))
+
+    def record(self) -> xr.Dataset:
+        """The record of the steps up to now: the variables of `flows.charge_statistics` over (step, charge).
+
+        With causes also over (step, charge, part) and (step, layer). Step 0 is the start.
+        """
+        rows = self._rows
+        if rows[-1][0] < self._law.steps:
+            rows = [*rows, (self._law.steps, self._law.values())]
+        variables = {
+            name: (("step", *dimensions), np.stack([values[name] for _, values in rows]))
+            for name, dimensions in self._law.dimensions.items()
+        }
+        coordinates: dict[str, Any] = {"step": [step for step, _ in rows]}
+        for dimensions, values in variables.values():
+            for dimension, length in zip(dimensions[1:], values.shape[1:], strict=True):
+                coordinates[dimension] = np.arange(length) + (dimension == "layer")
+        return make_record(variables, coordinates, attributes=self._law.declared)
+
+    def close(self) -> None:
+        """Remove all hooks, after which steps are no longer seen."""
+        for each in self._hooks:
+            each.remove()
+        self._hooks, self._raw = [], {}
+
+    def __enter__(self) -> WatchedCharges:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _keeping(self, name: str) -> Callable[[torch.Tensor], None]:
+        def keep(parameter: torch.Tensor) -> None:
+            assert parameter.grad is not None
+            self._raw[name] = parameter.grad.detach().clone()
+
+        return keep
+
+    def _before_step(self, *_: Any) -> None:
+        for name, each in self._tensors.watched.items():
+            self._before[name].copy_(each.detach())
+
+    def _after_step(self, *_: Any) -> None:
+        arrays, watched = self._tensors.arrays, self._tensors.watched
+        self._law.advance(
+            arrays(self._before),
+            arrays(watched),
+            gradient=arrays({name: self._gradient(name, each) for name, each in watched.items()})
+            if self._law.needs_gradient
+            else None,
+            buffers=self._buffers(),
+            learning_rate=self._settings.learning_rate(),
+        )
+        if self._law.steps % self._every == 0:
+            self._rows.append((self._law.steps, self._law.values()))
+
+    def _gradient(self, name: str, parameter: torch.Tensor) -> torch.Tensor:
+        """The gradient of all backward passes since the last step; for causes as it was before anything changed it."""
+        raw = self._raw.pop(name, None)
+        if parameter.grad is None:
+            return torch.zeros_like(parameter)
+        if raw is None:
+            return parameter.grad.to_dense()
+        return raw.to_dense() / (1.0 if self._scaler is None else self._scaler.get_scale())
+
+    def _buffers(self) -> Any:
+        """Buffers of momentum after the step, where a law asks for them and every parameter has one."""
+        if self._settings.declared["optimizer"] != "nesterov":
+            return None
+        states = {name: self._optimizer.state.get(each, {}) for name, each in self._tensors.watched.items()}
+        buffers = {name: state.get("momentum_buffer") for name, state in states.items()}
+        known = all(isinstance(each, torch.Tensor) for each in buffers.values())
+        return self._tensors.arrays(buffers) if known else None
+
+
+class _Tensors:
+    """The parameters of symmetries, by their paths, and how the law wants them.
+
+    Attributes:
+        watched: Tensor by path.
+    """
+
+    def __init__(self, model: Any, symmetries: Sequence[Charge]):
+        module = plain(model)
+        params = dict(module.named_parameters()) if isinstance(module, torch.nn.Module) else model
+        leaves, self._tree = jax.tree_util.tree_flatten_with_path(params)
+        wanted = set(parameter_paths(symmetries))
+        self._paths = [jax.tree_util.keystr(path) for path, _ in leaves]
+        self.watched = {
+            path: leaf
+            for path, (_, leaf) in zip(self._paths, leaves, strict=True)
+            if path in wanted and isinstance(leaf, torch.Tensor)
+        }
+        missing = sorted(wanted - self.watched.keys())
+        require(
+            not missing,
+            f"the model has no parameter {', '.join(missing[:3])}",
+            argument="model",
+            value=missing[:3],
+            remedy="give the one whose symmetries these are",
+        )
+        kinds = {str(each.dtype) for each in self.watched.values()}
+        require(
+            kinds in ({"torch.float32"}, {"torch.float64"}),
+            f"parameters of the symmetries are of {' and '.join(sorted(kinds))}",
+            argument="model",
+            value=sorted(kinds),
+            remedy="keep all weights in torch.float32, or all in torch.float64; autocast does",
+        )
+        charges(self.arrays(self.watched), symmetries)
+
+    def arrays(self, tensors: Mapping[str, Any]) -> Any:
+        """A tree of arrays in the place of tensors, on the CPU without copies."""
+        kinds = {path: tensor.dtype for path, tensor in self.watched.items()}
+        found = [
+            tensors[path].detach().to("cpu", kinds[path]).numpy() if path in kinds else None for path in self._paths
+        ]
+        return jax.tree.unflatten(self._tree, found)

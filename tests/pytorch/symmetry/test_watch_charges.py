@@ -1,0 +1,273 @@
+"""Training loops of PyTorch against the same run of `descend`, and what an audit says of those with a defect."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+import optax
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.flows import charge_statistics, descend
+from dynascope.symmetry import Charge, Part, audit
+from dynascope.tasks import Task
+
+torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
+watch_charges = pytest.importorskip("dynascope.torch").watch_charges
+
+DRAW = np.random.default_rng(0)
+INPUTS, TARGETS = DRAW.normal(size=(12, 3)), DRAW.normal(size=(12, 2))
+STEPS, RATE = 40, 0.05
+DECLARED: Any = {"momentum": 0.8, "weight_decay": 0.02}
+UNITS = np.arange(4)
+
+
+def hidden(*paths):
+    first, bias, second = paths
+    parts = Part(first, UNITS[:, None], -1.0), Part(bias, UNITS, -1.0), Part(second, UNITS[None], 1.0)
+    return Charge("rescale", parts, 4)
+
+
+SYMMETRIES = (
+    hidden("['0.weight']", "['0.bias']", "['2.weight']"),
+    hidden("['2.weight']", "['2.bias']", "['4.weight']"),
+)
+
+
+class Negated(torch.autograd.Function):
+    """The identity, whose backward pass has the wrong sign."""
+
+    @staticmethod
+    def forward(context, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(context, cotangent):
+        return -cotangent
+
+
+class Wrong(torch.nn.ReLU):
+    def forward(self, x):
+        return Negated.apply(super().forward(x))
+
+
+def network(dtype=torch.float64):
+    torch.manual_seed(7)  # of which every unit is alive
+    linear = torch.nn.Linear
+    layers = linear(3, 4), torch.nn.ReLU(), linear(4, 4), torch.nn.ReLU(), linear(4, 2)
+    return torch.nn.Sequential(*layers).to(dtype)
+
+
+def sgd(model, **options):
+    return torch.optim.SGD(model.parameters(), lr=RATE, **DECLARED, **options)
+
+
+def loss(model, chosen=slice(None)):
+    dtype = next(model.parameters()).dtype
+    inputs, targets = (torch.tensor(each, dtype=dtype)[chosen] for each in (INPUTS, TARGETS))
+    return 0.5 * (model(inputs) - targets).square().sum(1).mean()
+
+
+def train(model, optimizer, *, steps=STEPS, change=lambda model: None, **options):
+    """The record of a run on batches, with a change of the gradients before each step."""
+    with watch_charges(model, optimizer, SYMMETRIES, **options) as watched:
+        for step in range(steps):
+            optimizer.zero_grad()
+            loss(model, slice(step % 3, None, 3)).backward()
+            change(model)
+            optimizer.step()
+    return watched.record()
+
+
+class Twin(eqx.Module):
+    layers: list
+
+    def __call__(self, x):
+        for weight, bias in self.layers[:-1]:
+            x = jax.nn.relu(x @ weight.T + bias)
+        return x @ self.layers[-1][0].T + self.layers[-1][1]
+
+
+def heavy_ball(rate):
+    decay = optax.add_decayed_weights(DECLARED["weight_decay"])
+    return optax.chain(decay, optax.sgd(rate, momentum=DECLARED["momentum"]))
+
+
+@pytest.mark.slow
+def test_the_record_is_that_of_descend():
+    model = network()
+    arrays = [each.numpy(force=True).copy() for each in model.parameters()]
+    twin = Twin([(arrays[place], arrays[place + 1]) for place in (0, 2, 4)])
+    names = {
+        f"['{2 * layer}.{kind}']": f".layers[{layer}][{k}]"
+        for layer in range(3)
+        for k, kind in enumerate(("weight", "bias"))
+    }
+    twins = [
+        dataclasses.replace(each, parts=tuple(dataclasses.replace(p, path=names[p.path]) for p in each.parts))
+        for each in SYMMETRIES
+    ]
+    with jax.enable_x64(True):
+        expected = descend(
+            twin,
+            Task(INPUTS, TARGETS),
+            steps=STEPS,
+            learning_rate=RATE,
+            optimizer=heavy_ball,
+            record_steps=range(STEPS + 1),
+            **charge_statistics(twins, **DECLARED, causes=True),
+        )
+    optimizer = sgd(model)
+    with watch_charges(model, optimizer, SYMMETRIES, causes=True) as watched:
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            loss(model).backward()
+            optimizer.step()
+    found = watched.record()
+    for name in found.data_vars:
+        ours, theirs = found[name].to_numpy(), expected[name].to_numpy()
+        assert found[name].dims == expected[name].dims
+        if name == "part_pull_rounding":
+            # Updates that are seen are rounded as weights are.
+            assert (ours[1:] >= theirs[1:] * (1 - 1e-9)).all()
+        else:
+            # Of sums of some ten numbers of order one, in another order, over the steps; divided by the rate.
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12, err_msg=str(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_a_loop_as_declared_is_clean_even_when_clipped_by_its_norm(dtype, nesterov):
+    def clip(model):
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.3)
+
+    for change in (lambda model: None, clip):
+        model = network(getattr(torch, dtype))
+        run = train(model, sgd(model, nesterov=nesterov), change=change, every=7)
+        assert run["measured_charge"].dtype == dtype
+        assert run["step"].to_numpy().tolist() == [0, 7, 14, 21, 28, 35, 40]
+        assert (abs(run["measured_charge"][-1] - run["measured_charge"][0]) > 0.01).any()
+        assert audit(run, SYMMETRIES).clean
+
+
+def by_value(model):
+    torch.nn.utils.clip_grad_value_(model.parameters(), 0.02)
+
+
+def layered(model):
+    groups = [{"params": model[0].parameters(), "weight_decay": 0.0}, {"params": model[2:].parameters()}]
+    return torch.optim.SGD(groups, lr=RATE, **DECLARED)
+
+
+def adam(model):
+    return torch.optim.Adam(model.parameters(), lr=RATE)
+
+
+DEFECTS = {
+    "clipping by value": (sgd, by_value),
+    "weight decay of its own": (layered, lambda model: None),
+    "frozen layer": (sgd, lambda model: model[2].requires_grad_(False)),
+    "preconditioner or another rule": (adam, lambda model: None),
+    "wrong backward pass": (sgd, lambda model: None),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_defect_of_a_loop_is_found_and_named(name):
+    optimizer, change = DEFECTS[name]
+    model = network()
+    if name == "frozen layer":
+        change(model)  # which has no gradients then
+    if name == "wrong backward pass":
+        model[3] = Wrong()
+    found = audit(train(model, optimizer(model), change=change, rule="heavy_ball", **DECLARED, causes=True), SYMMETRIES)
+    assert not found.clean
+    assert name in [each.name for each in found.causes]
+
+
+@pytest.mark.slow
+def test_batches_that_accumulate_closures_and_skipped_steps_are_one_step_or_none():
+    model = network()
+    optimizer, scaler = sgd(model), torch.amp.GradScaler("cpu", init_scale=2.0**10)
+    with watch_charges(model, optimizer, SYMMETRIES, **DECLARED, causes=True, grad_scaler=scaler) as watched:
+        for step in range(STEPS):
+            optimizer.zero_grad()
+            for start in range(2):
+                scaler.scale(loss(model, slice(start, None, 2)) * (np.inf if step == 3 else 0.5)).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    run = watched.record()
+    assert run.sizes["step"] == STEPS  # with the start, and without the step that was skipped
+    assert audit(run, SYMMETRIES).clean
+    # The gradient is that of all batches, and of the loss as it is.
+    later = run.isel(step=slice(1, None))
+    assert (abs(later["part_pull"] - later["part_slope"]) <= later["part_pull_rounding"]).all()
+
+    optimizer = sgd(model)
+
+    def closure():
+        optimizer.zero_grad()
+        value = loss(model)
+        value.backward()
+        return value
+
+    # A tree of tensors is watched as the module is.
+    with watch_charges(dict(model.named_parameters()), optimizer, SYMMETRIES, causes=True) as watched:
+        for _ in range(5):
+            optimizer.step(closure)
+    assert audit(watched.record(), SYMMETRIES).clean
+    optimizer.step(closure)
+    assert watched.record().sizes["step"] == 6  # nothing is left on the optimizer
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_what_cannot_be_watched_is_named():
+    model, other = network(), network(torch.float16)
+    optimizer = sgd(model)
+    used = sgd(copy.deepcopy(model))
+    parallel = torch.nn.parallel.DistributedDataParallel
+    averaged = parallel.__new__(parallel)  # which has no other processes to ask for
+    torch.nn.Module.__init__(averaged)
+    averaged.module = model
+    cases = [
+        ((model, 3, SYMMETRIES), {}, "optimizer"),
+        ((model, torch.optim.LBFGS(model.parameters()), SYMMETRIES), {}, "optimizer"),
+        ((model, adam(model), SYMMETRIES), {}, "rule"),
+        ((model, adam(model), SYMMETRIES), {"rule": "adam"}, "rule"),
+        ((model, layered(model), SYMMETRIES), {}, "optimizer"),
+        ((model, used, SYMMETRIES), {}, "optimizer"),
+        ((model, sgd(model, dampening=0.1), SYMMETRIES), {}, "optimizer"),
+        ((model, optimizer, []), {}, "symmetries"),
+        ((model[:3], optimizer, SYMMETRIES), {}, "model"),
+        ((other, sgd(other), SYMMETRIES), {}, "model"),
+        ((averaged, optimizer, SYMMETRIES), {"causes": True}, "model"),
+        ((torch.compile(averaged), optimizer, SYMMETRIES), {"causes": True}, "model"),
+        ((model, optimizer, SYMMETRIES), {"momentum": 1.0}, "momentum"),
+        ((model, optimizer, SYMMETRIES), {"every": 0}, "every"),
+        ((model, optimizer, SYMMETRIES), {"grad_scaler": 2.0}, "grad_scaler"),
+    ]
+    for arguments, options, named in cases:
+        with pytest.raises(InputError) as caught:
+            watch_charges(*arguments, **options)
+        assert caught.value.argument == named
+
+
+@pytest.mark.slow
+def test_an_optimizer_that_has_made_steps_or_changes_its_momentum_is_refused():
+    model = network()
+    optimizer = sgd(model)
+    with watch_charges(model, optimizer, SYMMETRIES):
+        loss(model).backward()
+        optimizer.step()
+        optimizer.param_groups[0]["momentum"] = 0.5
+        with pytest.raises(InputError, match="momentum of the optimizer changed"):
+            optimizer.step()
+    with pytest.raises(InputError, match="has made steps"):
+        watch_charges(model, optimizer, SYMMETRIES)

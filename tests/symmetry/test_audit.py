@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import audit as benchmark
+import numpy as np
+import pytest
+import xarray as xr
+
+from dynascope.errors import InputError
+from dynascope.symmetry import Charge, Part, audit
+
+NORM = Charge("scale", (Part("['w']", np.array([[0], [1]]), 1.0),), 2)
+LAW = {"measured_charge": 1.0, "predicted_charge": 1.0, "charge_bound": 1e-9}
+
+
+def recorded(**changes):
+    series = {name: np.full((3, 2), value) for name, value in LAW.items()} | changes
+    record = xr.Dataset({name: (("step", "charge"), each) for name, each in series.items()})
+    return record.assign_coords(step=[0, 10, 30])
+
+
+def test_a_run_that_keeps_its_laws_is_clean_and_says_by_how_much():
+    found = audit(recorded(), [NORM])
+    assert found.clean
+    assert found.cause is None
+    assert str(found) == "all 2 laws were kept at 3 recorded steps, to 0.0e+00 of the bound"
+
+
+def test_weights_that_stay_zero_keep_their_law():
+    assert audit(recorded(**{name: np.zeros((3, 2)) for name in LAW}), [NORM]).clean
+
+
+def test_a_broken_law_is_told_with_its_step_and_its_size():
+    measured = np.ones((3, 2))
+    measured[2, 1] += 5e-8
+    found = audit(recorded(measured_charge=measured), [NORM])
+    [finding] = found.findings
+    assert (finding.last_kept, finding.first_broken, finding.broken.tolist()) == (10, 30, [False, True])
+    assert finding.times == pytest.approx(50, rel=1e-6)
+    assert finding.cause is None
+    assert "causes=True" in found.table
+    assert found.table.startswith("training is not what was declared: 1 of 2 laws are broken, by step 30")
+
+
+@pytest.mark.parametrize(
+    ("record", "symmetries", "named"),
+    [
+        (xr.Dataset(), [NORM], "record"),
+        (None, [NORM], "record"),
+        (recorded().expand_dims("seed"), [NORM], "record"),
+        (recorded(measured_charge=np.full((3, 2), np.nan)), [NORM], "record"),
+        (recorded(), [], "symmetries"),
+        (recorded(), [NORM, NORM], "symmetries"),
+        (recorded(), 3, "symmetries"),
+    ],
+)
+def test_what_cannot_be_audited_is_named(record, symmetries, named):
+    with pytest.raises(InputError) as caught:
+        audit(record, symmetries)
+    assert caught.value.argument == named
+
+
+# One run of the kinds that differ most in how they are told, and a clean one; the benchmark has five of every kind.
+RUNS = {
+    "clipping by value": "batch norm",
+    "another decay of one group": "layer norm",
+    "a tied weight copied": "tied",
+    "a wrong sign in a custom backward": "batch norm",
+    "none": "batch norm",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", RUNS)
+def test_a_seeded_defect_is_found_and_named_and_nothing_else_is(kind):
+    run = next(each for each in benchmark.runs() if each.kind == kind and each.network == RUNS[kind])
+    found = benchmark.found(run)
+    assert (found["found"], found["right"]) == ("no" if kind == "none" else "yes", "yes")

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.symmetry.step_rules import step_rule
+
+STEPS, UNITS, ENTRIES, RATE, MOMENTUM, DECAY = 40, 6, 5, 0.05, 0.8, 0.02
+EPS = 2.0**-53
+
+
+def trained(used, *, decay=DECAY, momentum=MOMENTUM, frozen=False):
+    """A layer whose gradients are noise, trained in NumPy, and what the declared heavy ball says of its steps."""
+    draw = np.random.default_rng(0)
+    weights, buffer = draw.normal(size=(UNITS, ENTRIES)), np.zeros((UNITS, ENTRIES))
+    rows, crossed = [], np.zeros(UNITS)
+    second = np.zeros_like(buffer)
+    for step in range(STEPS):
+        gradient = draw.normal(size=weights.shape) * draw.uniform(0.1, 1)
+        second = 0.9 * second + 0.1 * gradient**2
+        buffer = momentum * buffer + used(gradient, second, step) + decay * weights
+        update = np.zeros_like(buffer) if frozen else -RATE * buffer
+        along = -(weights * update).sum(1) / RATE
+        charge = (weights**2).sum(1)
+        largest = np.abs(update / RATE + DECAY * weights).max()
+        rows.append(
+            {
+                "slope": (weights * gradient).sum(1),
+                "pull": along - MOMENTUM * crossed - DECAY * charge,
+                "decay": charge,
+                "rounding": 1e3 * EPS * charge,
+                "gradient_norm": np.linalg.norm(gradient),
+                "gradient_largest": np.abs(gradient).max(),
+                "update_norm": np.linalg.norm(update),
+                "first_clipping": np.abs(-update / RATE - DECAY * weights - np.clip(gradient, -largest, largest)).max(),
+                "first_change": np.abs(-update / RATE - DECAY * weights - gradient).max(),
+            }
+        )
+        crossed = along - (update**2).sum(1) / RATE
+        weights = weights + update
+    series = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    for name in ("first_clipping", "first_change"):
+        series[name] = np.full(STEPS, series[name][0])
+    return step_rule(**series)
+
+
+def shortened(length):
+    return lambda gradient, *_: gradient * min(1, length / np.linalg.norm(gradient))
+
+
+@pytest.mark.parametrize(
+    ("used", "options", "name", "said"),
+    [
+        (lambda g, *_: g, {}, "as declared", ""),
+        (lambda g, *_: g, {"decay": DECAY + 0.003}, "weight decay of its own", "off by +0.003"),
+        (lambda g, *_: g, {"decay": 0.0}, "weight decay of its own", "off by -0.02"),
+        (shortened(1.5), {}, "clipping by tensor", "norm 1.5 "),
+        (lambda g, *_: 0.5 * g, {}, "learning rate of its own", "by 0.5 "),
+        (lambda g, *_: np.clip(g, -0.8, 0.8), {}, "clipping by value", ""),
+        (lambda g, *_: np.clip(g, -0.05, 0.05), {}, "clipping by value", "first update"),
+        (lambda g, *_: g, {"momentum": 0.7}, "another momentum", "first update"),
+        (lambda g, second, _: g / (np.sqrt(second) + 1e-8), {}, "preconditioner or another rule", "40 of 40"),
+        (lambda g, *_: g, {"frozen": True}, "frozen layer", "40 of 40"),
+        (lambda g, *_: 0 * g, {}, "frozen layer", "nothing of its gradient"),
+    ],
+)
+def test_the_rule_of_updates_is_told_from_their_slopes(used, options, name, said):
+    found = trained(used, **options)
+    assert found.name == name
+    assert said in found.said
+
+
+def test_a_parameter_without_slopes_says_nothing():
+    empty, steps = np.zeros((3, 2)), np.ones(3)
+    found = step_rule(empty, empty, empty, empty, steps, steps, steps, 0 * steps, 0 * steps)
+    assert found.name == "as declared"
+
+
+def test_a_parameter_that_no_gradient_reaches_is_frozen():
+    slopes, steps = np.zeros((3, 2)), np.ones(3)
+    # Without decay its updates are zero too, and nothing of it is rounded.
+    found = step_rule(slopes, slopes, slopes + 1, slopes, *(5 * [0 * steps]))
+    assert (found.name, found.said) == ("frozen layer", "no gradient reaches it at any recorded step")
