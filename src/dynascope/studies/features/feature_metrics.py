@@ -164,8 +164,7 @@ class FeatureMetrics(ClaimsStudy):
             Claim.of_runs("fewer features", lower, full - alone, most=0.0),
             Claim.of_runs("minimum features", few, full, most=self.threshold),
         ]
-        unknown = {} if np.all(found["fitted"][1]) else {"low": -np.inf, "high": np.inf}
-        return [dataclasses.replace(claim, **unknown) for claim in claims]
+        return [claim.if_known(bool(np.all(found["fitted"][1]))) for claim in claims]
 
     def exact(self) -> Values:
         """The modes of the first features, each of which learns its part of the target exponentially."""

@@ -194,8 +194,7 @@ class NeuralCollapse(CurvesStudy):
             for j, labels in enumerate(self.labels):
                 statement = f"Classes collapse ({network}, {labels}): {_COLLAPSE}."
                 claim = Claim.of_runs(f"{network}, {labels}", statement, change[i, j], most=-1.0)
-                unknown = dataclasses.replace(claim, low=-np.inf, high=np.inf)
-                claims.append(claim if learned[i, j].all() else unknown)
+                claims.append(claim.if_known(bool(learned[i, j].all())))
         return claims
 
     @property

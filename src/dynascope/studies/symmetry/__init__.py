@@ -1,0 +1,1 @@
+"""Studies of symmetries and of what they conserve."""

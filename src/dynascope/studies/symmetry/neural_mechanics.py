@@ -1,0 +1,307 @@
+"""Symmetries of a convolutional network, their charges through training by SGD, and the continuous law of these."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import xarray as xr
+
+from dynascope.comparison import Claim
+from dynascope.flows import Sampled, Step, charge_statistics, descend
+from dynascope.flows.steps.decay import decayed
+from dynascope.networks.normalised_convolutional import NormalisedConvolutional
+from dynascope.record import name_all
+from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance, points
+from dynascope.studies.fields import count, number, numbers, positive, seed
+from dynascope.symmetry import Charge, structure
+from dynascope.tasks import Labelled, digits
+from dynascope.theory import papers
+from dynascope.theory.symmetry import (
+    charge_integral,
+    quadratic_charge,
+    scheduled_charge,
+    scheduled_translation,
+    translation_charge,
+    translation_integral,
+)
+
+_RECORDS = 100
+_MISSED = 0.05  # of what charges move, that the continuous law may miss
+_WRONG = ("momentum 1 % less", "decay 1 % less", "decay decoupled")
+_KINDS = ("translation", "scale", "rescale")
+_REFUTED = "another optimiser"
+_LAW = "Dashed is the continuous law."
+# Title and caption of the charges of each kind.
+_DRAWN = {
+    "rescale": (
+        "Neurons and channels before a ReLU",
+        "‖outgoing‖² − ‖incoming‖², a line for each: infinitely small steps without decay would not move it. " + _LAW,
+    ),
+    "scale": (
+        "Channels before a normalisation",
+        "‖kernel‖² of each: steps only add to it, and decay takes from it. " + _LAW,
+    ),
+    "translation": (
+        "Sums of weights before the softmax",
+        "The sum over the outputs of the weights of each neuron, and of the biases: decay alone moves it. " + _LAW,
+    ),
+}
+
+
+class NeuralMechanics(ClaimsStudy):
+    """Charges of all symmetries of a small convolutional network with batch normalisation, trained on digits by SGD.
+
+    The symmetries are read off the program of the network: the logits may be shifted (translation), each channel before
+    a normalisation may be scaled, and each channel or neuron before a ReLU rescaled against what reads it. Gradient
+    flow conserves a charge of each; learning rate η, momentum β, decay λ and minibatches move it. Compared with every
+    recorded charge r are two laws: the exact one of the steps, and the continuous one of the source,
+    r'' + 2γ r' + ω² r = 2 θ'ᵀGθ' with γ = (1 − β)/η(1 + β) and ω² = 4λ/η(1 + β), both from what steps displace.
+
+    The exact law is an identity of any run of the optimiser that is declared: that every charge is within rounding of
+    it (`within_rounding`, the share of recorded steps) is a check. Judged is what can fail. For each kind of symmetry:
+    that the continuous law misses at most 5 percent of what the charges move, in the layer where it misses most
+    (`continuous_error`, in the root mean square over charges and steps). And that charges tell which optimiser
+    trained: in each layer the laws of a momentum or a decay that is 1 percent less, and of a decay that is decoupled
+    from the gradient, are off by more than rounding can be (`excess`, the largest residual over that bound). The
+    networks of the source on files of images, such as VGG-16, are not trained here.
+    """
+
+    samples: int = count(400, "Number of digits.", least=20, most=1797)
+    channels: list[int] = numbers(
+        [4, 8], "Channels of each convolution, at most three.", whole=True, different=False, most=64
+    )
+    width: int = count(16, "Neurons of the hidden dense layer.")
+    learning_rate: float = positive(0.02, "η.")
+    weight_decay: float = positive(1e-3, "λ of ½ λ‖θ‖², which is added to the gradient.")
+    momentum: float = number(0.9, "β of heavy ball.", least=0.1, most=0.99)
+    batch_size: int = count(50, "Digits in a step.", least=5, most="samples")
+    steps: int = count(1000, "Number of steps.", least=20)
+    seed: int = seed("Seed of the initial weights and of the batches.")
+
+    reference = Reference.of(
+        papers.NEURAL_MECHANICS,
+        "What symmetries conserve under gradient flow moves along known paths under the steps, the decay, the momentum "
+        "and the batches of real training, in every layer.",
+    )
+    title = "The mechanics of training"
+    question = "What do the symmetries of a network say of its weights through training as it is really done?"
+    minutes = 0.3
+    theory = "broken conservation laws of SGD"
+    task = "digits"
+    told = (
+        "{samples} digits of 8 × 8 pixels; cross-entropy; double precision.",
+        "Convolutions of {channels} channels, each with batch normalisation (ε = 0), ReLU and pooling, then a dense "
+        "layer of {width} ReLUs.",
+    )
+    trains = "convolutional, batch-normalised"
+    flow = "heavy ball with rate {learning_rate:g}, momentum {momentum:g}, decay {weight_decay:g}, {batch_size} a step"
+    along = "charge"
+    labelled = {"charge": "_names", "group": "_groups", "run": _WRONG, "step": "_recorded"}
+    names = {"group": ("symmetry and its weights", "1"), "run": ("law of another optimiser", "1")}
+    judged_claims = (*_KINDS, _REFUTED)
+    tolerance = curve_tolerance(within_rounding=(0.0, "the law is exact, and rounding cannot exceed the bound"))
+    checks = tuple(tolerance)
+    tiny = {"samples": 60, "channels": [3], "width": 4, "batch_size": 20, "steps": 200}
+    meaning = (
+        "A convolutional network learned {parameters.samples} digits by steps on batches of "
+        "{parameters.batch_size}. Because of its symmetries, such as that a channel may be scaled before it is "
+        "normalised, certain sums of squares of its weights do not depend on what is learned but only on how: they "
+        "would stand still under infinitely small steps without decay. A law in continuous time, with friction from "
+        "momentum and a spring from decay, tells how they move; of what they moved it misses "
+        "{observed.continuous_error:least:percent} in the layer where it is best and "
+        "{observed.continuous_error:most:percent} where it is worst. The law in single steps is exact but for "
+        "rounding; of what they moved it misses at most {observed.exact_error:most}. So charges also tell whether "
+        "training is what it is said to be: laws with a momentum or a decay that is off by a hundredth miss by at "
+        "least {observed.excess:least} times what rounding could do."
+    )
+    figures = (
+        points(
+            ("continuous_error", "exact_error"),
+            over="group",
+            log="y",
+            title="What both laws miss, layer by layer",
+            words=("continuous law", "law of the steps"),
+            y_label="missed / moved",
+            caption="Root mean square of what a law misses, over that of what the charges of the layer moved. The "
+            "continuous law is of first order in the learning rate; that of the steps is exact but for rounding.",
+        ),
+        points(
+            "excess",
+            over="group",
+            log="y",
+            title="Laws of other optimisers are refuted",
+            y_label="residual over bound",
+            caption="The largest residual of laws with something wrong in them, over what rounding could do at most. "
+            "What is above 1 proves that the run was not trained so.",
+        ),
+        Chart("loss", over="step", log="y", title="The loss", caption="The loss on all digits while this went on."),
+    )
+
+    def check(self) -> None:
+        """Steps enough for momentum to build up, and small ones, so that there is a law in continuous time."""
+        remedy = f"choose at least {10 / (1 - self.momentum):.0f}, ten times 1/(1 − β)"
+        self.require(self.steps * (1 - self.momentum) >= 10 - 1e-9, "steps", remedy, beside="momentum")
+        ratio = 4 * self.learning_rate * self.weight_decay / (1 - self.momentum) ** 2
+        problem = f"4ηλ is {ratio:.3g} of (1 − β)², and the continuous law is for a small part of it"
+        self.require(ratio <= 0.1, "weight_decay", "choose a smaller one, or less momentum", problem=problem)
+        self.require(len(self.channels) <= 3, "channels", "choose one to three convolutions")
+
+    def trained(self) -> Values:
+        """Train, and hold each charge against every law."""
+        law = charge_statistics(self._symmetries, momentum=self.momentum, weight_decay=self.weight_decay)
+        displaced = Sampled(functools.partial(_displaced, self._symmetries), range(self.steps), ["neuron"])
+        run = descend(
+            self._network,
+            self._task,
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            loss="cross_entropy",
+            optimizer=decayed(optax.sgd, np.float64(self.weight_decay), momentum=self.momentum),
+            batch_size=self.batch_size,
+            record_steps=self._recorded,
+            statistics=law["statistics"],
+            step_statistics=law["step_statistics"] | {"displaced": displaced},
+            seed=self.seed,
+        )
+        measured, exact, bound = (
+            run[name].to_numpy() for name in ("measured_charge", "predicted_charge", "charge_bound")
+        )
+        start, displaced = measured[0], run["displaced"].to_numpy()
+        continuous = self._continuous(start, displaced)
+        wrong = [np.abs(measured - law) / bound for law in self._wrong(start, displaced)]
+        by_charge = ("step", "charge")
+        return {
+            "measured_charge": (by_charge, measured),
+            "continuous_charge": (by_charge, continuous),
+            "within_rounding": (("charge",), np.mean(np.abs(measured - exact) <= bound, axis=0)),
+            "exact_error": ("group", self._missed(measured, exact)),
+            "continuous_error": ("group", self._missed(measured, continuous)),
+            "excess": (("run", "group"), [[np.max(each[:, own]) for own in self._places] for each in wrong]),
+            "loss": ("step", run["loss"]),
+        }
+
+    def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
+        """What the continuous law misses of each kind of symmetry, and by how much laws of other optimisers miss."""
+        missed, kinds = np.asarray(found["continuous_error"][1]), np.array([each.kind for each in self._symmetries])
+        said = "The continuous law misses at most {:.0%} of what charges of {} move."
+        least = float(np.min(found["excess"][1]))
+        refuted = "In every layer laws of another optimiser miss by more than rounding can, by a factor above 1."
+        return [
+            *(
+                Claim(kind, said.format(_MISSED, kind), float(missed[kinds == kind].max()), most=_MISSED)
+                for kind in _KINDS
+            ),
+            Claim(_REFUTED, refuted, least, least=1.0),
+        ]
+
+    def exact(self) -> Values:
+        """That the law of the steps is exact; all else needs what the steps displace."""
+        return {"within_rounding": (("charge",), np.ones(len(self._names)))}
+
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+        """With the charges of the continuous law, which needs the run: they are drawn, and judged by claims."""
+        tree = super().compare(observed, predicted)
+        law = observed["continuous_charge"].drop_attrs()
+        tree["predicted"].dataset = name_all(predicted.assign(measured_charge=law))
+        return tree
+
+    def charts(self) -> Sequence[Chart]:
+        """The charges of each kind first."""
+        options: Any = {"over": "step", "symbols": {"charge": ""}, "y_label": "charge"}
+        return [
+            *(
+                Chart(
+                    "measured_charge", members={"charge": self._of_kind(kind)}, title=title, caption=caption, **options
+                )
+                for kind, (title, caption) in _DRAWN.items()
+            ),
+            *self.figures,
+        ]
+
+    def _continuous(self, start: np.ndarray, displaced: np.ndarray) -> np.ndarray:
+        """The charges of the continuous law, shape (recorded steps, charges)."""
+        path = charge_integral(start[~self._linear], displaced, **self._optimizer)
+        sums = translation_integral(self.learning_rate * self._recorded, start[self._linear], **self._optimizer)
+        return self._both(path, sums)
+
+    def _wrong(self, start: np.ndarray, displaced: np.ndarray) -> list[np.ndarray]:
+        """The charges of the exact laws of other optimisers, in the order of `_WRONG`."""
+        linear, squares, paths = start[self._linear], start[~self._linear], []
+        for changed in ({"momentum": 0.99 * self.momentum}, {"weight_decay": 0.99 * self.weight_decay}):
+            options = self._optimizer | changed
+            sums = translation_charge(self._recorded, linear, **options)
+            paths.append(self._both(quadratic_charge(squares, displaced, **options), sums))
+        rates: Any = {"learning_rate": np.full(self.steps, self.learning_rate)}
+        decoupled = {**self._optimizer, **rates, "optimizer": "decoupled"}
+        sums = scheduled_translation(linear, **decoupled)[self._recorded]
+        paths.append(self._both(scheduled_charge(squares, displaced / self.learning_rate**2, **decoupled), sums))
+        return paths
+
+    def _both(self, path: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        """All charges in one order: squares at every step, and sums of weights at the recorded ones."""
+        charges = np.empty((len(self._recorded), len(self._linear)))
+        charges[:, ~self._linear], charges[:, self._linear] = path[self._recorded], sums
+        return charges
+
+    def _missed(self, measured: np.ndarray, law: np.ndarray) -> list[float]:
+        """For each symmetry what a law misses, over what the charges moved."""
+        missed, moved = measured - law, measured - measured[0]
+        return [float(np.linalg.norm(missed[:, own]) / np.linalg.norm(moved[:, own])) for own in self._places]
+
+    @property
+    def _optimizer(self) -> dict[str, Any]:
+        return {"learning_rate": self.learning_rate, "momentum": self.momentum, "weight_decay": self.weight_decay}
+
+    @functools.cached_property
+    def _recorded(self) -> np.ndarray:
+        return np.unique(np.linspace(0, self.steps, min(_RECORDS, self.steps)).round().astype(int))
+
+    @functools.cached_property
+    def _task(self) -> Labelled:
+        data = digits()
+        inputs, labels = data.inputs[: self.samples], data.targets.argmax(axis=1)[: self.samples]
+        return Labelled(inputs, labels, tuple(map(str, range(data.targets.shape[1]))), name="digits")
+
+    @functools.cached_property
+    def _network(self) -> NormalisedConvolutional:
+        side, outputs = round(self._task.inputs.shape[1] ** 0.5), len(self._task.class_names)
+        return NormalisedConvolutional(side, outputs, channels=self.channels, width=self.width, seed=self.seed)
+
+    @functools.cached_property
+    def _symmetries(self) -> tuple[Charge, ...]:
+        batch = self._task.inputs[: self.batch_size]
+        return structure(lambda network, x: jax.nn.log_softmax(network(x)), self._network, batch).symmetries
+
+    @property
+    def _names(self) -> list[str]:
+        return [name for each in self._symmetries for name in each.names]
+
+    @property
+    def _groups(self) -> list[str]:
+        return [f"{each.kind}: {' '.join(path.removeprefix('.') for path in each.paths)}" for each in self._symmetries]
+
+    @property
+    def _linear(self) -> np.ndarray:
+        """Which charges are sums of weights."""
+        return np.concatenate([np.full(each.size, each.kind == "translation") for each in self._symmetries])
+
+    @property
+    def _places(self) -> list[slice]:
+        """Where the charges of each symmetry stand among all."""
+        ends = np.cumsum([0, *(each.size for each in self._symmetries)])
+        return [slice(*each) for each in itertools.pairwise(ends.tolist())]
+
+    def _of_kind(self, kind: str) -> tuple[str, ...]:
+        return tuple(name for each in self._symmetries if each.kind == kind for name in each.names)
+
+
+def _displaced(symmetries: tuple[Charge, ...], step: Step) -> Any:
+    """dᵀGd of a step d, for every charge that is a square."""
+    return jnp.concatenate([each.form(step.update, step.update) for each in symmetries if each.kind != "translation"])
