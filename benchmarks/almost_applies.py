@@ -2,8 +2,8 @@
 
 Each row is a theory, an assumption, how far it is violated by the number that `which` measures, and the mean distance
 of the predicted loss from that of a training, over the initial loss; of a staircase the largest relative error of a
-time.
-Small steps are those of descent of a product of layers, which is written out here.
+time, or, where it is watched long after, how far off the last level is over the initial loss, if that is larger.
+Small steps and batches are those of descent of a product of layers, which is written out here.
 Run as `python benchmarks/almost_applies.py`; it writes `docs/concepts/almost_applies.csv`, in about three minutes.
 """
 
@@ -44,6 +44,7 @@ Y = X @ DRAW.normal(size=(4, 2)) + 0.1 * DRAW.normal(size=(60, 2))
 WHITE = Task(X, Y).whitened()
 SQUARE = Task(X, X @ DRAW.normal(size=(4, 4))).whitened()
 AMOUNTS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+SHARES = (0.01, 0.03, 0.1, 0.3, 0.6, 0.9)
 
 
 class Row(NamedTuple):
@@ -56,11 +57,13 @@ class Row(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """Cases of growing violation."""
+    """Cases of growing violation, and for how many times the time of its last jump a staircase is watched, if long."""
 
     theory: str
     assumption: Assumption
-    case: Callable[[float], Case]
+    case: Callable[[Any], Case]
+    amounts: Sequence[float] = AMOUNTS
+    longer: float | None = None
 
 
 def stretched(task: Task, amount: float) -> Task:
@@ -90,25 +93,36 @@ def equal_layers() -> DeepLinear:
     return eqx.tree_at(lambda net: net.weights, DeepLinear((4,) * 4), tuple(0.5 * np.eye(4) for _ in range(3)))
 
 
-def large_outputs() -> TwoLayer:
-    """Neurons of ReLU whose output weights are as large as their input weights."""
-    network = TwoLayer(3, 30, 1, activation="relu", seed=1)
+def large_outputs(neurons: int = 30, less: float = 0.0, seed: int = 1) -> TwoLayer:
+    """Neurons of ReLU whose output weights are as large as their input weights, but for a share that is less."""
+    network = TwoLayer(3, neurons, 1, activation="relu", seed=seed)
     sizes = np.linalg.norm(network.first, axis=0)[:, None]
-    return eqx.tree_at(lambda net: net.second, network, sizes * np.sign(network.second))
+    return eqx.tree_at(lambda net: net.second, network, (1 - less) * sizes * np.sign(network.second))
+
+
+def weak_first() -> Task:
+    """Six modes of which those that are learned first explain least."""
+    draw = np.random.default_rng(2)
+    sizes = np.arange(6.0, 0.0, -1.0)
+    axes = np.linalg.qr(draw.normal(size=(60, 6)))[0] * 60**0.5
+    turned = np.linalg.qr(draw.normal(size=(6, 6)))[0]
+    return Task(axes * sizes @ turned, axes * (1 + sizes) / sizes)  # singular values 7 to 2
 
 
 def descended(case: Case, times: np.ndarray) -> np.ndarray:
-    """The loss of descent of x W₁ ⋯ W_L at some times, which are the learning rate times the step."""
+    """The loss of descent of x W₁ ⋯ W_L on batches at some times, which are the learning rate times the step."""
     assert case.layers is not None
     assert case.learning_rate is not None
     layers, losses = list(case.layers), []
     x, y = case.task.inputs, case.task.targets
+    draw, size = np.random.default_rng(3), case.batch_size or len(x)
     for _ in range(int(times[-1] / case.learning_rate) + 2):
-        forward = [x]
+        batch = draw.permutation(len(x))[:size]
+        forward = [x[batch]]
         for layer in layers:
             forward.append(forward[-1] @ layer)
-        back = (forward[-1] - y) / len(x)
-        losses.append(float(np.sum((forward[-1] - y) ** 2) / len(x) / 2))
+        back = (forward[-1] - y[batch]) / size
+        losses.append(float(np.sum((np.linalg.multi_dot([x, *layers]) - y) ** 2) / len(x) / 2))
         slopes = []
         for layer, before in zip(reversed(layers), reversed(forward[:-1]), strict=True):
             slopes.append(before.T @ back)
@@ -136,6 +150,7 @@ ORTHOGONAL = Task(np.diag([1.0, 2.0, 1.5]), [1.0, -2.0, 1.0])
 PROMPTS = InContextRegression(np.diag([1.0, 0.5]), 20.0)
 ADDITION = ModularAddition(encoding_from_frequencies(5, {1: 1.0, 2: 0.5}))
 COMPOSED = group_composition(dihedral(3))
+WEAK_FIRST = weak_first()
 AXES = Task(np.linalg.qr(X)[0] * [6.0, 7.0, 5.0, 8.0], Y[:, 0])
 SWEEPS = (
     Sweep("balanced", assumptions.WHITE_INPUTS, lambda a: Case(stretched(WHITE, a), balanced_linear(4, 5, 2), 0.3)),
@@ -187,6 +202,26 @@ SWEEPS = (
         lambda a: Case(ONE, TwoLayer(4, 1, 1), 0.3, learning_rate=a),
     ),
     Sweep("linear-model", assumptions.SMALL_STEPS, lambda a: Case(ONE, DeepLinear((4, 1)), learning_rate=2 * a)),
+    Sweep(
+        "linear-model",
+        assumptions.FULL_BATCHES,
+        lambda a: Case(ONE, DeepLinear((4, 1)), learning_rate=0.05, batch_size=int(a)),
+        (59, 57, 54, 42, 20, 1),
+    ),
+    Sweep(
+        "orthogonal-relu",
+        assumptions.LARGE_OUTPUT_WEIGHTS,
+        lambda a: Case(ORTHOGONAL, large_outputs(3, a, seed=0), 1e-5),  # many neurons replace one another
+        SHARES,
+        longer=2.0,
+    ),
+    Sweep(
+        "linear-staircase",
+        assumptions.ENOUGH_NEURONS,
+        lambda a: Case(WEAK_FIRST, TwoLayer(6, 6 - int(a), 6), 1e-4),
+        (0, 1, 2, 3, 4, 5),
+        longer=20.0,
+    ),
 )
 
 
@@ -194,7 +229,7 @@ def rows(sweeps: Sequence[Sweep] = SWEEPS) -> Iterator[Row]:
     """All points, one after the other."""
     theories = {theory.name: theory for theory in THEORIES}
     for sweep in sweeps:
-        for amount in AMOUNTS:
+        for amount in sweep.amounts:
             case = sweep.case(amount)
             measured = violation(sweep.assumption, case)
             assert measured is not None
@@ -204,11 +239,15 @@ def rows(sweeps: Sequence[Sweep] = SWEEPS) -> Iterator[Row]:
                 off = np.abs(descended(case, times) - expected)
                 yield Row(sweep.theory, sweep.assumption.name, measured, float(off.mean() / expected[0]))
                 continue
-            given: dict[str, Any] = {} if "jump" in predicted.dims else {"duration": float(predicted["time"][-1])}
+            staircase = "jump" in predicted.dims
+            last = float(predicted["jump_time" if staircase else "time"][-1])
+            given: dict[str, Any] = {"duration": (sweep.longer or 1.0) * last} if sweep.longer or not staircase else {}
             run = observe(case.task, case.network, scale=case.scale, normalised=case.normalised, **given)
             found = compare(run, predicted)
-            if "jump" in predicted.dims:
-                error = float(np.nanmax(np.abs(found["residual"]["jump_time_error"].to_numpy())))
+            if staircase:
+                late = float(np.nanmax(np.abs(found["residual"]["jump_time_error"].to_numpy())))
+                left = abs(float(run["loss"][-1]) - float(predicted["loss_after"][-1])) if sweep.longer else 0.0
+                error = max(late, left / float(predicted["loss_before"][0]))
             else:
                 off = np.abs(found["residual"]["loss_residual"].to_numpy())
                 error = float(off.mean() / predicted["loss"].to_numpy()[0])

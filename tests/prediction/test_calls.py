@@ -95,6 +95,38 @@ def test_what_is_printed_to_copy_runs(name):
     assert found.function_call in answer.script
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["balanced", "isotropic", "line"])
+def test_the_functions_of_what_almost_applies_run_too(name):
+    task, network, options = CASES[name]
+    draw = np.random.default_rng(1)
+
+    def moved(array):
+        return array + 1e-3 * draw.normal(size=np.shape(array))
+
+    task, network = Task(moved(task.inputs), task.targets), jax.tree.map(moved, network)
+    assert call_of(name, task, network, **options) == "almost"
+
+
+@pytest.mark.parametrize("name", ["balanced", "isotropic", "deep-isotropic"])
+def test_weights_of_single_precision_are_balanced_if_they_were(name):
+    task, network, options = CASES[name]
+    single = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), network)
+    assert {each.name: each.status for each in which(task, single, **options)}[name] == "applies"
+
+
+def call_of(name, task, network, **options):
+    """Run the function of a theory as it is printed, and return the status of the theory."""
+    answer = which(task, network, **options)
+    found = {each.name: each for each in answer}[name]
+    known = {"task": task, "network": network}
+    lines = [line for line in answer.script.splitlines() if line.startswith(("import", "from", "unit"))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what holds nearly warns
+        exec("\n".join([*lines, found.function_call]), known)
+    return found.status
+
+
 @pytest.mark.parametrize("scale", [None, 0.25])
 def test_the_calls_for_a_network_of_ones_own_start_from_its_weights(scale):
     # Two layers of 0.1 and 0.2 are a map of 0.02, whatever its factor's square.

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -107,3 +108,46 @@ def test_networks_that_theories_read_have_no_problem_and_what_is_no_network_is_r
         with pytest.raises(InputError, match="network is a function") as caught:
             which(TASK, lambda x: "frob", scale=scale)
         assert caught.value.argument == "network"
+
+
+class Product(eqx.Module):
+    """Two linear layers without bias, in code that nobody reads."""
+
+    first: jax.Array
+    second: jax.Array
+
+    def __call__(self, x):
+        return x @ self.first @ self.second
+
+
+class Stacked(eqx.Module):
+    """Layers that are called in code of its own."""
+
+    layers: list
+
+    def __call__(self, x):
+        for layer in self.layers:
+            x = jax.nn.relu(layer(x))
+        return x
+
+
+def test_what_is_in_code_of_its_own_is_said_to_be_in_the_way():
+    three = Stacked([eqx.nn.Linear(3, 3, key=KEY), eqx.nn.Linear(3, 3, key=KEY), eqx.nn.Linear(3, 2, key=KEY)])
+    own = "is in code of its own, which is not looked into; give a Linear, an MLP or a Sequential of equinox.nn"
+    for network, nearest in (
+        (Product(jnp.ones((3, 4)), jnp.ones((4, 2))), "alternating-flow"),
+        (three, "deep-isotropic"),
+    ):
+        obstacles = dict(structure_of(network).obstacles)
+        assert own in obstacles[nearest]
+        assert all(obstacles.values())
+
+
+def test_the_nearest_theory_of_linear_layers_with_a_bias_is_a_linear_one():
+    layers = [eqx.nn.Linear(3, 4, key=KEY), eqx.nn.Linear(4, 2, key=KEY)]
+    for network, nearest in (
+        (eqx.nn.Linear(3, 2, key=KEY), "linear-model"),
+        (eqx.nn.Sequential(layers), "linear-staircase"),
+    ):
+        name, reason = structure_of(network, unread(network)).obstacles[0]
+        assert (name, "has a bias" in reason) == (nearest, True)

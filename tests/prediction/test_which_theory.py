@@ -238,6 +238,36 @@ def test_steps_and_batches_are_assumed_by_all():
     assert [each.assumption.name for each in rough[0].training] == ["small steps", "full batches"]
 
 
+def test_what_cannot_be_measured_is_neither_taken_to_hold_nor_to_fail():
+    # The curvature at the end of training is known of products of layers alone.
+    found = which(PLAIN, TwoLayer(3, 8, 2, activation="relu"), scale=1e-4, learning_rate=0.01)
+    first = found[0]
+    assert (first.name, first.status, first.violated) == ("alternating-flow", "unknown", ())
+    assert [(str(each), each.holds, each.almost) for each in first.unmeasured] == [
+        ("small steps: not measured", None, None)
+    ]
+    assert {each.status for each in found} == {"unknown", "no"}  # what is known to fail fails
+    assert [each.status for each in found] == sorted((each.status for each in found), reverse=True)
+    said = " ".join(str(found).split())
+    assert "These may apply: nothing that could be measured is in the way" in said
+    assert said.count("? every theory assumes small steps (not measured here): if this does not hold, times") == 1
+    assert said.count("small steps: steps of descent are small enough") == 1
+    assert 'theory="alternating-flow")' in found.script
+
+
+@pytest.mark.slow
+def test_a_theory_of_which_something_was_not_measured_is_used_if_it_is_asked_for_and_says_so():
+    # Equal singular values leave their directions free, so that nothing tells whether the start is along them.
+    task = Task(np.diag([1.0, 1.0, 1.0]) * 3**0.5, np.diag([2.0, 2.0, 1.0]) * 3**0.5)
+    found = {each.name: each for each in which(task, equal_layers(0.5))}
+    assert (found["deep-isotropic"].status, found["deep-modes"].status) == ("applies", "unknown")
+    assert "? assumes aligned layers (not measured here)" in str(found["deep-modes"])
+    assert "exactly, but for what is marked ?" in str(found["deep-modes"])
+    assert predict(task, equal_layers(0.5)).attrs["theory_name"] == "deep-isotropic"
+    record = predict(task, equal_layers(0.5), theory="deep-modes")
+    assert "Aligned layers: not measured; if it does not hold" in record.attrs["warnings"]
+
+
 def test_curvature_is_that_at_the_end_of_training():
     # Of f = x a b with E x² = 1 and the target 4 the Hessian at a = b = 2 has the eigenvalue a² + b² = 8.
     task = Task([[1.0], [-1.0]], [[4.0], [-4.0]])

@@ -3,13 +3,21 @@ from __future__ import annotations
 import json
 import warnings
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dynascope import predict
 from dynascope.alternating import alternating_flow
+from dynascope.groups import cyclic
 from dynascope.networks import DiagonalLinear
+from dynascope.prediction.theories.catalogue import THEORIES
+from dynascope.prediction.theories.trust import Solved
 from dynascope.tasks import Task
+from dynascope.theory.assumptions import SMALL_START
+from dynascope.theory.domain import covers
+from dynascope.theory.groups import composition_staircase
 from dynascope.theory.staircase import deep_diagonal_staircase, diagonal_staircase, linear_staircase
 
 X = np.random.default_rng(0).normal(size=(20, 3))
@@ -33,6 +41,48 @@ def test_theories_of_small_starts_warn_of_a_scale_that_is_not_with_the_amount(at
         at(0.1)
     with pytest.warns(UserWarning, match=r"assumes a small start, and the scale is 0\.5, beyond 0\.3: times are off"):
         at(0.5)
+
+
+@pytest.mark.parametrize(
+    "kind", [np.float32, np.float64, np.array, jnp.asarray, lambda scale: np.array([[0.01, scale]])]
+)
+def test_a_scale_is_warned_of_whatever_holds_it_and_however_it_is_given(kind):
+    @covers(network="any", data="any", start="small", gives="itself", reference="none", assumes=(SMALL_START,))
+    def theory_of(scale, *, times=1.0):
+        return scale
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        theory_of(kind(0.1))
+        jax.jit(theory_of)(0.5)  # of what is traced nothing is known
+    for call in (lambda: theory_of(kind(0.5)), lambda: theory_of(scale=kind(0.5))):
+        with pytest.warns(UserWarning, match=r"theory_of assumes a small start, and the scale is 0\.5"):
+            call()
+
+
+def test_a_scale_that_a_theory_has_by_default_is_warned_of_too():
+    @covers(network="any", data="any", start="small", gives="itself", reference="none", assumes=(SMALL_START,))
+    def theory_of(*, scale=0.9):
+        return scale
+
+    with pytest.warns(UserWarning, match=r"the scale is 0\.9"):
+        theory_of()
+
+
+def test_a_theory_says_what_a_large_start_costs_it():
+    group = cyclic(3)
+    with pytest.warns(UserWarning, match=r"up to 2\.7/log\(1/scale\) of them, levels by far less: make all"):
+        composition_staircase(group, np.array([1.0, 0.0, -1.0]), 2, scale=0.5)
+
+
+@pytest.mark.parametrize(
+    "theory", [each for each in THEORIES if isinstance(each.solve, Solved)], ids=lambda each: each.name
+)
+def test_what_a_theory_says_of_larger_starts_is_what_its_record_allows(theory):
+    assumed = next(each for each in theory.assumes if each == SMALL_START)
+    trust = theory.solve.trust
+    allowed = f"{trust.time_offset:g}/log(1/scale)" if trust.time_offset else f"{100 * trust.time_floor:g} %"
+    assert f"up to {allowed}" in assumed.growth
 
 
 @pytest.mark.parametrize(

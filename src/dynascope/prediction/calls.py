@@ -22,6 +22,7 @@ _WEAKEST = 0.05  # of the strongest singular value of the target, that is waited
 _NONE = 1e-9  # of the size of the targets, below which they go with no input alone
 _SETTLING = 5.0  # units of time after which what grew has come to rest
 _POINTS = 201
+_PROJECTED = "(lambda v: numpy.outer(task.inputs @ v, v))(numpy.linalg.eigh(task.input_moment)[1][:, -1])"
 _ROOMS = ("alternating", "networks", "observe", "predict", "probes", "theory")
 
 
@@ -95,6 +96,7 @@ def function_call(theory: Theory, case: Case, names: Names, *, rough: bool) -> s
         "POWER": f"{power:.12g}",
         "NORMALISED": str(case.normalised),
         "ROUGH": "True",
+        "ON_A_LINE": _PROJECTED if rough else "task.inputs",
         **{name: repr(value) for name, value in (theory.numbers(case) if call else {}).items()},
     }
     for name, value in filled.items():
@@ -130,6 +132,6 @@ def script(calls: list[tuple[str, tuple[str, ...]]], names: Names) -> str:
     body = [line for purpose, lines in calls for line in (f"# {purpose}", *lines)]
     needed = any(names.unit in line for _, lines in calls for line in lines)
     text = "\n".join([*(names.setup if needed else ()), *body])
-    used = [room for room in _ROOMS if re.search(rf"(?<![\w.]){room}\b", re.sub(r"#.*", "", text))]
+    used = [room for room in _ROOMS if re.search(rf"(?<![\w.]){room}[.(]", re.sub(r"#.*", "", text))]
     modules = [name for name in ("jax", "numpy", "torch") if re.search(rf"(?<![\w.]){name}\.", text)]
     return "\n".join([*(f"import {name}" for name in modules), f"from dynascope import {', '.join(used)}", text])

@@ -13,6 +13,7 @@ from dynascope.theory.assumptions import FULL_BATCHES, SMALL_STEPS, Assumption
 __all__ = ["TRAINING", "Candidate", "Candidates", "Measured", "rank"]
 
 TRAINING = (SMALL_STEPS, FULL_BATCHES)  # theories are of gradient flow on all samples
+_ORDER = ("applies", "almost", "unknown", "no")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,14 +29,14 @@ class Measured:
     value: float | None
 
     @property
-    def holds(self) -> bool:
-        """Whether it holds, or cannot be measured."""
-        return self.value is None or self.value <= self.assumption.limit
+    def holds(self) -> bool | None:
+        """Whether it holds; None if it cannot be measured."""
+        return None if self.value is None else self.value <= self.assumption.limit
 
     @property
-    def almost(self) -> bool:
-        """Whether it holds well enough for a rough answer."""
-        return self.value is None or self.value <= self.assumption.almost
+    def almost(self) -> bool | None:
+        """Whether it holds well enough for a rough answer; None if it cannot be measured."""
+        return None if self.value is None else self.value <= self.assumption.almost
 
     def __str__(self) -> str:
         if self.value is None:
@@ -50,7 +51,8 @@ class Candidate:
 
     Attributes:
         theory: The theory.
-        status: "applies", "almost" or "no".
+        status: "applies"; "almost"; "unknown", where nothing that could be measured is too far off and something
+            could not be; or "no".
         assumptions: What it assumes, measured.
         cost: How long it takes, in words, estimated from the number of its operations.
         error: How far it may be off here, in words; nothing where that is not known, or told by what is violated.
@@ -61,7 +63,7 @@ class Candidate:
     """
 
     theory: Theory
-    status: Literal["applies", "almost", "no"]
+    status: Literal["applies", "almost", "unknown", "no"]
     assumptions: tuple[Measured, ...] = ()
     cost: str = ""
     error: str = ""
@@ -82,7 +84,12 @@ class Candidate:
     @property
     def violated(self) -> tuple[Measured, ...]:
         """The assumptions that do not hold."""
-        return tuple(each for each in self.assumptions if not each.holds)
+        return tuple(each for each in self.assumptions if each.holds is False)
+
+    @property
+    def unmeasured(self) -> tuple[Measured, ...]:
+        """The assumptions of which it is not known whether they hold."""
+        return tuple(each for each in self.assumptions if each.holds is None)
 
     def __str__(self) -> str:
         return in_words([self], width=76)
@@ -131,8 +138,8 @@ class Candidates(tuple[Candidate, ...]):
 def rank(candidate: Candidate) -> tuple[float, ...]:
     """By which candidates are ordered, the best first."""
     if candidate.obstacle:
-        return 2, 0.0, 0, 0
-    order = ("applies", "almost", "no").index(candidate.status)
+        return len(_ORDER) - 1, 0.0, 0, 0
+    order = _ORDER.index(candidate.status)
     worst = max((_excess(each) for each in candidate.violated), default=0.0)
     return order, worst if order else 0.0, not candidate.theory.exact, candidate.theory.domain is None
 

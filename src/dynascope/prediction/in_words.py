@@ -17,6 +17,7 @@ __all__ = ["in_words"]
 _HEADS = {
     "applies": "These apply:",
     "almost": "These almost apply, and what they say is off by about as much as told:",
+    "unknown": "These may apply: nothing that could be measured is in the way, and what is marked ? could not be:",
     "no": "These do not apply:",
 }
 _LARGE = 1e3  # beyond which it does not matter how much
@@ -72,13 +73,16 @@ class _Page:
     def lines(self, candidates: list[Candidate], command: Callable[[Candidate], str] | None) -> Iterator[str]:
         """All that is said."""
         for each in max((c.training for c in candidates), key=len, default=()):
-            if not each.holds:
+            if each.holds is False:
                 yield from self._violated(each, "! every theory assumes ")
+                yield ""
+            elif each.holds is None:
+                yield from self._unmeasured(each, "? every theory assumes ")
                 yield ""
         for status, head in _HEADS.items():
             group = [candidate for candidate in candidates if candidate.status == status]
             if group:
-                yield from (head, "")
+                yield from (*self._wrapped(head, "", ""), "")
             for candidate in group:
                 yield f"  {candidate.name}"
                 yield from self._about(candidate)
@@ -94,8 +98,10 @@ class _Page:
         rows = {"gives": theory.gives}
         if candidate.status != "no":
             how = "exactly" if theory.exact else f"in {theory.kind}"
-            rough = candidate.status == "almost" and not theory.staircase
-            rows["holds"] = "; ".join(filter(None, (how + ", but for what is marked !" * rough, candidate.error)))
+            marks = ["!"] * bool(candidate.violated) + ["?"] * bool(candidate.unmeasured)
+            if marks and not theory.staircase:
+                how += f", but for what is marked {' and '.join(marks)}"
+            rows["holds"] = "; ".join(filter(None, (how, candidate.error)))
             rows["takes"] = candidate.cost
         if theory.further and candidate.status != "no":
             rows["more"] = "; ".join(f"{name}: {gives}" for name, gives in theory.further.items())
@@ -108,9 +114,9 @@ class _Page:
         for each in candidate.violated:
             if each not in candidate.training:
                 yield from self._violated(each, f"{_PLACE}! assumes ")
-        unknown = [each.assumption.name for each in candidate.assumptions if each.value is None]
-        if unknown:
-            yield from self._wrapped(f"whether this holds could not be measured: {', '.join(unknown)}", f"{_PLACE}? ")
+        for each in candidate.unmeasured:
+            if each not in candidate.training:
+                yield from self._unmeasured(each, f"{_PLACE}? assumes ")
 
     def _violated(self, measured: Measured, indent: str) -> Iterator[str]:
         """What is assumed, how far the case is from it, what that does, and what to do about it."""
@@ -125,6 +131,13 @@ class _Page:
             remedy += f", by a factor of {value / assumption.limit:.2g}"
         hanging = " " * (len(indent) - len(indent.lstrip()) + 2)
         text = f"{assumption.name} ({limits}): {assumption.growth}. Remedy: {remedy}."
+        yield from self._wrapped(text, indent, hanging)
+
+    def _unmeasured(self, measured: Measured, indent: str) -> Iterator[str]:
+        """What is assumed, and what it does where it does not hold."""
+        assumption = measured.assumption
+        hanging = " " * (len(indent) - len(indent.lstrip()) + 2)
+        text = f"{assumption.name} (not measured here): if this does not hold, {assumption.growth}."
         yield from self._wrapped(text, indent, hanging)
 
     def _nearest(self, candidates: list[Candidate]) -> Iterator[str]:
@@ -143,7 +156,7 @@ class _Page:
         given = " ".join(candidate.theory.gives for candidate in candidates if not candidate.obstacle)
         words = {name: meaning for name, meaning in _WORDS.items() if name in given}
         for candidate in candidates:
-            for each in candidate.violated:
+            for each in (*candidate.violated, *candidate.unmeasured):
                 assumption = each.assumption
                 words[assumption.name] = f"{assumption.meaning}. The number: {assumption.measure}"
         if words:

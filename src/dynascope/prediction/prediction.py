@@ -16,7 +16,7 @@ from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.networks.own_module import at_unit_scale, own_network
 from dynascope.prediction.alternating_flow import MAX_STEPS
 from dynascope.prediction.at_this_scale import at_this_scale
-from dynascope.prediction.candidate import Candidate, Measured
+from dynascope.prediction.candidate import Candidate, Measured, rank
 from dynascope.prediction.case import Case
 from dynascope.prediction.learned import with_words
 from dynascope.prediction.needs import announce_needs
@@ -161,6 +161,7 @@ def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
         )
     record = theory.solve(case)
     told = [f"{each}; {each.assumption.growth}." for each in candidate.violated if not _by_the_curve(each)]
+    told += [f"{each}; if it does not hold, {each.assumption.growth}." for each in candidate.unmeasured]
     warnings = [*json.loads(record.attrs.get("warnings", "[]")), *(each[0].upper() + each[1:] for each in told)]
     attributes: dict[str, Any] = {
         "theory_name": theory.name,
@@ -187,7 +188,7 @@ def _likely(case: Case, name: str | None) -> Theory | None:
 
 def _by_the_curve(measured: Measured) -> bool:
     """Whether it is the size of the start, of which the curve at this scale says how far off jumps are."""
-    return measured.assumption is SMALL_START and measured.almost
+    return measured.assumption == SMALL_START and measured.almost is True
 
 
 def _why(case: Case, theory: Theory, *, asked: bool) -> str:
@@ -211,7 +212,8 @@ def _first(case: Case) -> Candidate:
     small = (
         candidate
         for candidate in fitting(case, STAIRCASES)
-        if not candidate.theory.special or all(each.assumption is SMALL_START for each in candidate.violated)
+        if not candidate.theory.special
+        or all(each.assumption == SMALL_START for each in (*candidate.violated, *candidate.unmeasured))
     )
     first = next(small, None)
     if first is not None and case.scale < 1:
@@ -222,12 +224,13 @@ def _first(case: Case) -> Candidate:
             return candidate
     if first is not None:
         return first
-    near = [candidate.name for candidate in others if candidate.status == "almost"]
-    violated = dict.fromkeys(str(each) for candidate in others for each in candidate.violated)
+    near = [candidate for candidate in sorted(others, key=rank) if candidate.status != "no"]
+    violated = dict.fromkeys(str(each) for candidate in others for each in (*candidate.violated, *candidate.unmeasured))
+    how = {"almost": "which almost does", "unknown": "which does if what was not measured holds"}
     raise InputError(
         f"no theory here predicts a {case.name}" + (f" ({'; '.join(violated)})" if violated else ""),
         argument="network",
         value=case.name,
-        remedy=(f"ask for the theory {near[0]}, which almost does, or " if near else "")
+        remedy=(f"ask for the theory {near[0].name}, {how[near[0].status]}, or " if near else "")
         + f"choose a network that is {'; or '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
     )

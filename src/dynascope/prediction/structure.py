@@ -66,6 +66,9 @@ _PYTORCH = (
     "it is a module of PyTorch, and the theory follows functions of JAX: write it in equinox to predict by it, or "
     "measure its kernel before and after training, as below"
 )
+_LIBRARIES = {"torch.nn.": "PyTorch", "equinox.nn.": "equinox"}  # whose modules compute what their names say
+_TO_READ = "give a Linear, an MLP or a Sequential of equinox.nn, without bias"
+_NEAREST_OF_LINEAR = {1: "linear-model", 2: "linear-staircase"}  # by how many layers there are
 _KERNEL = "probes.kernel.neural_tangent_kernel"
 
 
@@ -160,6 +163,9 @@ def structure_of(module: Any, problem: str = "", *, inputs: str = "") -> Structu
     linear = sum(bool(_LINEAR.match(name)) for name in names)
     functions = list(dict.fromkeys(name for name in names if _ACTIVATION.search(name) and not _LINEAR.match(name)))
     found = [each for each in _PARTS if any(re.search(each[1], name, re.IGNORECASE) for name in names)]
+    library = next((said for start, said in _LIBRARIES.items() if type(module).__module__.startswith(start)), "")
+    if not (found or problem or library or torch) and _is_of_samples(module):
+        problem = f"what a {type(module).__name__} computes is in code of its own, which is not looked into; {_TO_READ}"
     words = [word for word, _, _ in found]
     obstacles = [pair for _, _, pairs in found for pair in pairs]
     if not found and linear:
@@ -169,11 +175,11 @@ def structure_of(module: Any, problem: str = "", *, inputs: str = "") -> Structu
             between = f"there is {' and '.join(functions[:2])} between its layers, and the theory is of linear ones"
             obstacles.append(("deep-isotropic", between if functions else problem))
     if problem and linear <= 2 and not found:
-        obstacles.insert(0, ("alternating-flow", problem))
+        nearest = _NEAREST_OF_LINEAR.get(linear) if library and not functions else None
+        obstacles.insert(0, (nearest or "alternating-flow", problem))
     if torch:
         obstacles.append(("kernel-regression", _PYTORCH))
-    library = "PyTorch" if torch else "equinox" if isinstance(module, eqx.nn.MLP | eqx.nn.Sequential) else ""
-    kind = f"network of {library}" if library else type(module).__name__
+    kind = "network of PyTorch" if torch else f"network of {library}" if library else type(module).__name__
     name = f"{kind} with {_joined(words)}" if words else kind
     if torch:
         kernel = f"{_KERNEL}(network, None, x)"

@@ -134,7 +134,7 @@ def _require_network(network: Any) -> None:
 
 def _with_calls(candidate: Candidate, case: Case, names: Names) -> Candidate:
     """The candidate with how to compute it."""
-    rough = candidate.status == "almost"
+    rough = candidate.status != "applies"
     call = predict_call(candidate.theory, case, names)
     return dataclasses.replace(
         candidate, call=call, function_call=function_call(candidate.theory, case, names, rough=rough)
@@ -207,13 +207,15 @@ def fitting(case: Case, theories: Sequence[Theory] = THEORIES) -> Iterator[Candi
 
 
 def _candidate(theory: Theory, case: Case, assumptions: tuple[Measured, ...]) -> Candidate:
-    status: Literal["applies", "almost", "no"] = "no"
+    status: Literal["applies", "almost", "unknown", "no"] = "no"
     if all(each.holds for each in assumptions):
         status = "applies"
     elif all(each.almost for each in assumptions):
         status = "almost"
+    elif all(each.almost is not False for each in assumptions):
+        status = "unknown"
     cost = _cost((_LEAST + theory.operations(case)) / _PER_SECOND, theory.cost_factor)
-    known = status == "applies" or (status == "almost" and theory.staircase)  # whose error grows with the start
+    known = status == "applies" or (status != "no" and theory.staircase)  # whose error grows with the start
     return Candidate(theory, status, assumptions, cost, theory.accuracy(case) if known else "")
 
 
@@ -236,7 +238,7 @@ def chosen(case: Case, name: str) -> Candidate:
         remedy=f"choose {' or '.join(found) or 'another network'}",
     )
     candidate = found[name]
-    broken = [each for each in candidate.violated if not each.almost]
+    broken = [each for each in candidate.violated if each.almost is False]
     require(
         not broken,
         f"the theory {name!r} does not hold here: {'; '.join(map(str, broken))}",

@@ -152,7 +152,8 @@ def varying(values: Float[np.ndarray, "n d"]) -> np.ndarray:
         >>> varying(np.array([[0.1, 1.0], [0.1, 2.0]]))
         array([False,  True])
     """
-    return np.ptp(values, axis=0) > _CONSTANT * np.abs(values).max(axis=0)
+    low, high = values.min(axis=0), values.max(axis=0)  # no array as large as the data is made
+    return high - low > _CONSTANT * np.maximum(-low, high)
 
 
 def _times(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:

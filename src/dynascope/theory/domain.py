@@ -15,9 +15,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import in_units
+from dynascope.arguments import in_units, is_traced
 from dynascope.theory.assumptions import SMALL_START, Assumption
 from dynascope.theory.second_moment import MEASURED, require_moment
 
@@ -96,8 +97,9 @@ def covers(
         checked: Any = function if hasattr(function, "units") else in_units(infinite=infinite)(function)
         if any(each.name in MEASURED for each in assumes):
             checked = _of_a_covariance(checked, assumes)
-        if SMALL_START in assumes and "scale" in inspect.signature(function).parameters:
-            checked = _of_a_small_scale(checked)
+        small = next((each for each in assumes if each == SMALL_START), None)
+        if small is not None and "scale" in inspect.signature(function).parameters:
+            checked = _of_a_small_scale(checked, small)
         checked.domain = Domain(network, data, start, gives, exact, reference, assumes)
         return checked
 
@@ -124,27 +126,33 @@ def _of_a_covariance(function: Callable[..., Any], assumes: tuple[Assumption, ..
     return call
 
 
-def warn_of_large_scale(name: str, scale: float) -> None:
+def warn_of_large_scale(name: str, scale: Any, assumed: Assumption = SMALL_START) -> None:
     """Warn who called the caller of a scale of the start beyond which a theory of small starts says little.
 
     Args:
         name: What to call the theory.
-        scale: The factor on the weights.
+        scale: The factor on the weights, or several. Of values that JAX traces nothing is known, and nothing is said.
+        assumed: The small start, as the theory assumes it.
     """
-    if scale > SMALL_START.almost:
-        told = f"{name} assumes a {SMALL_START.name}, and the scale is {scale:.3g}, beyond {SMALL_START.almost:g}"
-        warnings.warn(f"{told}: {SMALL_START.growth}: {SMALL_START.remedy}", stacklevel=3)
+    if is_traced(scale):
+        return
+    largest = float(np.max(np.asarray(scale)))
+    if largest > assumed.almost:
+        told = f"{name} assumes a {assumed.name}, and the scale is {largest:.3g}, beyond {assumed.almost:g}"
+        warnings.warn(f"{told}: {assumed.growth}: {assumed.remedy}", stacklevel=3)
 
 
-def _of_a_small_scale(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_a_small_scale(function: Callable[..., Any], assumed: Assumption) -> Callable[..., Any]:
     """The function, which warns of a scale beyond which a theory of small starts says little."""
     name = f"{function.__module__.split('.')[-2]}.{function.__name__}"
+    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*positional: Any, **named: Any) -> Any:
-        answer, scale = function(*positional, **named), named.get("scale")
-        if isinstance(scale, int | float):
-            warn_of_large_scale(name, scale)
+        answer = function(*positional, **named)  # which refuses what is no scale, however it was given
+        given = signature.bind(*positional, **named)
+        given.apply_defaults()
+        warn_of_large_scale(name, given.arguments["scale"], assumed)
         return answer
 
     return call

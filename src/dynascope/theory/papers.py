@@ -7,6 +7,8 @@ __all__ = [
     "COMPOSITION",
     "EIGENLEARNING",
     "GREEDY",
+    "NEURAL_MECHANICS",
+    "NOETHER_DYNAMICS",
     "ON_A_LINE",
     "SKILLS",
     "UNBALANCED",
@@ -28,6 +30,10 @@ COMPOSITION = (
     "G. L. Marchetti, D. Kunin, A. Myers, F. Acosta, N. Miolane, Sequential Group Composition: A Window into "
     "the Mechanics of Deep Learning (arXiv 2602.03655)"
 )
+CONSERVATION = (
+    "S. Marcotte, R. Gribonval, G. Peyré, Abide by the Law and Follow the Flow: Conservation Laws for Gradient Flows "
+    "(arXiv 2307.00144)"
+)
 EIGENLEARNING = (
     "J. B. Simon, M. Dickens, D. Karkada, M. R. DeWeese, The eigenlearning framework: a conservation law perspective "
     "on kernel regression and wide neural networks (arXiv 2110.03922)"
@@ -35,6 +41,13 @@ EIGENLEARNING = (
 GREEDY = (
     "Z. Li, Y. Luo, K. Lyu, Towards resolving the implicit bias of gradient descent for matrix factorization "
     "(arXiv 2012.09839)"
+)
+NEURAL_MECHANICS = (
+    "D. Kunin, J. Sagastuy-Breña, S. Ganguli, D. L. K. Yamins, H. Tanaka, Neural Mechanics: Symmetry and Broken "
+    "Conservation Laws in Deep Learning Dynamics (arXiv 2012.04728)"
+)
+NOETHER_DYNAMICS = (
+    "H. Tanaka, D. Kunin, Noether's Learning Dynamics: Role of Symmetry Breaking in Neural Networks (arXiv 2105.02716)"
 )
 ON_A_LINE = (
     "Y. Xu, L. Ziyin, When Does Feature Learning Happen? Perspective from an Analytically Solvable Model "

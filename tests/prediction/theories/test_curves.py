@@ -34,7 +34,7 @@ SQUARE = Task(X, Y).whitened()
 CASES = {
     "balanced": (TWO.whitened(), balanced_linear(3, 2, 2, balance=-1.0), 0.8),
     "isotropic": (TWO, balanced_linear(3, 4, 2), 0.4),
-    "deep-isotropic": (Task(X, Y), _layers(0.5 * np.eye(3), 0.5 * TURN, 0.5 * np.eye(3)), 1.0),
+    "deep-isotropic": (Task(X, Y), _layers(0.5 * np.eye(3), -0.5 * TURN, 0.5 * np.eye(3)), 1.0),
     "deep-modes": (SQUARE, _aligned(SQUARE), 1.0),
     "single-neuron": (TWO.only("y1").whitened(), TwoLayer(3, 1, 1), 0.5),
     "neuron-function-space": (TWO.only("y1"), TwoLayer(3, 1, 1), 0.5),

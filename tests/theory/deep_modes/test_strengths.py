@@ -223,3 +223,15 @@ def test_bad_input_is_refused_by_name(argument, call):
     with pytest.raises(InputError) as refusal:
         call()
     assert refusal.value.argument == argument
+
+
+@every_depth
+@pytest.mark.parametrize("unit", [1e-120, 1e-80, 1e120])
+def test_strengths_in_other_units_give_the_same(depth, unit):
+    duration = unit ** (2 / depth - 2)
+    here, there = strength_at(TIMES, 1.0, 0.1, depth=depth), strength_at(TIMES * duration, unit, unit / 10, depth=depth)
+    # Powers of 120 digits round to 1e-13.
+    np.testing.assert_allclose(there.strength / unit, here.strength, rtol=1e-12)
+    np.testing.assert_allclose(there.residual / unit, here.residual, rtol=1e-12)
+    passage = time_to_strength(0.5 * unit, unit, unit / 10, depth=depth)
+    np.testing.assert_allclose(passage / duration, time_to_strength(0.5, 1.0, 0.1, depth=depth), rtol=1e-12)

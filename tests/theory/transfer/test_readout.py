@@ -145,3 +145,9 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced():
     for outside in ((np.eye(2) * np.nan, np.array([1.0]), 1.0), (np.eye(2), np.array([1.0]), 0.0)):
         assert all(np.isnan(each).all() for each in error(*outside))
     assert np.isnan(jax.jit(transfer_speed)(1.0, -np.inf))
+
+
+def test_the_slope_of_the_speed_at_balance_zero_is_that_of_both_sides():
+    # d/dλ [√(s² + λ²/4) − λ/2] = −½ at λ = 0, d/ds = 1.
+    with jax.enable_x64(True):
+        assert jax.grad(transfer_speed, argnums=(0, 1))(1.5, 0.0) == (1.0, -0.5)

@@ -300,7 +300,7 @@ CURVES = (
         _line,
         fits=_is_two_layer,
         call="theory.line.trajectory(SCALE * FIRST, SCALE * SECOND[:, 0], "
-        "theory.line.line_data(task.inputs, task.targets), TIMES)",
+        "theory.line.line_data(ON_A_LINE, task.targets), TIMES)",
         beside=(line.limit, line.time_scale, line.alignment_change, line.rescaling),
     ),
     _curve(

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_one_shape, in_units, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.theory.assumptions import BALANCED_LAYERS
 from dynascope.theory.balanced.rates import LayerRates
 
 __all__ = [
@@ -32,7 +33,6 @@ __all__ = [
 LAYER_UNITS: dict[str, Any] = {"first": "w", "second": "a", "first_rate": "a^-2 t^-1", "second_rate": "w^-2 t^-1"}
 UNITS: dict[str, Any] = LAYER_UNITS | {"target_map": "w a"}
 STANDARDS = ("first_rate", "second_rate", "target_map|first|second")
-_BALANCED = 1e-8  # error of balance that is rounding
 
 
 class TwoLayers(NamedTuple):
@@ -167,4 +167,4 @@ def require_balanced(network: TwoLayers, approximate: bool) -> Balance:
 
 def balance_rounding(dtype: Any) -> float:
     """The error of balance that is rounding."""
-    return max(_BALANCED, 100 * float(jnp.finfo(dtype).eps))
+    return max(BALANCED_LAYERS.limit, 100 * float(jnp.finfo(dtype).eps))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -106,7 +107,7 @@ def time_to_strength(
             a depth that is no whole number from one, or shapes that do not fit.
 
     References:
-        Saxe, McClelland & Ganguli, arXiv:1312.6120, equation 12 for L = 2; beyond, the ledger's derivation.
+        Saxe, McClelland & Ganguli, arXiv:1312.6120, equation 12 for L = 2; for other L derived here.
 
     Example:
         >>> with jax.enable_x64(True):
@@ -116,7 +117,7 @@ def time_to_strength(
     require_choice("unreachable", unreachable, ("raise", "infinity"))
     require_count(depth=depth)
     arguments = real_arrays(strength=strength, target=target, initial_strength=initial_strength)
-    time, visited = _passage(int(depth), *arguments)
+    time, visited = _passage_in_units(int(depth))(*arguments)
     if unreachable == "raise" and not any(map(is_traced, arguments)):
         known = np.asarray(visited)
         missed = np.broadcast_to(np.asarray(arguments[0]), known.shape)[~known]
@@ -155,7 +156,7 @@ def strength_at(
 
     Args:
         times: Gradient-flow times t ≥ 0.
-        target: σ; below 1e-77 (in double precision) it counts as zero.
+        target: σ; below 1e-77 of s₀ (in double precision) it counts as zero.
         initial_strength: s₀; for L ≥ 2 zero stays zero.
         depth: L ≥ 1.
 
@@ -173,7 +174,7 @@ def strength_at(
     """
     require_count(depth=depth)
     known = real_arrays(times=times, target=target, initial_strength=initial_strength, minimum={"times": 0})
-    return _strength(int(depth), *known)
+    return _strength_in_units(int(depth))(*known)
 
 
 @in_units()
@@ -207,6 +208,31 @@ def limit(target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], 
         np.where(static, start, np.where(trapped, 0.0, sigma)),
         np.select([static, trapped, power_law], ["static", "saddle", "power law"], "converges"),
     )
+
+
+@functools.cache
+def _strength_in_units(layers: int) -> Callable[..., DeepModeStrength]:
+    """`_strength` in units of the weights w: a strength has L of them, and a time 2 − 2L."""
+    size = f"w^{layers}"
+    duration = f"w^{2 - 2 * layers}"
+
+    def at(times: Any, target: Any, initial_strength: Any) -> DeepModeStrength:
+        return _strength(layers, times, target, initial_strength)
+
+    return in_units("target|initial_strength", times=duration, target=size, initial_strength=size, gives=size)(at)
+
+
+@functools.cache
+def _passage_in_units(layers: int) -> Callable[..., tuple[Any, Any]]:
+    """`_passage`, likewise."""
+    size = f"w^{layers}"
+    gives = (f"w^{2 - 2 * layers}", "")
+
+    def passage(strength: Any, target: Any, initial_strength: Any) -> tuple[Any, Any]:
+        return _passage(layers, strength, target, initial_strength)
+
+    standard = "target|initial_strength"
+    return in_units(standard, strength=size, target=size, initial_strength=size, gives=gives, infinite=True)(passage)
 
 
 def _mirrored(start: Array, *others: Array) -> tuple[Array, ...]:

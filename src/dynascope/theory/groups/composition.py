@@ -42,7 +42,7 @@ _COUPLED = "the active neurons of the irrep {} acquire weight in {}: it may come
     gives="order, levels and times of the irreps",
     reference="arXiv:2602.03655",
     exact=False,
-    assumes=(SMALL_START,),
+    assumes=(SMALL_START.costing("times are off by up to 2.7/log(1/scale) of them, levels by far less"),),
 )
 def composition_staircase(
     group: Group, encoding: Float[np.ndarray, " n"], sequence_length: int, *, scale: float

@@ -161,7 +161,7 @@ def unexplained_fraction(neurons: int) -> float:
     gives="times, levels and frequencies of all jumps",
     reference="arXiv:2506.06489",
     exact=False,
-    assumes=(SMALL_START,),
+    assumes=(SMALL_START.costing("times are off by up to 1/log(1/scale) of them"),),
 )
 def modular_addition_staircase(
     encoding: ArrayLike, *, scale: float, neurons: ArrayLike | None = None, normalised: bool = True

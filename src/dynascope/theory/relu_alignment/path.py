@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import scipy
 from jaxtyping import Float
-from scipy.optimize import lsq_linear
 
 from dynascope.arguments import count_axes, require, require_array, require_choice, require_times
 from dynascope.theory.assumptions import ONE_OUTPUT, SMALL_START
@@ -254,7 +254,7 @@ def _least_drift(
     columns = (field.pulls[candidates, None] * field.inputs[candidates]).T
     shares = np.linalg.lstsq(columns, -base, rcond=None)[0]
     if shares.min() < -_ROUND_OFF or shares.max() > 1 + _ROUND_OFF:
-        shares = lsq_linear(columns, -base, bounds=(0.0, 1.0), method="bvls", tol=1e-15).x
+        shares = scipy.optimize.lsq_linear(columns, -base, bounds=(0.0, 1.0), method="bvls", tol=1e-15).x
     off, on = shares <= _ROUND_OFF, shares >= 1 - _ROUND_OFF
     active, sliding = active.copy(), sliding.copy()
     active[candidates], sliding[candidates] = on, ~(off | on)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from jaxtyping import Float
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
-from scipy.integrate import quad
 
 from dynascope.arguments import in_units, require, require_array, require_between
 from dynascope.record.clock import time_unit
@@ -117,7 +117,7 @@ def overlap_time(utility: ArrayLike, initial: float, final: float) -> float:
         return z / slope(math.tanh(z))
 
     bounds = math.log(math.atanh(initial)), math.log(math.atanh(final))
-    return quad(integrand, *bounds, epsabs=0, epsrel=1e-10, limit=500)[0]
+    return scipy.integrate.quad(integrand, *bounds, epsabs=0, epsrel=1e-10, limit=500)[0]
 
 
 @covers(

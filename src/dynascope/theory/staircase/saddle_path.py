@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import scipy
 from jaxtyping import Float
-from scipy.optimize import nnls
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
@@ -243,7 +243,7 @@ def _constrained_least_squares(x: np.ndarray, y: np.ndarray, integral: np.ndarra
     size = _least_squares(signed, y, support)
     push = signed.T @ (y - signed @ size)
     if size.min() < 0 or push[~support].max(initial=0.0) > ROUND_OFF * np.abs(x.T @ y).max():
-        searched, _ = nnls(signed, y)
+        searched, _ = scipy.optimize.nnls(signed, y)
         size = _least_squares(signed, y, searched > 1e-12 * searched.max())
         size = searched if size.min() < 0 else size
     beta = np.zeros(len(integral))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from jaxtyping import Float
-from scipy.optimize import brentq
 
 __all__ = ["main_maps", "settling_times"]
 
@@ -55,7 +55,9 @@ def settling_times(
         return float(missing + growing) - _VISIBLE * initial_loss
 
     longest = 1.0 + np.log1p(np.sum(excess) / (_VISIBLE * initial_loss)) / decay.min() + 50 / rates.min()
-    return np.array([brentq(above, 0.0, longest, args=(k,)) if above(0.0, k) > 0 else 0.0 for k in range(len(times))])
+    return np.array(
+        [scipy.optimize.brentq(above, 0.0, longest, args=(k,)) if above(0.0, k) > 0 else 0.0 for k in range(len(times))]
+    )
 
 
 def main_maps(
@@ -90,6 +92,6 @@ def main_maps(
             return float(undone - _UNDONE * drop)
 
         longest = (1.0 + np.log1p(np.sum(power * missing[k] ** 2) / (_UNDONE * drop))) / decay[k].min()
-        duration = brentq(left, 0.0, longest) if left(0.0) > 0 else 0.0
+        duration = scipy.optimize.brentq(left, 0.0, longest) if left(0.0) > 0 else 0.0
         kept[k] = np.exp(-decay[k] * duration)
     return maps - kept * missing

@@ -144,8 +144,10 @@ def speed_along(strength: Array, balance: Array) -> Array:
     # The square root has no derivative where both vanish, and its subtraction would cancel where λ is positive.
     nothing = (strength == 0) & (half == 0)
     omega = jnp.hypot(jnp.where(nothing, 1, strength), half)
-    # Divided before multiplied, so that the square of s does not leave the floating-point range.
-    speed = jnp.where(half > 0, strength * (strength / (omega + jnp.maximum(half, 0))), omega - jnp.minimum(half, 0))
+    # Divided before multiplied, so that the square of s does not leave the floating-point range; chosen between, as a
+    # maximum has another derivative at λ = 0.
+    ahead, behind = jnp.where(half > 0, half, 0), jnp.where(half > 0, 0, half)
+    speed = jnp.where(half > 0, strength * (strength / (omega + ahead)), omega - behind)
     return jnp.where(nothing, jnp.abs(strength), speed)
 
 

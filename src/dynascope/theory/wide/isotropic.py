@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jax import Array
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
-from scipy.integrate import simpson
 
 from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_count
 from dynascope.compilation import AnyArray, float64_jit
@@ -284,4 +284,6 @@ def trace_drift(
     excess = np.hypot(rate * sizes, half) - half
     inner = np.sum(excess[..., None] * (np.swapaxes(left, -1, -2) @ gradients) ** 2, axis=(-2, -1))
     outer = np.sum(excess[..., None, :] * (gradients @ np.swapaxes(right, -1, -2)) ** 2, axis=(-2, -1))
-    return float(simpson(rate**2 * (inner - outer - imbalance * np.sum(gradients**2, axis=(-2, -1))), x=times))
+    return float(
+        scipy.integrate.simpson(rate**2 * (inner - outer - imbalance * np.sum(gradients**2, axis=(-2, -1))), x=times)
+    )
