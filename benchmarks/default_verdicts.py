@@ -1,0 +1,85 @@
+"""What comes out of every study at its default fields: the verdict, what is not supported, and what it takes.
+
+Each study runs as `dynascope run STUDY` does, in a process of its own. Kept are the verdict and its sentence, of each
+claim that is refuted or undecided the effect that was measured with its interval, and the minutes of the processor
+beside those that the study says it takes.
+
+Studies that the file holds are not run again, so a run that was stopped goes on where it was. Run as
+`python benchmarks/default_verdicts.py [--file FILE] [--only STUDY …]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+from resumable import keep, rows
+
+from dynascope.record.store import load
+from dynascope.studies import find_study, study_index
+
+FILE = Path(__file__).parent.parent / "docs" / "concepts" / "default_verdicts.csv"
+COLUMNS = ("study", "verdict", "in words", "not supported", "minutes stated", "minutes taken")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--file", type=Path, default=FILE)
+    parser.add_argument("--only", nargs="*", default=list(study_index()))
+    asked = parser.parse_args()
+    kept = {row["study"] for row in rows(asked.file)}
+    for name in asked.only:
+        if name not in kept:
+            keep(asked.file, found(name), COLUMNS, shown=("study", "verdict", "minutes taken"))
+
+
+def found(name: str) -> dict[str, Any]:
+    """One study."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "dynascope", "run", name, "--json", "--out", folder]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        answer = json.loads(run.stdout)
+        if "error" in answer:
+            raise RuntimeError(answer["error"]["message"])
+        tree = load(Path(folder) / Path(answer["record"]).name)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {
+        "study": name,
+        "verdict": answer["verdict"],
+        "in words": tree.attrs["verdict_sentence"],
+        "not supported": "\n".join(not_supported(tree)),
+        "minutes stated": find_study(name).minutes,
+        "minutes taken": f"{seconds / 60:.2f}",
+    }
+
+
+def not_supported(tree: xr.DataTree) -> list[str]:
+    """The statement of each claim that does not hold or is not decided, with the interval of what was measured."""
+    claims = json.loads(tree.attrs["claims"])
+    outcomes = tree["observed"].to_dataset()
+    told = []
+    for label, holds in claims.items():
+        if holds != "holds":
+            one = outcomes.sel(hypothesis=label)
+            change, low, high = (_number(float(one[name])) for name in ("change", "low", "high"))
+            told.append(
+                f"{holds.capitalize()}: {str(one['statement'].values).rstrip('.')}: {change} ({low} to {high})."
+            )
+    return told
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}".replace("inf", "∞").replace("-", "−")
+
+
+if __name__ == "__main__":
+    main()
