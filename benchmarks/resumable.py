@@ -12,7 +12,10 @@ __all__ = ["keep", "rows"]
 
 def rows(file: Path) -> list[dict[str, str]]:
     """What the file holds already."""
-    return list(csv.DictReader(file.read_text().splitlines())) if file.exists() else []
+    if not file.exists():
+        return []
+    with file.open(newline="") as lines:
+        return list(csv.DictReader(lines))
 
 
 def keep(file: Path, row: dict[str, Any], columns: Sequence[str], *, shown: Sequence[str] = ()) -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import equinox as eqx
+import jax
 import numpy as np
 import pytest
 
 from dynascope import observe, predict
 from dynascope.errors import InputError
-from dynascope.networks import DeepLinear, DiagonalLinear, LinearAttention, TwoLayer, balanced_linear
+from dynascope.networks import DeepLinear, DiagonalLinear, LinearAttention, TwoLayer, at_unit_scale, balanced_linear
 from dynascope.tasks import InContextRegression, Task, regression
 
 TASK = regression(
@@ -157,6 +158,14 @@ def test_without_a_duration_it_ends_where_a_predicted_loss_has_come_to_rest():
     network = balanced_linear(2, 2, 2)
     run, predicted = (call(task, network, scale=1.0) for call in (observe, predict))
     assert float(run["time"][-1]) == pytest.approx(float(predicted["time"][-1]))
+
+
+@pytest.mark.slow
+def test_a_network_whose_weights_are_small_themselves_is_watched_as_long_as_one_made_small():
+    small = jax.tree.map(lambda leaf: 0.01 * leaf, TwoLayer(3, 4, 3))
+    given = observe(TASK, small)
+    unit, scale = at_unit_scale(small)
+    assert float(given["time"][-1]) == pytest.approx(float(observe(TASK, unit, scale=scale)["time"][-1]))
 
 
 def test_missing_duration_that_nothing_predicts_is_asked_for():

@@ -18,7 +18,7 @@ from dynascope.errors import InputError
 from dynascope.flows.deadline import is_limited, overdue, stopping_after
 from dynascope.flows.exact.few_prompts import explicit_steps, few_prompts
 from dynascope.flows.exact.stiff_neurons import work_of_a_step
-from dynascope.networks.deep_linear import linear_layers
+from dynascope.networks.deep_linear import DeepLinear, linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
@@ -30,6 +30,7 @@ from dynascope.record import is_staircase, training_time
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task
+from dynascope.theory.assumptions import SMALL_START
 
 __all__ = ["Probe", "observe"]
 
@@ -207,12 +208,20 @@ def _duration(task: Learnable, network: Any, scale: Any, single: bool, normalise
     if not single:
         raise InputError("an ensemble has no common duration", argument="duration", remedy="give one")
     try:
-        predicted = predict(task, network, scale=scale, normalised=normalised, curve=False)
-        return training_time(predicted, scale) if is_staircase(predicted) else float(predicted["time"][-1])
+        return _until_learned(task, network, scale, normalised)
     except InputError as error:
+        if scale == 1 and isinstance(network, TwoLayer | DiagonalLinear | DeepLinear):
+            unit, size = at_unit_scale(network)
+            if size <= SMALL_START.almost:  # its weights are small themselves
+                return _until_learned(task, unit, size, normalised)
         raise InputError(
             f"no duration is given and none can be predicted ({error})", argument="duration", remedy="give one"
         ) from None
+
+
+def _until_learned(task: Learnable, network: Any, scale: float, normalised: bool) -> float:
+    predicted = predict(task, network, scale=scale, normalised=normalised, curve=False)
+    return training_time(predicted, scale) if is_staircase(predicted) else float(predicted["time"][-1])
 
 
 def _described(record: xr.Dataset, task: Learnable, flow: str, scale: Any) -> xr.Dataset:

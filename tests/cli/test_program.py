@@ -72,3 +72,10 @@ def test_an_output_that_takes_nothing_is_named_as_full(flags):
     assert done.returncode == 2
     assert done.stderr.startswith("dynascope: the output: the disk is full (No space left on device): free some space")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no device that is always full")
+def test_where_nothing_can_be_said_the_exit_code_says_it():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*LIST, "frob"], stdout=full, stderr=full, check=False)
+    assert done.returncode == 2

@@ -62,6 +62,17 @@ def test_machines_get_one_object_with_every_number(table, capsys):
     assert all(math.isfinite(each["value"]) for row in answer["theories"] for each in row["assumptions"])
 
 
+def test_what_is_not_measured_is_null_for_machines(table, capsys):
+    options = ["--target", "effect", "--network", "relu", "--learning-rate", "0.01"]
+    assert main(["which", table, *options, "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)["theories"][0]
+    steps = {each["name"]: each for each in first["assumptions"]}["small steps"]
+    assert first["status"] == "unknown"
+    assert (steps["value"], steps["holds"], steps["almost_holds"]) == (None, None, None)
+    assert main(["which", table, *options]) == 0
+    assert "? every theory assumes small steps (not measured here)" in capsys.readouterr().out
+
+
 def test_a_theory_of_the_list_predicts_and_is_checked(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     x = np.repeat([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], 2, axis=0)

@@ -35,6 +35,14 @@ def test_the_interval_decides(low, high, outcome):
     assert claim((low + high) / 2, low, high, least=1.0, most=2.0).outcome == outcome
 
 
+def test_where_nothing_is_known_no_claim_decides():
+    for value in (1.5, 3.0):
+        found = claim(value, least=1.0, most=2.0)
+        assert found.if_known(True) == found
+        assert found.if_known(False).outcome == "undecided"
+        assert found.if_known(False).value == value
+
+
 def test_a_count_is_known_exactly():
     assert claim(3, most=3).outcome == "holds"
     assert claim(4, most=3).outcome == "does not hold"

@@ -4,7 +4,9 @@ import json
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
+import numcodecs
 import numpy as np
 import pytest
 import xarray as xr
@@ -323,3 +325,45 @@ def test_a_record_that_would_run_code_when_decoded_is_refused(tmp_path, monkeypa
     with pytest.raises(InputError, match="not plain decompression"):
         load(path)
     assert not trace.exists()
+
+
+@pytest.mark.parametrize("codec", ["blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"])
+def test_a_chunk_is_read_but_not_one_that_unpacks_to_more_than_it_says(tmp_path, codec):
+    path = save(study(), tmp_path / "study.zarr")
+    before, chunk = load(path)["observed/loss"].values, path / "observed" / "loss" / "0"
+    packed: Any = numcodecs.get_codec({"id": codec})
+    description = chunk.with_name(".zarray")
+    description.write_text(json.dumps({**json.loads(description.read_text()), "compressor": packed.get_config()}))
+    chunk.write_bytes(bytes(packed.encode(before)))
+    assert np.array_equal(load(path)["observed/loss"].values, before, equal_nan=True)
+    chunk.write_bytes(bytes(packed.encode(np.zeros(10**6))))
+    with pytest.raises(InputError, match="of one when it is unpacked"):
+        load(path)
+
+
+def test_chunks_without_number_are_not_looked_for(tmp_path):
+    path = save(study(), tmp_path / "study.zarr")
+    description = path / "observed" / "loss" / ".zarray"
+    description.write_text(json.dumps({**json.loads(description.read_text()), "shape": [10**8], "chunks": [1]}))
+    with pytest.raises(InputError, match="lacks 99999"):
+        load(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+@pytest.mark.parametrize("part", ["observed/loss/0", "observed/loss/.zarray", ".zattrs", "observed/.zattrs"])
+@pytest.mark.parametrize("endless", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_file_is_not_waited_for(tmp_path, part, endless):
+    path = save(study(), tmp_path / "study.zarr")
+    (path / part).unlink(missing_ok=True)
+    endless(path / part)
+    with pytest.raises(InputError, match=r"neither a file nor a folder|is not a record"):
+        load(path)
+
+
+def test_a_link_in_a_circle_is_no_record_and_is_not_overwritten(tmp_path):
+    path = tmp_path / "study.zarr"
+    path.symlink_to(path)
+    with pytest.raises(InputError, match="does not exist"):
+        load(path)
+    with pytest.raises(InputError, match="is not a record"):
+        save(study(), path)

@@ -107,6 +107,33 @@ def columns_of_equal_numbers(folder: Path) -> Path:
     return folder / "a.parquet"
 
 
+def columns_of_one_long_text(folder: Path) -> Path:
+    """A text that is stored once and stands in every row."""
+    rows = 10**5
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["x" * 10**6]))
+    table = pa.table({"a": text, "y": np.arange(rows)})
+    pq.write_table(table, folder / "a.parquet", store_schema=False)
+    return folder / "a.parquet"
+
+
+def columns_of_lists_of_one_long_text(folder: Path) -> Path:
+    """The same text, in a list in every row."""
+    rows = 10**5
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([b"x" * 10**6], pa.binary()))
+    lists = pa.ListArray.from_arrays(pa.array(np.arange(rows + 1, dtype=np.int32)), texts)
+    pq.write_table(pa.table({"a": lists, "y": np.arange(rows)}), folder / "a.parquet", store_schema=False)
+    return folder / "a.parquet"
+
+
+def columns_of_one_long_key(folder: Path) -> Path:
+    """Bytes of a length that is fixed, which are stored once and stand in every row."""
+    rows = 2 * 10**4
+    key = pa.array([b"x" * 10**5], pa.binary(10**5))
+    table = pa.table({"a": pa.chunked_array([key] * rows), "y": np.arange(rows)})
+    pq.write_table(table, folder / "a.parquet")
+    return folder / "a.parquet"
+
+
 def columns_cut_in_two(folder: Path) -> Path:
     pd.DataFrame({"a": np.arange(1000.0), "y": np.arange(1000.0)}).to_parquet(folder / "a.parquet")
     data = (folder / "a.parquet").read_bytes()
@@ -219,6 +246,9 @@ HOSTILE: list[Callable[[Path], Path]] = [
     table_with_integers_of_400_digits,
     table_with_quotes_that_never_end,
     columns_of_equal_numbers,
+    columns_of_one_long_text,
+    columns_of_lists_of_one_long_text,
+    columns_of_one_long_key,
     columns_cut_in_two,
     columns_with_a_spoiled_middle,
     empty_file,

@@ -179,7 +179,8 @@ def test_a_disk_that_is_full_is_named_as_full(tmp_path):
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)); "
     limited += "from dynascope.cli.commands import main; sys.exit(main(sys.argv[1:]))"
     arguments = ["predict", "a.npz", "--out", "there"]
-    environment = {**os.environ, "DYNASCOPE_CACHE": "off"}
+    # Bytecode that is cut off would be found by every process after this one.
+    environment = {**os.environ, "DYNASCOPE_CACHE": "off", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", limited, *arguments],
         cwd=tmp_path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import warnings
 
 import pytest
@@ -13,6 +14,7 @@ from robustness.outcomes import COUNTS, found_wrong
 from dynascope.errors import InputError
 
 ROOMS = ["comparison", "groups", "networks", "plot", "probes", "record", "report", "symmetry", "tasks", "theory"]
+ROOMS += ["torch"] * (importlib.util.find_spec("torch") is not None)
 
 
 def public() -> dict[str, Member]:

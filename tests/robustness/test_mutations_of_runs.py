@@ -100,6 +100,14 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         lambda **given: repr(comparison.Claim(**given)),
         {"name": "a", "statement": "b", "value": 0.5, "low": 0.1, "high": 1.0, "least": 0.0, "most": 2.0},
     ),
+    "comparison.Claim.of_runs": (
+        lambda **given: repr(comparison.Claim.of_runs(**given)),
+        {"name": "a", "statement": "b", "runs": [0.5, 0.6, 0.4], "most": 1.0},
+    ),
+    "comparison.Claim.if_known": (
+        lambda **given: repr(comparison.Claim("a", "b", 0.5, 0.1, 1.0, most=2.0).if_known(**given)),
+        {"known": False},
+    ),
     "comparison.Hypothesis": (comparison.Hypothesis, {"factor": "width", "metric": "loss", "direction": 1}),
     "groups.Group": (groups.Group, {"name": "two", "table": [[0, 1], [1, 0]]}),
     "networks.BatchNormalisation": (networks.BatchNormalisation, {"channels": 2}),
@@ -155,8 +163,9 @@ WITHOUT = {
         alternating.NextActivation prediction.Candidate prediction.Candidates prediction.Measured comparison.Agreement
         comparison.Effect groups.Irrep probes.FeatureMoments probes.NeuronUtility record.Staircase record.StaircaseView
         record.TreeView tasks.ParityPopulation tasks.SkillStrength tasks.Transform studies.StudyEntry flows.Step
-        flows.StepStatistic symmetry.Agreement symmetry.BlockDiscovery symmetry.BrokenSymmetry symmetry.Charge
-        symmetry.Discovery symmetry.Identities symmetry.Part symmetry.Structure
+        flows.StepStatistic symmetry.Agreement symmetry.Audit symmetry.BlockDiscovery symmetry.BrokenSymmetry
+        symmetry.Cause symmetry.Charge symmetry.Discovery symmetry.Finding
+        symmetry.Identities symmetry.Part symmetry.Structure
     """,
     "hold functions that descend calls, and arrays that whole images are": """
         flows.Largest flows.Latest flows.Recursion flows.Sampled flows.Total networks.NeuronSum tasks.Expectation
@@ -181,7 +190,7 @@ WITHOUT = {
     """,
     "take what another function of the package returned": """
         tasks.AffineMap.then tasks.Task.mapped tasks.InContextRegression.on_inputs_of comparison.Hypothesis.compare
-        comparison.Claim.of_runs groups.Group.product tasks.Labelled.one_hot tasks.Task.standardised
+        groups.Group.product tasks.Labelled.one_hot tasks.Task.standardised
     """,
 }
 # What is right and long, and why.

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import scipy
 from jax import Array
-from scipy.optimize import root_scalar
 
 from dynascope.alternating.neurons import padded
 from dynascope.compilation import filter_jit
@@ -46,7 +46,7 @@ class Departure(NamedTuple):
             return float(np.logaddexp.reduce(2 * (rates * time + np.log(sizes))) / 2 - np.log(goal))
 
         latest = float(np.min((np.log(goal) - np.log(sizes)) / rates))
-        return 0.0 if excess(0.0) >= 0 else root_scalar(excess, bracket=(0.0, latest * (1 + 1e-9))).root
+        return 0.0 if excess(0.0) >= 0 else scipy.optimize.root_scalar(excess, bracket=(0.0, latest * (1 + 1e-9))).root
 
 
 def rest(

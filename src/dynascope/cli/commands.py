@@ -85,7 +85,8 @@ def main(arguments: list[str]) -> int:
                 print_json({"error": failure.answer})
                 sys.stdout.flush()
                 return code
-        failure.print()
+        with contextlib.suppress(OSError):  # the code says it too
+            failure.print()
     return code
 
 

@@ -31,9 +31,9 @@ def main(arguments: list[str] | None = None) -> int:
 
         return commands.main(arguments)
     outlive_readers()
-    interrupts.listen(as_json="--json" in sys.argv)
     code = FAILED
     try:
+        interrupts.listen(as_json="--json" in sys.argv)
         from dynascope.cli import commands  # it takes a while, in which one may interrupt
 
         code = commands.main(sys.argv[1:])
@@ -42,7 +42,8 @@ def main(arguments: list[str] | None = None) -> int:
         interrupts.tell(as_json="--json" in sys.argv)
         code = INTERRUPTED
     except Exception:
-        traceback.print_exc()
+        with contextlib.suppress(OSError, ValueError):
+            traceback.print_exc()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

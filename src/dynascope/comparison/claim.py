@@ -98,6 +98,18 @@ class Claim:
         mean, half = float(np.mean(values)), student_half(float(np.var(values, ddof=1)), len(values))
         return cls(name, statement, mean, mean - half, mean + half, **bounds)
 
+    def if_known(self, known: bool) -> Claim:
+        """The claim; or, where what was measured says nothing of it, the claim with all numbers as its interval.
+
+        Args:
+            known: Whether what was measured says anything, as of a network that has learned.
+
+        Example:
+            >>> Claim("width", "Training needs fewer than 100 neurons.", 40, most=99).if_known(False).outcome
+            'undecided'
+        """
+        return self if known else dataclasses.replace(self, low=-math.inf, high=math.inf)
+
     @property
     def interval(self) -> tuple[float, float]:
         """Both ends of the interval."""

@@ -47,8 +47,11 @@ def float64_jit(function: _Function, **options: Any) -> _Function:
     @functools.wraps(function)
     def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> Any:
         values = [leaf for leaf in jax.tree.leaves((arguments, named)) if _is_floating(leaf)]
-        dtype = jax.numpy.result_type(*values) if any(isinstance(value, jax.Array) for value in values) else None
+        usual = jax.numpy.result_type(float)
         with jax.enable_x64(True):
+            dtype = jax.numpy.result_type(*values) if any(isinstance(value, jax.Array) for value in values) else None
+            # The type that JAX gives, without its warning where that is narrower than one of NumPy.
+            dtype = usual if dtype == np.float64 else dtype
             wide, options = jax.tree.map(_widened, (arguments, named))
             answer = compiled(*wide, **options)
             if dtype is None and not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(answer)):

@@ -19,6 +19,7 @@ import zarr
 from dynascope.arguments import require, require_unpacked
 from dynascope.errors import InputError
 from dynascope.record.names import name_all
+from dynascope.record.packed_chunks import require_sizes
 from dynascope.record.schema import validate_record
 from dynascope.record.whole_files import repaired, written_beside
 
@@ -27,6 +28,7 @@ __all__ = ["export", "load", "save"]
 # Version 2 of the format is the one that specifies fixed-length text, so labels come back as they went in.
 _FORMAT = 2
 _DEEPEST = 3  # groups within groups
+_LONGEST_ATTRIBUTES = 10**8  # bytes
 _GROUPS = ["/", "/setup", "/observed", "/predicted", "/residual"]
 _COMPRESSORS = {"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"}
 
@@ -146,7 +148,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     """What tells a file or folder from another of the same name."""
     try:
         found = path.stat()
-    except FileNotFoundError:
+    except OSError:  # also a link that points at itself
         return None
     # The number of a folder that is gone is given to the next; the time is that at which its files were made.
     return found.st_ino, found.st_ctime_ns if path.is_file() else found.st_mtime_ns
@@ -168,6 +170,7 @@ def _read_from(source: Path, named: str) -> xr.DataTree:
         remedy="give a zarr folder or a zip file that dynascope saved",
     )
     if source.is_dir():
+        _check_files(source, named)
         return _checked(_read(source))
     with tempfile.TemporaryDirectory() as folder, ZipFile(source) as archive:
         require_unpacked(sum(entry.file_size for entry in archive.infolist()), repr(named), value=named)
@@ -175,11 +178,27 @@ def _read_from(source: Path, named: str) -> xr.DataTree:
         return _checked(_read(Path(folder)))
 
 
+def _check_files(folder: Path, named: str) -> None:
+    """Refuse a folder of more bytes than may be read, or with pipes and devices, which may never end."""
+    size = 0
+    for path in folder.rglob("*"):
+        require(
+            path.is_file() or path.is_dir(),
+            f"{named!r} holds {path.name!r}, which is neither a file nor a folder",
+            argument="path",
+            value=str(path),
+            remedy="copy the record again, whole",
+        )
+        size += path.stat().st_size
+    require_unpacked(size, repr(named), value=named)
+
+
 def _is_store(path: Path) -> bool:
     """Whether the path is a zarr folder in which this package wrote a record."""
     return (path / ".zgroup").is_file() and any(
         '"convention"' in attributes.read_text("utf-8", errors="replace")
         for attributes in [*path.glob(".zattrs"), *path.glob("*/.zattrs")]
+        if attributes.is_file() and attributes.stat().st_size <= _LONGEST_ATTRIBUTES
     )
 
 
@@ -227,9 +246,9 @@ def _read(path: Path) -> xr.DataTree:
             remedy="load only records that dynascope saved",
         )
         if isinstance(member, zarr.Array):
-            _check_array(name, member)
             size += math.prod(member.shape) * member.dtype.itemsize
             require_unpacked(size, f"the array {name!r}, with those before it,", value=name)
+            _check_array(name, member, path / name)
     with xr.open_datatree(path, engine="zarr", consolidated=False, decode_times=False) as tree:
         # A record of an older version, or one that was computed with, may have parts without names.
         records = {node.path: name_all(node.to_dataset(inherit=False).load()) for node in tree.subtree}
@@ -238,7 +257,7 @@ def _read(path: Path) -> xr.DataTree:
     return xr.DataTree.from_dict({name: records[name][sorted(records[name].data_vars, key=str)] for name in names})
 
 
-def _check_array(name: str, array: zarr.Array) -> None:
+def _check_array(name: str, array: zarr.Array, folder: Path) -> None:
     """Refuse an array that would run code when decoded (zarr can name pickle as a codec) or that lacks a chunk."""
     require(
         not array.filters and all(getattr(codec, "codec_id", None) in _COMPRESSORS for codec in array.compressors),
@@ -247,7 +266,9 @@ def _check_array(name: str, array: zarr.Array) -> None:
         value=name,
         remedy="load only records that dynascope saved",
     )
-    missing = array.nchunks - array.nchunks_initialized
+    files = sum(1 for _ in folder.rglob("*"))
+    # Chunks are looked for one by one, however many an array says that it has.
+    missing = array.nchunks - (files if files < array.nchunks else array.nchunks_initialized)
     require(
         missing == 0,
         f"the array {name!r} lacks {missing} of its {array.nchunks} chunks",
@@ -255,3 +276,4 @@ def _check_array(name: str, array: zarr.Array) -> None:
         value=name,
         remedy="copy the record again, whole",
     )
+    require_sizes(name, array, folder)

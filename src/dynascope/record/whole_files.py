@@ -58,7 +58,7 @@ def written_beside(path: str | PathLike[str]) -> Iterator[Path]:
         remedy="create it first, or choose another",
     )
     # The link stays a link: what it points at is replaced.
-    target = target.resolve()
+    target = _behind_links(target)
     with one_writer(target):
         _restore(target)
         _delete_leftovers(target)
@@ -88,12 +88,18 @@ def repaired(path: str | PathLike[str]) -> Path:
         The target; or, while another process is just replacing it or where nothing can be written, the older one.
     """
     target = Path(path)
-    previous = _place_of_previous(target.resolve())
+    behind = _behind_links(target)
+    previous = _place_of_previous(behind)
     if target.exists() or not previous.exists():
         return target
-    with contextlib.suppress(OSError, InputError), one_writer(target.resolve(), patience=0.0):
-        _restore(target.resolve())
+    with contextlib.suppress(OSError, InputError), one_writer(behind, patience=0.0):
+        _restore(behind)
     return target if target.exists() else previous
+
+
+def _behind_links(path: Path) -> Path:
+    """What a link points at; a link in a circle is left as it is, where `Path.resolve` would give up."""
+    return Path(os.path.realpath(path))
 
 
 def _replace_folder(new: Path, target: Path) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import codecs
 import csv
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 import pyarrow.parquet
 
 from dynascope.arguments import require, require_unpacked
@@ -71,7 +73,32 @@ def _parquet_size(path: Path) -> int:
     """Bytes of the columns, at least those of one number for each row, as a file can say many equal ones by one."""
     told = pyarrow.parquet.read_metadata(path)
     groups = sum(told.row_group(place).total_byte_size for place in range(told.num_row_groups))
-    return max(groups, told.num_rows * told.num_columns * np.dtype(float).itemsize)
+    numbers = told.num_rows * told.num_columns * np.dtype(float).itemsize
+    kinds = [told.schema.column(place) for place in range(told.num_columns)]
+    fixed = sum(
+        told.row_group(group).column(place).num_values * max(kind.length, 0)
+        for group in range(told.num_row_groups)
+        for place, kind in enumerate(kinds)
+    )
+    known = max(groups, numbers, fixed)
+    require_unpacked(known, path.name, value=str(path))
+    # A text that rows share is stored once; so it is read here, and counted for every row.
+    names = [kind.path for kind in kinds if kind.physical_type == "BYTE_ARRAY" and kind.logical_type.type != "DECIMAL"]
+    shared = pyarrow.parquet.ParquetFile(path, read_dictionary=names).read(columns=names)
+    texts = (text for column in shared.columns for part in column.chunks for text in _texts(part))
+    lengths = (pc.call_function("binary_length", [text.dictionary]).take(text.indices) for text in texts)
+    return known + sum(pc.call_function("sum", [each]).as_py() or 0 for each in lengths)
+
+
+def _texts(part: pyarrow.Array) -> Iterator[pyarrow.DictionaryArray]:
+    """The texts of a column, also those in lists and records; of two columns of one name, one has none."""
+    if isinstance(part, pyarrow.DictionaryArray):
+        yield part
+    elif isinstance(part, pyarrow.StructArray):
+        for each in part.flatten():
+            yield from _texts(each)
+    elif hasattr(part, "flatten"):
+        yield from _texts(part.flatten())
 
 
 def _read_parquet(path: Path) -> tuple[list[tuple[str, pd.Series]], list[str]]:
