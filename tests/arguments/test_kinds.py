@@ -54,6 +54,16 @@ def test_what_works_is_never_refused_and_a_default_is_not_looked_at():
     assert checked(size).__name__ == "size"
 
 
+def test_an_argument_that_a_function_has_not_is_named_and_no_other_blamed():
+    def size(values: list):
+        return len(values)
+
+    with pytest.raises(TypeError, match="unexpected keyword argument 'target'"):
+        checked(size)(3, target="price")
+    with pytest.raises(InputError, match="values is 3"):
+        checked(size)(3)
+
+
 @pytest.mark.usefixtures("unchecked_types")
 def test_the_faces_of_rooms_name_such_arguments():
     with pytest.raises(InputError, match="group is 3: give a Group"):

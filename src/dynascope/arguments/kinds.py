@@ -89,7 +89,8 @@ def checked(function: _Function) -> _Function:
     """
     if getattr(function, "guarded", None) is function:
         return function
-    parameters = inspect.signature(function).parameters
+    signature = inspect.signature(function)
+    parameters = signature.parameters
     positional = [name for name, each in parameters.items() if each.kind <= each.POSITIONAL_OR_KEYWORD]
 
     @functools.wraps(function)
@@ -99,6 +100,8 @@ def checked(function: _Function) -> _Function:
         except InputError:
             raise
         except _FOREIGN:
+            if not _binds(signature, arguments, named):
+                raise
             for name, value in (*zip(positional, arguments, strict=False), *named.items()):
                 if name in parameters and name not in ("self", "cls") and value is not parameters[name].default:
                     _require_kind(name, value, _annotations(function).get(name, Any))
@@ -108,6 +111,15 @@ def checked(function: _Function) -> _Function:
     # Decorators hand on what a function holds, and so it says of which one this is true.
     vars(call)["guarded"] = call
     return cast(_Function, call)
+
+
+def _binds(signature: inspect.Signature, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Whether the function has arguments of these names; if not, Python's own error says which it has not."""
+    try:
+        signature.bind(*arguments, **named)
+    except TypeError:
+        return False
+    return True
 
 
 @functools.cache

@@ -79,7 +79,7 @@ def predict_by_alternation(
         here = slopes_between(here, there)
     else:
         told.append(
-            f"From scale {second:g} the number of jumps is {there.sizes['jump']} instead of {here.sizes['jump']}, "
+            f"From scale {second:.2g} the number of jumps is {there.sizes['jump']} instead of {here.sizes['jump']}, "
             "so that accelerated times are those of one scale, without their limit."
         )
     exponential = is_exponential(**kind)
