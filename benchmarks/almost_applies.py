@@ -44,6 +44,7 @@ Y = X @ DRAW.normal(size=(4, 2)) + 0.1 * DRAW.normal(size=(60, 2))
 WHITE = Task(X, Y).whitened()
 SQUARE = Task(X, X @ DRAW.normal(size=(4, 4))).whitened()
 AMOUNTS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+GAPS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
 SHARES = (0.01, 0.03, 0.1, 0.3, 0.6, 0.9)
 
 
@@ -109,14 +110,31 @@ def weak_first() -> Task:
     return Task(axes * sizes @ turned, axes * (1 + sizes) / sizes)  # singular values 7 to 2
 
 
+def two_alike(gap: float, outputs: int) -> Task:
+    """White inputs of which two are learned, at rates of which one is smaller by a share."""
+    axes = np.linalg.qr(X)[0] * len(X) ** 0.5
+    targets = axes[:, :2] * [2.0, 2.0 * (1 - gap)]
+    return Task(axes, targets if outputs == 2 else targets.sum(axis=1))
+
+
+def unequal(mean: float, share: float, layers: int) -> tuple[float, ...]:
+    """Rates of layers with a geometric mean, of which the last is smaller than the first by a share."""
+    rates = (1 - share) ** np.linspace(0, 1, layers)
+    return tuple((mean * rates / np.prod(rates) ** (1 / layers)).tolist())
+
+
 def descended(case: Case, times: np.ndarray) -> np.ndarray:
-    """The loss of descent of x W₁ ⋯ W_L on batches at some times, which are the learning rate times the step."""
+    """The loss of descent of x W₁ ⋯ W_L on batches at some times, which are the learning rate times the step.
+
+    Of layers with rates of their own it is the geometric mean.
+    """
     assert case.layers is not None
-    assert case.learning_rate is not None
+    rates = np.broadcast_to(case.rates, len(case.layers))
+    mean = float(np.exp(np.log(rates).mean()))
     layers, losses = list(case.layers), []
     x, y = case.task.inputs, case.task.targets
     draw, size = np.random.default_rng(3), case.batch_size or len(x)
-    for _ in range(int(times[-1] / case.learning_rate) + 2):
+    for _ in range(int(times[-1] / mean) + 2):
         batch = draw.permutation(len(x))[:size]
         forward = [x[batch]]
         for layer in layers:
@@ -127,8 +145,8 @@ def descended(case: Case, times: np.ndarray) -> np.ndarray:
         for layer, before in zip(reversed(layers), reversed(forward[:-1]), strict=True):
             slopes.append(before.T @ back)
             back = back @ layer.T
-        layers = [layer - case.learning_rate * slope for layer, slope in zip(layers, reversed(slopes), strict=True)]
-    return np.interp(times, case.learning_rate * np.arange(len(losses)), losses)
+        layers = [layer - rate * slope for layer, rate, slope in zip(layers, rates, reversed(slopes), strict=True)]
+    return np.interp(times, mean * np.arange(len(losses)), losses)
 
 
 def off_a_line(amount: float) -> Task:
@@ -202,6 +220,36 @@ SWEEPS = (
         lambda a: Case(ONE, TwoLayer(4, 1, 1), 0.3, learning_rate=a),
     ),
     Sweep("linear-model", assumptions.SMALL_STEPS, lambda a: Case(ONE, DeepLinear((4, 1)), learning_rate=2 * a)),
+    Sweep(
+        "balanced",
+        assumptions.EQUAL_RATES,
+        lambda a: Case(WHITE, balanced_linear(4, 5, 2), 0.3, learning_rate=unequal(2e-3, a, 2)),
+        SHARES,
+    ),
+    Sweep(
+        "deep-modes",
+        assumptions.EQUAL_RATES,
+        lambda a: Case(SQUARE, aligned(SQUARE), learning_rate=unequal(2e-3, a, 3)),
+        SHARES,
+    ),
+    Sweep(
+        "linear-staircase",
+        assumptions.SEPARATED_TIMES,
+        lambda a: Case(two_alike(a, 2), TwoLayer(4, 20, 2), 1e-4),
+        GAPS,
+    ),
+    Sweep(
+        "diagonal-staircase",
+        assumptions.SEPARATED_TIMES,
+        lambda a: Case(two_alike(a, 1), DiagonalLinear(4), 1e-4),
+        GAPS,
+    ),
+    Sweep(
+        "linear-attention",
+        assumptions.SEPARATED_TIMES,
+        lambda a: Case(InContextRegression(np.diag([1.0, 1 - a]), 20.0), LinearAttention(2, 6), 1e-3),
+        GAPS,
+    ),
     Sweep(
         "linear-model",
         assumptions.FULL_BATCHES,

@@ -57,6 +57,26 @@ def test_distance_from_white_is_that_of_the_eigenvalues():
     assert violation(assumptions.WHITE_INPUTS, Case(task, None)) == pytest.approx(0.6)  # of 1 and 4 about 2.5
 
 
+def test_times_are_as_close_as_singular_values_are():
+    white = TASK.whitened()
+    axes = white.inputs
+    two = Case(Task(axes, axes[:, :2] * [2.0, 1.0]), TwoLayer(3, 4, 2), scale=1e-4)
+    assert violation(assumptions.SEPARATED_TIMES, two) == pytest.approx(1e-2, rel=1e-6)  # 1e-4 ** (1 − 1/2)
+    equal = Case(Task(axes, axes[:, :2]), TwoLayer(3, 4, 2), scale=1e-4)
+    assert violation(assumptions.SEPARATED_TIMES, equal) == pytest.approx(1)
+    weak = Case(Task(axes, axes * [2.0, 1e-3, 0.99e-3]), TwoLayer(3, 4, 3), scale=1e-4)
+    assert violation(assumptions.SEPARATED_TIMES, weak) == 0  # of which one is all of the loss
+    prompts = InContextRegression(np.diag([1.0, 0.5]), 5.0)
+    assert violation(assumptions.SEPARATED_TIMES, Case(prompts, None, scale=1e-4)) == pytest.approx(1e-3)
+
+
+def test_samples_are_enough_where_they_are_as_many_as_inputs():
+    for samples, missing in ((2, 0.5), (4, 0.0), (9, 0.0)):
+        task = Task(np.random.default_rng(1).normal(size=(samples, 4)), np.arange(samples))
+        assert violation(assumptions.ENOUGH_SAMPLES, Case(task, None)) == missing
+    assert violation(assumptions.ENOUGH_SAMPLES, Case(task.whitened(), None)) == 0
+
+
 def test_more_samples_than_inputs_are_never_orthogonal():
     x = np.random.default_rng(1).normal(size=(5000, 2))
     assert violation(assumptions.ORTHOGONAL_SAMPLES, Case(Task(x, x[:, 0]), None)) > 0.9

@@ -59,6 +59,10 @@ def equal_layers(size: float) -> DeepLinear:
     return eqx.tree_at(lambda each: each.weights, network, tuple(size * np.eye(3) for _ in range(3)))
 
 
+FEW = Task(np.random.default_rng(5).normal(size=(4, 5)), np.eye(4)[:, :2])
+ALIKE = Task(WHITE.inputs, WHITE.inputs[:, :2] * [1.0, 0.97])
+
+
 def equal_sized(width: int) -> DeepLinear:
     network = DeepLinear((width,) * 4)
     return eqx.tree_at(lambda each: each.weights, network, tuple(0.5 * np.eye(width) for _ in range(3)))
@@ -145,6 +149,8 @@ OUTSIDE = {
         "lazy training",
         "almost",
     ),
+    "more inputs than samples": (FEW, balanced_linear(5, 5, 2), 0.5, "balanced", "enough samples", "no"),
+    "two modes at nearly one time": (ALIKE, TwoLayer(3, 9, 2), 1e-4, "linear-staircase", "separated times", "almost"),
     "deep with other widths": (SQUARE, DeepLinear((3, 4, 5, 3)), 0.5, "deep-isotropic", "equal widths", "no"),
 }
 
@@ -235,7 +241,42 @@ def test_steps_and_batches_are_assumed_by_all():
     assert all({"small steps", "full batches"} <= {each.assumption.name for each in found.violated} for found in rough)
     assert usual[0].status == "applies"
     assert rough[0].status == "almost"
-    assert [each.assumption.name for each in rough[0].training] == ["small steps", "full batches"]
+    assert [each.assumption.name for each in rough[0].training] == ["small steps", "equal rates", "full batches"]
+
+
+def test_layers_may_have_rates_of_their_own():
+    def asked(*rates: float):
+        return which(WHITE, balanced_linear(3, 5, 2), scale=0.5, learning_rate=rates)[0]
+
+    assert asked(1e-3, 1e-3).status == "applies"
+    found = asked(1e-3, 8e-4)
+    assert (found.name, found.status) == ("balanced", "almost")
+    assert [(each.assumption.name, round(each.value, 9)) for each in found.violated] == [("equal rates", 0.2)]
+    assert asked(1e-3, 1e-5).status == "no"
+    with pytest.raises(
+        InputError, match="learning_rate has 3 values, and the network 2 layers: give one number"
+    ):
+        asked(1e-3, 1e-3, 1e-3)
+    with pytest.raises(InputError, match="learning_rate is -1"):
+        asked(1e-3, -1.0)
+
+
+def test_rates_of_their_own_are_those_of_the_network_that_the_remedy_names():
+    """Descent with two rates is descent with their geometric mean from layers over the roots of what is left."""
+    rates, network = np.array([0.02, 0.005]), TwoLayer(3, 5, 2)
+    first, second = 0.5 * np.asarray(network.first, float), 0.5 * np.asarray(network.second, float)
+    mean = np.sqrt(rates.prod())
+    turned = [first / np.sqrt(rates[0] / mean), second / np.sqrt(rates[1] / mean)]
+    plain = [first, second]
+    x, y = WHITE.inputs, WHITE.targets
+
+    def step(layers, rates):
+        back = x.T @ (x @ layers[0] @ layers[1] - y) / len(x)
+        return [layers[0] - rates[0] * back @ layers[1].T, layers[1] - rates[1] * layers[0].T @ back]
+
+    for _ in range(50):
+        plain, turned = step(plain, rates), step(turned, [mean, mean])
+    np.testing.assert_allclose(plain[0] @ plain[1], turned[0] @ turned[1], rtol=0, atol=1e-12)
 
 
 def test_what_cannot_be_measured_is_neither_taken_to_hold_nor_to_fail():

@@ -8,11 +8,11 @@ from typing import Literal
 
 from dynascope.prediction.in_words import in_words
 from dynascope.prediction.theories.theory import Theory
-from dynascope.theory.assumptions import FULL_BATCHES, SMALL_STEPS, Assumption
+from dynascope.theory.assumptions import EQUAL_RATES, FULL_BATCHES, SMALL_STEPS, Assumption
 
 __all__ = ["TRAINING", "Candidate", "Candidates", "Measured", "rank"]
 
-TRAINING = (SMALL_STEPS, FULL_BATCHES)  # theories are of gradient flow on all samples
+TRAINING = (SMALL_STEPS, EQUAL_RATES, FULL_BATCHES)  # theories are of gradient flow on all samples
 _ORDER = ("applies", "almost", "unknown", "no")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -39,7 +40,7 @@ class Case:
         normalised: Whether the flow is the homogeneity-normalised one.
         jumps: Number of jumps after which a prediction may stop; None for all.
         max_steps: Steps after which a phase of alternating gradient flow is given up.
-        learning_rate: Of steps of gradient descent; None for gradient flow.
+        learning_rate: Of steps of gradient descent, or that of each layer; None for gradient flow.
         batch_size: Samples in a batch; None for all.
     """
 
@@ -49,13 +50,35 @@ class Case:
     normalised: bool = False
     jumps: int | None = None
     max_steps: int = MAX_STEPS
-    learning_rate: float | None = None
+    learning_rate: float | Sequence[float] | None = None
     batch_size: int | None = None
 
     def __post_init__(self) -> None:
-        require_positive(**given(learning_rate=self.learning_rate))
+        self._require_rates()
         require_between(0, _LARGEST, open_below=True, scale=self.scale)
         require_count(**given(batch_size=self.batch_size, jumps=self.jumps))
+
+    def _require_rates(self) -> None:
+        """Refuse rates that are no numbers above zero, or more or fewer than there are layers."""
+        for each in self.rates:
+            require_positive(learning_rate=each)
+        if len(self.rates) == 1 or self.learning_rate is None:
+            return
+        layers = 2 if isinstance(self.network, TwoLayer) else len(self.layers or self.rates)
+        require(
+            len(self.rates) == layers,
+            f"learning_rate has {len(self.rates)} values, and the network {layers} layers",
+            argument="learning_rate",
+            value=len(self.rates),
+            remedy="give one number, or one for each layer",
+        )
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """The learning rates of the layers, or the one of all; none in gradient flow."""
+        if self.learning_rate is None:
+            return ()
+        return tuple(np.atleast_1d(np.asarray(self.learning_rate)).tolist())
 
     @property
     def samples(self) -> Task | None:

@@ -13,6 +13,7 @@ from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.prediction.case import Case
 from dynascope.prediction.tangent_modes import tangent_modes
 from dynascope.prediction.theories.followed import settled_times
+from dynascope.tasks.in_context import InContextRegression
 from dynascope.theory import assumptions
 from dynascope.theory.assumptions import Assumption
 from dynascope.theory.second_moment import MEASURED
@@ -21,6 +22,7 @@ __all__ = ["violation"]
 
 _PAIRS = 2000  # samples up to which all pairs are looked at
 _OPERATIONS = 1e9  # about so many for the modes of a tangent kernel
+_NEGLIGIBLE = 1e-3  # of what all explain
 _RANK = 1e-10  # of the largest singular value, below which one is rounding
 
 
@@ -146,9 +148,34 @@ def _neurons(case: Case) -> float | None:
     return float(max(rank - min(layer.shape[1] for layer in case.layers[:-1]), 0))
 
 
+def _samples(case: Case) -> float | None:
+    return None if case.samples is None else max(0.0, 1 - case.task.samples / case.task.input_dimension)
+
+
+def _separated(case: Case) -> float | None:
+    """How close jumps are that explain more than a thousandth, each learned at the inverse of its rate."""
+    if isinstance(case.task, InContextRegression):
+        rates = np.linalg.eigvalsh(case.task.covariance) ** 2
+        gains = np.sqrt(rates)
+    elif case.samples is None:
+        return None
+    else:
+        cross = case.task.cross_moment
+        rates = np.abs(cross) if isinstance(case.network, DiagonalLinear) else np.linalg.svd(cross, compute_uv=False)
+        gains = rates**2
+    rates = np.sort(rates[gains > _NEGLIGIBLE * max(gains.sum(), 1e-300)], axis=None)
+    if len(rates) < 2:
+        return 0.0
+    return float(np.max(min(case.scale, 1.0) ** (1 - rates[:-1] / rates[1:])))
+
+
+def _rates(case: Case) -> float:
+    return 1 - min(case.rates) / max(case.rates) if case.rates else 0.0
+
+
 def _steps(case: Case) -> float | None:
     """η λ/2 with the curvature of f(x) = x W₁ ⋯ W_L at the end of training from small or balanced weights."""
-    if case.learning_rate is None:
+    if not case.rates:
         return 0.0
     if case.samples is None or case.layers is None:
         return None
@@ -156,7 +183,7 @@ def _steps(case: Case) -> float | None:
     depth, power = len(case.layers), case.input_power[0]
     start = max(np.linalg.norm(layer, 2) for layer in case.layers)
     layer = max(best ** (1 / depth), start) if depth > 1 else 1.0
-    return float(case.learning_rate * depth * layer ** (2 * depth - 2) * power / 2)
+    return float(max(case.rates) * depth * layer ** (2 * depth - 2) * power / 2)
 
 
 def _batches(case: Case) -> float | None:
@@ -167,6 +194,9 @@ def _batches(case: Case) -> float | None:
 
 _MEASURES: dict[str, Callable[[Case], float | None]] = {
     **{name: _of_second_moment(measure) for name, measure in MEASURED.items()},
+    assumptions.ENOUGH_SAMPLES.name: _samples,
+    assumptions.SEPARATED_TIMES.name: _separated,
+    assumptions.EQUAL_RATES.name: _rates,
     assumptions.INPUTS_ON_A_LINE.name: _on_a_line,
     assumptions.ORTHOGONAL_SAMPLES.name: _orthogonal,
     assumptions.ONE_OUTPUT.name: _outputs,

@@ -41,7 +41,7 @@ def which(
     network: Network | NetworkKind,
     *,
     scale: float | None = None,
-    learning_rate: float | None = None,
+    learning_rate: float | Sequence[float] | None = None,
     batch_size: int | None = None,
     normalised: bool = False,
     seed: int = 0,
@@ -59,7 +59,7 @@ def which(
             what is in their way.
         scale: Factor on the weights at the start. If not given, the weights are those of the start, and their scale is
             measured.
-        learning_rate: Of gradient descent; gradient flow if not given.
+        learning_rate: Of gradient descent, or that of each layer; gradient flow if not given.
         batch_size: Samples in a batch; all if not given.
         normalised: Whether the flow is the homogeneity-normalised one.
         seed: Seed of the initial weights when the network is given by name.
@@ -203,7 +203,8 @@ def fitting(case: Case, theories: Sequence[Theory] = THEORIES) -> Iterator[Candi
 
     for theory in theories:
         if theory.fits(case):
-            yield _candidate(theory, case, tuple(map(measured, (*theory.assumes, *TRAINING))))
+            assumed = (*theory.assumes, *theory.assumes_too(case), *TRAINING)
+            yield _candidate(theory, case, tuple(map(measured, assumed)))
 
 
 def _candidate(theory: Theory, case: Case, assumptions: tuple[Measured, ...]) -> Candidate:

@@ -11,6 +11,8 @@ __all__ = [
     "ALIGNED_LAYERS",
     "BALANCED_LAYERS",
     "ENOUGH_NEURONS",
+    "ENOUGH_SAMPLES",
+    "EQUAL_RATES",
     "EQUAL_WEIGHTS",
     "EQUAL_WIDTHS",
     "FULL_BATCHES",
@@ -19,6 +21,7 @@ __all__ = [
     "LAZY_TRAINING",
     "ONE_OUTPUT",
     "ORTHOGONAL_SAMPLES",
+    "SEPARATED_TIMES",
     "SMALL_START",
     "SMALL_STEPS",
     "UNCORRELATED_INPUTS",
@@ -62,6 +65,15 @@ class Assumption:
         return dataclasses.replace(self, growth=growth)
 
 
+ENOUGH_SAMPLES = Assumption(
+    "enough samples",
+    "there are at least as many samples as inputs, without which these cannot be white",
+    "share of the inputs beyond the number of samples",
+    limit=0,
+    almost=0,
+    growth="it is another case",
+    remedy="whiten the inputs on what the samples span, which takes fewer coordinates: task.whitened()",
+)
 WHITE_INPUTS = Assumption(
     "white inputs",
     "no two inputs are correlated, and all have the same spread",
@@ -172,6 +184,16 @@ ENOUGH_NEURONS = Assumption(
     "what does, which is not told",
     remedy="give the network more neurons",
 )
+SEPARATED_TIMES = Assumption(
+    "separated times",
+    "each jump is over before the next one begins",
+    "largest s^(1 − τ/τ′) of two jumps that follow one another, which white inputs would have at times τ < τ′ from "
+    "weights of scale s: 0 where the later one still sleeps, 1 where they coincide",
+    limit=0.5,
+    almost=float("inf"),
+    growth="times are off by up to an eighth of that share of them, and two jumps look like one",
+    remedy="start from smaller weights, from which times lie further apart, or read the curve at this scale",
+)
 LAZY_TRAINING = Assumption(
     "lazy training",
     "training hardly moves the weights, over their size",
@@ -189,6 +211,17 @@ SMALL_STEPS = Assumption(
     almost=0.5,
     growth="times are off by about as much where the curvature is largest, and beyond 1 steps diverge",
     remedy="take a smaller learning rate",
+)
+EQUAL_RATES = Assumption(
+    "equal rates",
+    "all layers learn at one rate",
+    "range of the learning rates of the layers, over the largest",
+    limit=0,
+    almost=0.9,
+    growth="losses are off by up to a tenth of that share of the first one, where times are steps times the geometric "
+    "mean of the rates",
+    remedy="take one rate; or predict the network that has one, their geometric mean: divide the weights of each layer "
+    "by the root of its rate over that mean",
 )
 FULL_BATCHES = Assumption(
     "full batches",

@@ -21,7 +21,7 @@ from dynascope.prediction.theories.trust import Solved, Trust, neurons_of, time_
 from dynascope.protocols import SumOfNeurons
 from dynascope.record import Staircase
 from dynascope.tasks.in_context import InContextRegression
-from dynascope.theory.assumptions import ENOUGH_NEURONS, ONE_OUTPUT, SMALL_START
+from dynascope.theory.assumptions import ENOUGH_NEURONS, ONE_OUTPUT, SEPARATED_TIMES, SMALL_START
 from dynascope.theory.attention import linear_attention_staircase, merged_attention_staircase
 from dynascope.theory.relu_alignment import orthogonal_staircase
 from dynascope.theory.staircase import deep_diagonal_staircase, diagonal_staircase, linear_staircase
@@ -40,6 +40,11 @@ def _linear(case: Case) -> Staircase:
     return linear_staircase(
         task.cross_moment, task.input_moment, task.target_power, scale=case.scale, first=layers[0], second=layers[1]
     )
+
+
+def _tells_times_apart(case: Case) -> bool:
+    """Whether how close jumps are can be measured before they are predicted."""
+    return linear_layers(case.network) is not None or isinstance(case.network, DiagonalLinear | LinearAttention)
 
 
 def _require_one_target(case: Case) -> None:
@@ -272,6 +277,7 @@ STAIRCASES = (
         call="alternating.alternating_flow(NETWORK, task, scale=SCALE, normalised=NORMALISED)",
         domain=None,
         assumes=(SMALL_START,),
+        assumes_too=lambda case: (SEPARATED_TIMES,) if _tells_times_apart(case) else (),
         exact=False,
         error=lambda case: (
             time_error(expected_time_error(case.network, case.scale, normalised=case.normalised))

@@ -39,6 +39,7 @@ class Theory:
             where `predict` is the way.
         domain: What the function states of itself; None for an algorithm.
         assumes: What must hold beyond the kind of network.
+        assumes_too: What else must hold of a case, where it can be measured on cases of some kinds only.
         exact: Whether it is exact where its assumptions hold, or the leading order of a limit.
         numbers: What else the call needs of a case, by the word in capitals.
         limit: Which one, in words.
@@ -65,6 +66,7 @@ class Theory:
     operations: Callable[[Case], float]
     cost_factor: float = 1.0
     memory: Callable[[Case], float] = _of_moments
+    assumes_too: Callable[[Case], tuple[Assumption, ...]] = lambda case: ()
     special: bool = False
     numbers: Callable[[Case], dict[str, Any]] = lambda case: {}
     limit: str = "the limit of a small start"

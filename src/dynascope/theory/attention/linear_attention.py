@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from dynascope.arguments import require, require_positive
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
-from dynascope.theory.assumptions import SMALL_START
+from dynascope.theory.assumptions import SEPARATED_TIMES, SMALL_START
 from dynascope.theory.attention.dormant_heads import Activation, activations
 from dynascope.theory.attention.levels import AttentionModes, attention_modes, split_heads
 from dynascope.theory.domain import covers
@@ -36,7 +36,7 @@ _BOUND = "The initial heads are not given: the first time is a lower bound, the 
     gives="times, levels and features of all jumps",
     reference="arXiv:2501.16265",
     exact=False,
-    assumes=(SMALL_START.costing("times are off by up to 5 % of them, less from smaller starts"),),
+    assumes=(SMALL_START.costing("times are off by up to 5 % of them, less from smaller starts"), SEPARATED_TIMES),
 )
 def linear_attention_staircase(
     covariance: ArrayLike,

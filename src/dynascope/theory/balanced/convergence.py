@@ -9,7 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_units, require_array, require_positive
-from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
+from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.balance import STANDARDS, UNITS, Balance, TwoLayers, require_balanced
 from dynascope.theory.balanced.propagation import drift_matrix
 from dynascope.theory.balanced.rates import LayerRates
@@ -68,7 +68,7 @@ class BalancedLimit(NamedTuple):
     start="λ-balanced (W₂ W₂ᵀ − W₁ᵀ W₁ = λ I)",
     gives="the end of training, its rates, sharpness and largest stable step",
     reference="arXiv:2409.14623",
-    assumes=(WHITE_INPUTS, BALANCED_LAYERS),
+    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
 @in_units(*STANDARDS, **UNITS, gives=_GIVES, infinite=True)
 def balanced_limit(

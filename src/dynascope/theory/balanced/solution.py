@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_broadcast, require_count
 from dynascope.compilation import AnyArray, float64_jit
-from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
+from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.balance import (
     STANDARDS,
     UNITS,
@@ -36,7 +36,7 @@ covers_balanced = functools.partial(
     data="whitened inputs, any targets",
     start="λ-balanced (W₂ W₂ᵀ − W₁ᵀ W₁ = λ I)",
     reference="arXiv:2409.14623",
-    assumes=(WHITE_INPUTS, BALANCED_LAYERS),
+    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import is_traced, nan_outside, real_arrays, require, require_count
 from dynascope.compilation import AnyArray, float64_jit
-from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, SMALL_START, WHITE_INPUTS
+from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, ENOUGH_SAMPLES, SMALL_START, WHITE_INPUTS
 from dynascope.theory.domain import covers
 
 __all__ = ["escape_slope", "escape_time"]
@@ -26,7 +26,7 @@ __all__ = ["escape_slope", "escape_time"]
     gives="how long a mode waits at the saddle before it is learned",
     reference="arXiv:2106.15933",
     exact=False,
-    assumes=(WHITE_INPUTS, SMALL_START, BALANCED_LAYERS, ALIGNED_LAYERS),
+    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, SMALL_START, BALANCED_LAYERS, ALIGNED_LAYERS),
 )
 def escape_time(
     target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int

@@ -25,7 +25,7 @@ from dynascope.arguments import (
 )
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.errors import InputError
-from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, WHITE_INPUTS
+from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
 from dynascope.theory.domain import covers
 from dynascope.theory.modes.growth import growth_factor
@@ -71,7 +71,7 @@ class DeepModeLimit(NamedTuple):
     gives="when a mode has a given strength",
     infinite=True,
     reference=_REFERENCE,
-    assumes=(WHITE_INPUTS, BALANCED_LAYERS, ALIGNED_LAYERS),
+    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS, ALIGNED_LAYERS),
 )
 def time_to_strength(
     strength: Real[ArrayLike, ...],
@@ -137,7 +137,7 @@ def time_to_strength(
     start=_START,
     gives="strength of each mode at any time",
     reference=_REFERENCE,
-    assumes=(WHITE_INPUTS, BALANCED_LAYERS, ALIGNED_LAYERS),
+    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS, ALIGNED_LAYERS),
 )
 def strength_at(
     times: Real[ArrayLike, ...],

@@ -13,7 +13,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, is_traced, nan_outside, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
-from dynascope.theory.assumptions import ONE_OUTPUT, WHITE_INPUTS
+from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import polar
 from dynascope.theory.neuron.state import RATE_UNITS, Neuron
@@ -40,7 +40,7 @@ class KernelChange(NamedTuple):
     start="any",
     gives="how far the tangent kernel turns and moves between two states",
     reference="arXiv:2406.06158",
-    assumes=(ONE_OUTPUT, WHITE_INPUTS),
+    assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
 )
 @in_units(
     "output_rate",

@@ -13,7 +13,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, is_traced, nan_outside, require, require_positive
 from dynascope.compilation import AnyArray, float64_jit
-from dynascope.theory.assumptions import ONE_OUTPUT, WHITE_INPUTS
+from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.kernel import kernel_change
@@ -56,7 +56,7 @@ class Regime(NamedTuple):
     gives="when the plateau of delayed rich learning ends",
     reference=_REFERENCE,
     exact=False,
-    assumes=(ONE_OUTPUT, WHITE_INPUTS),
+    assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
 )
 @in_units(*STANDARDS, **UNITS, gives="t", infinite=True)
 def escape_time(
@@ -109,7 +109,7 @@ def escape_time(
     gives="lazy, rich or delayed rich learning",
     reference=_REFERENCE,
     exact=False,
-    assumes=(ONE_OUTPUT, WHITE_INPUTS),
+    assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
 )
 @in_units(*STANDARDS, **UNITS, gives={"fit_time": "t", "escape_time": "t"}, infinite=True)
 def regime(

@@ -13,7 +13,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, nan_outside, real_times
 from dynascope.compilation import AnyArray, float64_jit
-from dynascope.theory.assumptions import ONE_OUTPUT, WHITE_INPUTS
+from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.chart import polar
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
@@ -116,7 +116,7 @@ def imbalance(
     start="any",
     gives="weights, linear map and loss at any time",
     reference=_REFERENCE,
-    assumes=(ONE_OUTPUT, WHITE_INPUTS),
+    assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
 )
 @in_units(*STANDARDS, **UNITS, times="t", gives=("a", "w", "a^2 w^2"))
 def trajectory(
@@ -185,7 +185,7 @@ def trajectory(
     start="any",
     gives="where training ends, and how it gets there",
     reference=_REFERENCE,
-    assumes=(ONE_OUTPUT, WHITE_INPUTS),
+    assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
 )
 @in_units(*STANDARDS, **UNITS, gives=("a", "w", "a w", "a^2 w^2", ""))
 def trajectory_limit(

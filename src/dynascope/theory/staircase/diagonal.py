@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from dynascope.arguments import require, require_array, require_positive
 from dynascope.record.staircase import Staircase
-from dynascope.theory.assumptions import EQUAL_WEIGHTS, ONE_OUTPUT, SMALL_START
+from dynascope.theory.assumptions import EQUAL_WEIGHTS, ONE_OUTPUT, SEPARATED_TIMES, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.staircase.coefficient_growth import CoefficientGrowth, growth_of_products
 from dynascope.theory.staircase.saddle_path import SaddlePath, successive_saddles
@@ -31,7 +31,7 @@ _REFERENCE = (
     gives="times, levels and coefficients of all jumps",
     reference="arXiv:2304.00488",
     exact=False,
-    assumes=(ONE_OUTPUT, SMALL_START, EQUAL_WEIGHTS),
+    assumes=(ONE_OUTPUT, SMALL_START, SEPARATED_TIMES, EQUAL_WEIGHTS),
 )
 def diagonal_staircase(
     inputs: Float[np.ndarray, "n d"],

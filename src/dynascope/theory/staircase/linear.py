@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from dynascope.arguments import require, require_array, require_positive
 from dynascope.record.staircase import Staircase
-from dynascope.theory.assumptions import ENOUGH_NEURONS, SMALL_START
+from dynascope.theory.assumptions import ENOUGH_NEURONS, SEPARATED_TIMES, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING
 from dynascope.theory.staircase.bundles import Bundles
@@ -42,7 +42,7 @@ _LARGEST_SHARE = 0.95
     gives="times, levels and features of all jumps",
     reference="arXiv:2506.06489",
     exact=False,
-    assumes=(SMALL_START, ENOUGH_NEURONS),
+    assumes=(SMALL_START, SEPARATED_TIMES, ENOUGH_NEURONS),
 )
 def linear_staircase(
     cross_moment: Float[np.ndarray, "c d"],

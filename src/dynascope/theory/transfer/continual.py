@@ -15,7 +15,7 @@ from jaxtyping import Float, Real
 from dynascope.arguments import in_units, is_traced, nan_outside, real_times, real_value, require, require_count
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.errors import InputError
-from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
+from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced import product
 from dynascope.theory.balanced.balance import LAYER_UNITS
 from dynascope.theory.domain import covers
@@ -47,7 +47,7 @@ class Forgetting(NamedTuple):
     start="λ-balanced, such as converged on the old targets",
     gives="the error on the old targets while the new ones are learned",
     reference="arXiv:2409.14623",
-    assumes=(WHITE_INPUTS, BALANCED_LAYERS),
+    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
 @in_units(
     "first_rate",
@@ -107,7 +107,7 @@ def forgetting(
     gives="the error on the old targets while the new ones are learned",
     reference="arXiv:2409.14623",
     exact=False,
-    assumes=(WHITE_INPUTS, BALANCED_LAYERS),
+    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
 @in_units("balance", "old_map|new_map", old_map="m", new_map="m", times="t", balance="t^-1", gives="m^2")
 def lazy_forgetting(
@@ -146,7 +146,7 @@ def lazy_forgetting(
     start="λ-balanced, generic",
     gives="the layers after convergence, up to a rotation of the hidden neurons",
     reference="arXiv:2409.14623",
-    assumes=(WHITE_INPUTS, BALANCED_LAYERS),
+    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
 @in_units("target_map|balance", target_map="w^2", balance="w^2", gives="w")
 def converged_layers(

@@ -12,7 +12,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, is_traced, real_value, require
 from dynascope.compilation import AnyArray, float64_jit
-from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
+from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced import product
 from dynascope.theory.balanced.balance import LAYER_UNITS
 from dynascope.theory.domain import covers
@@ -40,7 +40,7 @@ class JointTransfer(NamedTuple):
     start="λ-balanced, such as converged on the old targets; new outputs from zero",
     gives="the outputs on old and new targets over time",
     reference="arXiv:2409.14623",
-    assumes=(WHITE_INPUTS, BALANCED_LAYERS),
+    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
 @in_units(
     "first_rate",

@@ -13,7 +13,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_one_shape, in_units, nan_outside, real_times, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
-from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
+from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
 
@@ -40,7 +40,7 @@ class TransferError(NamedTuple):
     start="λ-balanced, converged on the old targets",
     gives="the speed at which a new readout learns along each input direction",
     reference="arXiv:2409.14623",
-    assumes=(WHITE_INPUTS, BALANCED_LAYERS),
+    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
 @in_units("strength|balance", strength="s", balance="s", gives="s")
 def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]) -> Float[AnyArray, ...]:
@@ -80,7 +80,10 @@ def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]
     start="any features, readout from zero",
     gives="the loss on the new targets over time, and its floor",
     reference="arXiv:2409.14623",
-    assumes=(WHITE_INPUTS,),
+    assumes=(
+        ENOUGH_SAMPLES,
+        WHITE_INPUTS,
+    ),
 )
 @in_units("first", "second_rate", "new_map", first="w", new_map="m", times="t", second_rate="w^-2 t^-1", gives="m^2")
 def transfer_error(

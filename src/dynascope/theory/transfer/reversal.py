@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Real
 
 from dynascope.arguments import in_one_shape, in_units, is_traced, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
-from dynascope.theory.assumptions import BALANCED_LAYERS, WHITE_INPUTS
+from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
 
@@ -25,7 +25,7 @@ _DOMAIN: dict[str, Any] = {
     "data": "whitened inputs, any targets, then their negative",
     "start": "λ-balanced, converged on the first targets",
     "reference": "arXiv:2409.14623",
-    "assumes": (WHITE_INPUTS, BALANCED_LAYERS),
+    "assumes": (ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 }
 
 
