@@ -93,6 +93,11 @@ def table_with_integers_of_400_digits(folder: Path) -> Path:
     return folder / "a.csv"
 
 
+def table_with_a_number_of_megabytes(folder: Path) -> Path:
+    (folder / "a.csv").write_text("x,y\n" + "7" * 5 * 10**6 + ",4\n3,5\n")
+    return folder / "a.csv"
+
+
 def table_with_quotes_that_never_end(folder: Path) -> Path:
     (folder / "a.csv").write_text('a,y\n1,"2\n' + "3,4\n" * 1000)
     return folder / "a.csv"
@@ -208,6 +213,24 @@ def record_of_nested_folders(folder: Path) -> Path:
     return place
 
 
+def record_of_many_files(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / "a.zip", "w") as archive:
+        archive.writestr(".zgroup", '{"zarr_format": 2}')
+        archive.writestr(".zattrs", '{"convention": ""}')
+        for number in range(30_000):
+            archive.writestr(f"loss/{number}", "")
+    return folder / "a.zip"
+
+
+def record_of_many_groups(folder: Path) -> Path:
+    place = folder / "a.zarr"
+    for group in (place, *(place / str(number) for number in range(1000))):
+        group.mkdir()
+        (group / ".zgroup").write_text('{"zarr_format": 2}')
+        (group / ".zattrs").write_text('{"convention": ""}')
+    return place
+
+
 def image_bomb(folder: Path) -> Path:
     """A picture of 50 000 × 50 000 pixels, of which a few are there."""
 
@@ -244,6 +267,7 @@ HOSTILE: list[Callable[[Path], Path]] = [
     table_of_nul_bytes,
     table_of_noise,
     table_with_integers_of_400_digits,
+    table_with_a_number_of_megabytes,
     table_with_quotes_that_never_end,
     columns_of_equal_numbers,
     columns_of_one_long_text,
@@ -260,5 +284,7 @@ HOSTILE: list[Callable[[Path], Path]] = [
     nested_folders,
     record_bomb,
     record_of_nested_folders,
+    record_of_many_files,
+    record_of_many_groups,
 ]
 IMAGES: list[Callable[[Path], Path]] = [image_bomb, bytes_packed_without_end]

@@ -40,6 +40,7 @@ from dynascope.arguments.numbers import (
     require_seed,
     require_sizes,
     shown,
+    shown_error,
 )
 from dynascope.arguments.units import in_units, require_answer
 
@@ -86,4 +87,5 @@ __all__ = [
     "require_unpacked",
     "said_bytes",
     "shown",
+    "shown_error",
 ]

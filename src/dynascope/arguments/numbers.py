@@ -24,9 +24,11 @@ __all__ = [
     "require_seed",
     "require_sizes",
     "shown",
+    "shown_error",
 ]
 
 _MOST_DIGITS, _MOST_LETTERS = 20, 80
+_MOST_OF_AN_ERROR = 200  # letters
 _BOUNDS = {
     **{"above": ("above", operator.gt), "least": ("of at least", operator.ge)},
     **{"most": ("of at most", operator.le), "below": ("below", operator.lt)},
@@ -62,6 +64,17 @@ def shown(value: Any) -> str:
     except Exception:  # of a class of the user's
         told = f"of the type {type(value).__name__}"
     return told if len(told) <= _MOST_LETTERS else f"{told[:_MOST_LETTERS]} … (of the type {type(value).__name__})"
+
+
+def shown_error(error: BaseException) -> str:
+    """What an error of other code says, as one of ours tells it: its first line, and its type if it says nothing.
+
+    Example:
+        >>> shown_error(ValueError("It failed.")), shown_error(AssertionError())
+        ('It failed', 'AssertionError')
+    """
+    first = (str(error).strip().splitlines() or [""])[0].rstrip(".")
+    return first[:_MOST_OF_AN_ERROR] or type(error).__name__
 
 
 def require(condition: Any, problem: str, *, argument: str, value: Any = None, remedy: str) -> None:

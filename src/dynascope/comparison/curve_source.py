@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_memory, require_unpacked
+from dynascope.arguments import require, require_memory, require_unpacked, shown_error
 from dynascope.errors import InputError
 
 __all__ = ["numbers", "plain", "read_curve", "read_rates"]
@@ -86,7 +86,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
         if all(_is_number(name) for name in table.columns):
             table = pd.read_csv(path, skipinitialspace=True, header=None)
     except Exception as error:  # damaged files raise a dozen types, most of them undocumented
-        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+        reason = shown_error(error)
         raise InputError(
             f"{path.name} cannot be read as a table ({reason})",
             argument="losses",

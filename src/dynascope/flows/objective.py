@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require
+from dynascope.arguments import require, shown_error
 from dynascope.errors import InputError
 from dynascope.record import DIMENSIONS
 
@@ -49,7 +49,7 @@ class Samples(eqx.Module):
             outputs = network(jnp.asarray(self.inputs))
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"the network cannot be applied to the inputs ({str(error).splitlines()[0].rstrip('.')})",
+                f"the network cannot be applied to the inputs ({shown_error(error)})",
                 argument="network",
                 value=type(network).__name__,
                 remedy=remedy,

@@ -28,6 +28,8 @@ __all__ = ["export", "load", "save"]
 # Version 2 of the format is the one that specifies fixed-length text, so labels come back as they went in.
 _FORMAT = 2
 _DEEPEST = 3  # groups within groups
+_MOST_GROUPS = 100
+_MOST_FILES, _BYTES_OF_A_FILE = 3000, 2**14  # beyond the first so many, files are chunks, which are not small
 _LONGEST_ATTRIBUTES = 10**8  # bytes
 _GROUPS = ["/", "/setup", "/observed", "/predicted", "/residual"]
 _COMPRESSORS = {"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"}
@@ -173,14 +175,15 @@ def _read_from(source: Path, named: str) -> xr.DataTree:
         _check_files(source, named)
         return _checked(_read(source))
     with tempfile.TemporaryDirectory() as folder, ZipFile(source) as archive:
-        require_unpacked(sum(entry.file_size for entry in archive.infolist()), repr(named), value=named)
+        entries = [(entry.filename.rpartition("/")[2], entry.file_size) for entry in archive.infolist()]
+        _require_sizes(entries, named)
         archive.extractall(folder)
         return _checked(_read(Path(folder)))
 
 
 def _check_files(folder: Path, named: str) -> None:
     """Refuse a folder of more bytes than may be read, or with pipes and devices, which may never end."""
-    size = 0
+    entries = []
     for path in folder.rglob("*"):
         require(
             path.is_file() or path.is_dir(),
@@ -189,7 +192,25 @@ def _check_files(folder: Path, named: str) -> None:
             value=str(path),
             remedy="copy the record again, whole",
         )
-        size += path.stat().st_size
+        entries.append((path.name, path.stat().st_size))
+    _require_sizes(entries, named)
+
+
+def _require_sizes(entries: list[tuple[str, int]], named: str) -> None:
+    """Refuse files, each with its name and its bytes, that are more than records have, or larger than may be read."""
+    size = sum(each for _, each in entries)
+    groups = sum(name == ".zgroup" for name, _ in entries)
+    for count, most, what in (
+        (groups, _MOST_GROUPS, "groups"),
+        (len(entries), _MOST_FILES + size // _BYTES_OF_A_FILE, "files"),
+    ):
+        require(
+            count <= most,
+            f"{named!r} holds {count} {what}, more than a record of its size has",
+            argument="path",
+            value=named,
+            remedy="load only records that dynascope saved",
+        )
     require_unpacked(size, repr(named), value=named)
 
 

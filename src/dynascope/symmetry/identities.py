@@ -11,7 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.arguments import is_traced, require, require_choice, require_finite_values, require_seed, shown
+from dynascope.arguments import (
+    is_traced,
+    require,
+    require_choice,
+    require_finite_values,
+    require_seed,
+    shown,
+    shown_error,
+)
 from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
 from dynascope.symmetry.charge import Charge
@@ -209,9 +217,8 @@ def _derivatives(loss: Callable[[Any], Any], params: Any, symmetries: Sequence[C
     except InputError:
         raise
     except Exception as error:  # whatever a loss of the user's raises
-        said = " ".join(str(error).split())[:200]
         raise InputError(
-            f"loss(params) fails: {type(error).__name__}: {said}",
+            f"loss(params) fails: {type(error).__name__}: {shown_error(error)}",
             argument="loss",
             value=type(loss).__name__,
             remedy="give a function of JAX of the parameters that returns one number",

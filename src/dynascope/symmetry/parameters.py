@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.arguments import is_traced, require, require_finite_values, shown
+from dynascope.arguments import is_traced, require, require_finite_values, shown, shown_error
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 
@@ -180,9 +180,8 @@ def _require_answers(model: Model, point: Point) -> None:
         with jax.enable_x64(True):
             found = _outputs_shape(model, point)
     except Exception as error:  # whatever a function of the user's raises
-        said = " ".join(str(error).split())[:200]
         raise InputError(
-            f"apply(params, example_inputs) fails: {type(error).__name__}: {said}",
+            f"apply(params, example_inputs) fails: {type(error).__name__}: {shown_error(error)}",
             argument="apply",
             value=type(model.apply).__name__,
             remedy="give a function of JAX with parameters and inputs that it can be called with",

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dynascope import __version__
-from dynascope.arguments import require
+from dynascope.arguments import require, shown_error
 from dynascope.errors import InputError
 from dynascope.flows.ensemble import Ensemble
 from dynascope.record.whole_files import written_beside
@@ -76,7 +76,7 @@ class Checkpoint:
                 leaves = [stored[f"array_{place}"] for place in range(header["arrays"])]
             identity, done, types = dict(header["identity"]), int(header["step"]), header["types"]
         except (OSError, ValueError, KeyError, TypeError, BadZipFile, EOFError) as error:
-            raise self._refused(f"cannot be read ({str(error).splitlines()[0].rstrip('.')})") from error
+            raise self._refused(f"cannot be read ({shown_error(error)})") from error
         for aspect, own in {"version": __version__, **self.identity}.items():
             if identity.get(aspect) != own:
                 of_version = f" {identity.get(aspect)}, and this is {own}" if aspect == "version" else ""

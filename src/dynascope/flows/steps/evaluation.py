@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dynascope.arguments import require
+from dynascope.arguments import require, shown_error
 from dynascope.errors import InputError
 from dynascope.flows.steps.batches import Batch
 from dynascope.flows.steps.losses import Loss
@@ -31,7 +31,7 @@ def applied(function: Callable[[Any], Any], network: Any, inputs: Any) -> Any:
         raise
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"the network cannot be applied to the inputs ({str(error).splitlines()[0].rstrip('.')})",
+            f"the network cannot be applied to the inputs ({shown_error(error)})",
             argument="network",
             value=type(network).__name__,
             remedy=f"pass a function of a batch of shape {inputs.shape}",

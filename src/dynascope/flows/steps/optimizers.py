@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from dynascope.arguments import require
+from dynascope.arguments import require, shown_error
 from dynascope.errors import InputError
 from dynascope.flows.steps.own_functions import calling
 
@@ -152,7 +152,7 @@ def asked_by(optimizer: Any) -> Iterator[None]:
     except InputError:
         raise
     except (TypeError, ValueError, AttributeError, AssertionError, LookupError, ArithmeticError) as error:
-        sentence = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+        sentence = shown_error(error)
         asked = re.search(r"required (?:keyword-only |positional )?arguments?: (.+)", sentence)
         problem = f"asks for {asked[1]}" if asked else f"cannot be applied ({sentence})"
         raise InputError(

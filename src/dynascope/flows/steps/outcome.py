@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from dynascope.arguments import require
+from dynascope.arguments import require, shown
 from dynascope.flows.steps.chunks import Run
 from dynascope.flows.steps.divergence import Divergence, diverged
 from dynascope.flows.steps.losses import Loss
@@ -79,7 +79,7 @@ class Probed:
         require(
             isinstance(entries, Mapping)
             and all(isinstance(each, tuple) and len(each) == 2 for each in entries.values()),
-            f"the probe gives {type(entries).__name__} of {entries!r}"[:200],
+            f"the probe gives {type(entries).__name__} of {shown(entries)}",
             argument="probe",
             value=type(entries).__name__,
             remedy="return {name: (names of the axes, value)}",

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from dynascope.arguments import require
+from dynascope.arguments import require, shown_error
 from dynascope.errors import InputError
 
 __all__ = ["calling", "require_function"]
@@ -37,7 +37,7 @@ def calling(argument: str, name: str, form: str) -> Iterator[None]:
     except InputError:
         raise
     except (TypeError, ValueError, AttributeError) as error:
-        sentence = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+        sentence = shown_error(error)
         raise InputError(
             f"{argument} {name} cannot be applied ({sentence})", argument=argument, value=name, remedy=form
         ) from error

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from dynascope.arguments import require
+from dynascope.arguments import require, shown_error
 from dynascope.errors import InputError
 from dynascope.tasks.data.packed_arrays import read_archive, read_array
 
@@ -102,7 +102,7 @@ def _undamaged(path: Path, read: Callable[[Path], _Contents]) -> _Contents:
     except InputError:
         raise
     except Exception as error:  # damaged files raise a dozen types, most of them undocumented
-        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+        reason = shown_error(error)
         raise InputError(
             f"{path.name} cannot be read ({reason})",
             argument="path",

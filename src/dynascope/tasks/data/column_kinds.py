@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from dynascope.arguments import shown
 from dynascope.errors import InputError
 from dynascope.tasks.data.columns import listed
 
@@ -91,7 +92,7 @@ def refused(columns: Mapping[str, pd.Series], role: str, source: str, *, remedy:
     left_out = "leave it out (drop=, on the command line --drop)"
     usual = f"{encoded} or {left_out if role == 'input' else 'choose another target'}"
     return InputError(
-        f"{source} has {words} such as {_not_number(first)!r} in the {role} {listed(columns)}",
+        f"{source} has {words} such as {shown(_not_number(first))!r} in the {role} {listed(columns)}",
         argument="path",
         value=list(columns),
         remedy=remedy or usual,

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from dynascope.arguments import require, require_unpacked
+from dynascope.arguments import require, require_unpacked, shown_error
 from dynascope.errors import InputError
 from dynascope.tasks.data.columns import listed
 
@@ -48,7 +48,7 @@ def read_table(path: Path) -> tuple[dict[str, pd.Series], list[str]]:
     except InputError:
         raise
     except Exception as error:  # damaged files raise a dozen types, most of them undocumented
-        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+        reason = shown_error(error)
         raise InputError(
             f"{path.name} cannot be read as a table ({reason})",
             argument="path",

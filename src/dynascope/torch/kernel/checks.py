@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import torch
 
-from dynascope.arguments import require
+from dynascope.arguments import require, shown_error
 from dynascope.errors import InputError
 from dynascope.torch.kernel.dense_tracing import Use, dense_uses, layer_signals
 from dynascope.torch.kernel.differentiation import outputs_of, pulled, quiet
@@ -92,7 +92,7 @@ def _check_outputs(model: Model, few: Any) -> bool:
             together = model.call(model.parameters, few)
     except Exception as error:
         raise InputError(
-            f"apply fails on {len(jax.tree.leaves(few)[0])} examples with {type(error).__name__}: {_first_line(error)}",
+            f"apply fails on {len(jax.tree.leaves(few)[0])} examples with {type(error).__name__}: {shown_error(error)}",
             argument="apply",
             remedy="give one that maps the parameters and inputs (n, ...) to outputs (n, c)",
         ) from error
@@ -109,7 +109,7 @@ def _check_outputs(model: Model, few: Any) -> bool:
         alone = outputs_of(model, few, mapped=mapped)
     except Exception as error:
         raise InputError(
-            f"apply fails on one example alone with {type(error).__name__}: {_first_line(error)}",
+            f"apply fails on one example alone with {type(error).__name__}: {shown_error(error)}",
             argument="apply",
             remedy="give one whose outputs for an example do not need others; freeze batch statistics by eval()",
         ) from error
@@ -172,7 +172,7 @@ def _require_derivative(model: Model, one: Any) -> None:
         _gradients(model, one, mapped=False)
     except Exception as error:
         raise InputError(
-            f"PyTorch cannot differentiate apply ({type(error).__name__}: {_first_line(error)})",
+            f"PyTorch cannot differentiate apply ({type(error).__name__}: {shown_error(error)})",
             argument="apply",
             remedy="give code whose outputs torch.autograd.grad differentiates",
         ) from error
@@ -221,7 +221,3 @@ def _agrees(uses: list[Use], place: int, h: torch.Tensor, d: torch.Tensor, expec
     first = next(use.dense for use in uses if use.dense.parameter == place)
     found = (found.mT if first.orientation == 0 else found).reshape(expected.shape)
     return bool(((found - expected).abs() <= torch.finfo(h.dtype).eps ** 0.5 * expected.abs().max()).all())
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:200]

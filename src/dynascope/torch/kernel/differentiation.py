@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import torch
 
+from dynascope.arguments import shown_error
 from dynascope.errors import InputError
 from dynascope.torch.kernel.model import Model, count_rows
 
@@ -99,7 +100,7 @@ def moved(model: Model, directions: Sequence[torch.Tensor], examples: Any) -> to
             return torch.func.jvp(outputs, model.parameters, tuple(directions))[1]
     except (RuntimeError, NotImplementedError) as error:
         raise InputError(
-            f"PyTorch cannot take derivatives forward through apply ({str(error).partition(chr(10))[0][:200]})",
+            f"PyTorch cannot take derivatives forward through apply ({shown_error(error)})",
             argument="algorithm",
             remedy='choose "structured" or "layerwise"',
         ) from error
