@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow, polar_flow
 from dynascope.networks import DiagonalLinear, LinearAttention, MergedAttention, TwoLayer
 from dynascope.prediction.loss_curve import distance_between, loss_curve
@@ -72,6 +73,14 @@ def test_neurons_of_degree_three_have_one_at_tiny_scales():
     assert curve["time"][-1] == 1e11
     assert curve.attrs["error"] < 1e-3
     assert curve["loss"][-1] < 0.95 * curve["loss"][0]
+
+
+def test_a_flow_that_cannot_leave_its_start_is_told_and_not_read_as_a_curve(monkeypatch):
+    stays = xr.Dataset({"loss": ("time", [0.5])}, {"time": [0.0]})
+    monkeypatch.setattr("dynascope.flows.polar_flow", lambda *_, **__: stays)
+    task = Task(np.eye(2), [1.0, 2.0])
+    with pytest.raises(DivergenceError, match=r"from weights of scale 1e-160 .*: choose a larger scale"):
+        loss_curve(task, TwoLayer(2, 3, 1, activation="relu"), scale=1e-160, duration=1.0)
 
 
 @pytest.mark.parametrize("network", [TwoLayer(4, 10, 1), DiagonalLinear(4)], ids=["linear", ""])

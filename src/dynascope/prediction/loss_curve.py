@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope import flows
+from dynascope.errors import DivergenceError
 from dynascope.flows.exact.few_prompts import few_prompts
 from dynascope.flows.exact.signed_phases import diagonal_equations
 from dynascope.flows.exact.stiff_neurons import work_of_a_step
@@ -100,6 +101,12 @@ def loss_curve(
     for tolerance in counted((closeness.tolerance, closeness.tolerance / closeness.finer), "curves"):
         curves.append(follow(duration=duration, tolerance=tolerance))
         duration = min(duration, float(curves[-1]["time"][-1]))
+        if duration == 0:
+            raise DivergenceError(
+                f"from weights of scale {scale:.3g} the flow takes more steps than it may before anything happens",
+                time=0.0,
+                remedy="choose a larger scale, or the homogeneity-normalised flow",
+            )
     rough, better = curves
     apart = distance_between(rough, better)
     for power in range(1, closeness.refinements + 1):

@@ -125,3 +125,14 @@ def test_targets_without_correlation_are_refused():
     require_correlation(Task([[1.0], [2.0]], [[1.0], [0.0]]))
     with pytest.raises(InputError, match="no correlation"):
         require_correlation(Task([[1.0], [1.0]], [[1.0], [-1.0]]))
+
+
+def test_values_below_the_squares_of_numbers_are_read_without_a_warning(recwarn):
+    time = np.array([0.0, 1.0, 2.0, 3.0])
+    tiny = np.array([0.0, 1e-310, 3e-310, 1e-300])
+    record = {"time": time, "loss": np.full(4, 0.5), "descent_rate": np.array([0.0, 0.0, 0.0, 1e-320]), "seen": tiny}
+    read = resolving(record, 10)
+    assert not recwarn.list
+    np.testing.assert_array_equal(np.interp(time, read["time"], read["loss"]), 0.5)
+    assert np.all(np.diff(read["seen"]) >= 0)
+    np.testing.assert_allclose(read["seen"][[0, -1]], tiny[[0, -1]])

@@ -180,7 +180,7 @@ def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarra
         smooth[:-1] = np.where(np.repeat(odd, len(fractions)), PchipInterpolator(time, loss)(fine[:-1]), smooth[:-1])
     smooth = np.minimum.accumulate(np.maximum(smooth, 0.0))
     # Eight decades below the steepest descent nothing is visible any more.
-    activity = np.log(np.interp(fine, time, rate) + 1e-8 * rate.max())
+    activity = np.log(np.interp(fine, time, rate) + max(1e-8 * rate.max(), np.finfo(float).tiny))
     measure = np.zeros(len(fine))
     for series in (fine, smooth, activity):
         change = np.abs(np.diff(series))
@@ -188,7 +188,8 @@ def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarra
     measure /= measure[-1]
     kept = np.unique(np.searchsorted(measure, np.linspace(0, 1, points), side="left").clip(0, len(fine) - 1))
     result = {"time": fine[kept], "loss": smooth[kept]}
-    for name, values in record.items():
-        if name not in ("time", "loss"):
-            result[name] = PchipInterpolator(time, values, axis=0)(fine[kept])
+    with np.errstate(over="ignore"):  # slopes below the range of numbers, whose inverse is averaged, are zero
+        for name, values in record.items():
+            if name not in ("time", "loss"):
+                result[name] = PchipInterpolator(time, values, axis=0)(fine[kept])
     return result
