@@ -13,6 +13,7 @@ from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.prediction.case import Case
 from dynascope.prediction.tangent_modes import tangent_modes
 from dynascope.prediction.theories.followed import settled_times
+from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.theory import assumptions
 from dynascope.theory.assumptions import Assumption
@@ -74,8 +75,8 @@ def _balance(case: Case) -> float | None:
         return None
     worst, size = 0.0, sum(float(np.sum(layer**2)) for layer in case.layers)
     for first, second in itertools.pairwise(case.layers):
-        gap = second @ second.T - first.T @ first
-        gap -= np.trace(gap) / len(gap) * np.eye(len(gap))
+        charges = layer_charges(first, second)
+        gap = charges.matrix - charges.total / first.shape[1] * np.eye(first.shape[1])
         worst = max(worst, float(np.linalg.norm(gap)))
     return worst / size if size > 0 else 0.0
 

@@ -14,6 +14,7 @@ from dynascope.prediction.case import Case
 from dynascope.prediction.measures import violation
 from dynascope.prediction.theories.followed import POINTS, Curve, followed
 from dynascope.prediction.theories.theory import Theory
+from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory import balanced, deep_modes, line, neuron, wide
 from dynascope.theory.assumptions import BALANCED_LAYERS, ONE_OUTPUT
 from dynascope.theory.balanced.determinants import distance_kept
@@ -100,7 +101,7 @@ def _function_space(case: Case, times: np.ndarray) -> Curve:
 
 def _neuron_imbalance(case: Case) -> float:
     first, second = _two(case)
-    return float(second[0, 0] ** 2 - np.sum(first**2))
+    return float(layer_charges(first[:, :1], second[:1, :1]).total)
 
 
 def _line(case: Case, times: np.ndarray) -> Curve:
@@ -148,8 +149,8 @@ def _two(case: Case) -> tuple[np.ndarray, np.ndarray]:
 def _imbalance(case: Case) -> float:
     """δ of the start, zero where it is rounding or within what the layers are off balance."""
     first, second = _two(case)
-    size, width = float(np.sum(first**2) + np.sum(second**2)), first.shape[1]
-    delta = float(np.sum(second**2) - np.sum(first**2)) / width
+    charges, width = layer_charges(first, second), first.shape[1]
+    size, delta = float(charges.size), float(charges.total) / width
     off = violation(BALANCED_LAYERS, case)
     assert off is not None
     return delta if abs(delta) * width**0.5 > max(_BALANCED, off) * size else 0.0

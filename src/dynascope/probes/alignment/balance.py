@@ -9,6 +9,7 @@ from typing import Any
 from dynascope.arguments import array_namespace
 from dynascope.probes.alignment.chain import Variables, check_chain
 from dynascope.probes.alignment.vectors import frobenius_norm, largest, ratio
+from dynascope.symmetry.layer_charges import layer_charges
 
 __all__ = ["imbalance"]
 
@@ -17,7 +18,8 @@ def imbalance(weights: Sequence[Any]) -> Variables:
     """How far consecutive layers are from balanced, D_ℓ = W_ℓᵀ W_ℓ − W_{ℓ+1} W_{ℓ+1}ᵀ.
 
     Gradient flow of a linear network conserves each D_ℓ, that of a ReLU network without biases its diagonal, whatever
-    the data; steps of a learning rate η move them by O(η) in a given time.
+    the data; steps of a learning rate η move them by O(η) in a given time. −D_ℓ is the matrix of charges that
+    `symmetry.structure` finds between the layers.
 
     Cost: 4 a h² operations for each pair of layers (a, h), (h, a), and memory for 2h² numbers, at each time.
 
@@ -48,17 +50,14 @@ def imbalance(weights: Sequence[Any]) -> Variables:
     for one, other in itertools.pairwise(weights):
         # Divided by the largest entry of the two, as the square of a small number may vanish.
         size = xp.maximum(largest(one, (-2, -1)), largest(other, (-2, -1)))
-        a, b = one / size, other / size
-        difference = xp.matrix_transpose(a) @ a - b @ xp.matrix_transpose(b)
-        h = difference.shape[-1]
-        unit = xp.sum(b**2, axis=(-2, -1)) - xp.sum(a**2, axis=(-2, -1))
-        total = xp.sum(b**2, axis=(-2, -1)) + xp.sum(a**2, axis=(-2, -1))
-        identity = xp.astype(_order(difference)[:, None] == _order(difference), difference.dtype)
-        norm, square = frobenius_norm(difference), size[..., 0, 0] ** 2
+        charges = layer_charges(one / size, other / size)
+        matrix, mean = charges.matrix, charges.total / one.shape[-1]
+        identity = xp.astype(_order(matrix)[:, None] == _order(matrix), matrix.dtype)
+        norm, square = frobenius_norm(matrix), size[..., 0, 0] ** 2
         found["imbalance"].append(square * norm)
-        found["relative_imbalance"].append(ratio(norm, total))
-        found["balance"].append(square * unit / h)
-        found["unevenness"].append(square * frobenius_norm(difference + identity * (unit / h)[..., None, None]))
+        found["relative_imbalance"].append(ratio(norm, charges.size))
+        found["balance"].append(square * mean)
+        found["unevenness"].append(square * frobenius_norm(matrix - identity * mean[..., None, None]))
     return {name: ((*time, "layer"), xp.stack(values, axis=-1)) for name, values in found.items()}
 
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_one_shape, in_units, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory.assumptions import BALANCED_LAYERS
 from dynascope.theory.balanced.rates import LayerRates
 
@@ -132,13 +133,10 @@ def _balance(network: TwoLayers) -> Balance:
 def balance_of(network: TwoLayers, numbers: Any = jnp) -> Balance:
     """The balance of checked layers, in the arrays of jax.numpy or of NumPy."""
     first, second, rates = network
-    ratio = numbers.sqrt(rates.first / rates.second)[..., None, None]
-    inner = numbers.swapaxes(first, -1, -2) @ first / ratio
-    outer = second @ numbers.swapaxes(second, -1, -2) * ratio
-    width = first.shape[-1]
-    value = numbers.trace(outer - inner, axis1=-2, axis2=-1) / width
-    rest = outer - inner - value[..., None, None] * numbers.eye(width, dtype=first.dtype)
-    size = numbers.trace(outer + inner, axis1=-2, axis2=-1)
+    ratio = numbers.sqrt(rates.first / rates.second)
+    charges, width = layer_charges(first, second, (1 / ratio, ratio)), first.shape[-1]
+    value, size = charges.total / width, charges.size
+    rest = charges.matrix - value[..., None, None] * numbers.eye(width, dtype=first.dtype)
     # In units of the size, and with a slope of zero where the norm has its corner, at exact balance.
     squares = numbers.sum((rest / numbers.where(size > 0, size, 1)[..., None, None]) ** 2, axis=(-2, -1))
     some = squares > 0

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_one_shape, in_units, is_traced, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.balanced.balance import LAYER_UNITS, TwoLayers
 from dynascope.theory.balanced.rates import LayerRates
@@ -36,7 +37,8 @@ def conserved_matrix(
 ) -> Float[AnyArray, "*members width width"]:
     """Δ = η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁ of f(x) = x W₁ W₂, which gradient flow on any loss of f conserves.
 
-    The function does not change when W₁ → W₁ G⁻¹, W₂ → G W₂, so that W₂ ∂L/∂W₂ᵀ = ∂L/∂W₁ᵀ W₁. Steps of finite size
+    The function does not change when W₁ → W₁ G⁻¹, W₂ → G W₂, so that W₂ ∂L/∂W₂ᵀ = ∂L/∂W₁ᵀ W₁: at equal rates its
+    entries are the charges that `symmetry.structure` finds. Steps of finite size
     break the conservation in first order of the learning rate.
 
     Args:
@@ -221,10 +223,9 @@ def single_output_preconditioner(
 @float64_jit
 def _conserved(pairs: list[TwoLayers]) -> list[Array]:
     def matrix(pair: TwoLayers) -> Array:
-        first, second, rates = pair
-        one, other = (jnp.asarray(rate)[..., None, None] for rate in rates)
-        difference = one * second @ jnp.swapaxes(second, -1, -2) - other * jnp.swapaxes(first, -1, -2) @ first
-        return nan_outside(pair.valid, difference, leading=True)
+        first, second, (one, other) = pair
+        charges = layer_charges(first, second, (jnp.asarray(other), jnp.asarray(one)))
+        return nan_outside(pair.valid, charges.matrix, leading=True)
 
     return [matrix(pair) for pair in pairs]
 
