@@ -39,9 +39,9 @@ def test_members_of_an_ensemble_have_factors_of_their_own():
 
 def test_tensors_of_pytorch_stay_tensors():
     torch = pytest.importorskip("torch")
-    found = layer_charges(*(torch.tensor(each) for each in LAYERS[:2]))
+    found = layer_charges(torch.tensor(LAYERS[0]), torch.tensor(LAYERS[1]))
     assert isinstance(found.matrix, torch.Tensor)
-    np.testing.assert_allclose(found.matrix.numpy(), layer_charges(*LAYERS[:2]).matrix, atol=ROUNDING)
+    np.testing.assert_allclose(found.matrix.numpy(), layer_charges(LAYERS[0], LAYERS[1]).matrix, atol=ROUNDING)
 
 
 def test_an_imbalance_has_a_slope_under_jax():
