@@ -119,6 +119,79 @@ def test_the_law_holds_at_every_recorded_step(rule, name, dtype):
     assert (run["charge_bound"].max("step") < (1e-9 if dtype == "float64" else 0.1) * moved).all()
 
 
+GROUPS = {
+    "rates": {".inner": 1.0, ".hidden": 0.5, ".bias": 2.0, ".last": 0.25},
+    "weight_decay": {".inner": 0.1, ".hidden": 0.3, ".bias": 0.0, ".last": 0.2},
+}
+SHRINKING = {".inner": 0.1, ".hidden": 0.2, ".bias": 0.05, ".last": 0.4}  # of which ρλ is alike
+
+
+def grouped(rule, decays):
+    """A rule with rates and decays for each layer."""
+
+    def made(rate):
+        def of_layer(name):
+            own = rate * GROUPS["rates"][f".{name}"]
+            decay = optax.add_decayed_weights(decays[f".{name}"])
+            if rule == "decoupled":
+                return optax.chain(optax.trace(MOMENTUM), decay, optax.scale_by_learning_rate(own))
+            return optax.chain(decay, optax.sgd(own, momentum=MOMENTUM, nesterov=rule == "nesterov"))
+
+        def layers(weights):
+            return jax.tree_util.tree_map_with_path(lambda path, _: path[-1].name, weights)
+
+        return optax.multi_transform({name: of_layer(name) for name in ("inner", "hidden", "bias", "last")}, layers)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("rule", "decays"),
+    [
+        pytest.param("heavy_ball", GROUPS["weight_decay"], marks=pytest.mark.slow),
+        ("nesterov", GROUPS["weight_decay"]),
+        pytest.param("decoupled", SHRINKING, marks=pytest.mark.slow),
+    ],
+)
+def test_the_law_of_groups_with_rates_and_decays_of_their_own_holds(rule, decays):
+    declared = {"optimizer": rule, "momentum": MOMENTUM, "rates": GROUPS["rates"], "weight_decay": decays}
+    run = trained("float64", grouped(rule, decays), **declared, causes=True)
+    moved = abs(run["measured_charge"] - run["measured_charge"][0]).max("step")
+    assert (moved > 0.01).all()
+    assert (residual(run) <= run["charge_bound"]).all()
+    assert (run["charge_bound"].max("step") < 1e-8 * moved).all()
+    # What causes are tested by knows the groups too: updates imply the gradient that there was.
+    later = run.isel(step=run["step"] > 0)
+    off = abs(later["part_pull"] - later["part_slope"])
+    assert (off <= later["part_pull_rounding"] + later["part_slope_rounding"]).all()
+    assert (run["first_change"] < 1e-12).all()  # of what is of order one, divided by the rate
+
+
+def test_layers_with_rates_of_their_own_have_a_law_and_another_rate_breaks_it():
+    rates = {name.removeprefix("."): RATE * rho for name, rho in GROUPS["rates"].items()}
+    wrong = {**GROUPS["rates"], ".hidden": 0.51}
+    kept, broken = (
+        trained("float64", optax.sgd(1.0), rate=rates, rates=declared) for declared in (GROUPS["rates"], wrong)
+    )
+    assert (residual(kept) <= kept["charge_bound"]).all()
+    assert (residual(broken) > broken["charge_bound"]).any()
+
+
+@pytest.mark.parametrize(
+    ("declared", "argument"),
+    [
+        ({"rates": {".inner": 1.0}}, "rates"),
+        ({"rates": 0.0}, "rates"),
+        ({"momentum": {".inner": 0.9, ".hidden": 0.8, ".bias": 0.9, ".last": 0.9}}, "momentum"),
+        ({"optimizer": "decoupled", "weight_decay": GROUPS["weight_decay"]}, "weight_decay"),
+    ],
+)
+def test_groups_without_a_law_are_refused(declared, argument):
+    with pytest.raises(InputError) as error:
+        charge_statistics(SYMMETRIES, **declared)
+    assert error.value.argument == argument
+
+
 @pytest.mark.slow
 def test_the_law_of_a_schedule_holds():
     schedule = optax.cosine_decay_schedule(RATE, STEPS)

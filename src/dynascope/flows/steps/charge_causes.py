@@ -12,6 +12,7 @@ import numpy as np
 import optax
 from jax import Array
 
+from dynascope.flows.steps.charge_groups import ChargeGroups
 from dynascope.flows.steps.step import Step
 from dynascope.flows.steps.step_statistics import Latest, Recursion, StepStatistic
 from dynascope.symmetry import Charge
@@ -22,9 +23,7 @@ from dynascope.theory.symmetry.rounding import SUMMED
 __all__ = ["are_sums", "by_part", "cause_statistics", "momentum_buffer"]
 
 
-def cause_statistics(
-    symmetries: Sequence[Charge], optimizer: str, momentum: float, weight_decay: float, gradient_roundings: int
-) -> dict[str, StepStatistic]:
+def cause_statistics(groups: ChargeGroups, optimizer: str, gradient_roundings: int) -> dict[str, StepStatistic]:
     """What `symmetry.audit` reads of the step that led to each recorded one, for each part A of each charge.
 
     A part is what the symmetry does to one parameter. With the gradient g of the loss, as it was before anything
@@ -39,13 +38,11 @@ def cause_statistics(
     update for each part.
 
     Args:
-        symmetries: What is followed.
-        optimizer: As of `charge_statistics`, like the others.
-        momentum: β.
-        weight_decay: λ.
+        groups: What is followed, and what is declared of each parameter.
+        optimizer: As of `charge_statistics`.
         gradient_roundings: Roundings of a gradient.
     """
-    own = _Parts(tuple(symmetries), optimizer, momentum, weight_decay, gradient_roundings)
+    own = _Parts(groups, optimizer, gradient_roundings)
     part, layer = ("charge", "part"), ("layer",)
     return {
         "part_charge": Latest(own.charge, part),
@@ -100,11 +97,13 @@ class _State(NamedTuple):
 class _Parts:
     """The parts of symmetries, and the rule by which they are said to move. Equal ones find their program."""
 
-    symmetries: tuple[Charge, ...]
+    groups: ChargeGroups
     optimizer: str
-    momentum: float
-    weight_decay: float
     gradient_roundings: int
+
+    @property
+    def symmetries(self) -> tuple[Charge, ...]:
+        return self.groups.symmetries
 
     def charge(self, step: Step) -> Array:
         return self._along(step.weights, step.weights)
@@ -122,8 +121,9 @@ class _Parts:
 
     def following(self, state: _State, step: Step) -> _State:
         """The state after a step; one at rate zero says nothing of its gradient, which is believed."""
-        beta, decay, theta, update = self.momentum, self.weight_decay, step.weights, step.update
-        rate = jnp.asarray(step.learning_rate, state.crossed.dtype)
+        theta, update, kind = step.weights, step.update, state.crossed.dtype
+        beta, decay = self.groups.of_parts("momentum", kind), self.groups.of_parts("weight_decay", kind)
+        rate = jnp.asarray(self.groups.common_rate(step.learning_rate), kind) * self.groups.of_parts("rates", kind)
         still, safe = rate == 0, jnp.where(rate == 0, 1, rate)
         linear = are_sums(self.symmetries)[:, None]
         slope, charge = self.slope(step), self.charge(step)
@@ -136,8 +136,9 @@ class _Parts:
             if held is not None:
                 across = -self._along(update, held)
             else:
-                slopes = jax.tree.map(lambda g, weight: g + decay * weight, step.gradient, theta)
-                across = (both + self._along(update, slopes)) / beta if beta else both
+                slopes, some = self._along(update, step.gradient), jnp.asarray(beta) > 0
+                slopes += jnp.where(linear, 0, decay * self._along(theta, update))
+                across = jnp.where(some, (both + slopes) / jnp.where(some, beta, 1), both)
             after = buffer - jnp.where(linear, 0, across)
             pull = pushed - decay * charge
         elif self.optimizer == "decoupled":
@@ -182,13 +183,17 @@ class _Parts:
 
     def _first(self, state: Array, step: Step, *, clipped: bool) -> Array:
         """Of the first step, max |g′ − g| / max |g|, or with g cut off at max |g′| relative to that."""
-        rate = jnp.asarray(step.learning_rate, state.dtype)
-        ahead = jnp.where(rate == 0, 1, rate) * (1 + self.momentum if self.optimizer == "nesterov" else 1)
+        rate = jnp.asarray(self.groups.common_rate(step.learning_rate), state.dtype)
+        rates, decays, momenta = (
+            dict(each) for each in (self.groups.rates, self.groups.weight_decay, self.groups.momentum)
+        )
+        safe = jnp.where(rate == 0, 1, rate)
         arrays = [arrays_by_path(tree) for tree in (step.weights, step.gradient, step.update)]
         found = []
         for path in parameter_paths(self.symmetries):
             theta, gradient, update = (each[path] for each in arrays)
-            used = -update / ahead - self.weight_decay * theta
+            ahead = safe * rates[path] * (1 + momenta[path] if self.optimizer == "nesterov" else 1)
+            used = -update / ahead - decays[path] * theta
             size = jnp.max(jnp.abs(used if clipped else gradient), initial=0)
             off = used - (jnp.clip(gradient, -size, size) if clipped else gradient)
             found.append(jnp.max(jnp.abs(off), initial=0) / jnp.where(size == 0, 1, size))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dynascope.arguments import require_choice, require_integer, require_number
-from dynascope.errors import InputError
+from dynascope.arguments import require_choice, require_integer
 from dynascope.flows.steps.charge_causes import are_sums, cause_statistics, momentum_buffer
+from dynascope.flows.steps.charge_groups import ChargeGroups
 from dynascope.flows.steps.step import Step
 from dynascope.flows.steps.step_statistics import Recursion
 from dynascope.symmetry import Charge, charges
@@ -30,8 +30,9 @@ def charge_statistics(
     symmetries: Sequence[Charge],
     *,
     optimizer: Literal["heavy_ball", "nesterov", "decoupled"] = "heavy_ball",
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
+    momentum: float | Mapping[str, float] = 0.0,
+    weight_decay: float | Mapping[str, float] = 0.0,
+    rates: float | Mapping[str, float] = 1.0,
     gradient_roundings: int = 128,
     causes: bool = False,
 ) -> dict[str, Any]:
@@ -49,8 +50,12 @@ def charge_statistics(
         symmetries: Those of `symmetry.structure` of a function of `eqx.filter(network, eqx.is_inexact_array)`.
         optimizer: How the weights move: "heavy_ball", which without momentum is plain descent, with decay that is added
             to the gradient; "nesterov", likewise; or "decoupled", with weights that shrink by ηλ beside the step.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0, of all weights.
+        momentum: β ≥ 0, below one; or one for each parameter by its path, as `Charge.paths` has it, equal within
+            each symmetry.
+        weight_decay: λ ≥ 0, likewise one or by path; where it differs within a symmetry, the law asks the weights.
+        rates: ρ > 0, likewise, where the learning rate of a parameter is ρη: η is that of `descend` or its schedule,
+            or of layers with rates of their own what these are at ρ = 1. The law is then of Σ θ_AᵀGθ_A/ρ_A over the
+            parameters A of a symmetry, which is what is recorded.
         gradient_roundings: How many terms the longest sum of the backward pass has, for the bound; more where
             gradients are nothing but what cancellation leaves.
         causes: Whether to record what `symmetry.audit` tests causes by, too: six numbers for each part of a charge
@@ -64,8 +69,9 @@ def charge_statistics(
         leaves of terms that cancel, with Σ|d| + n max |d| for the size of a step, max being over all weights.
 
     Raises:
-        InputError: A number out of range, or something else than symmetries. When the run starts: layers with rates of
-            their own, under which groups of weights have their own laws.
+        InputError: A number out of range, a parameter without one, or something else than symmetries; a momentum, or of
+            decoupled decay ρλ, that differs within a symmetry, for which there is no law. When the run starts: layers
+            with rates of their own that were not declared.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
@@ -86,19 +92,17 @@ def charge_statistics(
     """
     require_symmetries(symmetries, remedy="give those that symmetry.structure finds, at least one")
     require_choice("optimizer", optimizer, _RULES)
-    require_number("momentum", momentum, least=0, below=1)
-    require_number("weight_decay", weight_decay, least=0)
     require_integer(gradient_roundings=gradient_roundings)
     require_choice("causes", causes, (True, False))
-    rule = (optimizer, float(momentum), float(weight_decay), gradient_roundings)
-    law = _Law(tuple(symmetries), *rule)
+    groups = ChargeGroups.checked(symmetries, optimizer, rates, weight_decay, momentum)
+    law = _Law(groups, optimizer, gradient_roundings)
     return {
         "statistics": {"measured_charge": (law.measured, ("charge",))},
         "step_statistics": {
             "predicted_charge": Recursion(law.start, law.following, _predicted, ["charge"]),
             "charge_bound": Recursion(law.start, law.following, law.bound, ["charge"]),
             "charge_warning": Recursion(law.start, law.following, law.warning, ["charge"]),
-            **(cause_statistics(symmetries, *rule) if causes else {}),
+            **(cause_statistics(groups, optimizer, gradient_roundings) if causes else {}),
         },
     }
 
@@ -122,75 +126,82 @@ class _State(NamedTuple):
 class _Law:
     """The law of an optimiser, one step after the other. Equal laws are equal objects, which find their program."""
 
-    symmetries: tuple[Charge, ...]
+    groups: ChargeGroups
     optimizer: str
-    momentum: float
-    weight_decay: float
     gradient_roundings: int
+
+    @property
+    def symmetries(self) -> tuple[Charge, ...]:
+        return self.groups.weighed
 
     def measured(self, network: Any) -> Array:
         return jnp.asarray(charges(network, self.symmetries))
 
     def start(self, weights: Any) -> _State:
-        charge, size = jnp.asarray(charges(weights, self.symmetries)), self._sizes(weights)
-        zero, count = jnp.zeros_like(charge), self._sizes(jax.tree.map(jnp.ones_like, weights))
+        charge, size = jnp.asarray(charges(weights, self.symmetries)), self._sizes(self.symmetries, weights)
+        zero, count = jnp.zeros_like(charge), self._sizes(self.groups.symmetries, jax.tree.map(jnp.ones_like, weights))
         return _State(charge, zero, zero, size, size, zero, count, zero, zero, zero)
 
     def following(self, state: _State, step: Step) -> _State:
-        rate = step.learning_rate
-        if np.ndim(rate) or not hasattr(rate, "dtype"):
-            raise InputError(
-                "layers have learning rates of their own, and so their weights laws of their own",
-                argument="learning_rate",
-                value=str(jax.tree.structure(rate)),
-                remedy="give one rate, or a schedule, for all",
-            )
-        rate = jnp.asarray(rate, state.charge.dtype)
+        rate = jnp.asarray(self.groups.common_rate(step.learning_rate), state.charge.dtype)
         pushed, square = self._moved(step.update)
         change, crossed = self._law(state, step, rate, pushed)
         total = state.charge + change
         kept = jnp.abs(state.charge) >= jnp.abs(change)
         lost = jnp.where(kept, (state.charge - total) + change, (change - total) + state.charge)
-        return self._rounded(state, step, square)._replace(charge=total, lost=state.lost + lost, crossed=crossed)
+        return self._rounded(state, step, square, rate)._replace(charge=total, lost=state.lost + lost, crossed=crossed)
 
     def _law(self, state: _State, step: Step, rate: Array, pushed: Array) -> tuple[Array, Array]:
         """By how much the charge changes, and the crossed charge after the step."""
-        beta, decay, linear = self.momentum, self.weight_decay, self._linear
+        linear, kind = self._linear, state.charge.dtype
+        beta, decay = self.groups.momenta(kind), self.groups.shrinking(kind)
         now = state.charge + state.lost
         # A step at rate zero moves nothing, and η vᵀGv is zero.
         safe = jnp.where(rate == 0, 1, rate)
         if self.optimizer == "decoupled":
             left = 1 - rate * decay
-            buffers = jax.tree.map(lambda d, theta: d + rate * decay * theta, step.update, step.weights)
-            pushed = self._form(buffers, buffers) if decay else pushed
+            buffers = self.groups.decayed(step.update, step.weights, rate)
+            some = not isinstance(decay, float) or decay > 0
+            pushed = self._form(self.symmetries, buffers, buffers) if some else pushed
             before = beta * state.crossed
             shrunk = jnp.where(linear, rate * decay, rate * decay * (1 + left)) * now
             change = pushed - shrunk - jnp.where(linear, rate, 2 * rate * left) * before
             return change, jnp.where(linear, before, left * before - pushed / safe)
-        crossed = beta * state.crossed + decay * now
+        pull = decay * now
+        if not self.groups.shrinks_alike.all():
+            recorded = jnp.asarray(charges(step.weights, self.groups.pulled))
+            pull = jnp.where(self.groups.shrinks_alike, pull, recorded)
+        crossed = beta * state.crossed + pull
         if self.optimizer == "heavy_ball":
             return pushed - jnp.where(linear, 1, 2) * rate * crossed, crossed - pushed / safe
-        along = decay * now + beta * crossed
+        along = pull + beta * crossed
         both = pushed / safe**2
-        held = momentum_buffer(step)
+        held, unweighed = momentum_buffer(step), self.groups.symmetries
         if held is not None:
-            both = -self._form(step.update, held) / safe
-        elif beta:
-            slopes = jax.tree.map(lambda g, theta: g + decay * theta, step.gradient, step.weights)
-            both = (both + self._form(step.update, slopes) / safe) / beta
+            both = -self._form(unweighed, step.update, held) / safe
+        elif not isinstance(beta, float) or beta > 0:
+            slope = self._form(unweighed, step.update, step.gradient)
+            slope += self._form(self.groups.pulled, step.update, step.weights)
+            some = jnp.asarray(beta) > 0
+            both = jnp.where(some, (both + slope / safe) / jnp.where(some, beta, 1), both)
         change = pushed - jnp.where(linear, 1, 2) * rate * along
         return change, crossed - jnp.where(linear, 0, rate * both)
 
-    def _rounded(self, state: _State, step: Step, square: Array) -> _State:
+    def _rounded(self, state: _State, step: Step, square: Array, rate: Array) -> _State:
         """The state with the sums of `theory.symmetry.rounding_level`; of sums of weights S is Σ|d| + n max |d|."""
         unit, linear = float(jnp.finfo(state.charge.dtype).eps) / 2, self._linear
         size = jnp.concatenate(in_turn(self.symmetries, _size_after, step.weights, step.update))
         # A bias before a normalisation has a gradient of nothing but rounding: that of the terms that cancel in it,
         # which are of the size of what other weights get. So max is over the steps of all weights.
-        cancelled = state.weights * jnp.max(jnp.stack([jnp.max(jnp.abs(d)) for d in jax.tree.leaves(step.update)]))
+        evened, beta = self.groups.at_one_rate(step.update), self.groups.momenta(state.charge.dtype)
+        cancelled = state.weights * jnp.max(jnp.stack([jnp.max(jnp.abs(d)) for d in jax.tree.leaves(evened)]))
         moved = jnp.where(linear, square + cancelled.astype(square.dtype), jnp.sqrt(square))
         stored = jnp.where(linear, 1, 2) * (3 if self.optimizer == "decoupled" else 1) * unit * size
-        computed = unit * (moved + self.momentum * state.moved) / (1 - self.momentum)
+        if not self.groups.shrinks_alike.all():
+            # The law takes what decay pulls from weights, and rounds it each time.
+            pulled = SUMMED * unit * rate * self._sizes(self.groups.pulled, step.weights) / (1 - beta)
+            stored = stored + jnp.where(self.groups.shrinks_alike, 0, jnp.where(linear, 1, 2) * pulled)
+        computed = unit * (moved + beta * state.moved) / (1 - beta)
         computed = computed * jnp.where(linear, 1, 2 * jnp.sqrt(state.size))
         return state._replace(
             size=size,
@@ -210,27 +221,26 @@ class _Law:
     def _evaluated(self, state: _State) -> Array:
         """Rounding of the recorded charges and of the law itself."""
         unit = float(jnp.finfo(state.charge.dtype).eps) / 2
-        repeated = (1 + self.momentum) / (1 - self.momentum)
+        beta = self.groups.momenta(state.charge.dtype)
+        repeated = (1 + beta) / (1 - beta)
         return SUMMED * unit * (state.first + state.size + repeated * state.steps)
 
     @property
     def _linear(self) -> np.ndarray:
         return are_sums(self.symmetries)
 
-    def _sizes(self, tree: Any) -> Array:
+    def _sizes(self, symmetries: tuple[Charge, ...], tree: Any) -> Array:
         """θᵀ|G|θ of each charge, and of sums of weights Σ|θ|."""
-        return jnp.concatenate(in_turn(self.symmetries, Charge.size_form, tree))
+        return jnp.concatenate(in_turn(symmetries, Charge.size_form, tree))
 
     def _moved(self, update: Any) -> tuple[Array, Array]:
         """dᵀGd, which sums of weights do not have, and dᵀ|G|d."""
         forms, squares = zip(*in_turn(self.symmetries, Charge.form_and_size, update), strict=True)
         return jnp.where(self._linear, 0, jnp.concatenate(forms)), jnp.concatenate(squares)
 
-    def _form(self, left: Any, right: Any) -> Array:
+    def _form(self, symmetries: tuple[Charge, ...], left: Any, right: Any) -> Array:
         """θᵀGv, and zero of sums of weights, which gradients do not change."""
-        values = [
-            jnp.zeros(each.size) if each.kind == "translation" else each.form(left, right) for each in self.symmetries
-        ]
+        values = [jnp.zeros(each.size) if each.kind == "translation" else each.form(left, right) for each in symmetries]
         return jnp.concatenate(values)
 
 

@@ -1,0 +1,196 @@
+"""Rates, decays and momenta that groups of parameters have of their own, and the charges that then have a law."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dynascope.arguments import require, require_number, shown
+from dynascope.errors import InputError
+from dynascope.symmetry import Charge
+from dynascope.symmetry.followed import parameter_paths
+
+__all__ = ["ChargeGroups"]
+
+_EQUAL = 1e-12  # relative difference of numbers that are equal up to rounding
+_LIMITS: dict[str, dict[str, float]] = {
+    "rates": {"above": 0.0},
+    "weight_decay": {"least": 0.0},
+    "momentum": {"least": 0.0, "below": 1.0},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ChargeGroups:
+    """What is declared of each parameter; equal ones are equal objects.
+
+    With the rate ρη of a parameter, φ = θ/√ρ moves at the rate η, and so a symmetry has a law for Σ θᵀGθ/ρ over its
+    parts.
+
+    Attributes:
+        symmetries: What is followed.
+        rates: ρ by path.
+        weight_decay: λ by path.
+        momentum: β by path.
+    """
+
+    symmetries: tuple[Charge, ...]
+    rates: tuple[tuple[str, float], ...]
+    weight_decay: tuple[tuple[str, float], ...]
+    momentum: tuple[tuple[str, float], ...]
+
+    @classmethod
+    def checked(
+        cls, symmetries: Sequence[Charge], optimizer: str, rates: Any, weight_decay: Any, momentum: Any
+    ) -> ChargeGroups:
+        """Numbers, or mappings from paths of the symmetries' parameters to numbers.
+
+        Raises:
+            InputError: A path that is missing or is no parameter of the symmetries; a number out of range; momenta, or
+                shrinkings by decoupled decay, that differ within a symmetry.
+        """
+        paths = parameter_paths(symmetries)
+        told = {"rates": rates, "weight_decay": weight_decay, "momentum": momentum}
+        found = cls(tuple(symmetries), **{name: _by_path(name, value, paths) for name, value in told.items()})
+        found._require_alike("momentum", dict(found.momentum), "another momentum")
+        if optimizer == "decoupled":
+            found._require_alike("weight_decay", found._shrinking, "another decay times rate")
+        return found
+
+    @functools.cached_property
+    def weighed(self) -> tuple[Charge, ...]:
+        """The charges that have a law: parts divided by their ρ."""
+        rates = dict(self.rates)
+        return self._with_factors(lambda path: 1 / rates[path])
+
+    @functools.cached_property
+    def pulled(self) -> tuple[Charge, ...]:
+        """Σ λ θᵀGθ of the parts, which decay that is added to gradients puts in their place."""
+        return self._with_factors(dict(self.weight_decay).__getitem__)
+
+    @functools.cached_property
+    def shrinks_alike(self) -> np.ndarray:
+        """Of which charges (charge,) all parts have the same ρλ, so that the law needs no recorded ones."""
+        alike = [_alike([self._shrinking[path] for path in each.paths]) for each in self.symmetries]
+        return self._spread(alike)
+
+    def shrinking(self, dtype: Any) -> Any:
+        """ρλ of each charge (charge,), of the first part; one number where all are equal."""
+        return _numbers(self._spread([self._shrinking[each.paths[0]] for each in self.symmetries]), dtype)
+
+    def momenta(self, dtype: Any) -> Any:
+        """β of each charge, likewise."""
+        return _numbers(self._spread([dict(self.momentum)[each.paths[0]] for each in self.symmetries]), dtype)
+
+    def of_parts(self, name: str, dtype: Any) -> Any:
+        """The numbers of the name for each part of each charge (charge, part), one number where all are equal."""
+        values, most = dict(getattr(self, name)), max(len(each.parts) for each in self.symmetries)
+        rows = []
+        for each in self.symmetries:
+            own = [values[part.path] for part in each.parts]
+            rows.append(np.broadcast_to([*own, *own[:1] * (most - len(own))], (each.size, most)))
+        return _numbers(np.concatenate(rows), dtype)
+
+    def at_one_rate(self, tree: Any) -> Any:
+        """A tree of steps as they were at ρ = 1 for all."""
+        rates = {path: rate for path, rate in self.rates if rate != 1}
+
+        def divided(path: Any, leaf: Any) -> Any:
+            rate = rates.get(jax.tree_util.keystr(path))
+            return leaf if rate is None else leaf / rate
+
+        return jax.tree_util.tree_map_with_path(divided, tree) if rates else tree
+
+    def decayed(self, update: Any, weights: Any, rate: Any) -> Any:
+        """Steps without what decoupled decay takes: d + η ρλ θ."""
+        shrinking = self._shrinking
+
+        def added(path: Any, step: Any, theta: Any) -> Any:
+            return step + rate * shrinking.get(jax.tree_util.keystr(path), 0.0) * theta
+
+        return jax.tree_util.tree_map_with_path(added, update, weights)
+
+    def common_rate(self, learning_rate: Any) -> Any:
+        """η of a step, of a tree of rates that of the first parameter over its ρ.
+
+        Raises:
+            InputError: There are several rates, and none were declared.
+        """
+        if not np.ndim(learning_rate) and hasattr(learning_rate, "dtype"):
+            return learning_rate
+        if all(rate == 1 for _, rate in self.rates):
+            raise InputError(
+                "layers have learning rates of their own, and so their weights laws of their own",
+                argument="learning_rate",
+                value=str(jax.tree.structure(learning_rate)),
+                remedy="declare them as rates of charge_statistics, or give one rate, or a schedule, for all",
+            )
+        (path, rate), leaves = self.rates[0], jax.tree_util.tree_flatten_with_path(learning_rate)[0]
+        return next(jnp.asarray(leaf) for name, leaf in leaves if jax.tree_util.keystr(name) == path) / rate
+
+    @property
+    def _shrinking(self) -> dict[str, float]:
+        rates = dict(self.rates)
+        return {path: decay * rates[path] for path, decay in self.weight_decay}
+
+    def _with_factors(self, factor: Callable[[str], float]) -> tuple[Charge, ...]:
+        return tuple(
+            each
+            if all(factor(path) == 1 for path in each.paths)
+            else dataclasses.replace(
+                each,
+                parts=tuple(dataclasses.replace(part, factor=part.factor * factor(part.path)) for part in each.parts),
+            )
+            for each in self.symmetries
+        )
+
+    def _spread(self, values: Sequence[Any]) -> np.ndarray:
+        return np.concatenate([np.full(each.size, value) for each, value in zip(self.symmetries, values, strict=True)])
+
+    def _require_alike(self, name: str, values: Mapping[str, float], what: str) -> None:
+        for each in self.symmetries:
+            own = [values[path] for path in each.paths]
+            require(
+                _alike(own),
+                f"parameters of {each.kind} {' '.join(each.paths)} have {what} than each other, for which no charge "
+                "has a law",
+                argument=name,
+                value=own,
+                remedy="leave this symmetry out",
+            )
+
+
+def _by_path(name: str, value: Any, paths: Sequence[str]) -> tuple[tuple[str, float], ...]:
+    if not isinstance(value, Mapping):
+        require_number(name, value, **_LIMITS[name])
+        return tuple((path, float(value)) for path in paths)
+    missing = [path for path in paths if path not in value]
+    unknown = [path for path in value if path not in paths]
+    require(
+        not missing and not unknown,
+        f"{name} has no {missing[0]}"
+        if missing
+        else f"{name} has {shown((unknown or [''])[0])}, which is no parameter",
+        argument=name,
+        value=list(map(str, value)),
+        remedy="give a number for each parameter of the symmetries, by its path",
+    )
+    for path in paths:
+        require_number(name, value[path], **_LIMITS[name])
+    return tuple((path, float(value[path])) for path in paths)
+
+
+def _alike(values: Sequence[float]) -> bool:
+    return all(math.isclose(each, values[0], rel_tol=_EQUAL, abs_tol=0.0) for each in values)
+
+
+def _numbers(values: np.ndarray, dtype: Any) -> Any:
+    """One number where all are equal, with which a program has no constants as long as the charges."""
+    return float(values.flat[0]) if (values == values.flat[0]).all() else jnp.asarray(values, dtype)
