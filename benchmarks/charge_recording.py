@@ -4,7 +4,7 @@ A residual network of eighteen layers learns labelled images of 32 × 32 pixels,
 and a small transformer learns rows of tokens, both by momentum on batches of 128 samples in float32. All charges that
 `structure` finds are recorded, those that only the ε of a norm breaks too. The aim is less than 3 % of a step. Printed
 are also what `structure` takes of time and memory. Run as `python benchmarks/charge_recording.py`; `--small` runs the
-same on small sizes, and words choose among the networks.
+same on small sizes, `--turns` says how often, and words choose among the networks.
 
 The machine's other work adds to the time on the clock more than what is measured, so that the time that processors
 spend on it is told, too.
@@ -131,7 +131,7 @@ def alone(case: Case, recorded: dict[str, Any]) -> Callable[[], Any]:
     update = jax.tree.map(lambda leaf: RATE * leaf, weights)
 
     def following(state: Any, weights: Any, update: Any) -> Any:
-        step = types.SimpleNamespace(weights=weights, update=update, learning_rate=np.float32(RATE))
+        step = types.SimpleNamespace(weights=weights, update=update, learning_rate=np.float32(RATE), unseen_update=0.0)
         return law.following(state, step)
 
     program = jax.jit(following)
@@ -171,8 +171,10 @@ def main() -> None:
     options = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     options.add_argument("names", nargs="*", choices=[[], *CASES], help="networks; all if none is named")
     options.add_argument("--small", action="store_true")
+    options.add_argument("--turns", type=int, help="how often each is run; three if not given")
     given = options.parse_args()
     size = SMALL if given.small else FULL
+    size = size._replace(turns=given.turns or size.turns)
     for name in given.names or CASES:
         case = CASES[name](size)
         case = case._replace(network=jax.tree.map(lambda leaf: leaf.astype(np.float32), case.network))

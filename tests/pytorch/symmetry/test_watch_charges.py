@@ -160,9 +160,13 @@ def by_value(model):
     torch.nn.utils.clip_grad_value_(model.parameters(), 0.02)
 
 
-def layered(model):
-    groups = [{"params": model[0].parameters(), "weight_decay": 0.0}, {"params": model[2:].parameters()}]
+def with_groups(model, first, rest):
+    groups = [{"params": model[0].parameters(), **first}, {"params": model[2:].parameters(), **rest}]
     return torch.optim.SGD(groups, lr=RATE, **DECLARED)
+
+
+def layered(model):
+    return with_groups(model, {"weight_decay": 0.0}, {})
 
 
 def adam(model):
@@ -227,6 +231,52 @@ def test_batches_that_accumulate_closures_and_skipped_steps_are_one_step_or_none
     assert watched.record().sizes["step"] == 6  # nothing is left on the optimizer
 
 
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_groups_with_rates_and_decays_of_their_own_are_read_off_the_optimizer(nesterov):
+    model = network()
+    optimizer = with_groups(model, {"lr": 3 * RATE, "weight_decay": 0.0}, {"lr": RATE, "weight_decay": 0.1})
+    for group in optimizer.param_groups:
+        group["nesterov"] = nesterov
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 2 * STEPS)
+    run = train(model, optimizer, change=lambda model: schedule.step() if optimizer.state else None, causes=True)
+    assert (abs(run["measured_charge"][-1] - run["measured_charge"][0]) > 0.01).any()
+    found = audit(run, SYMMETRIES)
+    assert found.clean, found.table
+    later = run.isel(step=slice(1, None))
+    off = abs(later["part_pull"] - later["part_slope"])
+    assert (off <= later["part_pull_rounding"] + later["part_slope_rounding"]).all()
+    assert run.attrs["weight_decay"].startswith("['0.bias']: 0, ['0.weight']: 0, ['2.bias']: 0.1")
+
+    def faster(model):
+        optimizer.param_groups[0]["lr"] *= 1.01
+
+    model = network()
+    optimizer = with_groups(model, {"lr": 3 * RATE}, {})
+    with pytest.raises(InputError, match="the ratio of the rates"):
+        train(model, optimizer, change=faster)
+
+
+def test_a_bias_before_a_normalisation_is_no_alarm_where_nothing_else_is_watched():
+    torch.manual_seed(0)
+    layers = torch.nn.Linear(3, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
+    model = torch.nn.Sequential(*layers)
+    torch.nn.init.zeros_(model[0].bias)
+    start = model[3].weight.detach().clone()
+    shift = Charge("translation", (Part("['0.bias']", np.arange(8), 1.0),), 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
+    with watch_charges(model, optimizer, [shift]) as watched:
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            loss(model).backward()
+            optimizer.step()
+    run = watched.record()
+    assert (run["measured_charge"][-1] != 0).any()  # rounding moves it
+    assert audit(run, [shift]).clean
+    # The bound is of use: a bias that had a gradient, and moved as other weights do, would stand far above it.
+    moved = float((model[3].weight - start).abs().mean())
+    assert (run["charge_bound"][-1] < 1e-2 * moved).all()
+
+
 @pytest.mark.usefixtures("unchecked_types")
 def test_what_cannot_be_watched_is_named():
     model, other = network(), network(torch.float16)
@@ -241,7 +291,9 @@ def test_what_cannot_be_watched_is_named():
         ((model, torch.optim.LBFGS(model.parameters()), SYMMETRIES), {}, "optimizer"),
         ((model, adam(model), SYMMETRIES), {}, "rule"),
         ((model, adam(model), SYMMETRIES), {"rule": "adam"}, "rule"),
-        ((model, layered(model), SYMMETRIES), {}, "optimizer"),
+        ((model, with_groups(model, {"momentum": 0.5}, {}), SYMMETRIES), {}, "momentum"),
+        ((model, with_groups(model, {"lr": 0.0}, {}), SYMMETRIES), {}, "optimizer"),
+        ((model, with_groups(model, {"nesterov": True}, {}), SYMMETRIES), {}, "optimizer"),
         ((model, used, SYMMETRIES), {}, "optimizer"),
         ((model, sgd(model, dampening=0.1), SYMMETRIES), {}, "optimizer"),
         ((model, optimizer, []), {}, "symmetries"),

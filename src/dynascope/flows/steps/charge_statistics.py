@@ -194,7 +194,8 @@ class _Law:
         # A bias before a normalisation has a gradient of nothing but rounding: that of the terms that cancel in it,
         # which are of the size of what other weights get. So max is over the steps of all weights.
         evened, beta = self.groups.at_one_rate(step.update), self.groups.momenta(state.charge.dtype)
-        cancelled = state.weights * jnp.max(jnp.stack([jnp.max(jnp.abs(d)) for d in jax.tree.leaves(evened)]))
+        largest = [jnp.max(jnp.abs(d)) for d in jax.tree.leaves(evened)]
+        cancelled = state.weights * jnp.max(jnp.stack([*largest, jnp.asarray(step.unseen_update, square.dtype)]))
         moved = jnp.where(linear, square + cancelled.astype(square.dtype), jnp.sqrt(square))
         stored = jnp.where(linear, 1, 2) * (3 if self.optimizer == "decoupled" else 1) * unit * size
         if not self.groups.shrinks_alike.all():

@@ -26,6 +26,7 @@ class Step:
         learning_rate: η of the step; of layers with rates of their own, a tree like the weights.
         batch: The samples of the step, `inputs` and `targets`; None for an expectation.
         initial_weights: θ(0).
+        unseen_update: What no entry of the update of other weights exceeds, as far as these are trained but not seen.
     """
 
     def __init__(
@@ -42,10 +43,11 @@ class Step:
         network: Callable[[], Any],
         full_gradient: Callable[[], Any],
         initial_weights: Any,
+        unseen_update: Any = 0.0,
     ):
         self.index, self.weights, self.gradient, self.update = index, weights, gradient, update
         self.optimizer_state, self.loss, self.learning_rate = optimizer_state, loss, learning_rate
-        self.batch, self.initial_weights = batch, initial_weights
+        self.batch, self.initial_weights, self.unseen_update = batch, initial_weights, unseen_update
         self._network, self._full_gradient, self._found = network, full_gradient, None
 
     @property

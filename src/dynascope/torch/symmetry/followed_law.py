@@ -15,6 +15,7 @@ import optax
 from dynascope.compilation import jit
 from dynascope.flows import Step, StepStatistic, charge_statistics
 from dynascope.flows.steps.charge_causes import by_part
+from dynascope.flows.steps.charge_groups import ChargeGroups
 from dynascope.symmetry import Charge
 
 __all__ = ["FollowedLaw"]
@@ -27,6 +28,7 @@ class FollowedLaw:
         declared: What it was called with.
         dimensions: Names of the axes of each of its variables.
         needs_gradient: Whether steps are to come with their gradient.
+        largest_momentum: The largest β.
         steps: Number of steps up to now.
 
     Args:
@@ -41,10 +43,14 @@ class FollowedLaw:
     def __init__(self, symmetries: Sequence[Charge], declared: Mapping[str, Any], weights: Any):
         statistics = charge_statistics(symmetries, **declared)
         (measured, _), following = statistics["statistics"]["measured_charge"], statistics["step_statistics"]
-        kinds = {"momentum": float, "weight_decay": float, "gradient_roundings": int, "causes": bool}
-        self.declared = {name: kinds.get(name, str)(value) for name, value in declared.items()}
+        self.declared = {name: _written(value) for name, value in declared.items()}
         self._dtype = jax.tree.leaves(weights)[0].dtype
-        self._own = _Own(tuple(symmetries), tuple(self.declared.items()), measured, tuple(following.items()))
+        named = {name: declared.get(name, default) for name, default in (("rates", 1.0), ("weight_decay", 0.0))}
+        groups = ChargeGroups.checked(
+            symmetries, declared["optimizer"], momentum=declared.get("momentum", 0.0), **named
+        )
+        self._own = _Own(groups, tuple(self.declared.items()), measured, tuple(following.items()))
+        self.largest_momentum = max(beta for _, beta in groups.momentum)
         self.dimensions = {"measured_charge": ("charge",), **{name: own.dimensions for name, own in following.items()}}
         self.needs_gradient = self.declared["causes"] or declared["optimizer"] == "nesterov"
         self.steps = 0
@@ -55,7 +61,9 @@ class FollowedLaw:
         """What is recorded after the latest step."""
         return {name: np.asarray(value) for name, value in self._values.items()}
 
-    def advance(self, before: Any, after: Any, *, gradient: Any, buffers: Any, learning_rate: float) -> None:
+    def advance(
+        self, before: Any, after: Any, *, gradient: Any, buffers: Any, learning_rate: float, unseen: float
+    ) -> None:
         """Go on by a step.
 
         Args:
@@ -64,9 +72,10 @@ class FollowedLaw:
             gradient: Of the loss, None where no statistic needs it.
             buffers: Of momentum after the step, None where there are none.
             learning_rate: η.
+            unseen: What no entry of the steps of other weights exceeds.
         """
-        rate = np.asarray(learning_rate, self._dtype)
-        arrays = before, after, gradient, buffers, rate, np.asarray(self.steps)
+        rate, other = (np.asarray(each, self._dtype) for each in (learning_rate, unseen))
+        arrays = before, after, gradient, buffers, rate, np.asarray(self.steps), other
         with self._precision():
             # The arrays may be those of the tensors, which the next step changes in place.
             self._states, self._values = jax.block_until_ready(_advanced(self._own, self._states, *arrays))
@@ -80,7 +89,7 @@ class FollowedLaw:
 class _Own:
     """What a program is compiled for; that of the same symmetries and declaration is found again."""
 
-    symmetries: tuple[Charge, ...]
+    groups: ChargeGroups
     declared: tuple[tuple[str, Any], ...]
     measured: Callable[[Any], Any] = dataclasses.field(compare=False)
     statistics: tuple[tuple[str, StepStatistic], ...] = dataclasses.field(compare=False)
@@ -89,7 +98,7 @@ class _Own:
 @functools.partial(jit, static_argnums=0)
 def _started(own: _Own, weights: Any) -> tuple[Any, dict[str, Any]]:
     zero = jax.tree.map(jnp.zeros_like, weights)
-    step = _step(weights, zero, zero, None, jnp.ones((), jax.tree.leaves(weights)[0].dtype), jnp.asarray(0))
+    step = _step(weights, zero, zero, None, jnp.ones((), jax.tree.leaves(weights)[0].dtype), jnp.asarray(0), 0.0)
 
     def trial(function: Callable[[Step], Any]) -> Any:
         return jax.eval_shape(lambda: function(step))
@@ -100,19 +109,19 @@ def _started(own: _Own, weights: Any) -> tuple[Any, dict[str, Any]]:
 
 @functools.partial(jit, static_argnums=0, brief=False)
 def _advanced(
-    own: _Own, states: Any, before: Any, after: Any, gradient: Any, buffers: Any, rate: Any, index: Any
+    own: _Own, states: Any, before: Any, after: Any, gradient: Any, buffers: Any, rate: Any, index: Any, unseen: Any
 ) -> tuple[Any, dict[str, Any]]:
     update = jax.tree.map(jnp.subtract, after, before)
-    step = _step(before, update, gradient, buffers, rate, index)
+    step = _step(before, update, gradient, buffers, rate, index, unseen)
     pairs = zip(own.statistics, states, strict=True)
     states = tuple(statistic.advance(state, step) for (_, statistic), state in pairs)
     values = _told(own, states, after)
     if "part_pull_rounding" in values:
-        values["part_pull_rounding"] += (1 + dict(own.declared)["momentum"]) * _stored(own, after, rate)
+        values["part_pull_rounding"] += (1 + own.groups.of_parts("momentum", rate.dtype)) * _stored(own, after, rate)
     return states, values
 
 
-def _step(weights: Any, update: Any, gradient: Any, buffers: Any, rate: Any, index: Any) -> Step:
+def _step(weights: Any, update: Any, gradient: Any, buffers: Any, rate: Any, index: Any, unseen: Any) -> Step:
     return Step(
         index=index,
         weights=weights,
@@ -125,6 +134,7 @@ def _step(weights: Any, update: Any, gradient: Any, buffers: Any, rate: Any, ind
         network=lambda: None,
         full_gradient=lambda: None,
         initial_weights=None,
+        unseen_update=unseen,
     )
 
 
@@ -138,6 +148,14 @@ def _told(own: _Own, states: Any, weights: Any) -> dict[str, Any]:
 
 def _stored(own: _Own, weights: Any, rate: Any) -> Any:
     """What the last bits of stored weights do to θᵀGd/η: an update that is seen is rounded as the weights are."""
-    sizes = by_part(own.symmetries, lambda single: single.size_form(weights))
+    sizes = by_part(own.groups.symmetries, lambda single: single.size_form(weights))
     unit = float(jnp.finfo(rate.dtype).eps) / 2
-    return jnp.where(rate == 0, 0, unit * sizes / jnp.where(rate == 0, 1, rate))
+    safe = jnp.where(rate == 0, 1, rate) * own.groups.of_parts("rates", rate.dtype)
+    return jnp.where(rate == 0, 0, unit * sizes / safe)
+
+
+def _written(value: Any) -> Any:
+    """A value as records keep it."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {float(number):g}" for name, number in value.items())
+    return value if isinstance(value, bool | str | int) else float(value)

@@ -42,8 +42,9 @@ def watch_charges(
     `torch.optim.SGD` say, or what you say: a residual above the bound proves that training is something else.
 
     A step that is skipped, as by a `GradScaler`, is none. Backward passes may be any number for a step. A parameter
-    without a gradient counts as one whose gradient is zero. Rates may follow any schedule; momentum, decay and the
-    rate are to be the same in all groups that hold parameters of the symmetries.
+    without a gradient counts as one whose gradient is zero. Rates may follow any schedule that keeps the ratios of
+    groups. Where groups have rates of their own, the charges are weighed by them, as with `rates` of
+    `flows.charge_statistics`, relative to the rate of the first parameter by name.
 
     Memory: a copy of these parameters on the CPU, with `causes` another of their gradients, and four numbers for each
     charge and recorded step. With causes, six more for each part of a charge and five for each parameter. Cost: of a
@@ -54,8 +55,7 @@ def watch_charges(
         model: The `torch.nn.Module` that is trained, or the tree of tensors that `structure` was given.
         optimizer: What moves the weights, before its first step if it has momentum.
         symmetries: Those that `structure` found, or some of them. The bound of shifts asks for the largest step of all
-            weights, and sees those of the parameters of these symmetries alone: of nothing but a bias before a
-            normalisation it is too small, and its law looks broken.
+            weights: of those that are not watched it is taken from their gradients.
         rule: As `optimizer` of `flows.charge_statistics`; needed for all but `torch.optim.SGD`. Adam has no law.
         momentum: β; that of the groups unless given.
         weight_decay: λ; that of the groups unless given, as what you believe it to be.
@@ -72,9 +72,9 @@ def watch_charges(
         What is watched: `record()` gives the record; `close()`, or leaving a `with` block, removes all hooks.
 
     Raises:
-        InputError: An optimiser without a rule, or which evaluates the loss several times in a step; settings that
-            differ between groups or change later, then out of `step()`; symmetries that are not those of the model;
-            weights of 16 bits.
+        InputError: An optimiser without a rule, or which evaluates the loss several times in a step; momenta, or of
+            decoupled decay shrinkings, that differ within a symmetry; settings that change later, then out of `step()`;
+            symmetries that are not those of the model; weights of 16 bits.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
@@ -118,13 +118,13 @@ def watch_charges(
         remedy="give the torch.amp.GradScaler of the loop, or leave it out",
     )
     tensors = _Tensors(model, symmetries)
-    own = {id(each) for each in tensors.watched.values()}
-    groups = [group for group in optimizer.param_groups if any(id(each) in own for each in group["params"])]
+    group_of = {id(each): group for group in optimizer.param_groups for each in group["params"]}
+    groups = {path: group_of[id(each)] for path, each in tensors.watched.items() if id(each) in group_of}
     settings = OptimizerSettings(optimizer, groups, rule, momentum, weight_decay)
     told = {**settings.declared, "gradient_roundings": gradient_roundings, "causes": causes}
     law = FollowedLaw(symmetries, told, tensors.arrays(tensors.watched))
     require(
-        law.declared["momentum"] == 0 or not any(optimizer.state.get(each) for each in tensors.watched.values()),
+        law.largest_momentum == 0 or not any(optimizer.state.get(each) for each in tensors.watched.values()),
         "the optimizer has made steps, whose momentum the law does not know",
         argument="optimizer",
         value=type(optimizer).__name__,
@@ -149,6 +149,7 @@ class WatchedCharges:
         self._scaler, self._every = grad_scaler, every
         self._before = {name: each.detach().to("cpu", copy=True) for name, each in tensors.watched.items()}
         self._raw: dict[str, torch.Tensor] = {}
+        self._buffer = 0.0  # What no entry of the buffers of other parameters exceeds.
         self._rows = [(0, law.values())]
         self._hooks = [
             optimizer.register_step_pre_hook(self._before_step),
@@ -201,6 +202,8 @@ class WatchedCharges:
 
     def _after_step(self, *_: Any) -> None:
         arrays, watched = self._tensors.arrays, self._tensors.watched
+        learning_rate = self._settings.learning_rate()
+        self._buffer = self._law.largest_momentum * self._buffer + self._largest_gradient()
         self._law.advance(
             arrays(self._before),
             arrays(watched),
@@ -208,7 +211,8 @@ class WatchedCharges:
             if self._law.needs_gradient
             else None,
             buffers=self._buffers(),
-            learning_rate=self._settings.learning_rate(),
+            learning_rate=learning_rate,
+            unseen=learning_rate * self._buffer,
         )
         if self._law.steps % self._every == 0:
             self._rows.append((self._law.steps, self._law.values()))
@@ -221,6 +225,14 @@ class WatchedCharges:
         if raw is None:
             return parameter.grad.to_dense()
         return raw.to_dense() / (1.0 if self._scaler is None else self._scaler.get_scale())
+
+    def _largest_gradient(self) -> float:
+        """The largest entry of the gradients of the parameters that are not watched."""
+        watched = {id(each) for each in self._tensors.watched.values()}
+        parameters = (each for group in self._optimizer.param_groups for each in group["params"])
+        gradients = [each.grad for each in parameters if id(each) not in watched and each.grad is not None]
+        sizes = [each.detach().to_dense().abs().amax().to("cpu", torch.float64) for each in gradients if each.numel()]
+        return float(torch.stack(sizes).amax()) if sizes else 0.0
 
     def _buffers(self) -> Any:
         """Buffers of momentum after the step, where a law asks for them and every parameter has one."""
