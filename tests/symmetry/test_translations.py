@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from symmetry.zoo import normed
 
+from dynascope.symmetry import structure
 from dynascope.symmetry.translations import translations
 
 X = np.ones((5, 3))
@@ -105,3 +106,20 @@ def test_a_shift_of_a_residual_stream_is_unseen_where_all_that_reads_it_is_norme
 
 def test_a_parameter_that_is_not_read_is_left_to_those_who_name_it():
     assert found(lambda x, w, b: x @ w, (3, 4), (4,)) == {}
+
+
+def test_shifts_that_undo_each_other_are_found_however_many_pairs_there_are():
+    count = 29  # of 406 pairs
+    params = {"w": np.ones((3, 4)), "b": [np.ones(4) for _ in range(count)], "other": [np.ones(4) for _ in range(3)]}
+
+    def apply(p, x):
+        return jnp.tanh(x @ p["w"] + sum(p["b"])) + p["other"][0] - p["other"][1] * jnp.exp(p["other"][2])
+
+    found = structure(apply, params, X).symmetries
+    assert [each.kind for each in found] == ["translation"] * (count - 1)
+    # Each charge is of its own: the dimension of the shifts that the sum does not see, element by element.
+    moved = {part.path for each in found for part in each.parts}
+    assert len(moved) == count
+    assert all("['b']" in path for path in moved)
+    assert sum(each.size for each in found) == 4 * (count - 1)
+    assert all(sorted(part.factor for part in each.parts) == [-1.0, 1.0] for each in found)

@@ -98,9 +98,8 @@ def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any
     Not found: linear symmetries in another basis than that of units, such as behind a fixed matrix or a sort; shifts
     that a sum of one parameter's elements does not see, or of weights that read values which sum to zero, as those of a
     norm without a gain; shifts through a variance that is written as a difference of means; shifts compensated in more
-    than one other parameter, or in one another by so many that over 300 pairs are left to try, as of 26 biases that are
-    added up; what a loop of unknown length does. `discover` shows them on a small network of the kind. Permutations and
-    signs of units carry no charge.
+    than one other parameter; what a loop of unknown length does. `discover` shows them on a small network of the kind.
+    Permutations and signs of units carry no charge.
 
     Args:
         apply: (params, inputs) → outputs, which the loss is computed from; log-probabilities if it is a cross-entropy.

@@ -18,7 +18,6 @@ from dynascope.symmetry.views import reshape_groups, shape_of
 
 __all__ = ["is_used", "translations"]
 
-_MOST_PAIRS = 300  # of parameters, that are tried one by one
 _SAME = 1e-8  # rounding of a derivative along a shift, relative to the gradient
 _LONGEST_SCAN = 64  # steps that are read one by one
 
@@ -68,21 +67,34 @@ def _compensated(
             shift = _Shift(_but(program, number, axis))
             if not any(known.covers(shift) for known in alone[number]):
                 by_length.setdefault(length, []).append((number, axis))
-    pairs = [pair for each in by_length.values() for pair in itertools.combinations(each, 2)]
-    pairs = [(one, other) for one, other in pairs if one[0] != other[0]]
-    if gradients:
-        sums = {slot: _sums(gradients, *slot) for each in by_length.values() for slot in each}
-        pairs = [(one, other) for one, other in pairs if np.abs(sums[one] - sums[other]).max() < _SAME]
-    if len(pairs) > _MOST_PAIRS:
-        return []
+    slots = [slot for each in by_length.values() for slot in each]
+    sums = {slot: _sums(gradients, *slot) for slot in slots}
     found = []
-    for (one, row), (other, column) in pairs:
-        moved = {number: _Shift(_but(program, number, axis)) for number, axis in ((one, row), (other, column))}
-        if _is_unseen(program, one, moved[one], (other, moved[other])):
-            parts = [_charge(paths[n], shape_of(program.jaxpr.invars[n]), moved[n]).parts[0] for n in (one, other)]
-            signed = dataclasses.replace(parts[0], factor=-1.0), parts[1]
-            found.append(Charge("translation", signed, int(parts[0].labels.max()) + 1))
+    for each in by_length.values():
+        # What undoes one of several shifts that undo each other undoes all: so one of them is tried.
+        first: list[tuple[int, int]] = []
+        for slot in each:
+            partners = [own for own in first if own[0] != slot[0] and _is_same(sums[own], sums[slot])]
+            pairs = [_undoing(program, paths, own, slot) for own in partners]
+            found += [pair for pair in pairs if pair is not None]
+            if all(pair is None for pair in pairs):
+                first.append(slot)
     return found
+
+
+def _undoing(program: ClosedJaxpr, paths: Sequence[str], one: tuple[int, int], other: tuple[int, int]) -> Charge | None:
+    """The shifts along one axis of each of two parameters, if they undo each other."""
+    moved = {number: _Shift(_but(program, number, axis)) for number, axis in (one, other)}
+    numbers = one[0], other[0]
+    if not _is_unseen(program, numbers[0], moved[numbers[0]], (numbers[1], moved[numbers[1]])):
+        return None
+    parts = [_charge(paths[n], shape_of(program.jaxpr.invars[n]), moved[n]).parts[0] for n in numbers]
+    signed = dataclasses.replace(parts[0], factor=-1.0), parts[1]
+    return Charge("translation", signed, int(parts[0].labels.max()) + 1)
+
+
+def _is_same(one: np.ndarray, other: np.ndarray) -> bool:
+    return bool(np.abs(one - other).max(initial=0.0) < _SAME)
 
 
 def _sums(gradients: Sequence[tuple[np.ndarray, ...]], number: int, axis: int) -> np.ndarray:
