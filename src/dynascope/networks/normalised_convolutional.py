@@ -1,4 +1,4 @@
-"""A small convolutional network with batch normalisation, for images of one channel."""
+"""A small convolutional network with batch normalisation, for square images."""
 
 from __future__ import annotations
 
@@ -36,12 +36,14 @@ class NormalisedConvolutional(eqx.Module):
         classifier: Weights of the last layer, shape (width, c).
         classifier_bias: Its bias, shape (c,), Gaussian like its weights at the start.
         side: Pixels along a side of an image.
+        colours: Channels of an image.
 
     Args:
         side: Pixels along a side of an image.
         outputs: c, the number of outputs.
         channels: Channels of each convolution, each of which halves the image.
         width: Neurons of the hidden dense layer.
+        colours: Channels of an image, side by side for each pixel.
         seed: Seed of the draw; entries are Gaussian with variance 2/(the numbers that enter an output), of the last
             layer half of that.
 
@@ -62,8 +64,11 @@ class NormalisedConvolutional(eqx.Module):
     classifier: Float[Array | np.ndarray, "width c"]
     classifier_bias: Float[Array | np.ndarray, " c"]
     side: int = eqx.field(static=True)
+    colours: int = eqx.field(static=True)
 
-    def __init__(self, side: int, outputs: int, *, channels: Sequence[int], width: int, seed: int = 0):
+    def __init__(
+        self, side: int, outputs: int, *, channels: Sequence[int], width: int, colours: int = 1, seed: int = 0
+    ):
         left = side // _POOLED ** len(channels)
         require(
             left > 0,
@@ -77,17 +82,17 @@ class NormalisedConvolutional(eqx.Module):
         def weights(*shape: int, power: float = 2.0) -> np.ndarray:
             return draw.normal(size=shape) * math.sqrt(power / math.prod(shape[:-1]))
 
-        self.kernels = tuple(weights(_KERNEL, _KERNEL, *each) for each in itertools.pairwise((1, *channels)))
+        self.kernels = tuple(weights(_KERNEL, _KERNEL, *each) for each in itertools.pairwise((colours, *channels)))
         self.gains, self.shifts = tuple(map(np.ones, channels)), tuple(map(np.zeros, channels))
         self.hidden = weights(left**2 * channels[-1], width)
         self.hidden_bias = np.zeros(width)
         self.classifier = weights(width, outputs, power=1.0)
         self.classifier_bias = draw.normal(size=outputs) * width**-0.5
-        self.side = side
+        self.side, self.colours = side, colours
 
-    def __call__(self, x: Float[Array | np.ndarray, "n d"]) -> Float[Array, "n c"]:
-        """Outputs for a batch of images."""
-        images = jnp.asarray(x).reshape(len(x), self.side, self.side, 1)
+    def __call__(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n c"]:
+        """Outputs for a batch of images, flat or not."""
+        images = jnp.asarray(x).reshape(len(x), self.side, self.side, self.colours)
         for kernel, gain, shift in zip(self.kernels, self.gains, self.shifts, strict=True):
             z, over = convolved(images, kernel), (0, 1, 2)
             images = jax.nn.relu(gain * (z - jnp.mean(z, axis=over)) / jnp.std(z, axis=over) + shift)

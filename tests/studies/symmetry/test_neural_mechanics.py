@@ -6,6 +6,7 @@ import json
 import numpy as np
 import optax
 import pytest
+from PIL import Image
 
 from dynascope.errors import InputError
 from dynascope.studies.symmetry import neural_mechanics
@@ -79,6 +80,39 @@ def test_charges_that_cannot_tell_two_optimisers_apart_refute_the_claim(tree):
     }
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Colour images of noise in two folders."""
+    found, draw = tmp_path_factory.mktemp("images"), np.random.default_rng(0)
+    for name in ("cat", "dog"):
+        (found / name).mkdir()
+        for number in range(15):
+            pixels = draw.integers(256, size=(8, 8, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(found / name / f"{number}.png")
+    return found
+
+
+# Ten times 1/(1 − β) steps are the fewest.
+@pytest.mark.parametrize(
+    "network",
+    [
+        {"steps": 100},
+        pytest.param({"network": "vgg16", "width": 1, "momentum": 0.1, "steps": 20}, marks=pytest.mark.slow),
+    ],
+)
+def test_charges_of_every_layer_follow_the_law_of_the_steps_on_files_of_images(folder, network):
+    study = dataclasses.replace(STUDY, data=str(folder), samples=24, batch_size=12, **network)
+    tree = study.run()
+    found = tree["observed"].to_dataset()
+    assert (found["within_rounding"] == 1).all()
+    # What is compared did move, and the law tells how.
+    assert float(found["exact_error"].max()) < 1e-9
+    assert set(outcomes(tree)) == {"translation", "scale", "rescale", "another optimiser"}
+    layers = {path for each in study._symmetries for path in each.paths}
+    kernels = 13 if study.network == "vgg16" else 1
+    assert sum("kernel" in path for path in layers) == kernels
+
+
 @pytest.mark.parametrize(
     ("argument", "change"),
     [
@@ -88,6 +122,7 @@ def test_charges_that_cannot_tell_two_optimisers_apart_refute_the_claim(tree):
         ("momentum", {"momentum": 0.0}),
         ("channels", {"channels": [1, 2, 3, 4]}),
         ("channels", {"channels": []}),
+        ("samples", {"samples": 1798}),
         ("batch_size", {"batch_size": 1000}),
     ],
 )
