@@ -20,7 +20,7 @@ from dynascope.symmetry.followed import parameter_paths
 __all__ = ["ChargeGroups"]
 
 _EQUAL = 1e-12  # relative difference of numbers that are equal up to rounding
-_LIMITS: dict[str, dict[str, float]] = {
+_LIMITS: dict[str, dict[str, Any]] = {
     "rates": {"above": 0.0},
     "weight_decay": {"least": 0.0},
     "momentum": {"least": 0.0, "below": 1.0},
