@@ -92,22 +92,16 @@ def folder(tmp_path_factory):
     return found
 
 
-# Ten times 1/(1 − β) steps are the fewest.
-@pytest.mark.parametrize(
-    "network",
-    [
-        {"steps": 100},
-        pytest.param({"network": "vgg16", "width": 1, "momentum": 0.1, "steps": 20}, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("network", [{}, {"network": "vgg16", "width": 1}], ids=["small", "vgg16"])
 def test_charges_of_every_layer_follow_the_law_of_the_steps_on_files_of_images(folder, network):
-    study = dataclasses.replace(STUDY, data=str(folder), samples=24, batch_size=12, **network)
+    study = dataclasses.replace(STUDY, data=str(folder), samples=24, batch_size=12, steps=150, **network)
     tree = study.run()
     found = tree["observed"].to_dataset()
     assert (found["within_rounding"] == 1).all()
     # What is compared did move, and the law tells how.
     assert float(found["exact_error"].max()) < 1e-9
-    assert set(outcomes(tree)) == {"translation", "scale", "rescale", "another optimiser"}
+    assert outcomes(tree) == dict.fromkeys(("translation", "scale", "rescale", "another optimiser"), "holds")
     layers = {path for each in study._symmetries for path in each.paths}
     kernels = 13 if study.network == "vgg16" else 1
     assert sum("kernel" in path for path in layers) == kernels
@@ -116,7 +110,8 @@ def test_charges_of_every_layer_follow_the_law_of_the_steps_on_files_of_images(f
 @pytest.mark.parametrize(
     ("argument", "change"),
     [
-        ("steps", {"steps": 50}),
+        ("steps", {"steps": 149}),
+        ("steps", {"steps": 200, "momentum": 0.96}),
         ("weight_decay", {"weight_decay": 1.0}),
         ("weight_decay", {"weight_decay": 0.0}),
         ("momentum", {"momentum": 0.0}),
