@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dynascope.arguments import array_namespace
-from dynascope.symmetry.unit_products import row_products
 
-__all__ = ["LayerCharges", "layer_charges"]
+__all__ = ["LayerCharges", "layer_charges", "row_products"]
 
 
 class LayerCharges(NamedTuple):
@@ -42,6 +41,11 @@ def layer_charges(first: Any, second: Any, factors: tuple[Any, Any] = (1.0, 1.0)
     inner, outer = incoming * first**2, outgoing * second**2
     sums = xp.sum(inner, axis=(-2, -1)), xp.sum(outer, axis=(-2, -1))
     return LayerCharges(matrix, sums[1] - sums[0], sums[1] + sums[0])
+
+
+def row_products(one: Any, other: Any, xp: Any) -> Any:
+    """The products of the units of each block, whose rows (..., block, elements) are given."""
+    return xp.matmul(one, xp.matrix_transpose(other))
 
 
 def _of_members(factor: Any) -> Any:

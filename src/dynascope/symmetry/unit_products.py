@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dynascope.symmetry.layer_charges import row_products
+
 __all__ = [
     "axes_of_labels",
     "gram_matrices",
     "means_of_pairs",
     "pairs_of_matrices",
-    "row_products",
     "unit_places",
     "unit_rows",
     "unit_sums",
@@ -61,11 +62,6 @@ def gram_matrices(labels: np.ndarray, one: Any, other: Any, units: int, block: i
         return jax.lax.dot_general(one.reshape(shape), other.reshape(shape), ((rest, rest), ((axis,), (axis,))))
     first, second = (unit_rows(labels, each, units, block, xp) for each in (one, other))
     return row_products(first, second, xp)
-
-
-def row_products(one: Any, other: Any, xp: Any) -> Any:
-    """The products of the units of each block, whose rows (..., block, elements) are given."""
-    return xp.matmul(one, xp.matrix_transpose(other))
 
 
 def unit_rows(labels: np.ndarray, array: Any, units: int, block: int, xp: Any) -> Any:
