@@ -10,6 +10,7 @@ from . import line as line
 from . import modes as modes
 from . import modular as modular
 from . import neuron as neuron
+from . import noise as noise
 from . import regimes as regimes
 from . import relu_alignment as relu_alignment
 from . import scaling_laws as scaling_laws

@@ -1,0 +1,187 @@
+"""When noise draws steps of descent into an invariant set: how fast what is normal to the set shrinks, or grows."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.special
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import require, require_array, require_broadcast, require_number, require_numbers
+from dynascope.theory.domain import covers
+
+__all__ = ["batch_distribution", "collapse_exponent", "collapse_rate", "exponents", "gaussian_collapse_exponent"]
+
+_NETWORK, _DATA, _REFERENCE = "any with equivalent units", "any, in random batches", "arXiv:2306.04251"
+_START = "near an invariant set"
+_SHARES = 1e-9  # by which probabilities may miss one
+_SMALL_NOISE = 0.03  # of the factor of a step, below which the series of its logarithm keeps eleven digits
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start=_START,
+    gives="the exponent at which steps approach or leave an invariant set",
+    reference=_REFERENCE,
+    infinite=True,
+)
+def collapse_exponent(
+    curvatures: ArrayLike, *, learning_rate: float, probabilities: ArrayLike | None = None
+) -> np.float64:
+    """Λ = E log|1 − η h_B| of plain descent near an invariant set with one normal direction, in nats for each step.
+
+    There the distance from the set is multiplied by 1 − η h_B, where h_B is the curvature of the loss of the batch.
+    Steps collapse into the set where Λ < 0, which may be so at a maximum of the loss, and leave it where Λ > 0. With
+    momentum, or several normal directions, see `random_product_exponent`.
+
+    Args:
+        curvatures: h_B of the batches, shape (batches,), with the decay of weights added.
+        learning_rate: η > 0.
+        probabilities: Of each, shape (batches,); equal ones if left out.
+
+    Returns:
+        Λ; −∞ where a batch with η h_B = 1 leads into the set in one step.
+
+    Raises:
+        InputError: A number out of range, or probabilities that are negative or do not add up to one.
+
+    References:
+        Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251; here at finite steps.
+
+    Example:
+        >>> for rate in (0.5, 0.8):  # at a maximum: the mean curvature is −1
+        ...     print(collapse_exponent([-3.0, 1.0], learning_rate=rate).round(12))
+        0.111571775657
+        -0.192831240406
+    """
+    h, shares = batch_distribution(curvatures, probabilities)
+    require_number("learning_rate", learning_rate, above=0)
+    return np.float64(exponents(np.array([float(learning_rate)]), h, shares)[0])
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start=_START,
+    gives="the exponent near an invariant set under Gaussian noise of the curvature",
+    reference=_REFERENCE,
+)
+def gaussian_collapse_exponent(
+    curvature: ArrayLike, deviation: ArrayLike, *, learning_rate: float
+) -> Float[np.ndarray, "*shape"]:
+    """Λ = E log|1 − η h_B| for h_B of mean h and Gaussian deviation s, exactly, in nats for each step.
+
+    With m = (1 − η h)/(η s), Λ = log(η s) + ½ [log 2 + Σ_j Poisson(j; m²/2) ψ(j + ½)], the mean of the logarithm of a
+    non-central χ² of one degree of freedom; for small noise its series in 1/m.
+
+    Args:
+        curvature: h, of any shape.
+        deviation: s > 0 of the curvature of a batch, of the same shape or one number.
+        learning_rate: η > 0.
+
+    Raises:
+        InputError: A number out of range, or shapes that do not fit.
+
+    References:
+        Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251; here at finite steps.
+
+    Example:
+        >>> print(gaussian_collapse_exponent([-1.0, -1.0], [1.0, 5.0], learning_rate=0.1).round(6))
+        [ 0.091125 -0.050459]
+    """
+    h, s = require_numbers("curvature", curvature), require_numbers("deviation", deviation, above=0)
+    require_broadcast(curvature=h.shape, deviation=s.shape)
+    require_number("learning_rate", learning_rate, above=0)
+    with np.errstate(all="ignore"):
+        return _mean_log(*np.broadcast_arrays(1 - learning_rate * h, learning_rate * s))
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start=_START,
+    gives="the rate at which noise attracts to an invariant set, in continuous time",
+    reference=_REFERENCE,
+    exact=False,
+)
+def collapse_rate(
+    curvature: ArrayLike, curvature_variance: ArrayLike, *, learning_rate: float, batch_size: int = 1
+) -> Float[np.ndarray, "*shape"]:
+    """d/dt E log|θ| = −(L″ + c/2) with c = η Var(h)/S, near an invariant set with one normal direction.
+
+    Noise attracts where L″ + c/2 > 0, even to a maximum. Of dθ = −L′dt + √(2D(θ)) dW this is L″ + ½ D″ > 0.
+
+    Args:
+        curvature: L″, the mean of the curvatures h of the samples, of any shape.
+        curvature_variance: Var(h) ≥ 0 over samples, of the same shape or one number.
+        learning_rate: η > 0, the time of a step.
+        batch_size: S, samples in a step, drawn with replacement.
+
+    Returns:
+        The mean growth of the logarithm of the distance for each unit of time.
+
+    Raises:
+        InputError: A number out of range, or shapes that do not fit.
+
+    References:
+        Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
+
+    Example:
+        >>> print(collapse_rate(-1.0, 4.0, learning_rate=0.8))
+        -0.6000000000000001
+    """
+    h = require_numbers("curvature", curvature)
+    variance = require_numbers("curvature_variance", curvature_variance, minimum=0)
+    require_broadcast(curvature=h.shape, curvature_variance=variance.shape)
+    require_number("learning_rate", learning_rate, above=0)
+    require_number("batch_size", batch_size, least=1)
+    with np.errstate(all="ignore"):
+        return np.asarray(-(h + learning_rate / batch_size * variance / 2))
+
+
+def batch_distribution(curvatures: ArrayLike, probabilities: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
+    """The curvatures, and how often each is."""
+    h = require_array("curvatures", curvatures, (None,))
+    require(len(h) > 0, "curvatures is empty", argument="curvatures", value=0, remedy="give that of one batch or more")
+    if probabilities is None:
+        return h, np.full(len(h), 1 / len(h))
+    shares = require_array("probabilities", probabilities, h.shape)
+    require(
+        shares.min() >= 0 and abs(shares.sum() - 1) <= _SHARES,
+        f"probabilities add up to {shares.sum():g}, the least of them is {shares.min():g}",
+        argument="probabilities",
+        value=float(shares.sum()),
+        remedy="give numbers from zero that add up to one",
+    )
+    return h, shares
+
+
+def exponents(rates: np.ndarray, h: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """E log|1 − η h| at each rate."""
+    with np.errstate(divide="ignore", over="ignore"):
+        step = rates[:, None] * h
+        small = np.abs(step) < 0.5
+        logarithms = np.where(small, np.log1p(-np.where(small, step, 0.0)), np.log(np.abs(1 - step)))
+    return np.where(shares > 0, logarithms, 0.0) @ shares
+
+
+def _mean_log(mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """E log|mean + deviation · z| of a standard Gaussian z."""
+    found = np.empty(mean.shape)
+    for place in np.ndindex(found.shape):
+        m, s = float(np.abs(mean[place])), float(deviation[place])
+        if s < _SMALL_NOISE * m:
+            # log m + E log(1 + x) of x = s z/m, by E x² = r, E x⁴ = 3r², E x⁶ = 15r³, …
+            r, term, total = (s / m) ** 2, 1.0, 0.0
+            for j in range(1, 9):
+                term *= (2 * j - 1) * r
+                total -= term / (2 * j)
+            found[place] = np.log1p(m - 1) + total
+            continue
+        half = (m / s) ** 2 / 2
+        reach = 12 * np.sqrt(half + 1) + 40
+        j = np.arange(max(0, int(half - reach)), int(half + reach) + 1)
+        weights = np.exp(scipy.special.xlogy(j, half) - half - scipy.special.gammaln(j + 1))
+        found[place] = np.log(s) + (np.log(2) + weights @ scipy.special.digamma(j + 0.5)) / 2
+    return found
