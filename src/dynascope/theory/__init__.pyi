@@ -7,6 +7,7 @@ from . import features as features
 from . import grokking as grokking
 from . import groups as groups
 from . import line as line
+from . import margins as margins
 from . import modes as modes
 from . import modular as modular
 from . import neuron as neuron

@@ -10,6 +10,7 @@ __all__ = [
     "NEURAL_MECHANICS",
     "NOETHER_DYNAMICS",
     "ON_A_LINE",
+    "QUASI_HOMOGENEOUS",
     "SKILLS",
     "UNBALANCED",
 ]
@@ -52,6 +53,10 @@ NOETHER_DYNAMICS = (
 ON_A_LINE = (
     "Y. Xu, L. Ziyin, When Does Feature Learning Happen? Perspective from an Analytically Solvable Model "
     "(arXiv 2401.07085)"
+)
+QUASI_HOMOGENEOUS = (
+    "D. Kunin, A. Yamamura, C. Ma, S. Ganguli, The Asymmetric Maximum Margin Bias of Quasi-Homogeneous Neural Networks "
+    "(arXiv 2210.03820)"
 )
 SKILLS = (
     "Y. Nam, N. Fonseca, S. H. Lee, C. Mingard, A. A. Louis, An exactly solvable model for emergence and scaling laws "

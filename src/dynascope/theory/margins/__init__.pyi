@@ -1,0 +1,16 @@
+from .balanced_rates import balanced_rates as balanced_rates
+from .max_margin import MaxMargin as MaxMargin
+from .max_margin import class_differences as class_differences
+from .max_margin import max_margin as max_margin
+from .normalised_margin import MarginShares as MarginShares
+from .normalised_margin import margin_shares as margin_shares
+from .normalised_margin import normalised_margin as normalised_margin
+from .normalised_margin import seminorm as seminorm
+from .quasi_homogeneity import QuasiHomogeneity as QuasiHomogeneity
+from .quasi_homogeneity import quasi_homogeneity as quasi_homogeneity
+from .rates import log_time as log_time
+from .rates import margin_at_time as margin_at_time
+from .rates import normalised_time as normalised_time
+from .simplex_margin import SimplexMargin as SimplexMargin
+from .simplex_margin import simplex_margin as simplex_margin
+from .support_offset import support_offset as support_offset

@@ -1,0 +1,272 @@
+"""The asymmetric max-margin problem: only the parameters that grow fastest are kept small."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+from scipy.optimize import linprog, nnls
+
+from dynascope.arguments import count_axes, require, require_array, require_integer
+from dynascope.errors import InputError
+from dynascope.theory.domain import covers
+
+__all__ = ["MaxMargin", "class_differences", "max_margin"]
+
+_FREE = 1e5  # by how much cheaper than the others free weights are, until the active constraints are known
+_ACTIVE = 1e-9  # multipliers over the largest, and distances from a margin of one, that are rounding
+_UNIQUE = 1e-6
+_CALLER = 5  # frames up to who called, past the checks of arguments and of the answer
+_REFERENCE = "arXiv:2210.03820"
+
+
+class MaxMargin(NamedTuple):
+    """The solution of a max-margin problem.
+
+    Attributes:
+        weights: β at which the smallest margin is one, shape (inputs,).
+        value: P, what the penalised block costs: ½ Σ θ² over the parameters of the largest rate.
+        multipliers: α ≥ 0 of the samples, zero of all but the support vectors, shape (samples,).
+        rate: λ of the penalised block.
+        discarded: Which inputs are read through products of a higher rate that the margin does not need.
+        unique: Whether no other weights solve the problem. Where others do, it does not say which of them training
+            finds.
+        euclidean_margin: 1/‖β‖, how far inputs may move before the first of them is misclassified.
+    """
+
+    weights: Float[np.ndarray, " inputs"]
+    value: float
+    multipliers: Float[np.ndarray, " samples"]
+    rate: float
+    discarded: Int[np.ndarray, " discarded"]
+    unique: bool
+    euclidean_margin: float
+
+
+@covers(
+    network="f = Σ β_j x_j where each β_j is one weight, or a product of several",
+    data="separable",
+    start="any",
+    gives="the direction that training ends in",
+    reference=_REFERENCE,
+    exact=False,
+)
+def max_margin(data: ArrayLike, factors: ArrayLike = 1) -> MaxMargin:
+    """The least ½ Σ θ² over the parameters of the largest rate, at z_i · β ≥ 1 with β_j a product of k_j parameters.
+
+    Each factor of a product of k has the rate λ = 1/k, and costs ½ k |β_j|^(2/k) together; those of the fewest factors
+    are penalised, and all others are free. With one factor it is a quadratic programme and for all inputs alike the
+    support vector machine, with two a linear one: the smallest ℓ1 norm. If the free inputs alone separate the data, the
+    penalised ones are not needed: a warning says so, they are discarded, and the next rate is penalised. Directions of
+    gradient flow approach the solution as 1/q.
+
+    Args:
+        data: z_i = y_i x_i with labels y = ±1, shape (samples, inputs); of several classes `class_differences`.
+        factors: k_j ≥ 1 of each input, whole; one number for all.
+
+    Raises:
+        InputError: Shapes that do not fit, data that are not separable, or a penalised product of three factors or
+            more, of which the problem is not convex.
+
+    Warns:
+        UserWarning: The block of the largest rate is discarded.
+
+    References:
+        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; solved by Lawson and Hanson's least-distance programming.
+
+    Example:
+        >>> found = max_margin([[1.0, 0.2], [10.0, -1.0]], factors=[1, 2])  # f = a x₁ + u v x₂
+        >>> print(found.weights.round(9), round(found.euclidean_margin, 12), found.unique)
+        [0.4 3. ] 0.330409300228 True
+        >>> print(max_margin([[1.0, 0.2], [10.0, -1.0]]).weights.round(12))
+        [0.96153846 0.19230769]
+    """
+    z = require_array("data", data, (None, None))
+    inputs = z.shape[1]
+    require(z.size > 0, f"data has shape {z.shape}", argument="data", value=z.shape, remedy="give one sample or more")
+    counts = require_array("factors", factors, (inputs,) if count_axes(factors) else ())
+    require(
+        bool(((counts >= 1) & (counts == np.floor(counts))).all()),
+        f"factors holds {counts.min()}",
+        argument="factors",
+        value=float(counts.min()),
+        remedy="give the whole number of weights whose product multiplies each input",
+    )
+    counts = np.broadcast_to(counts, inputs)
+    sizes = np.abs(z).max(axis=1)
+    require(
+        bool((sizes > 0).all()) and _separates(z),
+        "data is not separable by a linear function without a constant",
+        argument="data",
+        remedy="give data on one side of a plane through zero; an input that is always one makes it any plane",
+    )
+    discarded = np.zeros(inputs, bool)
+    while True:
+        fewest = counts[~discarded].min()
+        penalised, free = ~discarded & (counts == fewest), ~discarded & (counts > fewest)
+        if not free.any() or not _separates(z[:, free]):
+            break
+        told = (
+            f"the inputs {np.flatnonzero(penalised).tolist()} of rate 1/{fewest:g} are not needed to separate the data"
+        )
+        warnings.warn(f"max_margin: {told}, and are discarded", stacklevel=_CALLER)
+        discarded |= penalised
+    single = int(penalised.sum()) == 1
+    require(
+        fewest <= 2 or single,
+        f"products of {fewest:g} factors are penalised, of which the problem is not convex",
+        argument="factors",
+        value=float(fewest),
+        remedy="follow the flow itself, flows.margin_flow, which may end in local optima",
+    )
+    a, b = z[:, penalised], z[:, free]
+    # Of a single product any increasing cost has the same solution.
+    top, rest, alpha = _quadratic(a, b) if fewest == 1 else _linear(a, b)
+    weights = np.zeros(inputs)
+    weights[penalised], weights[free] = top, rest
+    with np.errstate(all="ignore"):
+        cost = float(fewest / 2 * np.sum(np.abs(top) ** (2 / fewest)))
+        margin = float(1 / np.linalg.norm(weights))
+    return MaxMargin(
+        weights,
+        cost,
+        alpha,
+        1 / float(fewest),
+        np.flatnonzero(discarded),
+        _is_unique(a, b, top, rest, convex=bool(fewest == 1)),
+        margin,
+    )
+
+
+@covers(
+    network="linear in its last layer",
+    data="classes",
+    start="any",
+    gives="the data of the problem of several classes",
+    reference=_REFERENCE,
+)
+def class_differences(features: ArrayLike, labels: ArrayLike, classes: int) -> Float[np.ndarray, "pairs weights"]:
+    """(e_y − e_c) ⊗ h for each sample and each class c ≠ y, of which the margins are (w_y − w_c) · h = z · W.
+
+    Args:
+        features: h, shape (samples, features).
+        labels: y from 0 to classes − 1, whole, shape (samples,).
+        classes: K ≥ 2.
+
+    Returns:
+        z for `max_margin`, shape (samples (classes − 1), classes features); its weights are W by rows.
+
+    Raises:
+        InputError: Shapes that do not fit, or labels of no class.
+
+    References:
+        Crammer, Singer, Journal of Machine Learning Research 2 (2001); as in Kunin et al., arXiv:2210.03820.
+
+    Example:
+        >>> class_differences([[2.0]], [1], 3).tolist()
+        [[-2.0, 2.0, 0.0], [0.0, 2.0, -2.0]]
+    """
+    h = require_array("features", features, (None, None))
+    y = require_array("labels", labels, (len(h),))
+    require_integer(least=2, classes=classes)
+    require(
+        bool(((y >= 0) & (y < classes) & (y == np.floor(y))).all()),
+        "labels holds a number of no class",
+        argument="labels",
+        value=float(y.max(initial=0.0)),
+        remedy=f"give whole numbers from 0 to {classes - 1}",
+    )
+    unit = np.eye(classes)
+    rows = [
+        np.kron(unit[own] - unit[other], row)
+        for row, own in zip(h, y.astype(int), strict=True)
+        for other in range(classes)
+        if other != own
+    ]
+    return np.reshape(rows, (-1, classes * h.shape[1]))
+
+
+def _separates(z: np.ndarray) -> bool:
+    """Whether z w ≥ 1 for some w: of a bounded w the least margin is above zero."""
+    scaled = z / np.maximum(np.abs(z).max(axis=1, keepdims=True), np.finfo(float).tiny)
+    scaled /= np.maximum(np.abs(scaled).max(axis=0, keepdims=True), np.finfo(float).tiny)
+    above = np.column_stack([-scaled, np.ones(len(z))])
+    bounds = [(-1.0, 1.0)] * z.shape[1] + [(None, 1.0)]
+    goal = np.append(np.zeros(z.shape[1]), -1.0)
+    return -linprog(goal, A_ub=above, b_ub=np.zeros(len(z)), bounds=bounds, method="highs").fun > 1e-9
+
+
+def _quadratic(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Min ½‖w‖² for aw + bv ≥ 1: with v nearly free to find the active constraints, then exactly on these."""
+    cheap = b / np.maximum(np.abs(b).max(axis=0, initial=0.0), np.finfo(float).tiny) * np.abs(a).max() * _FREE
+    both = np.hstack([a, cheap])
+    unit = np.abs(both).max()
+    system = np.vstack([both.T / unit, np.ones(len(a))])
+    alpha, _ = nnls(system, np.append(np.zeros(both.shape[1]), 1.0), maxiter=100 * len(a) + 1000)
+    active = alpha > _ACTIVE * alpha.max()
+    for _ in range(len(a)):
+        top, rest, multipliers = _on(a, b, active)
+        margins = a @ top + b @ rest
+        worst = int(np.argmin(margins))
+        if margins[worst] < 1 - 1e-8 and not active[worst]:
+            active[worst] = True
+        elif (multipliers[active] < -_ACTIVE * np.abs(multipliers).max()).any():
+            active[int(np.argmin(multipliers))] = False
+        else:
+            break
+    slack = float(margins.min() - 1)
+    if slack < -1e-6 or multipliers.min() < -1e-6 * np.abs(multipliers).max():
+        raise InputError(
+            f"the programme is too badly conditioned: a margin is off by {slack:.1e}",
+            argument="data",
+            remedy="give inputs of similar size, and data that are not almost inseparable",
+        )
+    return top, rest, np.maximum(multipliers, 0.0)
+
+
+def _on(a: np.ndarray, b: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The solution with equality for the active constraints: w = aᵀα, bᵀα = 0, aw + bv = 1."""
+    p, q = a[active], b[active]
+    many, free = p.shape[0], q.shape[1]
+    scale = np.abs(p).max()
+    wide = np.maximum(np.abs(q).max(axis=0, initial=0.0), np.finfo(float).tiny)
+    p, q = p / scale, q / wide
+    system = np.block([[p @ p.T, q], [q.T, np.zeros((free, free))]])
+    found = np.linalg.lstsq(system, np.append(np.ones(many), np.zeros(free)), rcond=1e-13)[0]
+    alpha = np.zeros(len(a))
+    alpha[active] = found[:many] / scale**2
+    return a.T @ alpha, found[many:] / wide, alpha
+
+
+def _linear(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Min ‖w‖₁ for aw + bv ≥ 1."""
+    goal = np.concatenate([np.ones(2 * a.shape[1]), np.zeros(b.shape[1])])
+    bounds = [(0.0, None)] * (2 * a.shape[1]) + [(None, None)] * b.shape[1]
+    found = linprog(goal, A_ub=-np.hstack([a, -a, b]), b_ub=-np.ones(len(a)), bounds=bounds, method="highs")
+    plus, minus, rest = np.split(found.x, [a.shape[1], 2 * a.shape[1]])
+    return plus - minus, rest, -np.asarray(found.ineqlin.marginals)
+
+
+def _is_unique(a: np.ndarray, b: np.ndarray, top: np.ndarray, rest: np.ndarray, *, convex: bool) -> bool:
+    """Whether a random linear goal has one value on the set of solutions."""
+    if convex and not b.shape[1]:
+        return True
+    goal = np.random.default_rng(0).normal(size=b.shape[1] if convex else 2 * a.shape[1] + b.shape[1])
+    if convex:
+        above, most = -b, a @ top - 1 + _ACTIVE
+        bounds, at = [(None, None)] * b.shape[1], goal @ rest
+    else:
+        cost = np.concatenate([np.ones(2 * a.shape[1]), np.zeros(b.shape[1])])
+        above = np.vstack([-np.hstack([a, -a, b]), cost])
+        most = np.append(-np.ones(len(a)) + _ACTIVE, np.abs(top).sum() * (1 + _ACTIVE))
+        bounds = [(0.0, None)] * (2 * a.shape[1]) + [(None, None)] * b.shape[1]
+        at = goal @ np.concatenate([np.maximum(top, 0), np.maximum(-top, 0), rest])
+    for sign in (1.0, -1.0):
+        found = linprog(sign * goal, A_ub=above, b_ub=most, bounds=bounds, method="highs")
+        size = 1 + np.abs(at)
+        if found.status != 0 or abs(sign * found.fun - at) > _UNIQUE * size:
+            return False
+    return True

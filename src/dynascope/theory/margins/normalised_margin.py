@@ -1,0 +1,174 @@
+"""The margin in units of the norm that it costs, which gradient flow never lowers once the data are separated."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import count_axes, require, require_array
+from dynascope.theory.domain import covers
+
+__all__ = ["MarginShares", "margin_shares", "normalised_margin", "seminorm"]
+
+_NETWORK, _DATA, _REFERENCE = "any quasi-homogeneous one", "separable", "arXiv:2210.03820"
+_ALIKE = 1e-6  # rates nearer than this make one block
+
+
+class MarginShares(NamedTuple):
+    """How much each block of parameters contributes to the margins.
+
+    Attributes:
+        rates: λ of each block, from the largest.
+        shares: Share of the margin that comes from the block, blocks last; they sum to one.
+    """
+
+    rates: Float[np.ndarray, " blocks"]
+    shares: Float[np.ndarray, "... blocks"]
+
+
+@covers(
+    network=_NETWORK, data=_DATA, start="any", gives="the norm that the margin is measured by", reference=_REFERENCE
+)
+def seminorm(parameters: ArrayLike, rates: ArrayLike) -> Float[np.ndarray, ...]:
+    """‖θ‖_Λ = √(Σ λ_i θ_i²), which grows all through training once the data are separated.
+
+    Along gradient flow on L = Σ exp(−q_i), ½ d‖θ‖_Λ²/dt = Σ q_i exp(−q_i).
+
+    Args:
+        parameters: θ as a row, or many of them, shape (..., elements).
+        rates: λ ≥ 0 of each element, shape (elements,), as of `quasi_homogeneity`.
+
+    Raises:
+        InputError: Shapes that do not fit, or rates that are negative or all zero.
+
+    References:
+        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820.
+
+    Example:
+        >>> print(seminorm([3.0, 4.0, 4.0], [1.0, 0.5, 0.5]))
+        5.0
+    """
+    theta, rows = _elements(parameters, rates)
+    with np.errstate(all="ignore"):
+        unit = np.abs(theta).max(initial=0.0) or 1.0
+        return np.asarray(unit * np.sqrt((theta / unit) ** 2 @ rows))
+
+
+@covers(network=_NETWORK, data=_DATA, start="any", gives="a margin that never falls", reference=_REFERENCE)
+def normalised_margin(margins: ArrayLike, parameters: ArrayLike, rates: ArrayLike) -> Float[np.ndarray, ...]:
+    """γ = log(1/L) / ‖θ‖_Λ^(1/λ_max) with L = Σ exp(−q_i), non-decreasing along gradient flow while L < 1.
+
+    It follows from ‖Λθ‖² ≤ λ_max ‖θ‖_Λ² and q_i ≥ log(1/L).
+
+    Args:
+        margins: q_i = y_i f(x_i) of all samples, or of all samples and other classes, shape (..., samples).
+        parameters: θ, shape (..., elements).
+        rates: λ ≥ 0 of each element, shape (elements,).
+
+    Returns:
+        γ, shape (...).
+
+    Raises:
+        InputError: Shapes that do not fit, rates that are negative or all zero, or data that are not separated yet,
+            L ≥ 1.
+
+    References:
+        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; of homogeneous networks Lyu, Li, arXiv:1906.05890.
+
+    Example:
+        >>> print(normalised_margin([4.0, 6.0], [1.0, 2.0, 2.0], [1.0, 0.5, 0.5]).round(6))
+        1.73209
+    """
+    theta, rows = _elements(parameters, rates)
+    q = require_array("margins", margins, (*theta.shape[:-1], None))
+    require(q.shape[-1] > 0, "margins has no samples", argument="margins", value=q.shape, remedy="give one or more")
+    lowest = q.min(axis=-1, keepdims=True)
+    with np.errstate(all="ignore"):
+        smooth = lowest[..., 0] - np.log(np.exp(lowest - q).sum(axis=-1))
+        require(
+            bool((smooth > 0).all()),
+            f"log(1/L) is {smooth.min(initial=np.inf):.3g}: the data are not separated yet",
+            argument="margins",
+            value=float(smooth.min(initial=np.inf)),
+            remedy="give what comes after Σ exp(−q) < 1",
+        )
+        return np.asarray(smooth / seminorm(theta, rows) ** (1 / rows.max()))
+
+
+@covers(network=_NETWORK, data=_DATA, start="any", gives="which parameters the margin comes from", reference=_REFERENCE)
+def margin_shares(gradients: ArrayLike, parameters: ArrayLike, rates: ArrayLike) -> MarginShares:
+    """Σ_{i: λ_i = λ} λ_i θ_i ∂q/∂θ_i / q of each rate λ: by the Euler identity Σ λ_i θ_i ∂q/∂θ_i = q they sum to one.
+
+    The share of a block that is discarded goes to zero. Margins of zero have no shares, and blocks that pull against
+    each other have shares below zero or above one.
+
+    Args:
+        gradients: ∂q/∂θ of one sample, or of many, shape (..., elements).
+        parameters: θ, shape (elements,), or broadcastable to the gradients.
+        rates: λ ≥ 0 of each element, shape (elements,).
+
+    Returns:
+        The rates and the shares; elements of rate zero have no share.
+
+    Raises:
+        InputError: Shapes that do not fit, rates that are negative or all zero, or a margin of zero.
+
+    References:
+        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820.
+
+    Example:
+        >>> found = margin_shares([1.0, 3.0, 2.0], [1.0, 2.0, 3.0], [1.0, 0.5, 0.5])  # of a + u v
+        >>> print(found.rates, found.shares.round(4))
+        [1.  0.5] [0.1429 0.8571]
+    """
+    slopes = require_array("gradients", gradients, (None,) * max(count_axes(gradients), 1))
+    theta, rows = _elements(parameters, rates)
+    fits = slopes.shape[-1] == rows.size and (theta.ndim == 1 or theta.shape == slopes.shape)
+    require(
+        fits,
+        f"gradients has shape {slopes.shape}, and there are {rows.size} rates",
+        argument="gradients",
+        value=slopes.shape,
+        remedy="give the gradient with respect to each element",
+    )
+    levels: list[float] = []
+    for each in sorted(rows[rows > _ALIKE * rows.max()], reverse=True):
+        if not levels or levels[-1] - each > _ALIKE * levels[0]:
+            levels.append(float(each))
+    with np.errstate(all="ignore"):
+        parts = rows * theta * slopes
+        blocks = np.stack(
+            [parts[..., np.abs(rows - each) <= _ALIKE * levels[0]].sum(axis=-1) for each in levels], axis=-1
+        )
+        total = blocks.sum(axis=-1, keepdims=True)
+        require(
+            bool((np.abs(total) > 0).all()),
+            "a margin is zero",
+            argument="gradients",
+            value=0.0,
+            remedy="give samples that the network tells apart",
+        )
+        return MarginShares(np.array(levels), blocks / total)
+
+
+def _elements(parameters: ArrayLike, rates: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    rows = require_array("rates", rates, (None,))
+    require(
+        rows.size > 0 and bool((rows >= 0).all()) and bool((rows > 0).any()),
+        f"rates has {rows.size} numbers from {rows.min(initial=0.0):.3g} to {rows.max(initial=0.0):.3g}",
+        argument="rates",
+        value=float(rows.min(initial=0.0)),
+        remedy="give λ ≥ 0 of each element, one of them above zero",
+    )
+    theta = require_array("parameters", parameters, (None,) * max(count_axes(parameters), 1))
+    require(
+        theta.shape[-1] == rows.size,
+        f"parameters has shape {theta.shape}, and there are {rows.size} rates",
+        argument="parameters",
+        value=theta.shape,
+        remedy="give one parameter for each rate, along the last axis",
+    )
+    return theta, rows

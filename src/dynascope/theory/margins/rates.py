@@ -1,0 +1,179 @@
+"""How fast margins grow and the loss falls once the direction of the parameters has settled."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import count_axes, require, require_array, require_number
+from dynascope.theory.domain import covers
+
+__all__ = ["log_time", "margin_at_time", "normalised_time"]
+
+_NETWORK, _DATA, _START = "any quasi-homogeneous one", "separable", "any"
+_REFERENCE = "arXiv:2210.03820"
+_NEAR = 50.0  # exp of minus it is rounding
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start=_START,
+    gives="the time at which the loss has a value",
+    reference=_REFERENCE,
+    exact=False,
+)
+def log_time(
+    margin: ArrayLike, *, largest_rate: float = 1.0, value: float = 0.5, start: float = 1.0
+) -> Float[np.ndarray, "*shape"]:
+    """Log t of t = 2λ²P ∫_{ν_0}^{ν} e^u u^{−(2 − 2λ)} du, the time at which gradient flow has the loss exp(−ν).
+
+    With θ = ν^Λ θ̂ where θ̂ solves the max-margin problem of the value P = ½ Σ θ̂² over the block of λ = λ_max, the
+    gradient of ν = log(1/L) has ‖∇ν‖² = ν^(2 − 2λ)/(2λ²P), and ν' = ‖∇ν‖² exp(−ν). So L t (log t)^(2 − 2λ) → 2λ²P: of
+    linear networks L ∝ 1/t, and of deeper ones it falls faster. The constant is derived here.
+
+    Args:
+        margin: ν = log(1/L) ≥ 0 with L = Σ exp(−q), of any shape, at least `start`.
+        largest_rate: λ = λ_max > 0, at most 1.
+        value: P > 0 of the max-margin problem, as of `max_margin`.
+        start: ν_0 > 0, from where time counts; late times hardly depend on it.
+
+    Returns:
+        log t, which floating-point numbers hold where they do not hold t itself.
+
+    Raises:
+        InputError: A number out of range, or margins at or below the start.
+
+    References:
+        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; Lyu, Li, arXiv:1906.05890.
+
+    Example:
+        >>> log_t = log_time([50.0, 400.0], largest_rate=0.5, value=1.0)
+        >>> print((2 * np.exp(log_t - [50, 400]) * log_t).round(5))
+        [0.92725 0.98577]
+    """
+    nu, rate, cost = _checked(margin, largest_rate, value, start)
+    require(
+        bool((nu > start).all()),
+        f"a margin is {nu.min(initial=np.inf):.6g}, and start is {start:g}",
+        argument="margin",
+        value=float(nu.min(initial=np.inf)),
+        remedy="give margins above the start",
+    )
+    power = 2 - 2 * rate
+    flat = [np.log(_integral(float(each), float(start), power)) + each for each in nu.ravel()]
+    with np.errstate(all="ignore"):
+        return np.asarray(np.reshape(flat, nu.shape) + np.log(2 * rate**2 * cost))
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start=_START,
+    gives="the loss at a time",
+    reference=_REFERENCE,
+    exact=False,
+)
+def margin_at_time(
+    log_times: ArrayLike, *, largest_rate: float = 1.0, value: float = 0.5, start: float = 1.0
+) -> Float[np.ndarray, "*shape"]:
+    """ν(t) = log(1/L) at the time t of which the logarithm is given: the inverse of `log_time`.
+
+    Args:
+        log_times: log t, of any shape, whose times may be beyond the floating-point numbers.
+        largest_rate: λ_max > 0, at most 1.
+        value: P > 0 of the max-margin problem.
+        start: ν_0 > 0.
+
+    Raises:
+        InputError: A number out of range.
+
+    References:
+        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820.
+
+    Example:
+        >>> print(margin_at_time(1000.0, largest_rate=0.5, value=1.0).round(4))
+        1007.6075
+    """
+    wanted = require_array("log_times", log_times, (None,) * count_axes(log_times))
+    require_number("start", start, above=0)
+    _, rate, cost = _checked(start, largest_rate, value, start)
+    power, unit = 2 - 2 * rate, np.log(2 * rate**2 * cost)
+    found = []
+    for each in wanted.ravel():
+        low, high = float(start), max(2.0 * start, 2 * abs(float(each) - unit) + 200)
+        for _ in range(200):  # halves an interval down to rounding
+            middle = (low + high) / 2
+            if not low < middle < high:
+                break
+            late = middle + np.log(_integral(middle, float(start), power)) + unit > each
+            low, high = (low, middle) if late else (middle, high)
+        found.append(high)
+    return np.asarray(found).reshape(wanted.shape)
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start=_START,
+    gives="the normalised time at which the loss has a value",
+    reference=_REFERENCE,
+    exact=False,
+)
+def normalised_time(
+    margin: ArrayLike, *, largest_rate: float = 1.0, value: float = 0.5, start: float = 1.0
+) -> Float[np.ndarray, "*shape"]:
+    """S = 2λ²P ∫ u^{−(2 − 2λ)} du from ν_0 to ν, the time of the flow dθ/ds = −∇ log L on the same orbit.
+
+    It is 2P (ν − ν_0) at λ = 1, P/2 log(ν/ν_0) at λ = ½, and (ν^(2λ − 1) − ν_0^(2λ − 1)) 2λ²P/(2λ − 1) elsewhere: below
+    ½, where networks have more than two layers, all margins are reached in a finite s.
+
+    Args:
+        margin: ν = log(1/L) ≥ 0, of any shape, at least `start`.
+        largest_rate: λ_max > 0, at most 1.
+        value: P > 0 of the max-margin problem.
+        start: ν_0 > 0.
+
+    Raises:
+        InputError: A number out of range, or margins below the start.
+
+    References:
+        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820.
+
+    Example:
+        >>> print(normalised_time(1e6, largest_rate=0.5, value=1.0).round(4))
+        6.9078
+    """
+    nu, rate, cost = _checked(margin, largest_rate, value, start)
+    power, span = 2 * rate - 1, np.log(nu / start)
+    with np.errstate(all="ignore"):
+        grown = np.expm1(power * span) / power if abs(power) > 1e-12 else span
+        return np.asarray(2 * rate**2 * cost * start**power * grown)
+
+
+def _integral(nu: float, start: float, power: float) -> float:
+    """∫ exp(u − ν) u^−power du from the start to ν, over panels on which the integrand is nearly a polynomial."""
+    low = max(start, nu - _NEAR)
+    # The exponential varies over one, the power over factors.
+    edges = np.concatenate([[low, nu], nu - 2.0 ** np.arange(-1, 6), low * 2.0 ** np.arange(1, np.log2(nu / low) + 1)])
+    ends = np.unique(edges[(low <= edges) & (edges <= nu)])
+    half, middle = np.diff(ends)[:, None] / 2, (ends[1:] + ends[:-1])[:, None] / 2
+    u = middle + half * _NODES
+    return float(np.sum(half * _WEIGHTS * np.exp(u - nu) * u**-power))
+
+
+def _checked(margin: ArrayLike, largest_rate: float, value: float, start: float) -> tuple[np.ndarray, float, float]:
+    nu = require_array("margin", margin, (None,) * count_axes(margin))
+    require_number("largest_rate", largest_rate, above=0, most=1)
+    require_number("value", value, above=0)
+    require_number("start", start, above=0)
+    require(
+        bool((nu >= start).all()),
+        f"a margin is {nu.min(initial=np.inf):.6g}, and start is {start:g}",
+        argument="margin",
+        value=float(nu.min(initial=np.inf)),
+        remedy="give margins from the start on",
+    )
+    return nu, float(largest_rate), float(value)
