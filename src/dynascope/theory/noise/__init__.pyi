@@ -21,3 +21,5 @@ from .random_products import step_matrices as step_matrices
 from .stochastic_collapse import collapse_exponent as collapse_exponent
 from .stochastic_collapse import collapse_rate as collapse_rate
 from .stochastic_collapse import gaussian_collapse_exponent as gaussian_collapse_exponent
+from .quadratic_loss import QuadraticLoss as QuadraticLoss
+from .quadratic_loss import quadratic_loss as quadratic_loss

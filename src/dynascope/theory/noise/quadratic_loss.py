@@ -1,0 +1,221 @@
+"""A quadratic loss with the noise of its batches, and SGD on it: what every law of this room starts from."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import count_axes, require, require_array, require_integer, require_number
+from dynascope.theory.domain import covers
+
+__all__ = ["NoisySteps", "QuadraticLoss", "checked_regression", "checked_steps", "quadratic_loss"]
+
+
+class QuadraticLoss(NamedTuple):
+    """The loss ½ (θ − θ*)ᵀ H (θ − θ*) + constant of a linear regression, along the eigenvectors of H.
+
+    Attributes:
+        curvature: Eigenvalues ρ of H, the largest first, shape (d,).
+        directions: Their eigenvectors q as columns, shape (d, d).
+        minimum: θ*, of least norm where there are many, shape (d,).
+        centre: μ = (H + λ)⁻¹ H θ*, where descent with weight decay rests, shape (d,).
+        noise: Σ, the covariance over samples of their gradients at μ, shape (d, d).
+        mode_noise: s = qᵀ Σ q of each eigenvector, shape (d,).
+        residual: Mean of the squared residuals at μ, which is σ² where s = σ² ρ.
+    """
+
+    curvature: Float[np.ndarray, " d"]
+    directions: Float[np.ndarray, "d d"]
+    minimum: Float[np.ndarray, " d"]
+    centre: Float[np.ndarray, " d"]
+    noise: Float[np.ndarray, "d d"]
+    mode_noise: Float[np.ndarray, " d"]
+    residual: float
+
+
+@covers(
+    network="linear regression, one output",
+    data="any",
+    start="any",
+    gives="curvatures, minimum and noise of gradients of a quadratic loss",
+    reference="arXiv:2107.09133",
+)
+def quadratic_loss(inputs: ArrayLike, targets: ArrayLike, *, weight_decay: float = 0.0) -> QuadraticLoss:
+    """H = XᵀX/N, θ* = H⁻¹ Xᵀy/N, and Σ = E[g gᵀ] − E[g] E[g]ᵀ of the gradients g = x (xᵀμ − y) of single samples.
+
+    The loss is L = ½ E(xᵀθ − y)², the mean over samples, to which weight decay adds ½ λ‖θ‖². A batch of S samples drawn
+    with replacement has the gradient ∇L at μ up to noise of covariance Σ/S.
+
+    Args:
+        inputs: X, shape (N, d).
+        targets: y, shape (N,) or (N, 1).
+        weight_decay: λ ≥ 0.
+
+    Raises:
+        InputError: Arrays that do not fit each other or are not finite, or a negative weight decay.
+
+    References:
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
+
+    Example:
+        >>> loss = quadratic_loss([[2.0, 0.0], [0.0, 1.0]], [2.0, 3.0])
+        >>> print(loss.curvature, loss.minimum, loss.residual)
+        [2.  0.5] [1. 3.] 0.0
+    """
+    x, y = checked_regression(inputs, targets)
+    require_number("weight_decay", weight_decay, least=0)
+    curvature, directions = np.linalg.eigh(x.T @ x / len(x))
+    curvature, directions = np.maximum(curvature[::-1], 0.0), directions[:, ::-1]
+    # What is zero but for rounding has no minimum of its own.
+    flat = curvature <= len(x) * np.finfo(float).eps * curvature.max(initial=0.0)
+    curvature = np.where(flat, 0.0, curvature)
+    pull = directions.T @ (x.T @ y / len(x))
+    minimum = directions @ (np.where(flat, 0.0, pull) / np.where(flat, 1.0, curvature))
+    steep = np.where(flat, 1.0, curvature + weight_decay)
+    centre = directions @ (np.where(flat, 0.0, pull) / steep)
+    residuals = x @ centre - y
+    gradients = x * residuals[:, None]
+    away = gradients - gradients.mean(axis=0)
+    noise = away.T @ away / len(x)
+    along = np.mean((away @ directions) ** 2, axis=0)
+    return QuadraticLoss(curvature, directions, minimum, centre, noise, along, float(np.mean(residuals**2)))
+
+
+@dataclasses.dataclass(frozen=True)
+class NoisySteps:
+    """Steps v ← β v − (∇L + λθ + noise), θ ← θ + η v along modes, whose settings are checked.
+
+    Attributes:
+        curvature: h = ρ + λ of each mode.
+        noise: Variance of the noise of one step along each mode, s/S.
+        rate: η.
+        momentum: β.
+    """
+
+    curvature: np.ndarray
+    noise: np.ndarray
+    rate: float
+    momentum: float
+
+    @property
+    def damping(self) -> float:
+        """γ = (1 − β)/(η(1 + β)), for which position and velocity are those of a damped oscillator."""
+        return (1 - self.momentum) / (self.rate * (1 + self.momentum))
+
+    @property
+    def squared_frequency(self) -> np.ndarray:
+        """ω² = 2h/(η(1 + β)), negative where the loss curves downwards."""
+        return np.asarray(2 * self.curvature / (self.rate * (1 + self.momentum)))
+
+    @property
+    def velocity_variance(self) -> np.ndarray:
+        """s/(S(1 − β²)), that of the velocity in continuous time."""
+        return np.asarray(self.noise / (1 - self.momentum**2))
+
+    @property
+    def edge(self) -> float:
+        """2(1 + β), the ηh from which steps diverge."""
+        return 2 * (1 + self.momentum)
+
+    def require_stable(self) -> None:
+        """Raise `InputError` if steps along a mode diverge."""
+        steepest = float(self.rate * self.curvature.max(initial=0.0))
+        require(
+            steepest < self.edge,
+            f"learning_rate times the largest curvature is {steepest:.6g}, at which steps diverge",
+            argument="learning_rate",
+            value=self.rate,
+            remedy=f"choose a rate below 2(1 + β)/h = {self.edge / max(self.curvature.max(initial=0.0), 1e-300):.6g}",
+        )
+
+    def require_stationary(self) -> None:
+        """Raise `InputError` if steps along a mode have no stationary law."""
+        self.require_stable()
+        flattest = float(self.curvature.min(initial=np.inf))
+        require(
+            flattest > 0,
+            f"curvature has {flattest:g} with weight decay, a mode along which weights never come to rest",
+            argument="curvature",
+            value=flattest,
+            remedy="ask for moments at a time, which are known, or for displacements, which grow as diffusion does",
+        )
+
+
+def checked_steps(
+    curvature: ArrayLike,
+    noise: ArrayLike,
+    *,
+    learning_rate: float,
+    momentum: float,
+    weight_decay: float,
+    batch_size: int,
+    samples: int | None,
+) -> NoisySteps:
+    """The settings of SGD along modes of a quadratic loss, after their checks.
+
+    Args:
+        curvature: ρ of each mode, one number or a row.
+        noise: s ≥ 0, the variance over samples of the gradient along each mode.
+        learning_rate: η > 0.
+        momentum: β ≥ 0, below one.
+        weight_decay: λ ≥ 0.
+        batch_size: S.
+        samples: N, where a batch has no sample twice, so that its noise is less by (N − S)/(N − 1); or None.
+
+    Raises:
+        InputError: A setting out of range, or as many variances of noise as there are not modes.
+    """
+    rho = require_array("curvature", curvature, (None,) * min(1, count_axes(curvature)))
+    spread = require_array("noise", noise, (None,) * min(1, count_axes(noise)))
+    require(
+        spread.ndim <= rho.ndim and (spread.ndim == 0 or spread.shape == rho.shape),
+        f"noise has shape {spread.shape}, and curvature {rho.shape}",
+        argument="noise",
+        value=spread.shape,
+        remedy="give one number, or one for each mode",
+    )
+    least = float(spread.min(initial=np.inf))
+    require(least >= 0, f"noise has {least:g}", argument="noise", value=least, remedy="give variances")
+    require_number("learning_rate", learning_rate, above=0)
+    require_number("momentum", momentum, least=0, below=1)
+    require_number("weight_decay", weight_decay, least=0)
+    share = share_of_noise(batch_size, samples)
+    steep = np.asarray(rho + weight_decay)
+    return NoisySteps(steep, np.broadcast_to(spread * share, rho.shape), float(learning_rate), float(momentum))
+
+
+def share_of_noise(batch_size: int, samples: int | None) -> float:
+    """The covariance of the noise of a batch over that of a sample: 1/S, or (N − S)/(S(N − 1)) without replacement.
+
+    Raises:
+        InputError: Batches of no samples, or of more than there are.
+    """
+    require_integer(batch_size=batch_size)
+    if samples is None:
+        return 1 / batch_size
+    require_integer(samples=samples)
+    require(
+        batch_size <= samples,
+        f"batch_size is {batch_size}, of {samples} samples",
+        argument="batch_size",
+        value=batch_size,
+        remedy="draw no more samples than there are, or leave out samples, for batches drawn with replacement",
+    )
+    return (samples - batch_size) / (batch_size * max(samples - 1, 1))
+
+
+def checked_regression(inputs: ArrayLike, targets: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """X, shape (N, d), and y, shape (N,), of a regression with one output.
+
+    Raises:
+        InputError: Arrays that do not fit each other, are empty or are not finite.
+    """
+    x = require_array("inputs", inputs, (None, None))
+    require(x.size > 0, "inputs is empty", argument="inputs", value=x.shape, remedy="give at least one sample")
+    flat = count_axes(targets) < 2
+    y = require_array("targets", targets, (len(x),) if flat else (len(x), 1))
+    return x, y.reshape(len(x))
