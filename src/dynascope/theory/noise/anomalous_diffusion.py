@@ -1,0 +1,217 @@
+"""Diffusion of SGD over spectra of curvature that fall as a power: the exponent, and in which steps it is seen."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.special import exp1, gamma, gammaincc
+
+from dynascope.arguments import count_axes, require, require_array, require_integer, require_number
+from dynascope.theory.assumptions import SMALL_STEPS
+from dynascope.theory.domain import covers
+
+__all__ = ["DiffusionWindow", "anomalous_exponent", "diffusion_window", "power_law_displacement"]
+
+_NETWORK, _DATA, _START = (
+    "any near a minimum",
+    "curvature that falls as a power, noise in proportion",
+    "at rest for long",
+)
+_REFERENCE = "arXiv:2107.09133"
+_GRID = 20  # points of a window in a factor of ten
+
+
+class DiffusionWindow(NamedTuple):
+    """The steps in which a power is seen.
+
+    Attributes:
+        exponent: min(1, 1/p), which the slope keeps to within the tolerance.
+        first: First step of the window.
+        last: Last step of it.
+        first_time: τ = k ηρ₁/(1 − β) of the first step.
+        last_time: That of the last.
+    """
+
+    exponent: float
+    first: int
+    last: int
+    first_time: float
+    last_time: float
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start=_START,
+    gives="the exponent of diffusion",
+    reference=_REFERENCE,
+    exact=False,
+    assumes=(SMALL_STEPS,),
+)
+def anomalous_exponent(power: ArrayLike) -> Float[np.ndarray, "*powers"]:
+    """Exponents c = min(1, 1/p) of E‖Δ‖² ∝ kᶜ, for curvatures ρ_l = ρ₁ l⁻ᵖ and noise in proportion to them.
+
+    The number of modes that have come to rest grows as k^{1/p}, and each adds the same to the displacement. Where the
+    curvature falls slower than 1/l most is in modes that are far from rest, and diffusion is ordinary.
+
+    Args:
+        power: p > 0, one number or a row.
+
+    Raises:
+        InputError: A power that is not positive.
+
+    References:
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 6.
+
+    Example:
+        >>> print(anomalous_exponent([0.5, 2.0]))
+        [1.  0.5]
+    """
+    p = require_array("power", power, (None,) * min(1, count_axes(power)))
+    least = float(p.min(initial=np.inf))
+    require(least > 0, f"power is {least:g}", argument="power", value=least, remedy="give positive numbers")
+    with np.errstate(all="ignore"):
+        return np.asarray(np.minimum(1.0, 1 / p))
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start=_START,
+    gives="how far stationary SGD goes over a spectrum that is a power",
+    reference=_REFERENCE,
+    exact=False,
+    assumes=(SMALL_STEPS,),
+)
+def power_law_displacement(times: ArrayLike, *, power: float, modes: int) -> Float[np.ndarray, "*times"]:
+    """Σ_{l ≤ d} [1 − exp(−τ l⁻ᵖ)] ≃ τ^{1/p} Γ(1 − 1/p, y) + (d + ½)(1 − e⁻ʸ) − ½ with y = τ d⁻ᵖ.
+
+    E‖Δ‖² is ησ²/(S(1 − β)) times this, τ = ηkρ₁/(1 − β), for noise Σ = σ² H and no decay, once momentum is forgotten.
+    For 1 ≪ τ ≪ dᵖ and p > 1 it is Γ(1 − 1/p) τ^{1/p} − ½ − τ d^{1−p}/(p − 1). The sum is an integral and half of its
+    ends; for p ≤ 3 it misses less than 4 % from τ = 1 on, 0.5 % from τ = 10 on, and 10⁻⁴ from τ = 100 on.
+
+    Args:
+        times: τ ≥ 0, one number or a row; meant from one on.
+        power: p > 0, at least 0.05.
+        modes: d, the number of modes.
+
+    Raises:
+        InputError: A number out of range.
+
+    References:
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 6.
+
+    Example:
+        >>> print(power_law_displacement([10.0, 1000.0], power=2.0, modes=10_000).round(4))
+        [ 5.104  55.4499]
+    """
+    tau = require_array("times", times, (None,) * min(1, count_axes(times)))
+    least = float(tau.min(initial=0.0))
+    require(least >= 0, f"times has {least:g}", argument="times", value=least, remedy="give times from zero on")
+    p, d = _checked(power, modes)
+    with np.errstate(all="ignore"):
+        y = np.asarray(tau * d**-p)
+        total = tau ** (1 / p) * _upper_gamma(1 - 1 / p, y) - (d + 0.5) * np.expm1(-y) - 0.5
+        return np.asarray(np.where(tau > 0, np.maximum(total, 0.0), 0.0))
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start=_START,
+    gives="the steps in which the exponent is seen",
+    reference=_REFERENCE,
+    exact=False,
+    assumes=(SMALL_STEPS,),
+)
+def diffusion_window(
+    *,
+    power: float,
+    modes: int,
+    learning_rate: float,
+    momentum: float = 0.0,
+    largest_curvature: float = 1.0,
+    tolerance: float = 0.02,
+) -> DiffusionWindow:
+    """The longest run of steps in which the slope of `power_law_displacement` is within the tolerance of min(1, 1/p).
+
+    Half of the tolerance is for the slope, d log E‖Δ‖²/d log τ = τ^{1/p} Γ(1 − 1/p, y)/(p E‖Δ‖²), which bounds τ to
+    1 ≪ τ ≪ dᵖ in numbers, and the other half for momentum, which is forgotten from step 2/((1 − β)·tolerance) on. In
+    the window `displacement_exponent` of the same modes, which sums them exactly, is within the tolerance.
+
+    Args:
+        power: p > 0, at least 0.05.
+        modes: d, the number of modes.
+        learning_rate: η > 0.
+        momentum: β ≥ 0, below one.
+        largest_curvature: ρ₁ > 0.
+        tolerance: What the slope may be off, above zero and at most 0.5.
+
+    Raises:
+        InputError: A number out of range, or modes too few for a window in which a factor of three fits; close to p = 1
+            they always are.
+
+    References:
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 6.
+
+    Example:
+        >>> window = diffusion_window(power=2.0, modes=100_000, learning_rate=0.01, momentum=0.9)
+        >>> window.exponent, round(window.first_time), round(window.last_time / 1e6)
+        (0.5, 223, 12)
+    """
+    p, d = _checked(power, modes)
+    require_number("learning_rate", learning_rate, above=0)
+    require_number("momentum", momentum, least=0, below=1)
+    require_number("largest_curvature", largest_curvature, above=0)
+    require_number("tolerance", tolerance, above=0, most=0.5)
+    edge = 2 * (1 + momentum) / learning_rate
+    require_number("largest_curvature", largest_curvature, below=edge)
+    with np.errstate(all="ignore"):
+        unit = learning_rate * largest_curvature / (1 - momentum)
+        exponent = float(anomalous_exponent(p))
+        # Shallow spectra have most of their modes far from rest at τ = 1, and before.
+        begin = 1.0 if p >= 1 else 1e-3
+        earliest = max(begin, unit * max(1.0, 2 / (1 - momentum) / tolerance * (momentum > 0)))
+        latest = max(earliest, min(d**p, 2.0**50 * unit))
+        tau = np.geomspace(earliest, latest, 2 + int(_GRID * np.log10(latest / earliest)))
+        slope = tau ** (1 / p) * _upper_gamma(1 - 1 / p, np.asarray(tau * d**-p)) / p
+        slope = slope / power_law_displacement(tau, power=p, modes=d)
+        low, high = _longest(np.abs(slope - exponent) <= tolerance / 2)
+    first, last = np.ceil(tau[low] / unit), np.floor(tau[high] / unit)
+    require(
+        bool(high > low and last >= 3 * first),
+        f"over {d} modes with power {p:g} the slope keeps nowhere to {exponent:.3g} within {tolerance:g}",
+        argument="modes",
+        value=d,
+        remedy="choose more modes, a power that is further from one, less momentum, or a larger tolerance",
+    )
+    return DiffusionWindow(exponent, int(first), int(last), float(first * unit), float(last * unit))
+
+
+def _checked(power: float, modes: int) -> tuple[float, int]:
+    require_number("power", power, least=0.05)
+    require_integer(modes=modes)
+    return float(power), int(modes)
+
+
+def _longest(inside: np.ndarray) -> tuple[int, int]:
+    """First and last place of the longest run of true ones; twice the first place if there are none."""
+    ends = np.diff(np.concatenate([[0], inside.astype(int), [0]]))
+    begins, beyond = np.flatnonzero(ends > 0), np.flatnonzero(ends < 0)
+    if len(begins) == 0:
+        return 0, 0
+    longest = int(np.argmax(beyond - begins))
+    return int(begins[longest]), int(beyond[longest]) - 1
+
+
+def _upper_gamma(a: float, y: np.ndarray) -> np.ndarray:
+    """Γ(a, y) of any real a below one, from Γ(a, y) = [Γ(a + 1, y) − yᵃ e⁻ʸ]/a where a is not positive."""
+    up = int(np.ceil(-a)) if a < 0 else 0
+    top = a + up
+    value = exp1(y) if top == 0 else gamma(top) * gammaincc(top, y)
+    for below in range(1, up + 1):
+        value = (value - y ** (top - below) * np.exp(-y)) / (top - below)
+    return np.asarray(value)

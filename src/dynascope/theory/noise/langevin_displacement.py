@@ -1,0 +1,118 @@
+"""How far a damped oscillator with noise, the limit of small steps of SGD, goes in a time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import require_times
+from dynascope.theory.assumptions import SMALL_STEPS
+from dynascope.theory.domain import covers
+from dynascope.theory.noise.displacement import not_upwards
+from dynascope.theory.noise.quadratic_loss import checked_steps
+from dynascope.theory.symmetry import damped_kernels
+
+__all__ = ["LangevinDisplacement", "langevin_displacement"]
+
+
+class LangevinDisplacement(NamedTuple):
+    """Moments of the stationary process at the times, each of their shape.
+
+    Attributes:
+        squared: E‖θ(t) − θ(0)‖².
+        exponent: c(t) = d log E‖θ(t) − θ(0)‖²/d log t, 2 at t = 0.
+        velocity_correlation: E⟨v(t), v(0)⟩.
+    """
+
+    squared: Float[np.ndarray, "*times"]
+    exponent: Float[np.ndarray, "*times"]
+    velocity_correlation: Float[np.ndarray, "*times"]
+
+
+@covers(
+    network="any near a minimum",
+    data="noise that does not depend on the weights",
+    start="at rest for long",
+    gives="how far the Langevin equation of SGD goes in a time, and the local exponent",
+    reference="arXiv:2107.09133",
+    exact=False,
+    assumes=(SMALL_STEPS,),
+)
+def langevin_displacement(
+    curvature: ArrayLike,
+    noise: ArrayLike,
+    times: ArrayLike,
+    *,
+    learning_rate: float,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    batch_size: int = 1,
+    samples: int | None = None,
+) -> LangevinDisplacement:
+    """E‖Δ‖² = Σ 2B (1 − h(t)), B = ηs/(2S(1 − β)h), over modes, and its slope c(t) = t Σ 2Bω² k(t)/E‖Δ‖².
+
+    h(t) and k(t) are the kernels of `theory.symmetry.damped_kernels` with γ = (1 − β)/(η(1 + β)) and
+    ω² = 2(ρ + λ)/(η(1 + β)). Flat modes diffuse: 2s/(S(1 − β²)) [t/2γ − (1 − e^{−2γt})/4γ²]. The velocities are
+    Σ s/(S(1 − β²)) (h − 2γk). What steps do is exact in `stationary_displacement`, which this meets as η → 0 at fixed
+    t = ηk, and which is larger by the factor 1/(1 − ηh/2(1 + β)) along a mode for long times.
+
+    Costs 100 operations for each mode and time, of different modes one after the other.
+
+    Args:
+        curvature: ρ of each mode, one number or a row; with weight decay none below zero.
+        noise: s ≥ 0, the variance over samples of the gradient along each mode.
+        times: t ≥ 0, one number or a row, in sums of learning rates.
+        learning_rate: η > 0.
+        momentum: β ≥ 0, below one.
+        weight_decay: λ ≥ 0.
+        batch_size: S, samples in a step.
+        samples: N, where a batch has no sample twice, so that its noise is less by (N − S)/(N − 1); or None.
+
+    Raises:
+        InputError: A setting out of range, a rate at which steps diverge, or a mode that curves downwards.
+
+    References:
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 6.
+
+    Example:
+        >>> settings = {"learning_rate": 0.05, "momentum": 0.9, "batch_size": 8}
+        >>> print(langevin_displacement([2.0, 0.1, 1e-6], 0.7, 1.0, **settings).squared.round(6))
+        0.488648
+    """
+    modes = checked_steps(
+        curvature,
+        noise,
+        learning_rate=learning_rate,
+        momentum=momentum,
+        weight_decay=weight_decay,
+        batch_size=batch_size,
+        samples=samples,
+    )
+    not_upwards(modes)
+    clock = np.asarray(require_times(times), np.float64)
+    squared, rate, correlation = (np.zeros(clock.shape) for _ in range(3))
+    with np.errstate(all="ignore"):
+        gamma = modes.damping
+        pairs = zip(np.ravel(modes.squared_frequency), np.ravel(modes.velocity_variance), strict=True)
+        for frequency, variance in pairs:
+            kernels = damped_kernels(clock, damping=gamma, frequency=float(np.sqrt(frequency)))
+            # ∫ k over time, of second order early as that of a flat mode is.
+            gone = kernels.lost / frequency if frequency > 0 else _flat(clock, gamma)
+            squared += 2 * variance * gone
+            rate += 2 * variance * kernels.velocity
+            correlation += variance * (kernels.position - 2 * gamma * kernels.velocity)
+        slope = np.where(squared > 0, clock * rate / np.where(squared > 0, squared, 1.0), 2.0)
+    return LangevinDisplacement(squared, np.asarray(slope), correlation)
+
+
+def _flat(clock: np.ndarray, gamma: float) -> np.ndarray:
+    """∫₀ᵗ (1 − e^{−2γt})/2γ, by its series where the terms of first order cancel."""
+    phase = 2 * gamma * clock
+    term, total = phase**2 / 2, np.zeros_like(phase)
+    for order in range(3, 20):
+        total, term = total + term, -term * phase / order
+    closed = phase + np.expm1(-phase)
+    return np.asarray(np.where(phase < 0.5, total, closed) / (4 * gamma**2))

@@ -1,0 +1,94 @@
+"""Whether steps swing around a minimum, and how fast."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import count_axes, require, require_array, require_number
+from dynascope.theory.domain import covers
+
+__all__ = ["Oscillation", "oscillation"]
+
+
+class Oscillation(NamedTuple):
+    """How steps along modes go to rest, each of the shape of the curvature but for the two thresholds.
+
+    Attributes:
+        oscillates: Whether steps swing around the minimum.
+        decay: What is left of a swing after a step; of modes that do not swing the slower of their two factors.
+        angle: Phase of a step in radians, π where each step goes to the other side, zero where none does.
+        continuous: Whether the limit of small steps swings.
+        least: The curvature h above which steps swing, (1 − √β)²/η.
+        continuous_least: That of the limit of small steps, (1 − β)²/(2η(1 + β)).
+    """
+
+    oscillates: Bool[np.ndarray, "*modes"]
+    decay: Float[np.ndarray, "*modes"]
+    angle: Float[np.ndarray, "*modes"]
+    continuous: Bool[np.ndarray, "*modes"]
+    least: float
+    continuous_least: float
+
+
+@covers(
+    network="any near a minimum",
+    data="any",
+    start="any",
+    gives="whether steps of momentum swing, their phase and their decay",
+    reference="arXiv:2107.09133",
+)
+def oscillation(
+    curvature: ArrayLike, *, learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
+) -> Oscillation:
+    """The phase arccos((1 + β − ηh)/2√β) and the decay √β of steps, which swing iff (1 − √β)² < ηh < (1 + √β)².
+
+    h = ρ + λ is the curvature with decay.
+    In continuous time a mode swings iff h > (1 − β)²/(2η(1 + β)), where friction is below the frequency. Both
+    thresholds agree for momentum close to one; at β = 0 continuous time swings from ηh = ½ on and steps do not, until
+    from ηh = 1 on each goes to the other side: the phase is π there, of two real factors, and `oscillates` is true.
+
+    Args:
+        curvature: ρ ≥ 0 of each mode, one number or a row.
+        learning_rate: η > 0.
+        momentum: β ≥ 0, below one.
+        weight_decay: λ ≥ 0.
+
+    Raises:
+        InputError: A number out of range.
+
+    References:
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 5.
+
+    Example:
+        >>> found = oscillation([0.01, 2.0], learning_rate=0.05, momentum=0.9)
+        >>> print(found.oscillates, found.decay.round(4), found.angle.round(4))
+        [False  True] [0.9948 0.9487] [0.     0.3218]
+    """
+    rho = require_array("curvature", curvature, (None,) * min(1, count_axes(curvature)))
+    least = float(rho.min(initial=0.0))
+    require(least >= 0, f"curvature has {least:g}", argument="curvature", value=least, remedy="give minima")
+    require_number("learning_rate", learning_rate, above=0)
+    require_number("momentum", momentum, least=0, below=1)
+    require_number("weight_decay", weight_decay, least=0)
+    rate, root = float(learning_rate), float(np.sqrt(momentum))
+    with np.errstate(all="ignore"):
+        x = rate * (rho + weight_decay)
+        trace = 1 + momentum - x
+        below, above = x - (1 - root) ** 2, x - (1 + root) ** 2
+        spread = np.sqrt(np.abs(below)) * np.sqrt(np.abs(above))
+        turning = (below > 0) & (above < 0)
+        slower = np.where(trace < 0, (np.abs(trace) + spread) / 2, 1 - 2 * x / (1 - momentum + x + spread))
+        angle = np.where(turning, np.arctan2(spread, trace), np.where(trace < 0, np.pi, 0.0))
+        limit = (1 - momentum) ** 2 / (2 * rate * (1 + momentum))
+        return Oscillation(
+            np.asarray(angle > 0),
+            np.asarray(np.where(turning, root, slower)),
+            np.asarray(angle),
+            np.asarray(rho + weight_decay > limit),
+            float((1 - root) ** 2 / rate),
+            float(limit),
+        )

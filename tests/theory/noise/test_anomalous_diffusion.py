@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import gamma
+
+from dynascope.errors import InputError
+from dynascope.theory.noise import (
+    anomalous_exponent,
+    diffusion_window,
+    displacement_exponent,
+    power_law_displacement,
+    stationary_displacement,
+)
+
+MODES = 100_000
+
+
+@pytest.mark.parametrize("power", [1.5, 2.0, 3.0])
+def test_exponents_of_exact_sums_are_those_of_theory_in_the_window(power):
+    spectrum = np.arange(1.0, MODES + 1) ** -power
+    settings = {"learning_rate": 0.01, "momentum": 0.9}
+    begin = time.process_time()
+    window = diffusion_window(power=power, modes=MODES, **settings)
+    found = displacement_exponent(spectrum, spectrum, first=window.first, last=window.last, **settings)
+    spent = time.process_time() - begin
+    assert abs(found - 1 / power) < 0.02
+    assert window.exponent == anomalous_exponent(power) == pytest.approx(1 / power)
+    assert 10 < window.first_time < window.last_time / 3 < MODES**power / 3
+    assert spent < 3  # a third of it on a core of its own; the machine of the tests is shared
+
+
+def test_shallow_spectra_diffuse_as_usual():
+    window = diffusion_window(power=0.5, modes=MODES, learning_rate=0.01)
+    spectrum = np.arange(1.0, MODES + 1) ** -0.5
+    found = displacement_exponent(spectrum, spectrum, first=window.first, last=window.last, learning_rate=0.01)
+    assert abs(found - 1) < 0.02
+
+
+def test_outside_of_the_window_the_slope_is_another():
+    spectrum = np.arange(1.0, 1001) ** -2.0
+    window = diffusion_window(power=2.0, modes=1000, learning_rate=0.01)
+    beyond = {"first": 10 * window.last, "last": 100 * window.last}
+    assert displacement_exponent(spectrum, spectrum, learning_rate=0.01, **beyond) < 0.45
+
+
+@given(power=st.floats(0.1, 3.0), logarithm=st.floats(1.0, 6.0), modes=st.integers(20, 2000))
+def test_the_closed_form_is_the_sum(power, logarithm, modes):
+    tau = 10**logarithm
+    spectrum = np.arange(1.0, modes + 1) ** -power
+    expected = -np.expm1(-tau * spectrum).sum()
+    # As its docstring says of τ ≥ 10; close to p = 1/2, 1/3, … two gammas cancel.
+    assert power_law_displacement(tau, power=power, modes=modes) == pytest.approx(expected, rel=6e-3)
+
+
+def test_far_inside_of_the_window_it_is_the_three_terms_of_the_ledger():
+    tau, power = 1000.0, 2.0
+    three = gamma(1 - 1 / power) * tau ** (1 / power) - 0.5 - tau * MODES ** (1 - power) / (power - 1)
+    assert power_law_displacement(tau, power=power, modes=MODES) == pytest.approx(three, rel=1e-6)
+
+
+def test_exact_sums_are_the_closed_form_where_momentum_is_forgotten():
+    spectrum, rate, momentum = np.arange(1.0, 2001) ** -2.0, 0.001, 0.9
+    steps = np.array([50_000, 500_000])
+    sums = stationary_displacement(spectrum, spectrum, steps, learning_rate=rate, momentum=momentum)
+    unit = rate / (1 - momentum)
+    expected = unit * power_law_displacement(steps * unit, power=2.0, modes=2000)
+    # Momentum takes 1/(1 − β) of the steps, and the rate ηh/4 of the first modes.
+    np.testing.assert_allclose(sums, expected, rtol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "argument"),
+    [
+        ({"power": 1.0}, "modes"),
+        ({"modes": 10}, "modes"),
+        ({"power": 0.0}, "power"),
+        ({"tolerance": 0.0}, "tolerance"),
+        ({"largest_curvature": 400.0}, "largest_curvature"),
+    ],
+)
+def test_bad_input_is_refused_by_name(changes, argument):
+    with pytest.raises(InputError) as caught:
+        diffusion_window(**{"power": 2.0, "modes": 1000, "learning_rate": 0.01, "momentum": 0.9} | changes)
+    assert caught.value.argument == argument
