@@ -19,7 +19,7 @@ from dynascope.errors import InputError
 
 MEMBERS = members(probes)
 # Those take a function of JAX, or say what such a one costs.
-OF_A_FUNCTION = {"kernel.estimate_cost", "kernel.neural_tangent_kernel"}
+OF_A_FUNCTION = {"kernel.estimate_cost", "kernel.neural_tangent_kernel", "redundancy.normal_hessians"}
 # Those look at shapes only, whatever the numbers.
 OF_SHAPES = {"kernel.estimate_cost"}
 # Those need to see the numbers, or a function in their example does, so that they are no part of a compiled function.

@@ -3,6 +3,7 @@ from . import alignment as alignment
 from . import features as features
 from . import kernel as kernel
 from . import neural_collapse as neural_collapse
+from . import redundancy as redundancy
 from . import utility as utility
 from .features import FeatureMoments as FeatureMoments
 from .features import feature_metrics as feature_metrics

@@ -1,0 +1,201 @@
+"""Which units of a layer vanish, which are equal, and how many are left that are independent."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+import scipy.cluster.hierarchy
+import scipy.spatial.distance
+
+from dynascope.arguments import (
+    array_namespace,
+    checked,
+    is_traced,
+    require,
+    require_axes,
+    require_choice,
+    require_number,
+    require_real_values,
+)
+from dynascope.errors import InputError
+
+__all__ = ["redundant_units"]
+
+
+@checked
+def redundant_units(
+    incoming: Any,
+    outgoing: Any,
+    *,
+    vanishing: float = 1e-3,
+    duplicate: float = 1e-2,
+    compare: Literal["weights", "directions", "incoming directions"] = "weights",
+    linkage: Literal["single", "complete"] = "single",
+    active: Any = None,
+) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """Units p_i = (w_i; a_i) that vanish, ‖p_i‖ ≤ τ₀ max_j ‖p_j‖, and clusters of equal ones among the others.
+
+    Two are equal where ‖w_i − w_j‖² ≤ τ (‖w_i‖² + ‖w_j‖²), and the same of a: both what leads in and what leads out
+    must match, as in the sets that noise draws steps into. A cluster holds all that are linked by equal pairs; with
+    complete linkage all its pairs are equal.
+
+    Units of a positively homogeneous activation do the same, up to a factor, where their directions match. That makes
+    them redundant, but no member of an invariant set: steps need not keep it.
+
+    Cost: 2 units² · (weights of a unit + log₂ units · units) operations, and memory for a few arrays of units² numbers.
+
+    Args:
+        incoming: w_i, biases too, shape (units, weights), or (times, units, weights) of checkpoints.
+        outgoing: a_i, likewise.
+        vanishing: τ₀ ≥ 0, of the largest norm.
+        duplicate: τ ≥ 0.
+        compare: "weights"; "directions", of w and of a, where a unit vanishes by √(‖w_i‖ ‖a_i‖), its norm once
+            balanced; or "incoming directions", of w alone, which is enough for two units to be replaced by one.
+        linkage: "single", or the stricter "complete", for which the values have to be known.
+        active: On how many samples each unit is active, of the shape of the units, as `count_active` counts it; those
+            on none are dead, and left out of the clusters as well. All arrays are of one library.
+
+    Returns:
+        Name → (dimension names, values), with `time` in front for checkpoints: over `neuron`, `vanishing` and
+        `cluster`, the number of the first unit of its cluster, or −1; and `independent_units`, the number of clusters,
+        with `independent_fraction`, `vanishing_fraction`, `duplicate_fraction` (in a cluster, but not the first of it),
+        and with `active` `dead_fraction`, of all units.
+
+    Raises:
+        InputError: Arrays that do not fit or are not finite, a number below zero, or a choice that there is not.
+
+    Example:
+        >>> import numpy as np
+        >>> w, a = np.array([[1, 2], [1.001, 2], [0, 0], [2, -1], [1, 2]]), np.array([[0.5], [0.5], [0], [1], [-0.5]])
+        >>> found = {name: values.tolist() for name, (_, values) in redundant_units(w, a).items()}
+        >>> found["cluster"], found["independent_units"], found["vanishing_fraction"]
+        ([0, 0, -1, 3, 4], 3, 0.2)
+    """
+    w, a = _checked("incoming", incoming), _checked("outgoing", outgoing)
+    require(
+        tuple(w.shape[:-1]) == tuple(a.shape[:-1]),
+        f"outgoing has shape {tuple(a.shape)} where incoming has {tuple(w.shape)}",
+        argument="outgoing",
+        value=tuple(a.shape),
+        remedy="give one row of weights for each unit",
+    )
+    require_number("vanishing", vanishing, least=0)
+    require_number("duplicate", duplicate, least=0)
+    require_choice("compare", compare, ("weights", "directions", "incoming directions"))
+    require_choice("linkage", linkage, ("single", "complete"))
+    xp = array_namespace(w, a)
+    # Of order one, so that no square is lost.
+    w, a = (each / _positive(xp, xp.max(xp.abs(each))) for each in (w, a)) if compare != "weights" else _alike(xp, w, a)
+    lengths = [xp.sqrt(xp.sum(each * each, axis=-1)) for each in (w, a)]
+    both = lengths[0] ** 2 + lengths[1] ** 2 if compare == "weights" else lengths[0] * lengths[1]
+    norms = xp.sqrt(both)
+    gone = norms <= vanishing * xp.max(norms, axis=-1, keepdims=True)
+    if compare != "weights":
+        w, a = (each / _positive(xp, length)[..., None] for each, length in zip((w, a), lengths, strict=True))
+    parts = [w] if compare == "incoming directions" else [w, a]
+    apart = _largest(xp, parts)
+    out, dead = gone, None
+    if active is not None:
+        array_namespace(w, active)
+        require(
+            tuple(active.shape) == tuple(gone.shape),
+            f"active has shape {tuple(active.shape)}",
+            argument="active",
+            value=tuple(active.shape),
+            remedy=f"give one count for each unit, shape {tuple(gone.shape)}",
+        )
+        dead = active <= 0
+        out = gone | dead
+    kept = ~out
+    pairs = (apart <= duplicate) & kept[..., :, None] & kept[..., None, :]
+    labels = _single(xp, pairs) if linkage == "single" else _complete(xp, apart, kept, duplicate)
+    numbers = xp.arange(labels.shape[-1])
+    cluster = xp.where(kept, labels, -1)
+    first = kept & (labels == numbers)
+    time, units = ("time",) * (w.ndim - 2), labels.shape[-1]
+
+    def count(found: Any) -> Any:
+        return xp.sum(xp.astype(found, w.dtype), axis=-1)
+
+    fractions = {"independent": first, "vanishing": gone, "duplicate": kept & ~first}
+    return {
+        "vanishing": ((*time, "neuron"), gone),
+        "cluster": ((*time, "neuron"), cluster),
+        "independent_units": (time, xp.astype(count(first), numbers.dtype)),
+        **{f"{name}_fraction": (time, count(found) / units) for name, found in fractions.items()},
+        **({} if dead is None else {"dead_fraction": (time, count(dead) / units)}),
+    }
+
+
+def _checked(name: str, values: Any) -> Any:
+    array_namespace(values)
+    require_axes(name, values, 3 if len(values.shape) == 3 else 2)
+    require_real_values(name, values)
+    return values
+
+
+def _positive(xp: Any, values: Any) -> Any:
+    """The values, and one where they are zero."""
+    return xp.where(values > 0, values, xp.ones_like(values))
+
+
+def _alike(xp: Any, w: Any, a: Any) -> tuple[Any, Any]:
+    """Both over the largest number of both."""
+    largest = _positive(xp, xp.maximum(xp.max(xp.abs(w)), xp.max(xp.abs(a))))
+    return w / largest, a / largest
+
+
+def _largest(xp: Any, parts: list[Any]) -> Any:
+    """How far units are apart, by the part in which they are farthest."""
+    found = [_apart(xp, each) for each in parts]
+    return found[0] if len(found) == 1 else xp.maximum(*found)
+
+
+def _apart(xp: Any, rows: Any) -> Any:
+    """‖x_i − x_j‖² over ‖x_i‖² + ‖x_j‖²; zero where both are."""
+    inner = rows @ xp.matrix_transpose(rows)
+    squares = xp.sum(rows * rows, axis=-1)
+    both = squares[..., :, None] + squares[..., None, :]
+    return xp.clip(1 - 2 * inner / _positive(xp, both), 0.0, None) * xp.astype(both > 0, rows.dtype)
+
+
+def _single(xp: Any, pairs: Any) -> Any:
+    """The first unit that is linked to each by any chain of pairs."""
+    units = pairs.shape[-1]
+    numbers = xp.arange(units)
+    linked = pairs | (numbers[:, None] == numbers)
+    for _ in range(math.ceil(math.log2(units)) if units > 1 else 0):
+        # Chains of twice the length; counts of them are small whole numbers.
+        step = xp.astype(linked, xp.float32)
+        linked = step @ step > 0
+    return xp.min(xp.where(linked, numbers, units), axis=-1)
+
+
+def _complete(xp: Any, apart: Any, kept: Any, duplicate: float) -> Any:
+    """The first unit of each cluster all of whose pairs are near."""
+    if is_traced(apart):
+        raise InputError(
+            "complete linkage needs to see the values while JAX traces",
+            argument="linkage",
+            value="complete",
+            remedy="choose single, or call this outside of compiled functions",
+        )
+    distances, keeps = (np.asarray(each.detach().cpu() if hasattr(each, "detach") else each) for each in (apart, kept))
+    units = distances.shape[-1]
+    labels = np.tile(np.arange(units), (*distances.shape[:-2], 1))
+    for place in np.ndindex(distances.shape[:-2]):
+        chosen = np.flatnonzero(keeps[place])
+        if len(chosen) < 2:
+            continue
+        between = distances[place][np.ix_(chosen, chosen)]
+        np.fill_diagonal(between, 0.0)
+        tree = scipy.cluster.hierarchy.linkage(
+            scipy.spatial.distance.squareform((between + between.T) / 2, checks=False), "complete"
+        )
+        found = scipy.cluster.hierarchy.fcluster(tree, duplicate, "distance")
+        for cluster in np.unique(found):
+            members = chosen[found == cluster]
+            labels[place][members] = members.min()
+    return xp.asarray(labels)

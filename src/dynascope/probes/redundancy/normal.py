@@ -1,0 +1,136 @@
+"""Hessians of the loss in the directions normal to an invariant set, batch by batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.arguments import require, require_finite_values, require_integer, require_number, require_room
+from dynascope.compilation import jit
+from dynascope.probes.redundancy.units import UnitGroup, unit_weights
+
+__all__ = ["normal_hessians"]
+
+
+def normal_hessians(
+    loss: Callable[..., Any],
+    parameters: Any,
+    batches: Sequence[Any],
+    group: UnitGroup,
+    sets: Sequence[int | tuple[int, int]],
+    *,
+    kept: float = 1.0,
+) -> Float[np.ndarray, "sets batches k k"]:
+    """∂²L_B/∂n² of each batch along n, which moves away from an invariant set, at a share of the distance from it.
+
+    Where unit i is to vanish, n are all its weights; where units i and j are to become equal, n = (p_i − p_j)/√2. Near
+    the set a step multiplies n by I − η ∂²L_B/∂n², so that `theory.noise.step_matrices` and `random_product_exponent`
+    say whether noise draws steps into the set. The Hessians of ReLU depend on which samples a unit is active on, and
+    are not those at the set itself, where its slope jumps: keep a small share of the distance.
+
+    Cost: 3 k gradients of the loss for each batch and set, and memory for sets · batches · k² numbers.
+
+    Args:
+        loss: A JAX function of the parameters and of the arrays of one batch, without the decay of weights.
+        parameters: A module, or any nest of arrays; what is no array of floating-point numbers is left as it is.
+        batches: The arrays that the loss takes, each with the batches in front, such as (batches, samples, d).
+        group: The units.
+        sets: For each set the number of the unit that is to vanish, or of the two that are to become equal, from zero.
+        kept: Which share of n is kept where the Hessian is taken, ≥ 0: all of it, at the weights as they are, or
+            little, for the nearest point of the set, approached from where they are.
+
+    Returns:
+        The Hessians, of size k, the number of weights of a unit.
+
+    Raises:
+        InputError: Units that there are not, arrays of different numbers of batches, more numbers than fit into the
+            memory, or a Hessian that is not finite.
+
+    Example:
+        >>> loss = lambda weights, x, y: jnp.mean((jnp.tanh(x @ weights["w"]) @ weights["a"] - y) ** 2) / 2
+        >>> weights = {"w": np.array([[0.0, 1.0]]), "a": np.array([0.0, 1.0])}
+        >>> x, y = np.array([[[1.0]], [[2.0]]]), np.array([[3.0], [1.0]])
+        >>> found = normal_hessians(loss, weights, (x, y), UnitGroup(2, [("w", 1)], [("a", 0)]), sets=[0])
+        >>> print(found.shape, found[0, 0].round(4))
+        (1, 2, 2, 2) [[ 0.     -2.2384]
+                      [-2.2384  0.    ]]
+    """
+    arrays, rest = eqx.partition(parameters, eqx.is_inexact_array)
+    rows = unit_weights(arrays, group)
+    widths = [part.shape[1] for part in rows]
+    ways = np.stack([_way(each, group.units) for each in sets]) if len(sets) else np.zeros((0, group.units))
+    for each in batches:
+        if jnp.issubdtype(jnp.result_type(each), jnp.floating):
+            require_finite_values("batches", each)
+    counts = {len(each) for each in batches}
+    require(
+        len(ways) > 0, "sets is empty", argument="sets", value=0, remedy="give the number of a unit, or a pair of them"
+    )
+    require(
+        len(counts) == 1,
+        f"batches has arrays of {sorted(counts)} batches",
+        argument="batches",
+        value=sorted(counts),
+        remedy="give each array with the same number of batches in front",
+    )
+    require_number("kept", kept, least=0)
+    k = sum(widths)
+    require_room(len(ways) * counts.pop() * k**2, sets=len(ways))
+    found = np.asarray(_hessians(loss, rest, group, tuple(widths))(arrays, tuple(batches), ways, float(kept)))
+    require(
+        np.isfinite(found).all(),
+        "the loss has Hessians that are not finite",
+        argument="loss",
+        value=int(np.sum(~np.isfinite(found))),
+        remedy="give finite weights and batches, and a loss with two derivatives",
+    )
+    return found
+
+
+def _way(each: Any, units: int) -> np.ndarray:
+    """Which share of n each unit gets."""
+    members = list(each) if isinstance(each, list | tuple) else [each]
+    for one in members:
+        require_integer(least=0, most=units - 1, sets=one)
+    require(
+        len(members) == 1 or (len(members) == 2 and members[0] != members[1]),
+        f"sets has {each}",
+        argument="sets",
+        value=str(each),
+        remedy="give the number of a unit, or a pair of different ones",
+    )
+    way = np.zeros(units)
+    way[members] = [1.0] if len(members) == 1 else [1 / math.sqrt(2), -1 / math.sqrt(2)]
+    return way
+
+
+def _hessians(loss: Callable[..., Any], rest: Any, group: UnitGroup, widths: tuple[int, ...]) -> Callable[..., Any]:
+    @jit
+    def compute(arrays: Any, batches: tuple[Any, ...], ways: Any, kept: Any) -> Any:
+        # The transpose of reading the rows of units writes them.
+        place = jax.linear_transpose(lambda each: tuple(unit_weights(each, group)), arrays)
+        rows = jnp.concatenate(unit_weights(arrays, group), axis=1)
+
+        def of_set(way: Any) -> Any:
+            way = way.astype(rows.dtype)
+
+            def of_batch(batch: tuple[Any, ...]) -> Any:
+                def along(n: Any) -> Any:
+                    change = n - way @ rows
+                    (moved,) = place(tuple(way[:, None] * part for part in jnp.split(change, [widths[0]])))
+                    return loss(eqx.combine(jax.tree.map(jnp.add, arrays, moved), rest), *batch)
+
+                return jax.hessian(along)((kept * (way @ rows)).astype(rows.dtype))
+
+            return jax.lax.map(of_batch, batches)
+
+        return jax.lax.map(of_set, ways)
+
+    return compute
