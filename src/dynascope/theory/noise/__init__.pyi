@@ -11,6 +11,15 @@ from .invariant_sets import permutation_set as permutation_set
 from .invariant_sets import sign_set as sign_set
 from .langevin_displacement import LangevinDisplacement as LangevinDisplacement
 from .langevin_displacement import langevin_displacement as langevin_displacement
+from .discrete_moments import discrete_moments as discrete_moments
+from .discrete_moments import discrete_stationary_moments as discrete_stationary_moments
+from .invariant_sets import InvariantSet as InvariantSet
+from .invariant_sets import permutation_set as permutation_set
+from .invariant_sets import sign_set as sign_set
+from .langevin_moments import ModeMoments as ModeMoments
+from .langevin_moments import langevin_moments as langevin_moments
+from .lyapunov import StationaryCovariance as StationaryCovariance
+from .lyapunov import stationary_covariance as stationary_covariance
 from .matrix_noise import matrix_noise_exponent as matrix_noise_exponent
 from .noisy_teacher_student import NoisyStudentPath as NoisyStudentPath
 from .noisy_teacher_student import noisy_imbalance as noisy_imbalance
@@ -38,3 +47,10 @@ from .stochastic_collapse import collapse_rate as collapse_rate
 from .stochastic_collapse import gaussian_collapse_exponent as gaussian_collapse_exponent
 from .thermometer import Thermometer as Thermometer
 from .thermometer import thermometer as thermometer
+from .stationary_law import StationaryLaw as StationaryLaw
+from .stationary_law import equipartition_ratio as equipartition_ratio
+from .stationary_law import langevin_stationary_moments as langevin_stationary_moments
+from .stationary_law import stationary_law as stationary_law
+from .stochastic_collapse import collapse_exponent as collapse_exponent
+from .stochastic_collapse import collapse_rate as collapse_rate
+from .stochastic_collapse import gaussian_collapse_exponent as gaussian_collapse_exponent

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from dynascope.arguments import count_axes, require, require_array, require_integer, require_number
 from dynascope.theory.domain import covers
 
-__all__ = ["NoisySteps", "QuadraticLoss", "checked_regression", "checked_steps", "quadratic_loss"]
+__all__ = ["NoisySteps", "QuadraticLoss", "checked_regression", "checked_steps", "quadratic_loss", "share_of_noise"]
 
 
 class QuadraticLoss(NamedTuple):

@@ -1,0 +1,152 @@
+"""Mean and covariance of the weights of SGD after every number of steps, exactly, for noise that is always alike."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynascope.theory.domain import covers
+from dynascope.theory.noise.langevin_moments import ModeMoments, start_of
+from dynascope.theory.noise.linear_recursion import powers_and_sums, step_matrix, whole_steps
+from dynascope.theory.noise.quadratic_loss import checked_steps
+
+__all__ = ["discrete_moments", "discrete_stationary_moments"]
+
+_NETWORK = "any near a minimum, in its Hessian's eigenvectors"
+_DATA, _REFERENCE = "any, in batches of additive noise that commutes with the Hessian", "arXiv:2107.09133"
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="mean and covariance of weights and velocity of SGD after any number of steps",
+    reference=_REFERENCE,
+)
+def discrete_moments(
+    steps: ArrayLike,
+    *,
+    curvature: ArrayLike,
+    noise: ArrayLike,
+    learning_rate: float,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    batch_size: int = 1,
+    samples: int | None = None,
+    position: ArrayLike = 0.0,
+    velocity: ArrayLike = 0.0,
+) -> ModeMoments:
+    """E z_k = Mᵏ z_0 and Cov z_k = Σ_{j<k} Mʲ N (s/S) Nᵀ Mʲᵀ of z = (a, b), with no error of small steps.
+
+        b ← β b − (ρ + λ) a + ξ,   a ← a + η b,   Var ξ = s/S,   M = [[1 − ηh, ηβ], [−h, β]],   N = (η, 1),   h = ρ + λ.
+
+    Exact for noise that does not depend on the weights; `finite_data_moments` and `gaussian_input_moments` have noise
+    that does. The steps are doubled, and so a million costs twenty products of small matrices.
+
+    Args:
+        steps: Numbers k ≥ 0 of steps, one or a row.
+        curvature: ρ of each mode, one number or a row; negative where the loss curves downwards.
+        noise: s ≥ 0, the variance over samples of the gradient along each mode.
+        learning_rate: η > 0, with η (ρ + λ) < 2(1 + β).
+        momentum: β ≥ 0, below one.
+        weight_decay: λ ≥ 0.
+        batch_size: S, the samples of a batch.
+        samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
+        position: a₀, the distance from the centre μ = (H + λ)⁻¹ H θ* along each mode at the start.
+        velocity: b₀, the last displacement over η at the start, zero of an optimiser that has made no step.
+
+    Returns:
+        Moments of the shape of the steps followed by that of the modes.
+
+    Raises:
+        InputError: A setting out of range, steps that diverge, or shapes that do not fit.
+
+    References:
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, in discrete time.
+
+    Example:
+        >>> found = discrete_moments(2, curvature=1.0, noise=1.0, learning_rate=0.5, momentum=0.5, position=1.0)
+        >>> print(found.position, found.position_variance)
+        0.0 0.5
+    """
+    k = whole_steps("steps", steps)
+    chosen = checked_steps(
+        curvature,
+        noise,
+        learning_rate=learning_rate,
+        momentum=momentum,
+        weight_decay=weight_decay,
+        batch_size=batch_size,
+        samples=samples,
+    )
+    chosen.require_stable()
+    place, push = start_of(chosen.curvature, position, velocity)
+    with np.errstate(all="ignore"):
+        step = step_matrix(chosen.curvature, chosen.rate, chosen.momentum)
+        pushed = np.array([[chosen.rate**2, chosen.rate], [chosen.rate, 1.0]])
+        power, total = powers_and_sums(np.atleast_1d(k), step, chosen.noise[..., None, None] * pushed)
+        mean = (power @ np.stack([place, push], axis=-1)[..., None])[..., 0]
+        parts = (mean[..., 0], mean[..., 1], total[..., 0, 0], total[..., 0, 1], total[..., 1, 1])
+    shape = k.shape + chosen.curvature.shape
+    return ModeMoments(*(np.asarray(part).reshape(shape) for part in parts))
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="stationary variances of weights and velocity of SGD at any stable rate",
+    reference=_REFERENCE,
+)
+def discrete_stationary_moments(
+    *,
+    curvature: ArrayLike,
+    noise: ArrayLike,
+    learning_rate: float,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    batch_size: int = 1,
+    samples: int | None = None,
+) -> ModeMoments:
+    """Var a = ηs(1 + β)/(S h (1 − β)(2(1 + β) − ηh)), Var b = 2s/(S(1 − β)(2(1 + β) − ηh)), Cov = η/2 Var b.
+
+    What `discrete_moments` tend to. The variances in continuous time are less by the factor 1 − ηh/(2(1 + β)).
+
+    Args:
+        curvature: ρ of each mode, one number or a row, with h = ρ + λ > 0.
+        noise: s ≥ 0, the variance over samples of the gradient along each mode.
+        learning_rate: η > 0, with ηh < 2(1 + β).
+        momentum: β ≥ 0, below one.
+        weight_decay: λ ≥ 0.
+        batch_size: S, the samples of a batch.
+        samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
+
+    Returns:
+        Moments of the shape of the modes, with means of zero.
+
+    Raises:
+        InputError: A setting out of range, steps that diverge, or a mode that is flat, along which weights diffuse.
+
+    References:
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, in discrete time.
+
+    Example:
+        >>> found = discrete_stationary_moments(curvature=[1.0, 0.5], noise=[1.0, 0.5], learning_rate=0.5)
+        >>> print(found.position_variance.round(6))
+        [0.333333 0.285714]
+    """
+    chosen = checked_steps(
+        curvature,
+        noise,
+        learning_rate=learning_rate,
+        momentum=momentum,
+        weight_decay=weight_decay,
+        batch_size=batch_size,
+        samples=samples,
+    )
+    chosen.require_stationary()
+    with np.errstate(all="ignore"):
+        swift = np.asarray(2 * chosen.noise / ((1 - chosen.momentum) * (chosen.edge - chosen.rate * chosen.curvature)))
+        wide = np.asarray(chosen.rate * (1 + chosen.momentum) / 2 / chosen.curvature * swift)
+    still = np.zeros(chosen.curvature.shape)
+    return ModeMoments(still, still.copy(), wide, np.asarray(chosen.rate / 2 * swift), swift)
