@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from symmetry.zoo import NETWORKS, normed, structure_of
@@ -52,6 +53,19 @@ def test_weights_that_read_what_sums_to_zero_are_shifted_by_gradients_alone():
     found = agreement(structure(*given), discover(*given, levels=0), given[1])
     assert not found.agrees
     assert found.together == found.numerical > found.structural
+
+
+def test_both_passes_see_that_a_norm_with_a_small_epsilon_has_no_scale():
+    def apply(p, x):
+        z = x @ p["W"]
+        return z / jnp.sqrt(jnp.mean(z**2, -1, keepdims=True) + 1e-8) @ p["A"]
+
+    random = np.random.default_rng(0)
+    given = apply, {"W": random.normal(size=(2, 3)), "A": random.normal(size=(3, 2))}, np.ones((12, 2))
+    structural, numerical = structure(*given), discover(*given)
+    assert [each.reason for each in structural.broken] == ["ε of a norm"]
+    assert numerical.laws == 0
+    assert agreement(structural, numerical, given[1]).agrees
 
 
 def test_positions_undo_what_the_table_is_shifted_by_where_each_is_also_shifted_alone():

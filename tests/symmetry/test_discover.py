@@ -38,6 +38,13 @@ def test_ranks_are_those_of_the_ledger_level_by_level(name):
     assert (found.ranks, found.laws, found.charges) == (ranks, laws, laws)
 
 
+@pytest.mark.parametrize("name", ["deep ReLU", "tied embedding"])
+def test_what_holds_only_where_a_unit_is_dead_is_no_law(name):
+    # At most random points one of the second layer's units is dead for all inputs.
+    found = discover(*NETWORKS[name][:3])
+    assert found.laws == found.charges == NETWORKS[name].charges
+
+
 @pytest.mark.parametrize(("name", "kinds"), [("ReLU", (2, 2, 0)), ("two-layer linear", (4, 3, 1)), ("tanh", (0, 0, 0))])
 def test_generators_of_each_kind_are_as_many_as_the_ledger_counts(name, kinds):
     found = discover(*NETWORKS[name][:3], levels=0)

@@ -17,6 +17,8 @@ from dynascope.symmetry.ranks import rank
 __all__ = ["bracket_ranks", "flat_gradients"]
 
 _SPARE = 8  # more fields than there are dimensions
+_TRIED = 64  # points whose gradient fields are looked at
+_KEPT = 6  # and those of the largest rank of which brackets are looked at
 _ZERO = 1e-9  # relative size of a bracket that is rounding
 
 
@@ -25,7 +27,8 @@ def bracket_ranks(model: Model, point: Point, alive: np.ndarray, levels: int, se
 
     [X, Y] = (∂Y) X − (∂X) Y of a field X and one of the last level Y, for random inputs and r; it ends where nothing is
     new, or all of the space is spanned. A law of every loss and all data is constant along all of them, so that there
-    are as many as dimensions less the last rank.
+    are as many as dimensions less the last rank. Where a unit is dead for all inputs its weights are conserved as long
+    as it is: such points have a lower rank, and the largest of many is taken.
 
     Args:
         model: The function.
@@ -37,25 +40,30 @@ def bracket_ranks(model: Model, point: Point, alive: np.ndarray, levels: int, se
     References:
         Abide by the Law and Follow the Flow, arXiv:2307.00144.
     """
-    found: list[int] = []
     # As many whatever is alive, so that one program serves networks of one shape.
     count = alive.size + _SPARE
-    given = points(model, point, 2 + count, seed)
     random = np.random.default_rng(seed)
-    size = float(np.sqrt(sum(np.vdot(each, each) for each in given[0][0])))
-    rows: list[list[np.ndarray]] = [[], []]
-    for level in range(levels):
-        for number, (parameters, frozen, _) in enumerate(given[:2]):
-            chosen = random.integers(2, len(given), size=(count, level + 1))
-            if level == 0:
-                chosen = np.arange(2, len(given))[:, None]
-            inputs = tuple(
-                np.stack([[given[i][2][leaf] for i in row] for row in chosen]) for leaf in range(len(given[0][2]))
-            )
-            rows[number].append(_fields(model, level, parameters, frozen, inputs, random)[:, alive])
-        found.append(max(rank(_sized(each, size), f"the brackets of level {level}") for each in rows))
+    starts, inputs = points(model, point, _TRIED, seed), points(model, point, count, seed + 1)
+    size = float(np.sqrt(sum(np.vdot(each, each) for each in starts[0][0])))
+
+    def fields(start: Point, level: int) -> np.ndarray:
+        chosen = random.integers(count, size=(count, level + 1)) if level else np.arange(count)[:, None]
+        drawn = tuple(np.stack([[inputs[i][2][leaf] for i in row] for row in chosen]) for leaf in range(len(start[2])))
+        return _fields(model, level, *start[:2], drawn, random)[:, alive]
+
+    def spanned(levels: list[np.ndarray]) -> int:
+        return rank(_sized(levels, size), f"the brackets of level {len(levels) - 1}")
+
+    first = [[fields(start, 0)] for start in starts]
+    ranks = np.array([spanned(each) for each in first])
+    kept = np.argsort(-ranks, kind="stable")[:_KEPT]
+    found = [int(ranks.max())]
+    for level in range(1, levels):
         if found[-1] == alive.sum() or found[-2:-1] == found[-1:]:
             break
+        for number in kept:
+            first[number].append(fields(starts[number], level))
+        found.append(max(spanned(first[number]) for number in kept))
     return tuple(found)
 
 

@@ -10,6 +10,7 @@ __all__ = ["null_space", "rank"]
 
 _ZERO = 1e-8  # relative to the largest: singular values below it are taken for zero
 _ROUNDING = 1e-11  # and those above this are more than rounding, so that nobody knows
+_SURE = 1e-14  # unless others are so small, and so show what rounding is
 _WEAK = 1e-3  # rows this much shorter than usual are saturated, and rounding after they are normalised
 _SHOWN = 6
 
@@ -51,6 +52,10 @@ def _rank(values: np.ndarray, columns: int, what: str) -> int:
     found = int((relative > _ZERO).sum())
     below = relative[found] if found < min(len(relative), columns) else 0.0
     if below > _ROUNDING:
+        more = int((relative > _ROUNDING).sum())
+        if more < min(len(relative), columns) and relative[more] < _SURE:
+            # A law that the ε of a norm breaks by little is none.
+            return more
         near = ", ".join(f"{each:.1e}" for each in relative[max(0, found - _SHOWN // 2) : found + _SHOWN // 2])
         raise InputError(
             f"the rank of {what} is ambiguous: its singular values go on {near} of the largest, without a gap",
