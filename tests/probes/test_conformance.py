@@ -19,7 +19,13 @@ from dynascope.errors import InputError
 
 MEMBERS = members(probes)
 # Those take a function of JAX, or say what such a one costs.
-OF_A_FUNCTION = {"kernel.estimate_cost", "kernel.neural_tangent_kernel", "redundancy.normal_hessians"}
+OF_A_FUNCTION = {
+    "diffusion.noise_spectrum",
+    "diffusion.top_curvatures",
+    "kernel.estimate_cost",
+    "kernel.neural_tangent_kernel",
+    "redundancy.normal_hessians",
+}
 # Those look at shapes only, whatever the numbers.
 OF_SHAPES = {"kernel.estimate_cost"}
 # Those need to see the numbers, or a function in their example does, so that they are no part of a compiled function.
@@ -114,6 +120,7 @@ def test_arrays_of_every_library_give_the_same_numbers(member, library):
 # What collects numbers from batches, by the arguments that have one row for each sample.
 STREAMED = {
     "activation_patterns.count_active": ("preactivations",),
+    "diffusion.gradient_noise": ("batch_gradients",),
     "features.feature_moments": ("features", "outputs"),
     "neural_collapse.class_moments": ("features", "labels"),
     "utility.output_utility": ("outputs", "residuals"),

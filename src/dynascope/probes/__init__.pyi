@@ -1,5 +1,6 @@
 from . import activation_patterns as activation_patterns
 from . import alignment as alignment
+from . import diffusion as diffusion
 from . import features as features
 from . import kernel as kernel
 from . import neural_collapse as neural_collapse

@@ -1,0 +1,11 @@
+from .displacement import displacements as displacements
+from .displacement import step_correlation as step_correlation
+from .exponent import ExponentFit as ExponentFit
+from .exponent import fit_exponent as fit_exponent
+from .hessian import TopCurvatures as TopCurvatures
+from .hessian import top_curvatures as top_curvatures
+from .noise import GradientNoise as GradientNoise
+from .noise import gradient_noise as gradient_noise
+from .noise_spectrum import NoiseSpectrum as NoiseSpectrum
+from .noise_spectrum import noise_spectrum as noise_spectrum
+from .projections import direction_moments as direction_moments

@@ -1,0 +1,101 @@
+"""How far weights are from where they were, and how long their steps remember."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dynascope.arguments import (
+    array_namespace,
+    checked,
+    require,
+    require_axes,
+    require_real_values,
+    require_sizes,
+)
+
+__all__ = ["displacements", "step_correlation"]
+
+
+@checked
+def displacements(path: Any) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """‖θ_k − θ_0‖² and ‖θ_{k+1} − θ_k‖² along a path of weights, and the mean drift of its steps.
+
+    Take θ_0 from the window in which weights are at rest; a path of every step gives local displacements, and one of
+    some steps those between them. Cost: 5nd operations, in memory for as many numbers as the path.
+
+    Args:
+        path: θ_k, shape (n, d) with n ≥ 2, the weights of each checkpoint in one row.
+
+    Returns:
+        Name → (dimension names, values): `global_displacement` over `checkpoint`, zero first; `local_displacement` over
+        `move`, from each checkpoint to the next; and `squared_drift`, ‖θ_{n−1} − θ_0‖²/(n − 1)², that of the mean move.
+
+    Raises:
+        InputError: No path of at least two checkpoints of finite numbers.
+
+    Example:
+        >>> import numpy as np
+        >>> found = displacements(np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 0.0]]))
+        >>> print(found["global_displacement"][1], found["local_displacement"][1])
+        [ 0. 25.  9.] [25. 16.]
+    """
+    count = _checkpoints(path)
+    xp = array_namespace(path)
+    away, moves = path - path[:1, :], path[1:, :] - path[:-1, :]
+    far = xp.sum(away * away, axis=1)
+    return {
+        "global_displacement": (("checkpoint",), far),
+        "local_displacement": (("move",), xp.sum(moves * moves, axis=1)),
+        "squared_drift": ((), far[-1] / (count - 1) ** 2),
+    }
+
+
+@checked
+def step_correlation(path: Any, lags: Sequence[int] | np.ndarray) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """The mean over j of ⟨d_{j+k}, d_j⟩ with the steps d_j = θ_{j+1} − θ_j, for each lag k.
+
+    It is η² times `theory.noise.velocity_correlation` where weights are at rest. Cost: 2nd operations for each lag.
+
+    Args:
+        path: θ_k after every step, shape (n, d).
+        lags: k from 0 to n − 2.
+
+    Returns:
+        Name → (dimension names, values): `step_correlation` over `lag`.
+
+    Raises:
+        InputError: No path of finite numbers, or lags that are not within it.
+
+    Example:
+        >>> import numpy as np
+        >>> step_correlation(np.array([[0.0], [1.0], [3.0], [6.0]]), [0, 1])["step_correlation"][1].round(4)
+        array([4.6667, 4.    ])
+    """
+    count = _checkpoints(path)
+    shifted = require_sizes(
+        "lags", [int(each) + 1 for each in lags], fewest=1, remedy="give whole numbers from zero on"
+    )
+    require(
+        max(shifted) < count,
+        f"lags has {max(shifted) - 1}, of {count - 1} steps",
+        argument="lags",
+        value=max(shifted) - 1,
+        remedy=f"choose lags up to {count - 2}",
+    )
+    xp = array_namespace(path)
+    moves = path[1:, :] - path[:-1, :]
+    products = [moves[each - 1 :, :] * moves[: count - each, :] for each in shifted]
+    means = xp.stack([xp.sum(each) / each.shape[0] for each in products])
+    return {"step_correlation": (("lag",), means)}
+
+
+def _checkpoints(path: Any) -> int:
+    count, _ = require_axes("path", path, 2)
+    require_real_values("path", path)
+    require(
+        count >= 2, "path has one checkpoint", argument="path", value=count, remedy="give the weights of two or more"
+    )
+    return count

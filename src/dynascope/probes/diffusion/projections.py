@@ -1,0 +1,62 @@
+"""How far weights swing along directions, such as the sharpest of the Hessian."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynascope.arguments import array_namespace, checked, require, require_axes, require_real_values
+
+__all__ = ["direction_moments"]
+
+
+@checked
+def direction_moments(path: Any, directions: Any) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """Coordinates a = ⟨θ − mean θ, q⟩ of a path along directions, and their variances, which a thermometer forecasts.
+
+    Steps that follow each other are not independent: a path needs many times `theory.noise.thermometer`'s
+    `relaxation_steps` for its variance to be that of the stationary law. Cost: 2ndk operations.
+
+    Args:
+        path: θ of each checkpoint, shape (n, d) with n ≥ 2.
+        directions: Unit vectors q as rows, shape (k, d).
+
+    Returns:
+        Name → (dimension names, values): `coordinate` over `checkpoint` and `direction`; `position_variance` and
+        `move_variance`, of the moves from each checkpoint to the next, over `direction`; and `share`, the part of all
+        variance that is along each of them.
+
+    Raises:
+        InputError: Shapes that do not fit, or values that are not finite.
+
+    Example:
+        >>> import numpy as np
+        >>> found = direction_moments(np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 3.0]]), np.eye(2))
+        >>> print(found["position_variance"][1].round(4), found["share"][1].round(4))
+        [0.6667 2.    ] [0.25 0.75]
+    """
+    count, size = require_axes("path", path, 2)
+    _, other = require_axes("directions", directions, 2)
+    for name, each in {"path": path, "directions": directions}.items():
+        require_real_values(name, each)
+    require(
+        count >= 2, "path has one checkpoint", argument="path", value=count, remedy="give the weights of two or more"
+    )
+    require(
+        size == other,
+        f"directions have {other} entries, and weights {size}",
+        argument="directions",
+        value=other,
+        remedy="give one row for each direction",
+    )
+    xp = array_namespace(path)
+    away = path - xp.sum(path, axis=0)[None, :] / count
+    along = away @ directions.T
+    moves = along[1:, :] - along[:-1, :]
+    variance = xp.sum(along * along, axis=0) / count
+    whole = xp.sum(away * away) / count
+    return {
+        "coordinate": (("checkpoint", "direction"), along),
+        "position_variance": (("direction",), variance),
+        "move_variance": (("direction",), xp.sum(moves * moves, axis=0) / (count - 1)),
+        "share": (("direction",), variance / xp.where(whole > 0, whole, xp.ones_like(whole))),
+    }

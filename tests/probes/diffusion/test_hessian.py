@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import importlib.util
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.probes.diffusion import noise_spectrum, top_curvatures
+from dynascope.theory.noise import stationary_displacement
+
+DRAW = np.random.default_rng(0)
+X, Y = DRAW.normal(size=(12, 3)), DRAW.normal(size=(12, 2))
+WEIGHTS = {"first": DRAW.normal(size=(3, 4)) / 2, "second": DRAW.normal(size=(4, 2)) / 2}
+
+
+def outputs(weights):
+    return jnp.tanh(X @ weights["first"]) @ weights["second"]
+
+
+def squared(z):
+    return jnp.sum((z - Y) ** 2) / len(X)
+
+
+def loss(weights):
+    return squared(outputs(weights))
+
+
+@pytest.fixture(scope="module")
+def matrices() -> tuple[np.ndarray, np.ndarray]:
+    """The Hessian and the Gauss-Newton matrix of all twenty weights."""
+    flat, unravel = jax.flatten_util.ravel_pytree(WEIGHTS)
+    with jax.enable_x64(True):
+        point = np.asarray(flat, float)
+        hessian = jax.hessian(lambda w: loss(unravel(w)))(point)
+        jacobian = jax.jacobian(lambda w: outputs(unravel(w)).ravel())(point)
+        return np.asarray(hessian), np.asarray(2 / len(X) * jacobian.T @ jacobian)
+
+
+@pytest.mark.slow
+def test_eigenvalues_are_those_of_the_matrices(matrices):
+    with jax.enable_x64(True):
+        for matrix, options in zip(matrices, ({"loss": loss}, {"loss": squared, "model": outputs}), strict=True):
+            found = top_curvatures(weights=WEIGHTS, count=3, **options)
+            values, vectors = np.linalg.eigh(matrix)
+            # Weights that have passed through single precision.
+            np.testing.assert_allclose(found.curvature, values[:-4:-1], rtol=1e-5)
+            np.testing.assert_allclose(np.abs(np.diag(found.directions @ vectors[:, :-4:-1])), 1, atol=1e-4)
+            assert np.all(found.residual < 1e-6 * found.curvature[0])
+
+
+@pytest.mark.slow
+def test_displacements_over_the_noise_spectrum_are_those_of_the_whole_matrix(matrices):
+    _, matrix = matrices
+    noise = DRAW.normal(size=(3, 20))
+    with jax.enable_x64(True):
+        found = noise_spectrum(squared, WEIGHTS, noise, model=outputs, products=20)
+    assert found.noise.sum() == pytest.approx(np.sum(noise**2) / 3)
+    values, vectors = np.linalg.eigh(matrix)
+    along = np.mean((noise @ vectors) ** 2, axis=0)
+    settings = {"learning_rate": 0.05, "momentum": 0.9, "weight_decay": 0.01}
+    steps = [1, 10, 100, 10_000]
+    np.testing.assert_allclose(
+        stationary_displacement(np.maximum(found.curvature, 0), found.noise, steps, **settings),
+        stationary_displacement(np.maximum(values, 0), along, steps, **settings),
+        rtol=1e-4,  # of the weights in single precision
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("curvlinops") is None, reason="curvlinops is not installed")
+def test_pytorch_finds_the_same(matrices):
+    import torch
+
+    from dynascope.torch import top_curvatures as of_module
+
+    module = torch.nn.Sequential(
+        torch.nn.Linear(3, 4, bias=False), torch.nn.Tanh(), torch.nn.Linear(4, 2, bias=False)
+    ).double()
+    with torch.no_grad():
+        module[0].weight.copy_(torch.tensor(WEIGHTS["first"].T))
+        module[2].weight.copy_(torch.tensor(WEIGHTS["second"].T))
+    data = [(torch.tensor(X), torch.tensor(Y))]
+    for matrix, gauss_newton in zip(matrices, (False, True), strict=True):
+        # The mean over samples and outputs, half of our sum over outputs.
+        found = of_module(module, torch.nn.MSELoss(), data, 3, gauss_newton=gauss_newton)
+        np.testing.assert_allclose(2 * found.curvature, np.linalg.eigvalsh(matrix)[:-4:-1], rtol=1e-5)
+        assert np.all(found.residual < 1e-6 * found.curvature[0])
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda: top_curvatures(loss, WEIGHTS, 21), "count"),
+        (lambda: top_curvatures(loss, WEIGHTS, 2, products=1), "products"),
+        (lambda: top_curvatures(loss, {"first": np.array([1, 2])}, 1), "weights"),
+        (lambda: noise_spectrum(loss, WEIGHTS, np.ones((2, 19))), "noise"),
+        (lambda: noise_spectrum(loss, WEIGHTS, np.ones((2, 20)), products=21), "products"),
+    ],
+)
+def test_bad_input_is_refused_by_name(call, argument):
+    with pytest.raises(InputError) as caught:
+        call()
+    assert caught.value.argument == argument
