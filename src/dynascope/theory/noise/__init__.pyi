@@ -3,6 +3,8 @@ from .anomalous_diffusion import anomalous_exponent as anomalous_exponent
 from .anomalous_diffusion import diffusion_window as diffusion_window
 from .anomalous_diffusion import power_law_displacement as power_law_displacement
 from .attracting_rates import attracting_learning_rates as attracting_learning_rates
+from .discrete_moments import discrete_moments as discrete_moments
+from .discrete_moments import discrete_stationary_moments as discrete_stationary_moments
 from .displacement import displacement_exponent as displacement_exponent
 from .displacement import stationary_displacement as stationary_displacement
 from .displacement import velocity_correlation as velocity_correlation
@@ -11,11 +13,6 @@ from .invariant_sets import permutation_set as permutation_set
 from .invariant_sets import sign_set as sign_set
 from .langevin_displacement import LangevinDisplacement as LangevinDisplacement
 from .langevin_displacement import langevin_displacement as langevin_displacement
-from .discrete_moments import discrete_moments as discrete_moments
-from .discrete_moments import discrete_stationary_moments as discrete_stationary_moments
-from .invariant_sets import InvariantSet as InvariantSet
-from .invariant_sets import permutation_set as permutation_set
-from .invariant_sets import sign_set as sign_set
 from .langevin_moments import ModeMoments as ModeMoments
 from .langevin_moments import langevin_moments as langevin_moments
 from .lyapunov import StationaryCovariance as StationaryCovariance
@@ -40,6 +37,10 @@ from .random_products import LyapunovExponent as LyapunovExponent
 from .random_products import heavy_ball_collapse_exponent as heavy_ball_collapse_exponent
 from .random_products import random_product_exponent as random_product_exponent
 from .random_products import step_matrices as step_matrices
+from .stationary_law import StationaryLaw as StationaryLaw
+from .stationary_law import equipartition_ratio as equipartition_ratio
+from .stationary_law import langevin_stationary_moments as langevin_stationary_moments
+from .stationary_law import stationary_law as stationary_law
 from .step_powers import StepPowers as StepPowers
 from .step_powers import step_powers as step_powers
 from .stochastic_collapse import collapse_exponent as collapse_exponent
@@ -47,10 +48,3 @@ from .stochastic_collapse import collapse_rate as collapse_rate
 from .stochastic_collapse import gaussian_collapse_exponent as gaussian_collapse_exponent
 from .thermometer import Thermometer as Thermometer
 from .thermometer import thermometer as thermometer
-from .stationary_law import StationaryLaw as StationaryLaw
-from .stationary_law import equipartition_ratio as equipartition_ratio
-from .stationary_law import langevin_stationary_moments as langevin_stationary_moments
-from .stationary_law import stationary_law as stationary_law
-from .stochastic_collapse import collapse_exponent as collapse_exponent
-from .stochastic_collapse import collapse_rate as collapse_rate
-from .stochastic_collapse import gaussian_collapse_exponent as gaussian_collapse_exponent
