@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from curvlinops import GGNLinearOperator, HessianLinearOperator
 from scipy.sparse.linalg import eigsh
 
 from dynascope.arguments import require, require_finite_values, require_integer, require_seed
@@ -66,9 +67,6 @@ def top_curvatures(
         require_finite_values("module", each)
     require_integer(most=size - 1, count=count)
     require_seed(seed)
-    # Here, for those who have PyTorch and not this.
-    from curvlinops import GGNLinearOperator, HessianLinearOperator
-
     kind = GGNLinearOperator if gauss_newton else HessianLinearOperator
     operator: Any = kind(module, loss, parameters, batches, check_deterministic=False).to_scipy()
     start = np.random.default_rng(seed).normal(size=size).astype(operator.dtype)
