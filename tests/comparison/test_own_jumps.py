@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynascope import compare, report
+from dynascope import compare, predict, report
 from dynascope.comparison import own_curve
 from dynascope.comparison.loss_convention import LOSSES
 from dynascope.errors import InputError
@@ -190,6 +190,44 @@ def test_rare_points_widen_the_tolerance_or_leave_the_jump_open():
     assert status(tree)[0] == "unclear"
     assert "was logged every 300 steps there, too rarely" in warnings(tree)
     assert "missing_jumps" not in failed(tree)
+
+
+@pytest.mark.parametrize("every", [20, 50, 100, 300])
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_a_curve_logged_rarely_is_held_to_the_loss_at_that_scale_as_closely_as_its_points_tell(every, factor):
+    curve, known = losses(scale=1e-2)[::every], predicted(scale=1e-2, curve=True)
+    tree = compared(curve, known, steps=np.arange(0, 1500, every), rate=factor * RATE)
+    assert tree.attrs["verdict"] != ("disagree" if factor == 1 else "agree")
+    # A line from the first point to the second, in the middle of a jump, is no curve.
+    told = json.loads(tree.attrs["agreement"])["curve"]["error"] is not None
+    assert told == (every == 20)
+
+
+@pytest.mark.parametrize("length", range(40, 200, 20))
+def test_a_curve_that_ends_before_it_tells_its_rate_is_not_judged(length):
+    curve, known = losses(scale=1e-2)[:length], predicted(scale=1e-2, curve=True)
+    for factor in (0.5, 2.0):
+        assert verdict(curve, known, rate=factor * RATE) != "agree"
+    assert verdict(curve, known) != "disagree"
+
+
+def test_descent_of_a_diagonal_network_follows_its_prediction():
+    # Times that have lost their units in an assignment are times still.
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(40, 2))
+    y = x @ np.array([3.0, 1.0])
+    u, v, curve = np.full(2, 1e-3), np.zeros(2), []
+    for _ in range(1500):
+        error = x @ (u * v) - y
+        curve.append(np.mean(error**2))
+        slope = 2 * x.T @ error / 40
+        u, v = u - 0.01 * slope * v, v - 0.01 * slope * u
+    known = predict((x, y), "diagonal", scale=1e-3)
+    assert all("units" in each.attrs for each in known.variables.values())
+    for each in (known, known.assign(jump_time=("jump", known["jump_time"].to_numpy()))):
+        tree = compared(curve, each, rate=0.01)
+        assert tree.attrs["verdict"] == "agree"
+        assert status(tree) == ["judged", "judged"]
 
 
 @pytest.mark.parametrize("begin", [300, 500])

@@ -12,7 +12,7 @@ import xarray as xr
 from dynascope.arguments import require
 from dynascope.comparison.claim import Outcome, claim_outcomes
 from dynascope.comparison.curves import compare_curves
-from dynascope.comparison.jumps import ESTIMATED, TELLING, compare_curve, compare_staircases
+from dynascope.comparison.jumps import ESTIMATED, compare_curve, compare_staircases, curve_tells
 from dynascope.comparison.loss_convention import LossName
 from dynascope.comparison.own_curve import own_curve
 from dynascope.comparison.own_descent import with_limits_of_steps
@@ -164,7 +164,8 @@ def compare(
             limit = times.tolerance if common else None
             residual, errors, estimated = compare_staircases(observed, predicted, at_other_scale, tolerance=limit)
             if StaircaseView(predicted).curve is not None:
-                known = _judged(names.CURVE, 0.0, predicted, chosen).tolerance <= TELLING or names.CURVE in chosen
+                allowed = _judged(names.CURVE, 0.0, predicted, chosen).tolerance
+                known = names.CURVE in chosen or curve_tells(observed, predicted, allowed)
                 errors[names.CURVE] = compare_curve(observed, predicted) if known else np.nan
                 twice = observed.attrs.get("variables") == predicted.attrs.get("curve_variables")
                 if twice and _judged(names.CURVE, errors[names.CURVE], predicted, chosen).agrees:

@@ -11,7 +11,7 @@ from dynascope.record import staircase_names as names
 from dynascope.record.staircase import staircase_residual
 from dynascope.record.steps_seen import crossing_times, resting_levels, seen_steps
 
-__all__ = ["ESTIMATED", "TELLING", "compare_curve", "compare_staircases"]
+__all__ = ["ESTIMATED", "between_points", "compare_curve", "compare_staircases", "curve_tells"]
 
 ESTIMATED = "what the limit of a vanishing scale is off at this one, by the curve at this scale, and a quarter more"
 # Two jumps this many e-folds of growth apart leave a visible pause in the descent between them.
@@ -19,7 +19,7 @@ _SEPARATE_E_FOLDS = 8.0
 # A run that ends within this share of the time of its last jump may be in the middle of it.
 _AFTERMATH = 0.1
 _LATENESS = 0.12  # how late a jump may come, over its time, if neither theory nor user says it
-TELLING = 0.05  # of the initial loss: a curve that may be off by more fits one of half or twice its times as well
+_TELLING = 0.05  # of the initial loss: by a curve that may be off by more nothing is judged
 _MOVED, _TIMES = 0.1, 2000  # where a curve is compared: once this share of the loss falls, at so many times
 # An observed plateau belongs to a predicted level within this share of the initial loss, or of the drops beside it.
 _LEVEL_SHARE, _DROP_SHARE = 0.02, 0.25
@@ -118,15 +118,47 @@ def compare_curve(observed: xr.Dataset, predicted: xr.Dataset) -> float:
     It is taken from a tenth of the time at which a tenth of the loss is predicted to have fallen, to the end of what
     both know; NaN if that was not due then.
     """
+    shared, expected, initial = _shared_times(observed, predicted)
+    if not len(shared):
+        return np.nan
+    return float(np.mean(np.abs(np.interp(shared, *_curve(observed)) - expected)) / initial)
+
+
+def curve_tells(observed: xr.Dataset, predicted: xr.Dataset, tolerance: float) -> bool:
+    """Whether a run that follows the curve at half or at twice its times would be told from one that follows it."""
+    shared, expected, initial = _shared_times(observed, predicted)
+    if tolerance > _TELLING or not len(shared):
+        return False
+    curve = predicted[names.CURVE_LOSS]
+    known, loss = curve["time"].to_numpy(), curve.to_numpy()
+    apart = [np.mean(np.abs(np.interp(factor * shared, known, loss) - expected)) for factor in (0.5, 2.0)]
+    # Each may be off by the tolerance, towards the other.
+    return bool(min(apart) / initial > 2 * tolerance)
+
+
+def between_points(observed: xr.Dataset, predicted: xr.Dataset) -> float:
+    """By how much that distance may be off where the loss falls from one logged point to the next nobody knows how."""
+    shared, _, initial = _shared_times(observed, predicted)
+    if not len(shared):
+        return np.nan
     time, loss = _curve(observed)
+    after = np.clip(np.searchsorted(time, shared), 1, len(time) - 1)
+    between = np.interp(shared, time, loss)
+    most = np.maximum(np.abs(loss[after - 1] - between), np.abs(between - loss[after]))
+    return float(np.mean(most) / initial)
+
+
+def _shared_times(observed: xr.Dataset, predicted: xr.Dataset) -> tuple[np.ndarray, np.ndarray, float]:
+    """The times at which a curve is compared, none if that was not due; the loss predicted there, and the initial."""
+    time, _ = _curve(observed)
     curve = predicted[names.CURVE_LOSS]
     known, expected = curve["time"].to_numpy(), curve.to_numpy()
     moving = float(known[int(np.argmax(expected < (1 - _MOVED) * expected[0]))])
     end = min(time[-1], known[-1])
     if moving == known[0] or end <= moving:
-        return np.nan
+        return np.empty(0), np.empty(0), float(expected[0])
     shared = np.geomspace(max(moving / 10, time[0]), end, _TIMES)
-    return float(np.mean(np.abs(np.interp(shared, time, loss) - np.interp(shared, known, expected))) / expected[0])
+    return shared, np.interp(shared, known, expected), float(expected[0])
 
 
 def _cut_short(found: np.ndarray, end: float) -> np.ndarray:

@@ -9,7 +9,7 @@ import xarray as xr
 
 from dynascope.arguments import require
 from dynascope.comparison.doubts import FIRST, TOO_ROUGH, doubts_of
-from dynascope.comparison.jumps import ESTIMATED, TELLING, compare_curve, compare_staircases
+from dynascope.comparison.jumps import ESTIMATED, between_points, compare_curve, compare_staircases, curve_tells
 from dynascope.comparison.own_warnings import fastest_growth, told_of_curve, told_of_jumps, told_of_times
 from dynascope.comparison.steady_curve import steady_curve
 from dynascope.record import StaircaseView
@@ -72,9 +72,9 @@ def compare_own_staircase(
         tolerance=doubts.allowed + late,
     )
     if known is not None and staircase.curve is not None:
-        blurred = late / 2 + 3 * curve.error(time[0]) / loss[0]
+        blurred = late / 2 + 3 * curve.error(time[0]) / loss[0] + between_points(steady, predicted)
         predicted = _with_curve_tolerance(predicted, blurred)
-        told = predicted.attrs[f"{names.CURVE}_tolerance"] <= TELLING
+        told = curve_tells(steady, predicted, predicted.attrs[f"{names.CURVE}_tolerance"])
         errors[names.CURVE] = compare_curve(steady, predicted) if told else np.nan
     unclear = np.array([bool(each) for each in doubts.reasons], dtype=bool) & ~staircase.slow
     status = np.where(unclear, UNCLEAR, residual[names.STATUS].to_numpy())
@@ -100,11 +100,11 @@ def compare_own_staircase(
 
 
 def _with_curve_tolerance(predicted: xr.Dataset, blurred: float) -> xr.Dataset:
-    """The prediction with what noise and steps of a curve add to what its loss at this scale may be off."""
+    """The prediction with what noise, steps and logging of a curve add to what its loss here may be off."""
     usual, why = (predicted.attrs[f"{names.CURVE}_tolerance{end}"] for end in ("", "_reason"))
     if blurred < 1e-3:
         return predicted
-    reason = f"{why}; and {100 * blurred:.2g} % for the noise and the steps of this curve"
+    reason = f"{why}; and {100 * blurred:.2g} % for the noise, the steps and the logging of this curve"
     return predicted.assign_attrs(
         {f"{names.CURVE}_tolerance": usual + blurred, f"{names.CURVE}_tolerance_reason": reason}
     )

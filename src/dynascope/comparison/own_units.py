@@ -10,6 +10,7 @@ from dynascope.comparison.curve_source import numbers, read_curve
 from dynascope.comparison.doubts import FIRST
 from dynascope.comparison.loss_convention import LOSSES, LossName, factor_of, needed_facts
 from dynascope.errors import InputError
+from dynascope.record import name_all
 from dynascope.record import staircase_names as names
 from dynascope.record.names import TIME
 
@@ -76,6 +77,8 @@ def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
     factor = factor_of(observed.attrs["loss_convention"], predicted.attrs)
     unit = factor * observed.attrs["time_per_unit"]  # of the clock of the curve, in gradient-flow time
     converted = {}
+    # What a user has changed, as by `assign`, has lost its units.
+    predicted = name_all(predicted)
     for name, values in predicted.variables.items():
         if values.attrs.get("units") == TIME or name == names.ACCELERATED_TIME:
             converted[name] = values / unit

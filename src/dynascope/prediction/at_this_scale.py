@@ -12,7 +12,7 @@ from jaxtyping import Float
 from dynascope.errors import DivergenceError
 from dynascope.prediction.loss_curve import loss_curve
 from dynascope.protocols import Learnable, Network
-from dynascope.record import StaircaseView, training_time
+from dynascope.record import StaircaseView, name_all, training_time
 from dynascope.record import staircase_names as names
 from dynascope.record.staircase import with_slow_jumps
 from dynascope.record.steps_seen import SeenSteps, crossing_times, seen_steps
@@ -114,7 +114,7 @@ def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
     # A run that ends sooner says nothing of the last plateau.
     flat = np.append(flat[:-1], np.fmax(flat[-1:], begin[-1:] - seen.times[-1:]))
     known[names.SETTLING_TIME] = "jump", flat
-    return known.assign_attrs(
+    return name_all(known).assign_attrs(
         curve_error=curve.attrs["error"],
         curve_variables=curve.attrs.get("variables", ""),
         **_tolerances(curve, float(view.levels[0])),
