@@ -8,6 +8,9 @@ from .discrete_moments import discrete_stationary_moments as discrete_stationary
 from .displacement import displacement_exponent as displacement_exponent
 from .displacement import stationary_displacement as stationary_displacement
 from .displacement import velocity_correlation as velocity_correlation
+from .finite_data import WeightMoments as WeightMoments
+from .finite_data import finite_data_moments as finite_data_moments
+from .finite_data import finite_data_stationary_moments as finite_data_stationary_moments
 from .invariant_sets import InvariantSet as InvariantSet
 from .invariant_sets import permutation_set as permutation_set
 from .invariant_sets import sign_set as sign_set
@@ -37,6 +40,7 @@ from .random_products import LyapunovExponent as LyapunovExponent
 from .random_products import heavy_ball_collapse_exponent as heavy_ball_collapse_exponent
 from .random_products import random_product_exponent as random_product_exponent
 from .random_products import step_matrices as step_matrices
+from .state_dependent import gaussian_input_moments as gaussian_input_moments
 from .stationary_law import StationaryLaw as StationaryLaw
 from .stationary_law import equipartition_ratio as equipartition_ratio
 from .stationary_law import langevin_stationary_moments as langevin_stationary_moments
