@@ -2,10 +2,13 @@
 
 import collections
 import contextlib
+import functools
 import gc
+import inspect
 import os
 import re
 import sys
+import typing
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -19,11 +22,46 @@ import jaxtyping
 import pytest
 
 # The hook takes the checker by its name. This one lets an int stand for a float, as the typing standard does.
-beartype.tolerant = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
+beartype.tolerant = beartype.beartype(
+    conf=beartype.BeartypeConf(is_pep484_tower=True, violation_type=jaxtyping.TypeCheckError)
+)
+_checks_shapes = jaxtyping.jaxtyped
+
+
+def _checks_types(*, typechecker):
+    """Check shapes where shapes are told, and types alone elsewhere, since binding shapes is most of a call's cost.
+
+    Functions in functions are made again at each call of the outer one, and their checks with them, which takes longer
+    than most of them do: they go without.
+    """
+
+    def decorate(checked):
+        if inspect.isclass(checked):
+            return _checks_shapes(checked, typechecker=typechecker)
+        annotations = checked.__annotations__
+        if "<locals>" in checked.__qualname__ or not annotations:
+            return checked
+        if not any(re.search("[\"']", str(annotation)) for annotation in annotations.values()):
+            # What is imported for type checkers only is left out by the other.
+            with contextlib.suppress(Exception):
+                typing.get_type_hints(checked)
+                typed = typechecker(checked)
+
+                @functools.wraps(checked)
+                def switched(*arguments, **keywords):
+                    return (checked if jaxtyping.config.jaxtyping_disable else typed)(*arguments, **keywords)
+
+                return switched
+        return _checks_shapes(checked, typechecker=typechecker)
+
+    return decorate
+
+
+jaxtyping.jaxtyped = _checks_types
 jaxtyping.install_import_hook("dynascope", "beartype.tolerant")
 
-_MOST_MEMORY = 1.5e9  # bytes of a process that has many programs
-_MORE_MEMORY = 0.5e9  # and bytes more than were left when it last forgot them, since forgetting takes a second
+_MOST_MEMORY = 2.5e9  # bytes of a process that has many programs
+_MORE_MEMORY = 1e9  # and bytes more than were left when it last forgot them, since forgetting takes a second
 _left = 0.0
 
 # The same draws in every run, whose programs the next one finds; others with `--hypothesis-profile explore`.
