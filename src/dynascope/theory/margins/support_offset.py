@@ -44,8 +44,8 @@ def support_offset(data: ArrayLike) -> Float[np.ndarray, " inputs"]:
         Soudry, Hoffer, Nacson, Gunasekar, Srebro, arXiv:1710.10345, section 4.
 
     Example:
-        >>> print(support_offset([[1.0, 1.0], [1.0, -1.0]]).round(6))  # log 2 along the first input
-        [0.693147 0.      ]
+        >>> print(support_offset([[1.0, 1.0], [1.0, -1.0]])[0].round(6))  # log 2 along the first input
+        0.693147
     """
     z = require_array("data", data, (None, None))
     found = max_margin(z)
