@@ -11,6 +11,7 @@ from jax import Array
 
 from dynascope.alternating.neurons import padded
 from dynascope.compilation import filter_jit
+from dynascope.flows.exact.neuron_curvature import loss_curvature
 from dynascope.protocols import Average, SumOfNeurons
 
 __all__ = ["Departure", "rest"]
@@ -118,4 +119,4 @@ def _derivatives(network: Any, average: Any, rows: Any) -> tuple[Array, Array, A
         return average.loss(network.with_neurons(vector.reshape(rows.shape)))
 
     vector = rows.ravel()
-    return *jax.value_and_grad(loss)(vector), jax.hessian(loss)(vector)
+    return *jax.value_and_grad(loss)(vector), loss_curvature(network, average, rows)

@@ -13,7 +13,9 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.compilation import filter_jit
+from dynascope.flows.exact.neuron_curvature import own_curvatures, shared_slopes, work_of_own_curvatures
 from dynascope.flows.solvers.rosenbrock import StiffFlow
+from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import SumOfNeurons
 from dynascope.tasks.task import Task
 
@@ -21,7 +23,12 @@ __all__ = ["Neurons", "StiffNeurons", "work_of_a_step"]
 
 _FELT = 1e-4  # of the targets: what a neuron adds to the outputs before the others are told how it changes
 _AHEAD = 10.0  # by how much a neuron may outgrow that until neurons are sorted again
-_FIRST = 12  # neurons that are taken to be large at least
+_FIRST = 12  # weights of so many neurons that are solved for at once cost less than to compile for fewer,
+_DEAR = 5e8  # up to so many operations
+_COARSE = tuple(_FIRST * 4**power for power in range(16))  # how many neurons may be taken to be large, then
+_CLOSE = tuple(sorted(each for power in range(2, 31) for each in (2**power, 3 * 2 ** (power - 1))))  # and otherwise
+
+_VELOCITIES, _EACH = 8, 6.0  # in a step, and operations of one for each weight and sample
 
 
 class Neurons(NamedTuple):
@@ -70,8 +77,8 @@ class StiffNeurons(StiffFlow):
     def inverse(self, shift: Array, state: Neurons) -> Callable[[Array], Array]:
         """By way of the samples, or of the large neurons."""
         rates, residual = self._rates(state), self._residual(state.directions, state)
-        curvature = jax.vmap(jax.hessian(lambda row: jnp.vdot(self._output(row), residual) / len(residual)))
-        own = shift * jnp.eye(state.directions.shape[1]) - rates[:, None, None] * curvature(state.directions)
+        curvature = own_curvatures(self.frame, self.inputs, residual, state.directions)
+        own = shift * jnp.eye(state.directions.shape[1]) - rates[:, None, None] * curvature
         way = self._by_samples if _few_samples(state, self.targets) else self._by_large_neurons
         return way(state, rates, own)
 
@@ -96,17 +103,16 @@ class StiffNeurons(StiffFlow):
 
     def _by_large_neurons(self, state: Neurons, rates: Array, own: Array) -> Callable[[Array], Array]:
         """With what the large neurons do for unknowns, which the small ones follow."""
-        samples, weights, large = len(self.targets), own.shape[1], self.large
-        felt = jnp.exp(self.frame.degree * state.log_norms[:large])
-        slopes = jnp.moveaxis(self._slopes(state.directions[:large]), 1, 0).reshape(-1, large * weights)
-        feedback = slopes.T @ slopes / samples
+        weights, large = own.shape[1], self.large
+        felt, front = jnp.exp(self.frame.degree * state.log_norms[:large]), state.directions[:large]
+        feedback = shared_slopes(self.frame, self.inputs, front)
         feedback *= jnp.repeat(rates[:large], weights)[:, None] * jnp.repeat(felt, weights)
         together = jax.scipy.linalg.lu_factor(jax.scipy.linalg.block_diag(*own[:large]) + feedback)
         apart = jax.scipy.linalg.lu_factor(own[large:])
 
         def solve(right: Array) -> Array:
             first = jax.scipy.linalg.lu_solve(together, right[:large].ravel()).reshape(large, weights)
-            change = (slopes @ (felt[:, None] * first).ravel()).reshape(self.targets.shape)
+            _, change = jax.jvp(self._together, (front,), (felt[:, None] * first,))
             others = right[large:] - (rates[:, None] * self._pulled(state.directions, change))[large:]
             return jnp.concatenate([first, jax.scipy.linalg.lu_solve(apart, others[..., None])[..., 0]])
 
@@ -146,9 +152,8 @@ class StiffNeurons(StiffFlow):
         felt = np.asarray(_felt(self, state))
         order = np.argsort(-felt)
         count, least = len(felt), int(np.sum(felt > _FELT))
-        large = self.large
-        while large < least or large < min(_FIRST, count):
-            large = min(max(4 * large, _FIRST), count)
+        least = max(least, self.large)
+        large = min(next(size for size in _sizes(self.frame, self.inputs, self.targets) if size >= least), count)
         flow = StiffNeurons(self.frame, self.inputs, self.targets, large)
         return flow, jax.tree.map(lambda leaf: jnp.asarray(leaf)[order], state)
 
@@ -160,6 +165,9 @@ class StiffNeurons(StiffFlow):
     def _output(self, row: Array) -> Array:
         return self.frame.with_neurons(row[None])(self.inputs)
 
+    def _together(self, rows: Array) -> Array:
+        return self.frame.with_neurons(rows)(self.inputs)
+
     def _outputs(self, rows: Array, state: Neurons) -> Array:
         return self.frame.with_neurons(rows).weighted(jnp.exp(self.frame.degree * state.log_norms))(self.inputs)
 
@@ -168,7 +176,7 @@ class StiffNeurons(StiffFlow):
 
     def _pulled(self, rows: Array, residual: Array) -> Array:
         """g_i."""
-        _, pull = jax.vjp(lambda rows: self.frame.with_neurons(rows)(self.inputs), rows)
+        _, pull = jax.vjp(self._together, rows)
         return pull(residual / len(residual))[0]
 
     def _rates(self, state: Neurons) -> Array:
@@ -186,12 +194,29 @@ def work_of_a_step(network: SumOfNeurons, task: Task) -> float:
     Example:
         >>> from dynascope.networks.two_layer import TwoLayer
         >>> f"{work_of_a_step(TwoLayer(3, 20, 1, activation='quadratic'), Task(np.eye(3), np.ones((3, 1)))):.0e}"
-        '7e+03'
+        '1e+04'
     """
     neurons, weights = np.shape(network.neurons)
-    numbers, large = task.targets.size, min(_FIRST, neurons) * weights
-    together = numbers * neurons * weights if numbers <= _FIRST * weights else large**2
-    return 2.0 * numbers * together + 8.0 * neurons * weights * task.inputs.size
+    samples, numbers = len(task.inputs), task.targets.size
+    if numbers <= _FIRST * weights:
+        together = 2.0 * numbers**2 * neurons * weights
+    else:
+        together = _together(network, samples, numbers, min(_sizes(network, task.inputs, task.targets)[0], neurons))
+    velocities = _VELOCITIES * _EACH * neurons * weights * samples
+    return together + work_of_own_curvatures(network, samples, task.targets.shape[1]) + velocities
+
+
+def _sizes(network: Any, inputs: Any, targets: Any) -> tuple[int, ...]:
+    """How many neurons may be taken to be large."""
+    return _CLOSE if _together(network, len(inputs), targets.size, _FIRST) > _DEAR else _COARSE
+
+
+def _together(network: Any, samples: int, numbers: int, large: int) -> float:
+    """Operations of the system of large neurons: what they share, and its factors."""
+    weights = network.neurons.shape[1]
+    # The outputs of two layers share their slopes.
+    rows, columns = (samples, network.first.shape[0]) if isinstance(network, TwoLayer) else (numbers, weights)
+    return 2.0 * rows * (large * columns) ** 2 + (large * weights) ** 3
 
 
 @filter_jit

@@ -1,0 +1,199 @@
+"""Second derivatives of sums of neurons: in closed form for two layers, whose outputs share them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.flows.objective import Samples
+from dynascope.networks.two_layer import TwoLayer
+from dynascope.protocols import Average, SumOfNeurons
+
+__all__ = [
+    "in_closed_form",
+    "loss_curvature",
+    "own_curvatures",
+    "shared_slopes",
+    "slopes_of_curvature",
+    "work_of_own_curvatures",
+]
+
+_QUICK = 5.0  # columns of a curvature that is a product of matrices, for the cost of a slope of the loss
+
+
+def in_closed_form(network: SumOfNeurons, average: Average) -> bool:
+    """Whether second derivatives are products of few matrices.
+
+    Args:
+        network: The network.
+        average: What its loss averages over.
+
+    Example:
+        >>> in_closed_form(TwoLayer(2, 1, 1), Samples(np.ones((1, 2)), np.ones((1, 1))))
+        True
+    """
+    return isinstance(network, TwoLayer) and isinstance(average, Samples)
+
+
+def loss_curvature(
+    network: SumOfNeurons, average: Average, rows: Float[Array, "neurons weights"]
+) -> Float[Array, "m m"]:
+    """The Hessian of the loss in the weights of all neurons, row by row.
+
+    Over samples it is E[D_iᵀ D_j] − δ_ij H_i, of the derivatives of `shared_slopes` and `own_curvatures` of the error.
+
+    Args:
+        network: Gives the neurons their function.
+        average: What the loss averages over.
+        rows: Θ.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     network = TwoLayer(2, 1, 1, activation="quadratic")
+        ...     curvature = loss_curvature(network, Samples(np.ones((1, 2)), np.ones((1, 1))), jnp.ones((1, 3)))
+        >>> curvature.astype(int).tolist()  # of ½ (a (u + v)² − 1)² at one
+        [[22, 22, 28], [22, 22, 28], [28, 28, 16]]
+    """
+    if not in_closed_form(network, average):
+        hessian = jax.hessian(lambda vector: average.loss(network.with_neurons(vector.reshape(rows.shape))))
+        return hessian(rows.ravel())
+    inputs, targets = average.inputs, average.targets  # type: ignore[attr-defined]  # of samples
+    error = targets - network.with_neurons(rows)(inputs)
+    own = own_curvatures(network, inputs, error, rows)
+    return shared_slopes(network, inputs, rows) - jax.scipy.linalg.block_diag(*own)
+
+
+def shared_slopes(
+    network: SumOfNeurons, inputs: Float[Array | np.ndarray, "n d"], rows: Float[Array, "neurons weights"]
+) -> Float[Array, "m m"]:
+    """E[D_iᵀ D_j] of the derivatives D_i of the outputs in the weights of neuron i, for all pairs.
+
+    Of two layers with z_i = w_i·x it is, for weights w_i or a_i and w_j or a_j,
+
+        (a_i·a_j) E[σ'(z_i) σ'(z_j) x xᵀ],    E[σ'(z_i) σ(z_j) x] a_iᵀ,    E[σ(z_i) σ(z_j)] I,
+
+    one product of matrices, however many outputs there are.
+
+    Args:
+        network: Gives the neurons their function.
+        inputs: x.
+        rows: Θ.
+    """
+    neurons, weights = rows.shape
+    if not isinstance(network, TwoLayer):
+        slopes = jax.jacfwd(lambda vector: network.with_neurons(vector.reshape(rows.shape))(inputs))(rows.ravel())
+        slopes = slopes.reshape(-1, rows.size)
+        return slopes.T @ slopes / len(inputs)
+    samples, inside = np.shape(inputs)
+    second = rows[:, inside:]
+    height, slope, _ = _activations(network, inputs, rows)
+    felt = (slope[:, :, None] * jnp.asarray(inputs)[:, None, :]).reshape(samples, -1)
+    first = (felt.T @ felt / samples).reshape(neurons, inside, neurons, inside)
+    first *= (second @ second.T)[:, None, :, None]
+    mixed = (felt.T @ height / samples).reshape(neurons, inside, neurons, 1) * second[:, None, None, :]
+    apart = jnp.eye(weights - inside)
+    last = (height.T @ height / samples)[:, None, :, None] * apart[:, None, :]
+    upper = jnp.concatenate([first, mixed], axis=3)
+    lower = jnp.concatenate([mixed.transpose(2, 3, 0, 1), last], axis=3)
+    return jnp.concatenate([upper, lower], axis=1).reshape(rows.size, rows.size)
+
+
+def own_curvatures(
+    network: SumOfNeurons,
+    inputs: Float[Array | np.ndarray, "n d"],
+    error: Float[Array, "n c"],
+    rows: Float[Array, "neurons weights"],
+) -> Float[Array, "neurons weights weights"]:
+    """H_i, the Hessian of E⟨f_i(x), r(x)⟩ in the weights of each neuron at a fixed error r.
+
+    Of two layers it is, for the weights w_i or a_i,
+
+        E[(a_i·r) σ''(z_i) x xᵀ],    E[σ'(z_i) x rᵀ],    0.
+
+    Args:
+        network: Gives the neurons their function.
+        inputs: x.
+        error: r.
+        rows: Θ.
+    """
+    if not isinstance(network, TwoLayer):
+        return jax.vmap(jax.hessian(lambda row: jnp.vdot(network.with_neurons(row[None])(inputs), error)))(rows) / len(
+            inputs
+        )
+    samples, inside = np.shape(inputs)
+    second = rows[:, inside:]
+    _, slope, bend = _activations(network, inputs, rows)
+    x, error = jnp.asarray(inputs), error / samples
+    if _bends_alike(network, len(rows), error.shape[1]):
+        first = 2 * network.activation.positive * jnp.tensordot(second, _moments(x, error), 1)
+    else:
+        first = _moments(x, (error @ second.T) * bend)
+    mixed = jnp.einsum("nd,ni,nc->idc", x, slope, error)
+    nothing = jnp.zeros((len(rows), error.shape[1], error.shape[1]))
+    upper = jnp.concatenate([first, mixed], axis=2)
+    return jnp.concatenate([upper, jnp.concatenate([mixed.transpose(0, 2, 1), nothing], axis=2)], axis=1)
+
+
+def slopes_of_curvature(network: SumOfNeurons, average: Average, rows: Float[Array, "neurons weights"]) -> float:
+    """How many slopes of the loss cost as much as its curvature, to within a factor of two or so.
+
+    Args:
+        network: Gives the neurons their function.
+        average: What the loss averages over.
+        rows: Θ.
+
+    Example:
+        >>> average = Samples(np.ones((1, 2)), np.ones((1, 1)))
+        >>> slopes_of_curvature(TwoLayer(2, 1, 1), average, jnp.ones((10, 3)))
+        6.0
+    """
+    # Else there is a product with the Hessian for each weight: two slopes, of which many at once take half the time.
+    return rows.size / (_QUICK if in_closed_form(network, average) else 1)
+
+
+def work_of_own_curvatures(network: SumOfNeurons, samples: int, outputs: int) -> float:
+    """Floating-point operations of `own_curvatures`, to within a factor of two or so.
+
+    Args:
+        network: The network.
+        samples: n.
+        outputs: c.
+
+    Example:
+        >>> work_of_own_curvatures(TwoLayer(10, 50, 1, activation="quadratic"), 100, 1)
+        20000.0
+    """
+    neurons, weights = np.shape(network.neurons)
+    if not isinstance(network, TwoLayer):
+        return 4.0 * neurons * weights**2 * samples
+    products = outputs if _bends_alike(network, neurons, outputs) else neurons
+    return 2.0 * products * samples * np.shape(network.first)[0] ** 2
+
+
+def _bends_alike(network: TwoLayer, neurons: int, outputs: int) -> bool:
+    """Whether all neurons bend alike everywhere, so that there is less to average over for each output."""
+    activation = network.activation
+    return activation.degree == 2 and activation.positive == activation.negative and outputs <= neurons
+
+
+def _moments(x: Array, columns: Array) -> Array:
+    """Σ_n c x xᵀ of each column c, in one product of matrices."""
+    weighted = (columns[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+    return (weighted.T @ x).reshape(columns.shape[1], x.shape[1], x.shape[1])
+
+
+def _activations(network: TwoLayer, inputs: Any, rows: Array) -> tuple[Array, Array, Array]:
+    """σ(z), σ'(z) and σ''(z), of samples and neurons."""
+
+    def slope_of(function: Callable[[Array], Any]) -> Callable[[Array], Array]:
+        return lambda z: jax.jvp(function, (z,), (jnp.ones_like(z),))[1]
+
+    z = jnp.asarray(inputs) @ rows[:, : np.shape(inputs)[1]].T
+    slope = slope_of(network.activation)
+    return jnp.asarray(network.activation(z)), slope(z), slope_of(slope)(z)
