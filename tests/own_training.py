@@ -32,17 +32,18 @@ def start(outputs=3):
     return draw.normal(size=(4, 20)) / 20**0.5, draw.normal(size=(20, outputs)) / 20**0.5
 
 
-def losses(loss="mse", *, outputs=3, rates=RATE, steps=1500, scale=SCALE):
-    """The loss before each step of plain descent, by formulas of our own."""
+def losses(loss="mse", *, outputs=3, rates=RATE, steps=1500, scale=SCALE, momentum=0.0):
+    """The loss before each step of descent as `torch.optim.SGD` takes them, by formulas of our own."""
     x, y = data(outputs)
     w1, w2 = (scale * each for each in start(outputs))
     factor = FACTORS[loss](*y.shape)
-    curve = []
+    velocities, curve = (0.0, 0.0), []
     for rate in np.broadcast_to(rates, steps):
         error = x @ w1 @ w2 - y
         curve.append(factor * np.sum(error**2) / 2 / len(x))
         slopes = x.T @ error @ w2.T, (x @ w1).T @ error
-        w1, w2 = (w - rate * factor * each / len(x) for w, each in zip((w1, w2), slopes, strict=True))
+        velocities = [momentum * v + factor * each / len(x) for v, each in zip(velocities, slopes, strict=True)]
+        w1, w2 = (w - rate * v for w, v in zip((w1, w2), velocities, strict=True))
     return np.array(curve)
 
 

@@ -21,6 +21,8 @@ def test_a_step_moves_time_by_the_rate_of_our_loss():
     assert step_duration(THEORY, learning_rate=0.1) == 0.1
     # The mean over four outputs without ½ is half of ours, and descends half as fast.
     assert step_duration(THEORY, learning_rate=0.1, loss="mse") == pytest.approx(0.05)
+    assert step_duration(THEORY, learning_rate=0.1, momentum=0.9) == pytest.approx(1.0)
+    assert "rate 0.1 and momentum 0.9 on" in in_steps(THEORY, learning_rate=0.1, momentum=0.9).attrs["steps"]
 
 
 def test_jumps_have_steps_and_epochs_in_words_and_units():
@@ -37,6 +39,7 @@ def test_jumps_have_steps_and_epochs_in_words_and_units():
     ("wrong", "argument"),
     [
         ({"learning_rate": 0.0}, "learning_rate"),
+        ({"learning_rate": 0.1, "momentum": 1.0}, "momentum"),
         ({"learning_rate": 0.1, "batch_size": 61}, "batch_size"),
         ({"learning_rate": 0.1, "batch_size": 0}, "batch_size"),
     ],

@@ -49,6 +49,22 @@ def test_descent_from_a_small_start_lags_by_many_steps_and_agrees(start, rate):
         assert compare(losses, theory, learning_rate=wrong, loss="squared").attrs["verdict"] in possible
 
 
+@pytest.mark.parametrize("momentum", [0.5, 0.9])
+def test_descent_with_momentum_agrees_as_closely_as_its_steps_allow(momentum):
+    weight, velocity, losses = 0.01, 0.0, []
+    rate = 0.002 * (1 - momentum)
+    for _ in range(4300):
+        losses.append((1 - weight**2) ** 2 / 2)
+        velocity = momentum * velocity - weight * (1 - weight**2)
+        weight -= rate * velocity
+    _, theory = balanced_pair(0.01, 0.002, 4300)
+    given = {"momentum": momentum, "loss": "squared"}
+    assert compare(np.array(losses), theory, learning_rate=rate, **given).attrs["verdict"] == "agree"
+    possible = {"disagree"} if momentum < 0.9 else {"disagree", "undecided"}
+    for wrong in (rate / 2, 2 * rate):
+        assert compare(np.array(losses), theory, learning_rate=wrong, **given).attrs["verdict"] in possible
+
+
 def test_of_steps_that_are_too_large_nothing_is_concluded():
     losses = 0.7 ** np.arange(20)
     assert compare(losses, THEORY, learning_rate=0.36, loss="squared").attrs["verdict"] == "undecided"

@@ -273,6 +273,29 @@ def test_large_steps_are_told_and_excuse_what_is_late_by_them():
     assert status(compared(curve, early, rate=rate))[0] == "judged"
 
 
+@pytest.mark.parametrize("momentum", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_a_rate_with_momentum_goes_as_far_as_one_over_what_is_left(momentum, factor):
+    # At .99 a step lags as much as 199 plain ones, which is most of the time of the first jump.
+    rate = RATE / 4 * (1 - momentum)
+    curve = losses(rates=rate, momentum=momentum, steps=6000)
+    tree = compared(curve, rate=factor * rate, momentum=momentum)
+    right = "agree" if factor == 1 else "disagree"
+    assert tree.attrs["verdict"] == (right if momentum < 0.99 else "undecided")
+    # Without it the times are those of another run; by the sum of rates over what is left they are the same.
+    if factor == 1 and momentum == 0.9:
+        assert verdict(curve, rate=rate) == "disagree"
+        summed = compared(curve, rate=np.full(6000, rate), momentum=momentum)
+        assert summed.attrs["verdict"] == "agree"
+        assert status(summed) == status(tree) == ["judged", "judged", "not due"]
+
+
+def test_steps_with_momentum_that_come_late_say_so():
+    rate = 0.1 * RATE * 6
+    curve = own_training.losses(rates=rate, momentum=0.9, steps=400)
+    assert "large for this momentum, so that jumps come about" in warnings(compared(curve, rate=rate, momentum=0.9))
+
+
 def test_jumps_that_theory_calls_slow_stay_so():
     slow = predicted().assign(slow=("jump", [True, False, False]), reason=("jump", ["a reason", "", ""]))
     tree = compared(losses()[::300], slow, steps=np.arange(0, 1500, 300))

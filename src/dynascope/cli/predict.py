@@ -148,7 +148,11 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         if self.learning_rate is None:
             return predicted
         return comparison.in_steps(
-            predicted, learning_rate=self.learning_rate, loss=self.loss or "squared", batch_size=self.batch_size
+            predicted,
+            learning_rate=self.learning_rate,
+            momentum=self.momentum,
+            loss=self.loss or "squared",
+            batch_size=self.batch_size,
         )
 
     def _require_no_batches(self, theory: str) -> None:

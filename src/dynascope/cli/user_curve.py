@@ -25,12 +25,14 @@ class UserCurve:
     Args:
         curve: CSV file with the loss of a run of yours (columns step and loss, or loss alone; a schedule in a column
             learning_rate), to overlay and judge by.
-        learning_rate: Of plain gradient descent: tells times in its steps too. With the curve, that of its steps.
+        learning_rate: Of gradient descent: tells times in its steps too. With the curve, that of its steps.
+        momentum: Of gradient descent with that learning rate, as of torch.optim.SGD.
         loss: With a learning rate, how the loss is defined, as in the curve; mse is torch.nn.MSELoss.
     """
 
     curve: Path | None = None
     learning_rate: float | None = None
+    momentum: float = 0.0
     loss: LossName | None = None
 
     def own_curve(self, *, known: bool, **others: bool) -> xr.Dataset | None:
@@ -41,6 +43,20 @@ class UserCurve:
             **others: Options about training here, which exclude a curve, by name.
         """
         if self.curve is None:
+            require(
+                self.momentum == 0 or not others.get("flow"),
+                f"momentum is {self.momentum:g}, and the check descends by plain steps",
+                argument="momentum",
+                value=self.momentum,
+                remedy="leave --flow or --momentum out",
+            )
+            require(
+                self.momentum == 0 or self.learning_rate is not None,
+                f"momentum is {self.momentum:g}, and there is no learning rate that it is of",
+                argument="momentum",
+                value=self.momentum,
+                remedy="give a --learning-rate",
+            )
             require(
                 self.loss is None or self.learning_rate is not None,
                 f"loss is {self.loss}, and there is no curve that it is of, nor a learning rate",
@@ -63,7 +79,9 @@ class UserCurve:
             argument="scale",
             remedy="give the factor on its initial weights by --scale, or themselves by --weights",
         )
-        return comparison.own_curve(self.curve, learning_rate=self.learning_rate, loss=self.loss)
+        return comparison.own_curve(
+            self.curve, learning_rate=self.learning_rate, momentum=self.momentum, loss=self.loss
+        )
 
 
 def of_another_start(predicted: xr.Dataset, start: str) -> xr.Dataset:

@@ -56,6 +56,7 @@ def compare(
     predicted: xr.Dataset,
     *,
     learning_rate: Any = None,
+    momentum: float = 0.0,
     loss: LossName | None = None,
     steps: Any = None,
     at_other_scale: xr.Dataset | None = None,
@@ -95,6 +96,7 @@ def compare(
         predicted: Record of a theory. Its attributes may carry `<quantity>_tolerance` and, with it,
             `<quantity>_tolerance_reason`.
         learning_rate: For losses of your own, the learning rate, or that of each step.
+        momentum: For losses of your own, that of the steps, as of `own_curve`.
         loss: For losses of your own, how they are defined: "mse" is `torch.nn.MSELoss`; see `own_curve`.
         steps: For an array of your own, the number of steps before each loss, if not every step was logged.
         at_other_scale: The run again from another initialisation scale; adds the slopes of the jump
@@ -133,11 +135,11 @@ def compare(
         remedy="give the record of a theory, as of predict, after what was observed",
     )
     if isinstance(observed, xr.Dataset):
-        _require_no_curve(learning_rate=learning_rate, loss=loss, steps=steps)
+        _require_no_curve(learning_rate=learning_rate, momentum=momentum or None, loss=loss, steps=steps)
     else:
         if loss is None:
             require_convention(observed, predicted)
-        observed = own_curve(observed, learning_rate=learning_rate, loss=loss, steps=steps)
+        observed = own_curve(observed, learning_rate=learning_rate, momentum=momentum, loss=loss, steps=steps)
     observed = _along_time(validate_record(observed))
     validate_record(predicted)
     own = is_own(observed)

@@ -85,6 +85,7 @@ def doubts_of(
         (below, ["the curve begins below it"] * len(drops)),
         (blur > allowed / 2, [f"{each} tell the time" for each in rarely]),
         (closeness < _APART * gaps, [f"{each} tell neighbours apart" for each in rarely]),
+        (np.full(len(drops), late > TOO_ROUGH), [_LATE] * len(drops)),
         (noise > drops, ["the curve is too noisy, or rounded too coarsely"] * len(drops)),
     ]
     reasons = _first_of(against, len(drops))

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array, require_choice
+from dynascope.arguments import require, require_array, require_between, require_choice
 from dynascope.comparison.curve_source import numbers, plain, read_curve, read_rates
 from dynascope.comparison.loss_convention import LOSSES, LossName
 from dynascope.record import describe, make_record
@@ -22,10 +22,11 @@ def own_curve(
     losses: Any,
     *,
     learning_rate: Any = None,
+    momentum: float = 0.0,
     loss: LossName | None = None,
     steps: Any = None,
 ) -> xr.Dataset:
-    """The record of a loss curve that was trained elsewhere, by plain gradient descent.
+    """The record of a loss curve that was trained elsewhere, by gradient descent, plain or with momentum.
 
     It keeps the units of who trained: `compare` brings the prediction to them, so that figures, tables and pages show
     losses and steps as they were logged.
@@ -36,6 +37,8 @@ def own_curve(
             `loss` (time is the sum of the learning rates so far), or with a single column.
         learning_rate: The rate of all steps; or an array with that of each step, from step 0, as a schedule gives
             them. Not for a curve over time, nor where a table has a column `learning_rate` or `lr`.
+        momentum: β of `torch.optim.SGD`, at least 0 and below 1. A step of rate η then goes as far as one of
+            η / (1 − β), and lags as much behind gradient flow as a plain one (1 + β) times as long as that.
         loss: How the loss is defined: "mse" (mean over samples and outputs, as `torch.nn.MSELoss`), "half_mse" (half
             of it), "squared_norm" (mean over samples of the sum over outputs), "squared" (half of that, the convention
             of this package), or "sum" (over samples and outputs, `torch.nn.MSELoss(reduction="sum")`).
@@ -46,7 +49,8 @@ def own_curve(
 
     Raises:
         InputError: The curve cannot be read, has fewer than two points, a loss that is negative or not finite, or
-            steps that do not increase; no learning rate or no convention is given, or one that does not fit.
+            steps that do not increase; no learning rate or no convention is given, or one that does not fit; the
+            momentum is not at least 0 and below 1.
 
     Example:
         >>> curve = own_curve([1.0, 0.9, 0.5, 0.1], learning_rate=0.05, loss="mse")
@@ -63,6 +67,7 @@ def own_curve(
     )
     require_choice("loss", loss, LOSSES)
     assert loss is not None
+    require_between(0.0, 1.0, open_above=True, momentum=momentum)
     values, clock, places = read_curve(losses)
     if steps is not None:
         require(
@@ -76,10 +81,21 @@ def own_curve(
     places = _checked_places(places, clock, len(values))
     if learning_rate is None and clock == "step":
         learning_rate = read_rates(losses, places)
+    require(
+        clock == "step" or momentum == 0,
+        "the curve is over time, which adds up learning rates, and a momentum is given besides",
+        argument="momentum",
+        value=momentum,
+        remedy="leave it out, and add up the rates over 1 − momentum",
+    )
     time, rate, largest = _on_clock(places, clock, learning_rate)
+    farther = 1 / (1 - momentum)
+    if rate is None:
+        time, largest = farther * time, farther * largest
     kept = np.append(True, np.diff(time) > 0)  # where the rate is zero, nothing moves
     units = describe("step")[1] if rate is not None else _SUM_OF_RATES
-    told = f"steps of learning rate {rate:g}" if rate is not None else _SUM_OF_RATES
+    over = "" if momentum == 0 else f", momentum {momentum:g}" if rate is not None else f" over 1 − {momentum:g}"
+    told = (f"steps of learning rate {rate:g}" if rate is not None else _SUM_OF_RATES) + over
     return make_record(
         {"loss": (["time"], values[kept])},
         {"time": time[kept]},
@@ -87,8 +103,10 @@ def own_curve(
             "flow": "a training of your own",
             "loss_convention": loss,
             **({} if rate is None else {"learning_rate": rate}),
-            "time_per_unit": 1.0 if rate is None else rate,
-            "largest_step": largest,
+            "time_per_unit": 1.0 if rate is None else farther * rate,
+            # In plain steps that lag as much, and until the velocity has built up.
+            "largest_step": largest * (1 + momentum) * farther,
+            "delay": largest * momentum * farther,
             "convention": f"loss = {LOSSES[loss].formula}; time = {told}",
         },
         names={"time": ("step" if rate is not None else "time", units)},

@@ -60,6 +60,8 @@ def compare_own_staircase(
     first = float(staircase.times[0]) if len(staircase.times) and np.isfinite(staircase.times[0]) else 0.0
     curve = steady_curve(time, loss, first / 2)
     late = fastest_growth(staircase) * observed.attrs["largest_step"] / 2
+    if first > 0:
+        late += observed.attrs.get("delay", 0.0) / first
     known = staircase.time_uncertainty
     if known is not None and tolerance[0] > TOO_ROUGH and not chosen and not staircase.slow.all():
         tolerance = float(known[~staircase.slow].max()) + late, ESTIMATED

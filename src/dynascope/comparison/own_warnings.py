@@ -54,9 +54,11 @@ def told_of_curve(
             "small steps on all samples."
         )
     if late > _LATE:
+        plain = not observed.attrs.get("delay")
+        why = f": weights grow by {200 * late:.0f} % in one step, so" if plain else " for this momentum, so that"
         yield (
-            f"The learning rate is large: weights grow by {200 * late:.0f} % in one step, so jumps come about "
-            f"{100 * late:.0f} % later than under gradient flow. Train with a smaller one to tell more."
+            f"The learning rate is large{why} jumps come about {100 * late:.0f} % later than under gradient flow. "
+            "Train with a smaller one to tell more."
         )
 
 
