@@ -101,11 +101,37 @@ def test_units_keep_apart_through_convolutions_with_groups_reshapes_and_slices()
     np.testing.assert_array_equal(exponents(each, 1, shapes[1])[0, 0], expected)
 
 
-def test_a_long_loop_that_needs_a_parameter_has_none():
-    def apply(x, w, a):
-        return jax.lax.fori_loop(0, 3, lambda _, z: jax.nn.relu(z), x @ w) @ a
+def test_a_loop_of_any_length_is_read_until_nothing_changes():
+    def tied(x, w, a, b):
+        step = lambda z, _: (z + jax.nn.relu(z @ a) @ b, None)  # noqa: E731
+        return jax.lax.scan(step, x @ w, length=10**6)[0].sum()
 
-    # It is a scan of three steps, which is read; one of unknown length is not.
-    assert len(found(apply, (3, 2), (2, 1))) == 2
-    looping = jax.lax.while_loop
-    assert found(lambda x, w, a: looping(lambda z: z.sum() > 9, lambda z: 0.5 * z, x @ w) @ a, (3, 2), (2, 1)) == []
+    assert len(found(tied, (3, 2), (2, 4), (4, 2))) == 4
+
+    def until(x, w, a):
+        return jax.lax.while_loop(lambda z: z.sum() > 9, lambda z: 0.5 * jax.nn.relu(z), x @ w) @ a
+
+    # What is compared with a number keeps its size.
+    assert found(until, (3, 2), (2, 1)) == []
+
+    def counted(x, w, a):
+        return jax.lax.while_loop(lambda c: c[0] < x.sum(), lambda c: (c[0] + 1, jax.nn.relu(c[1])), (0, x @ w))[1] @ a
+
+    assert len(found(counted, (3, 2), (2, 1))) == 2
+
+
+def test_each_layer_of_a_long_stack_has_units_of_its_own():
+    def apply(x, w, a):
+        return jax.lax.scan(lambda h, each: (jax.nn.relu(h @ each), None), x, w)[0] @ a
+
+    # Too many elements to have an exponent each before it is known that layers are read one by one.
+    assert len(found(apply, (40, 11, 11), (11, 1), x=np.ones((2, 11)))) == 40 * 11
+
+
+def test_what_is_written_into_an_array_and_summed_by_place_is_as_large_as_it():
+    def apply(x, w, u, a):
+        gathered = jax.ops.segment_sum(jax.nn.relu(x @ w), np.array([0, 1, 0, 1, 0]), 2)
+        written = jax.lax.fori_loop(0, 2, lambda i, z: z.at[i].set(gathered[i] @ u), np.zeros((2, 3)))
+        return jax.nn.relu(written) @ a
+
+    assert len(found(apply, (3, 4), (4, 3), (3, 1))) == 4 + 3

@@ -235,6 +235,16 @@ def branching(p: Any, x: Any) -> Any:
     return jax.lax.cond(x.sum() > 0, jax.nn.relu, lambda z: 2 * jax.nn.relu(z), x @ p["a"]) @ p["b"]
 
 
+def stacked(p: Any, x: Any) -> Any:
+    """Layers that a loop reads from one stack, each of which is read by a head of its own."""
+    _, said = jax.lax.scan(lambda h, w: (jax.nn.relu(h @ w),) * 2, x, p["W"])
+    return jnp.einsum("lni,lio->no", said, p["heads"])
+
+
+def counted(p: Any, x: Any) -> Any:
+    return jax.lax.fori_loop(0, 2, lambda i, h: jax.nn.relu(h @ p["W"][i]), x) @ p["a"]
+
+
 class Network(NamedTuple):
     """A function with parameters and inputs.
 
@@ -296,6 +306,8 @@ NETWORKS = {
     "transformer": _network(
         transformer, _EMBEDDED | _HEADS | {"positions": (3, 2), "head": (2, 2)}, (1,), 3 + 3 + 3 + 2 + 2
     )._replace(inputs=_TOKENS),
+    "stacked": _network(stacked, {"W": (2, 2, 2), "heads": (2, 2, 1)}, (12, 2), 4),
+    "counted": _network(counted, {"W": (2, 2, 2), "a": (2, 1)}, (12, 2), 4),
     "recurrent": _network(scanned, {"U": (2, 3), "W": (3, 3), "a": (3, 1)}, (3, 4, 2), 3),
 }
 LARGER = {

@@ -5,13 +5,37 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynascope.symmetry.exponents import MOST, Exponents
 
-__all__ = ["Degree", "agreeing", "even_along", "invariant", "multiplied", "raised", "require_invariant", "viewed"]
+__all__ = [
+    "Degree",
+    "Origin",
+    "agreeing",
+    "even_along",
+    "invariant",
+    "multiplied",
+    "raised",
+    "require_invariant",
+    "viewed",
+]
+
+
+class Origin(NamedTuple):
+    """Of which parameter a value is a view.
+
+    Attributes:
+        parameter: Its number.
+        axes: For each axis of the view the axes of the parameter that it runs over.
+        piece: Axes along which it is one place of the parameter, and which.
+    """
+
+    parameter: int
+    axes: tuple[frozenset[int], ...]
+    piece: tuple[tuple[frozenset[int], int], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,14 +47,14 @@ class Degree:
         terms: Arrays of expressions in a, which broadcast to the shape and whose sum d is.
         free: Where the value is zero or infinite, and so has every exponent; broadcasts likewise.
         constant: The value itself, where it is one known number.
-        origin: If it is a view of a parameter: which one, and for each axis the axes of it that it runs over.
+        origin: Of which parameter it is a view, if it is one.
     """
 
     shape: tuple[int, ...]
     terms: tuple[np.ndarray, ...]
     free: np.ndarray
     constant: float | None = None
-    origin: tuple[int, tuple[frozenset[int], ...]] | None = None
+    origin: Origin | None = None
 
 
 def invariant(shape: Sequence[int], *, constant: float | None = None) -> Degree:

@@ -193,6 +193,16 @@ def _require_answers(model: Model, point: Point) -> None:
         value=type(model.apply).__name__,
         remedy="give one that returns what the loss is computed from",
     )
+    try:
+        with jax.enable_x64(True):
+            jax.eval_shape(jax.grad(lambda each: model.outputs(each, *point[1:]).sum()), point[0])
+    except Exception as error:  # of a loop of unknown length, for instance
+        raise InputError(
+            f"the gradient of apply fails: {type(error).__name__}: {shown_error(error)}",
+            argument="apply",
+            value=type(model.apply).__name__,
+            remedy="give a function whose gradient jax.grad takes, as training does",
+        ) from None
 
 
 def _require_number(name: str, leaf: Any) -> None:

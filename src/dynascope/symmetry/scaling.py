@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -13,15 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
-from dynascope.symmetry.degrees import Degree, agreeing, invariant, require_invariant, viewed
+from dynascope.symmetry.degrees import Degree, Origin, agreeing, even_along, invariant, require_invariant, viewed
 from dynascope.symmetry.exponents import Exponents
+from dynascope.symmetry.loops import LONGEST, folded
 from dynascope.symmetry.scaling_rules import Rules
-from dynascope.symmetry.views import shape_of
+from dynascope.symmetry.views import shape_of, view_of
 
 __all__ = ["Rescaling", "body_of", "rescalings"]
 
-_LONGEST_SCAN = 64  # steps that are read one by one
 _SMALL_PARAMETER = 4096  # elements that may each have an exponent of their own
+_STACKED = 200_000  # likewise of parameters of which a loop reads one layer after the other
+_SETTLES = 32  # rounds in which the exponents of what a loop carries become those that it leaves
 
 # For one parameter: the shape that its axes have in an array of exponents, the places in it, and the exponent there.
 _Places = tuple[tuple[int, ...], tuple[int, ...], Fraction]
@@ -51,9 +54,9 @@ def rescalings(program: ClosedJaxpr, parameters: int, *, exact: bool = True) -> 
         parameters: How many of them these are.
         exact: Whether the ε of a norm counts.
     """
-    trial = _Reader(Exponents(), exact=exact, split={})
+    trial = _Reader(Exponents(), exact=exact)
     trial.read(program, parameters)
-    reader = _Reader(Exponents(), exact=exact, split=trial.rules.split)
+    reader = _Reader(Exponents(), exact=exact, trial=trial.rules)
     reader.read(program, parameters)
     return reader.found()
 
@@ -78,10 +81,10 @@ class _Parameter:
 
 
 class _Reader:
-    def __init__(self, solver: Exponents, *, exact: bool, split: dict[int, list[tuple[frozenset[int], ...]]]):
+    def __init__(self, solver: Exponents, *, exact: bool, trial: Rules | None = None):
         self.solver = solver
         self.rules = Rules(solver, exact=exact)
-        self.split = split
+        self.trial = trial or Rules(solver, exact=exact)
         self.met: dict[int, Degree] = {}
 
     def read(self, program: ClosedJaxpr, parameters: int) -> None:
@@ -92,7 +95,7 @@ class _Reader:
 
     def found(self) -> list[Rescaling]:
         """What is free, one rescaling for each unknown that is left."""
-        for number in self.rules.loose:
+        for number in self.rules.loose - {each for each, _ in self.rules.chosen}:
             # No sum has chosen how its exponents are divided among the terms.
             *terms, last = self.met[number].terms
             for term in terms:
@@ -122,34 +125,101 @@ class _Reader:
         body = body_of(equation)
         if body is not None:
             return self._run(*body, values)
+        numbers = [each.constant if isinstance(each, Degree) else None for each in values]
+        if (number := folded(equation, numbers)) is not None:
+            return [invariant((), constant=number)]
         if name == "cond":
-            require_invariant(self.solver, self._met(values[0]))
-            found = [self._run(each.jaxpr, each.consts, values[1:]) for each in params["branches"]]
-            shapes = list(map(shape_of, equation.outvars))
-            return [agreeing(self.solver, list(map(self._met, r)), s) for *r, s in zip(*found, shapes, strict=True)]
+            return self._branches(equation, values, numbers[0])
         degrees = [self._met(each) for each in values]
-        if name == "scan" and params["length"] <= _LONGEST_SCAN:
+        if name == "scan" and params["length"]:
             return self._scan(params, degrees)
+        if name == "while":
+            return self._while(params, degrees)
         return self.rules.apply(equation, degrees)
+
+    def _branches(self, equation: JaxprEqn, values: list[Any], chosen: float | None) -> list[Degree]:
+        branches = equation.params["branches"]
+        if chosen is not None:
+            branches = [branches[min(max(int(chosen), 0), len(branches) - 1)]]
+        else:
+            require_invariant(self.solver, self._met(values[0]))
+        found = [self._run(each.jaxpr, each.consts, values[1:]) for each in branches]
+        shapes = list(map(shape_of, equation.outvars))
+        return [agreeing(self.solver, list(map(self._met, r)), s) for *r, s in zip(*found, shapes, strict=True)]
 
     def _scan(self, params: Any, degrees: list[Degree]) -> list[Degree]:
         consts, carried = params["num_consts"], params["num_carry"]
         fixed, state, rows = degrees[:consts], degrees[consts : consts + carried], degrees[consts + carried :]
         body, length = params["jaxpr"], params["length"]
-        written = []
-        for step in range(length):
-            at = length - 1 - step if params["reverse"] else step
+        if length > LONGEST:
+            rows = [even_along(self.solver, each, [0]) for each in rows]
+        uneven = any(term.shape[0] > 1 for each in rows for term in (*each.terms, each.free))
+        for each in rows if uneven else ():
+            self.rules.note_stack(each, 0)
 
-            def row(each: np.ndarray, at: int = at) -> np.ndarray:
-                return each[at if len(each) > 1 else 0]
+        def step(state: list[Degree], at: int) -> list[Degree]:
+            seen = [_row(each, at) for each in rows]
+            return list(map(self._met, self._run(body.jaxpr, body.consts, [*fixed, *state, *seen])))
 
-            found = self._run(body.jaxpr, body.consts, [*fixed, *state, *(viewed(e, e.shape[1:], row) for e in rows)])
-            found = list(map(self._met, found))
+        def as_row(each: Degree) -> Degree:
+            return viewed(each, (1, *each.shape), lambda array: array[None])
+
+        written: list[list[Degree]] = []
+        for number in range(min(length, LONGEST)):
+            found = step(state, length - 1 - number if params["reverse"] else number)
+            written.append(list(map(as_row, found[carried:])))
+            if not uneven and self._are_same(state, found[:carried]):
+                # So are all that come.
+                break
             state = found[:carried]
-            written.append([viewed(e, (1, *e.shape), lambda each: each[None]) for e in found[carried:]])
-        # What is written at different steps is the same.
-        stacked = [agreeing(self.solver, each, (length, *each[0].shape[1:])) for each in zip(*written, strict=True)]
-        return [*state, *stacked]
+        else:
+            if length > LONGEST:
+                state, found = self._settled(state, lambda each: step(each, 0))
+                written = [list(map(as_row, found[carried:]))]
+        written += written[-1:] * (length - len(written))
+        if params["reverse"]:
+            written.reverse()
+        shapes = [(length, *each.shape[1:]) for each in written[0]] if written else []
+        joined = zip(zip(*written, strict=True), shapes, strict=True)
+        concatenated = "concatenate", {"dimension": 0}
+        return [*state, *(view_of(*concatenated, list(rows), shape, self.solver, 0) for rows, shape in joined)]
+
+    def _while(self, params: Any, degrees: list[Degree]) -> list[Degree]:
+        asked, fixed = params["cond_nconsts"], params["body_nconsts"]
+        known, fixed, state = degrees[:asked], degrees[asked : asked + fixed], degrees[asked + fixed :]
+        goes_on, body = params["cond_jaxpr"], params["body_jaxpr"]
+
+        def step(state: list[Degree]) -> list[Degree]:
+            for each in self._run(goes_on.jaxpr, goes_on.consts, [*known, *state]):
+                require_invariant(self.solver, self._met(each))
+            return list(map(self._met, self._run(body.jaxpr, body.consts, [*fixed, *state])))
+
+        return self._settled(state, step)[0]
+
+    def _settled(
+        self, state: list[Degree], step: Callable[[list[Degree]], list[Degree]]
+    ) -> tuple[list[Degree], list[Degree]]:
+        """What is carried through any number of steps, tied so that none changes it; and what a step gives."""
+        state = [dataclasses.replace(each, constant=None, origin=None) for each in state]
+        for _ in range(_SETTLES):
+            found = step(state)
+            both = zip(state, found[: len(state)], strict=True)
+            tied = [agreeing(self.solver, pair, pair[0].shape) for pair in both]
+            if self._are_same(state, tied):
+                return state, found
+            state = tied
+        for each in state:
+            require_invariant(self.solver, each)
+        return state, step(state)
+
+    def _are_same(self, some: list[Degree], others: list[Degree]) -> bool:
+        def key(each: Degree) -> tuple:
+            # As they are after all that was tied.
+            terms = [self.solver.combined([(1, term)]) for term in (*each.terms,)]
+            arrays = [*terms, each.free]
+            return each.constant, [(array.shape, array.tobytes()) for array in arrays]
+
+        return all(key(one) == key(other) for one, other in zip(some, others, strict=True))
 
     def _met(self, value: Any) -> Degree:
         if not isinstance(value, _Parameter):
@@ -157,17 +227,19 @@ class _Reader:
         if value.number not in self.met:
             shape, axes = value.shape, range(len(value.shape))
             long = frozenset(axis for axis in axes if shape[axis] > 1)
-            uses = [each & long for use in self.split.get(value.number, ()) for each in use]
+            stacked = frozenset(self.trial.stacked.get(value.number, ()))
+            uses = [(each | stacked) & long for use in self.trial.split.get(value.number, ()) for each in use]
             wanted = list(dict.fromkeys(each for each in uses if each))
             # A set within another is no further freedom.
             sets = [each for each in wanted if not any(each < other for other in wanted)]
             if not sets:
-                sets = [frozenset(axes)] if math.prod(shape) <= _SMALL_PARAMETER else [frozenset({a}) for a in axes]
+                small = math.prod(shape) <= (_STACKED if stacked else _SMALL_PARAMETER)
+                sets = [frozenset(axes)] if small else [frozenset({a}) for a in axes]
             terms = [self.solver.fresh([n if axis in each else 1 for axis, n in enumerate(shape)]) for each in sets]
             if len(sets) > 1:
                 self.rules.loose.add(value.number)
             free = np.zeros((1,) * len(shape), bool)
-            origin = value.number, tuple(frozenset({axis}) for axis in axes)
+            origin = Origin(value.number, tuple(frozenset({axis}) for axis in axes))
             self.met[value.number] = Degree(shape, tuple(terms), free, origin=origin)
         return self.met[value.number]
 
@@ -212,6 +284,16 @@ def _sparsest(terms: list[dict[int, Fraction]], shapes: list[tuple[int, ...]], s
     if sum(best):
         places.append(((1,) * len(shape), (0,), Fraction(sum(best))))
     return places
+
+
+def _row(degree: Degree, at: int) -> Degree:
+    """One of what is stacked."""
+    origin = degree.origin
+    if origin is not None:
+        piece = () if degree.shape[0] == 1 else ((origin.axes[0], at),)
+        origin = origin._replace(axes=origin.axes[1:], piece=origin.piece + piece)
+    row = viewed(degree, degree.shape[1:], lambda each: each[at if len(each) > 1 else 0], origin)
+    return row if degree.shape[0] == 1 else dataclasses.replace(row, constant=None)
 
 
 def _known(value: Any) -> Degree:

@@ -23,6 +23,7 @@ from dynascope.symmetry.degrees import (
     viewed,
 )
 from dynascope.symmetry.exponents import Exponents
+from dynascope.symmetry.loops import sliced
 from dynascope.symmetry.views import VIEWS, shape_of, view_of
 
 __all__ = ["Rules"]
@@ -51,7 +52,9 @@ class Rules:
         self.solver = solver
         self.exact = exact
         self.split: dict[int, list[tuple[frozenset[int], ...]]] = {}
+        self.stacked: dict[int, set[int]] = {}
         self.loose: set[int] = set()
+        self.chosen: set[tuple[int, Any]] = set()
 
     def apply(self, equation: JaxprEqn, degrees: list[Degree]) -> list[Degree]:
         """The degrees of the results."""
@@ -60,6 +63,8 @@ class Rules:
         solver = self.solver
         if name in _ELEMENTWISE:
             degrees = [_lifted(each, len(shapes[0])) for each in degrees]
+        if name == "slice":
+            self._note_pieces(degrees[0], shapes[0])
         if name in VIEWS:
             return [view_of(name, params, degrees, shape, solver, i) for i, shape in enumerate(shapes)]
         if name == "convert_element_type":
@@ -98,6 +103,8 @@ class Rules:
             return [self._resized(even_along(solver, degrees[0], wide), shapes[0])]
         elif name in ("dynamic_slice", "gather"):
             return [self._picked(name, params, degrees, shapes[0])]
+        elif name in ("scatter", "scatter-add", "scatter-max", "scatter-min", "dynamic_update_slice"):
+            return [self._written(name, params, degrees, shapes[0])]
         elif name == "dot_general":
             return [self._product(params, degrees, shapes[0])]
         elif name == "conv_general_dilated" and params["batch_group_count"] == 1:
@@ -132,6 +139,11 @@ class Rules:
 
     def _picked(self, name: str, params: Any, degrees: list[Degree], shape: tuple[int, ...]) -> Degree:
         operand, *indices = degrees
+        if name == "dynamic_slice":
+            known = sliced(operand.shape, params["slice_sizes"], [each.constant for each in indices])
+            if known is not None:
+                self._note_pieces(operand, shape)
+                return view_of("slice", known, [operand], shape, self.solver, 0)
         for index in indices:
             require_invariant(self.solver, index)
         partial = [a for a, (n, all) in enumerate(zip(params["slice_sizes"], operand.shape, strict=True)) if n < all]
@@ -150,6 +162,33 @@ class Rules:
             return each.reshape(lengths)
 
         return viewed(even, shape, place)
+
+    def _written(self, name: str, params: Any, degrees: list[Degree], shape: tuple[int, ...]) -> Degree:
+        """Of an array into which others are written or added somewhere along some axes: the same for all of them."""
+        into, *others = degrees
+        if name == "dynamic_update_slice":
+            rows, *indices = others
+            window = list(range(len(shape)))
+            places = window
+        else:
+            index, rows = others
+            indices, numbers = [index], params["dimension_numbers"]
+            window = list(numbers.update_window_dims)
+            gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+            places = [axis for axis in range(len(shape)) if axis not in gone]
+        for each in indices:
+            require_invariant(self.solver, each)
+        whole = {p: w for p, w in zip(places, window, strict=True) if rows.shape[w] == shape[p]}
+        into = even_along(self.solver, into, [axis for axis in range(len(shape)) if axis not in whole])
+        rows = even_along(self.solver, rows, [axis for axis in range(len(rows.shape)) if axis not in whole.values()])
+
+        def place(each: np.ndarray) -> np.ndarray:
+            lengths = [1] * len(shape)
+            for axis, where in whole.items():
+                lengths[axis] = each.shape[where]
+            return each.reshape(lengths)
+
+        return agreeing(self.solver, [into, viewed(rows, shape, place)], shape)
 
     def _product(self, params: Any, degrees: list[Degree], shape: tuple[int, ...]) -> Degree:
         contracted, batched = params["dimension_numbers"]
@@ -228,22 +267,35 @@ class Rules:
         """
         even = even_along(self.solver, product, axes)
         for operand in operands:
-            if operand.origin is not None and operand.origin[0] in self.loose:
+            if operand.origin is None or operand.origin.parameter not in self.loose:
+                continue
+            piece = operand.origin.parameter, operand.origin.piece
+            if piece not in self.chosen:
                 uneven = any(term.shape[axis] > 1 for term in product.terms for axis in axes)
                 if product.free.all() or not uneven:
                     continue
-                self.loose.discard(operand.origin[0])
+                self.chosen.add(piece)
                 whole = even.terms[-1]
                 self.solver.vanish(whole[tuple(slice(None if a in shared else 1) for a in range(whole.ndim))])
         return even
+
+    def _note_pieces(self, degree: Degree, shape: Sequence[int]) -> None:
+        for axis, (size, length) in enumerate(zip(shape, degree.shape, strict=True)):
+            if size == 1 < length:
+                self.note_stack(degree, axis)
+
+    def note_stack(self, degree: Degree, axis: int) -> None:
+        """Remember that a parameter is read piece by piece along an axis, so that each has its own exponents."""
+        if degree.origin is not None:
+            self.stacked.setdefault(degree.origin.parameter, set()).update(degree.origin.axes[axis])
 
     def _note(self, degree: Degree, sets: list[tuple[int, ...]]) -> None:
         """Remember on which axes of a parameter its exponents have to depend together."""
         if degree.origin is None:
             return
-        parameter, axes = degree.origin
+        axes = degree.origin.axes
         found = tuple(frozenset().union(*(axes[axis] for axis in each)) for each in sets)
-        self.split.setdefault(parameter, []).append(found)
+        self.split.setdefault(degree.origin.parameter, []).append(found)
 
     def _resized(self, degree: Degree, shape: tuple[int, ...]) -> Degree:
         """The same along axes of another length, along which it is even."""

@@ -79,10 +79,22 @@ class ShiftRules:
         """Whether its shift is constant along an axis."""
         return all(entry.axes[axis] is None for entry in value.shift)
 
-    def row(self, value: Value) -> Value:
+    def row(self, value: Value, at: int) -> Value:
         """One of what is stacked."""
-        shift = {entry._replace(axes=entry.axes[1:], region=None): each for entry, each in value.shift.items()}
+        shift: dict[Entry, float] = {}
+        for entry, factor in value.shift.items():
+            over, region = entry.axes[1:], entry.region
+            where = (region[0] - 1, *region[1:]) if region is not None and region[0] > 0 else None
+            found = entry._replace(axes=over, region=where)
+            if entry.axes[0] is not None:
+                named = self._name(("row", at, entry.name, entry.axes))
+                found = Entry(named, numbered([evenness(each) for each in over]), where)
+            shift = _plus(shift, {found: factor})
         return dataclasses.replace(self.plain(value.shape[1:]), shift=shift)
+
+    def sliced(self, params: Any, value: Value, shape: tuple[int, ...]) -> list[Value]:
+        """A piece of a value."""
+        return [self._rearranged("slice", params, value, shape, 0)]
 
     def apply(self, equation: JaxprEqn, values: list[Value]) -> list[Value]:
         """What is known of the results."""

@@ -16,9 +16,10 @@ from dynascope.arguments import require_seed
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.defects import defects, holds_far
 from dynascope.symmetry.families import families
+from dynascope.symmetry.loops import bodies
 from dynascope.symmetry.mixing import mixing_units
 from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
-from dynascope.symmetry.scaling import body_of, rescalings
+from dynascope.symmetry.scaling import rescalings
 from dynascope.symmetry.translations import is_used, translations
 
 __all__ = ["BrokenSymmetry", "Structure", "structure"]
@@ -89,16 +90,17 @@ def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any
 
     The program that JAX traces is read, whatever modules it was written with. A value that is multiplied by exp(t d)
     when parameters are multiplied by exp(t a) has exponents d that are linear in a: sums tie them, products add them,
-    and what is not homogeneous needs them to be zero, as outputs do. What stays free are all rescalings of elements,
-    and so layers, convolutions with groups and strides, norms, homogeneous activations however they are written, gates,
-    attention with grouped queries and rotary positions, residual streams, tied weights and embeddings need no words of
-    their own. Shifts are followed likewise. Units that one gradient shows to mix linearly are gathered into matrices.
+    and what is not homogeneous needs them to be zero, as outputs do. What stays free are all rescalings of
+    elements, and so layers, convolutions with groups and strides, norms, homogeneous activations however they are
+    written, gates, attention with grouped queries and rotary positions, residual streams, tied weights, embeddings,
+    and loops over stacked layers need no words of their own. Shifts are followed likewise. Units that one gradient
+    shows to mix linearly are gathered into matrices.
     Every symmetry is then held against gradients at random points, and none is returned that does not hold to rounding.
 
     Not found: linear symmetries in another basis than that of units, such as behind a fixed matrix or a sort; shifts
     that a sum of one parameter's elements does not see, or of weights that read values which sum to zero, as those of a
     norm without a gain; shifts through a variance that is written as a difference of means; shifts compensated in more
-    than one other parameter; what a loop of unknown length does. `discover` shows them on a small network of the kind.
+    than one other parameter. `discover` shows them on a small network of the kind.
     Permutations and signs of units carry no charge.
 
     Args:
@@ -174,8 +176,8 @@ def _coarsest(program: ClosedJaxpr) -> float:
             for each in equation.outvars:
                 if jnp.issubdtype(dtype := getattr(each.aval, "dtype", np.dtype(bool)), jnp.floating):
                     found.append(float(jnp.finfo(dtype).eps))
-            if (body := body_of(equation)) is not None:
-                walk(body[0])
+            for body in bodies(equation):
+                walk(body)
 
     walk(program.jaxpr)
     return max(found)

@@ -11,6 +11,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from dynascope.symmetry.charge import Charge, Part
+from dynascope.symmetry.loops import LONGEST, bodies, folded, sliced
 from dynascope.symmetry.scaling import body_of
 from dynascope.symmetry.shift_rules import KeptError, ShiftRules, Value, entering
 from dynascope.symmetry.shift_views import Evenness, Pieces
@@ -19,7 +20,6 @@ from dynascope.symmetry.views import reshape_groups, shape_of
 __all__ = ["is_used", "translations"]
 
 _SAME = 1e-8  # rounding of a derivative along a shift, relative to the gradient
-_LONGEST_SCAN = 64  # steps that are read one by one
 
 
 def translations(
@@ -203,11 +203,11 @@ def _cuts(jaxpr: Jaxpr) -> _Cuts:
     found = _Cuts(set(), set())
     for equation in jaxpr.eqns:
         name, params = equation.primitive.name, equation.params
-        if (body := body_of(equation)) is not None:
-            inner = _cuts(body[0])
+        for body in bodies(equation):
+            inner = _cuts(body)
             found.parts.update(inner.parts)
             found.pieces.update(inner.pieces)
-        elif name == "split":
+        if name == "split":
             sizes = [int(each) for each in params["sizes"]]
             limits = np.cumsum(sizes)
             length = int(limits[-1])
@@ -254,25 +254,43 @@ class _Walk:
     def _equation(self, equation: JaxprEqn, values: list[Value]) -> list[Value]:
         if (body := body_of(equation)) is not None:
             return self.run(*body, values)
-        if equation.primitive.name == "scan" and any(each.shift for each in values):
-            if equation.params["length"] > _LONGEST_SCAN:
-                raise KeptError
+        if (number := folded(equation, [each.constant for each in values])) is not None:
+            return [dataclasses.replace(self.rules.plain(()), constant=number)]
+        name, params = equation.primitive.name, equation.params
+        if name == "scan" and any(each.shift for each in values):
             return self._scan(equation, values)
+        if name == "cond" and (which := values[0].constant) is not None:
+            branch = params["branches"][min(max(int(which), 0), len(params["branches"]) - 1)]
+            return self.run(branch.jaxpr, branch.consts, values[1:])
+        if name == "dynamic_slice" and values[0].shift:
+            starts = [each.constant for each in values[1:]]
+            if (known := sliced(values[0].shape, params["slice_sizes"], starts)) is not None:
+                return self.rules.sliced(known, values[0], shape_of(equation.outvars[0]))
         return self.rules.apply(equation, values)
 
     def _scan(self, equation: JaxprEqn, values: list[Value]) -> list[Value]:
         params = equation.params
         consts, carried = params["num_consts"], params["num_carry"]
         fixed, state, rows = values[:consts], values[consts : consts + carried], values[consts + carried :]
-        for _ in range(params["length"]):
-            # Of stacked values a step sees one; which one a shift that is constant along the stack need not know.
-            if any(each.shift and not self.rules.is_even(each, 0) for each in rows):
+        body, length = params["jaxpr"], params["length"]
+        uneven = any(not self.rules.is_even(each, 0) for each in rows)
+        for step in range(length):
+            if step == LONGEST:
                 raise KeptError
-            found = self.run(
-                params["jaxpr"].jaxpr, params["jaxpr"].consts, [*fixed, *state, *map(self.rules.row, rows)]
-            )
-            state = found[:carried]
+            at = length - 1 - step if params["reverse"] else step
+            seen = [self.rules.row(each, at) for each in rows]
+            found = self.run(body.jaxpr, body.consts, [*fixed, *state, *seen])
             if any(each.shift for each in found[carried:]):
                 raise KeptError
+            before, state = state, found[:carried]
+            if not uneven and _pattern(fixed, before) == _pattern(fixed, state):
+                # So are all that come.
+                break
         written = [self.rules.plain(shape_of(each)) for each in equation.outvars[carried:]]
         return [*state, *written]
+
+
+def _pattern(fixed: list[Value], state: list[Value]) -> list[tuple]:
+    """What is known of values, and which of them are the same."""
+    names = [each.name for each in (*fixed, *state)]
+    return [(each.shift, each.even, each.constant, each.sure, names.index(each.name)) for each in state]

@@ -37,7 +37,7 @@ def view_of(
 ) -> Degree:
     """The degree of a rearrangement; of `split` that of the part of this number."""
     degree = degrees[0]
-    axes = degree.origin[1] if degree.origin else ()
+    axes = degree.origin.axes if degree.origin else ()
     if name in ("reshape", "squeeze", "expand_dims"):
         groups = reshape_groups(degree.shape, shape)
         over = [frozenset[int]()] * len(shape)
@@ -66,7 +66,7 @@ def view_of(
     if name == "rev":
         return viewed(degree, shape, lambda each: np.flip(each, params["dimensions"]), degree.origin)
     if name in ("slice", "split"):
-        return viewed(degree, shape, _slicing(name, params, len(shape), number), degree.origin)
+        return viewed(degree, shape, _slicing(name, params, len(shape), number), _piece(name, params, degree, shape))
     if name == "stack":
         axis = params["axis"]
         lengths = (*shape[:axis], 1, *shape[axis + 1 :])
@@ -105,7 +105,16 @@ def reshaped(each: np.ndarray, old: Sequence[int], new: Sequence[int]) -> np.nda
 
 
 def _origin(degree: Degree, over: Sequence[frozenset[int]]) -> Any:
-    return (degree.origin[0], tuple(over)) if degree.origin else None
+    return degree.origin._replace(axes=tuple(over)) if degree.origin else None
+
+
+def _piece(name: str, params: Any, degree: Degree, shape: Sequence[int]) -> Any:
+    """The origin of a slice, which may be one place along some axes."""
+    if degree.origin is None or name != "slice":
+        return degree.origin
+    single = [axis for axis, (n, old) in enumerate(zip(shape, degree.shape, strict=True)) if n == 1 < old]
+    more = tuple((degree.origin.axes[axis], int(params["start_indices"][axis])) for axis in single)
+    return degree.origin._replace(piece=degree.origin.piece + more)
 
 
 def _slicing(name: str, params: Any, axes: int, number: int) -> Any:
