@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -67,8 +68,14 @@ class Structure:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of each charge, along the dimension `charge`."""
-        return tuple(name for each in self.symmetries for name in each.names)
+        """The name of each charge, along the dimension `charge`; a number tells apart those of the same parameters."""
+        met: Counter[str] = Counter()
+        found = []
+        for each in self.symmetries:
+            for name in each.names:
+                met[name] += 1
+                found.append(name if met[name] == 1 else f"{name} ({met[name]})")
+        return tuple(found)
 
     @property
     def table(self) -> str:
