@@ -114,6 +114,10 @@ def picked(p, x):
         z.topk(3, 0, largest=False)[0],
         z[x[:, 0].argsort()],
     ]
+    bags, starts = torch.tensor([2, 0, 1, 1, 3]), torch.tensor([0, 2, 2])
+    for mode in ("sum", "mean", "max"):
+        found.append(functional.embedding_bag(bags, p, starts, mode=mode, padding_idx=1))
+    found.append(functional.embedding_bag(bags, p, starts, mode="sum", per_sample_weights=x.flatten()[:5]))
     return [*found, functional.embedding(rows, p, padding_idx=0), torch.where(x > 0, z, 0.0).argmin(1) * z[:, 0]]
 
 

@@ -250,6 +250,20 @@ def test_log_probabilities_of_a_module_are_a_function_of_it():
     assert read(found) == {("translation", 1, *paths("0.bias")), ("translation", 2, *paths("0.weight"))}
 
 
+def test_rows_that_are_summed_in_bags_mix_and_their_largest_do_not():
+    class Bags(nn.Module):
+        def __init__(self, mode):
+            super().__init__()
+            self.bags, self.head = nn.EmbeddingBag(5, 2, mode=mode), nn.Linear(2, 3)
+
+        def forward(self, x):
+            return self.head(self.bags(x))
+
+    rows = torch.tensor([[0, 1, 4], [2, 3, 3]])
+    kinds = {mode: [each.kind for each in structure(Bags(mode), rows).symmetries] for mode in ("mean", "max")}
+    assert kinds == {"mean": ["matrix"], "max": ["rescale"]}
+
+
 def test_a_row_of_padding_which_is_not_trained_breaks_the_symmetry_of_a_table():
     module = nn.Sequential(nn.Embedding(4, 2, padding_idx=0), nn.Linear(2, 3, bias=False))
     found = structure(module, torch.tensor([[0, 1], [2, 3]]))

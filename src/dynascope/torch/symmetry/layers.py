@@ -226,6 +226,34 @@ def _ratio(n: int, place: int, size: Sequence[int] | None, factors: Sequence[flo
     return 1 / factor, int(n * factor)
 
 
+def _embedding_bag(
+    table: Any,
+    places: Any,
+    offsets: Any,
+    _: bool = False,
+    mode: int = 0,
+    __: bool = False,
+    weights: Any = None,
+    include_last: bool = False,
+    padding: int = -1,
+) -> Any:
+    """Rows of a table, summed, averaged or their largest in bags that begin at offsets; the first of four results."""
+    starts = jnp.asarray(offsets[:-1] if include_last else offsets)
+    bags = starts.shape[0]
+    of = (jnp.arange(places.shape[0])[:, None] >= starts[None, :]).sum(1) - 1
+    rows = jnp.take(table, places, 0, mode="clip")
+    # Padding belongs to no bag.
+    of = jnp.where(places == padding, bags, of) if padding >= 0 else of
+    count = jax.ops.segment_sum(jnp.ones_like(of), of, bags + 1)[:bags, None]
+    if mode == 2:
+        found = jnp.where(count > 0, jax.ops.segment_max(rows, of, bags + 1)[:bags], 0)
+    else:
+        rows = rows if weights is None else rows * weights[:, None]
+        found = jax.ops.segment_sum(rows, of, bags + 1)[:bags]
+        found = found / jnp.maximum(count, 1) if mode == 1 else found
+    return found, of, count, count
+
+
 LAYERS: dict[str, Callable[..., Any]] = {
     "convolution": _convolution,
     **{f"max_pool{axes}d_with_indices": _max_pool(axes) for axes in (2, 3)},
@@ -241,6 +269,7 @@ LAYERS: dict[str, Callable[..., Any]] = {
     "native_batch_norm": _batch_norm,
     "native_layer_norm": _layer_norm,
     "native_group_norm": _group_norm,
+    "_embedding_bag": _embedding_bag,
     "_softmax": lambda x, axis, *_: jax.nn.softmax(x, axis),
     "_log_softmax": lambda x, axis, *_: jax.nn.log_softmax(x, axis),
 }
