@@ -1,0 +1,234 @@
+"""Langevin dynamics of weights under the noise of batches, in continuous time, many runs at once.
+
+It is a model of SGD with Gaussian noise, and not SGD, which is `descend` with a `batch_size`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from dynascope.arguments import (
+    count_axes,
+    require,
+    require_array,
+    require_choice,
+    require_covariance,
+    require_integer,
+    require_number,
+    require_positive,
+    require_times,
+)
+from dynascope.compilation import filter_jit
+from dynascope.errors import DivergenceError
+from dynascope.flows.counted_noise import normal_noise
+from dynascope.flows.steps.own_functions import require_function
+
+__all__ = ["LangevinRuns", "langevin"]
+
+_DYNAMICS = ("underdamped", "overdamped")
+_LANES = 16384  # numbers of the state of runs that are followed together, which stay in a core's cache
+
+
+class LangevinRuns(NamedTuple):
+    """What runs of Langevin dynamics were at the recorded times.
+
+    Attributes:
+        times: The recorded times t = ηk.
+        position: θ of each run, shape (times, runs, d).
+        velocity: v of each run, of the same shape; zero for overdamped runs, which have none.
+    """
+
+    times: Float[np.ndarray, " times"]
+    position: Float[np.ndarray, "times runs d"]
+    velocity: Float[np.ndarray, "times runs d"]
+
+
+def langevin(
+    gradient: Callable[[Any], Any] | ArrayLike,
+    start: ArrayLike,
+    *,
+    noise: ArrayLike,
+    times: ArrayLike,
+    time_step: float,
+    learning_rate: float,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    batch_size: int = 1,
+    runs: int = 1,
+    velocity: ArrayLike | None = None,
+    dynamics: Literal["underdamped", "overdamped"] = "underdamped",
+    seed: int = 0,
+) -> LangevinRuns:
+    """Follow dv = −2/(η(1 + β)) [((1 − β) v + ∇L + λθ) dt + √(η/S) Σ^½ dW], dθ = v dt, or its limit of strong damping.
+
+    Underdamped runs move by a splitting of the equation (BAOAB: half a kick, half a drift, the exact law of friction
+    and noise, half a drift, half a kick) of second order in the time step, whose stationary law of the position is
+    exact for quadratic losses. Overdamped runs follow dθ = −[(∇L + λθ) dt + √(η/S) Σ^½ dW]/(1 − β), by the
+    mean of the noise of two steps, of second order at stationarity too. The states have double precision, and the
+    random numbers are standard normal ones of single precision. All runs are one compiled `scan`; pass the same
+    function object as gradient to find the program again.
+
+    For quadratic losses `flows.ornstein_uhlenbeck` draws from the exact law at any distance of times.
+
+    Args:
+        gradient: A JAX function from weights (d,) to ∇L without weight decay, (d,); or the curvatures ρ of
+            independent modes, shape (d,), of which the gradient is ρ θ.
+        start: θ of all runs, shape (d,), or of each, (runs, d).
+        noise: Σ, the covariance over samples of their gradients, shape (d, d), or the variances along coordinates
+            that are independent, (d,).
+        times: Times t = ηk ≥ 0 at which to record, increasing. They are rounded to whole steps.
+        time_step: Δt > 0, small beside 1/ω = √(η(1 + β)/(2h)), and beside (1 − β)/h of overdamped runs.
+        learning_rate: η > 0 of the SGD that is modelled.
+        momentum: β ≥ 0, below one.
+        weight_decay: λ ≥ 0.
+        batch_size: S, the samples of a batch.
+        runs: Number of runs.
+        velocity: v of all runs at the start, shape (d,), or of each; zero if not given.
+        dynamics: "underdamped", or "overdamped".
+        seed: Seed of the noise.
+
+    Raises:
+        InputError: An argument is outside its domain.
+        DivergenceError: A run left the finite numbers.
+
+    References:
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133; Leimkuhler, Matthews,
+        arXiv:1203.5428.
+
+    Example:
+        >>> chosen = {"noise": [0.1, 0.05], "learning_rate": 0.1, "runs": 500}
+        >>> found = langevin([1.0, 0.5], [0.0, 0.0], times=[20.0, 40.0], time_step=0.05, **chosen)
+        >>> print(found.position.shape, np.allclose(found.position[-1].var(axis=0), 0.005, rtol=0.3))
+        (2, 500, 2) True
+    """
+    require_choice("dynamics", dynamics, _DYNAMICS)
+    require_integer(batch_size=batch_size, runs=runs)
+    require_integer(least=0, most=2**32 - 1, seed=seed)
+    require_positive(learning_rate=learning_rate, time_step=time_step)
+    require_number("momentum", momentum, least=0, below=1)
+    require_number("weight_decay", weight_decay, least=0)
+    clock = np.asarray(require_times(times, increasing=True, single=False), np.float64)
+    first = require_array("start", start, (None,) if count_axes(start) < 2 else (runs, None))
+    size = first.shape[-1]
+    require(size > 0, "start is empty", argument="start", value=first.shape, remedy="give at least one weight")
+    pushed = np.zeros(size) if velocity is None else velocity
+    pushed = require_array("velocity", pushed, (size,) if count_axes(pushed) < 2 else (runs, size))
+    slope: Any = gradient
+    if not callable(gradient):
+        slope = jax.tree_util.Partial(_along_modes, require_array("gradient", gradient, (size,)))
+    else:
+        require_function("gradient", gradient)
+    recorded = np.rint(clock / time_step)
+    require(
+        recorded.max() < 2**31 and (np.diff(recorded) > 0).all(),
+        f"time_step is {time_step:g}, in which the times are not whole numbers of steps, each more than the one before",
+        argument="time_step",
+        value=time_step,
+        remedy="choose a step below the distances of the times, and not a billionth of the last",
+    )
+    block = max(1, min(runs, _LANES // size))
+    blocks = -(-runs // block)
+    place, push = (np.resize(np.broadcast_to(part, (runs, size)), (blocks, block, size)) for part in (first, pushed))
+    strength = _root_of(noise, size) * np.sqrt(learning_rate / batch_size)
+    settings = np.array([time_step, learning_rate, momentum, weight_decay])
+    with jax.enable_x64(True):
+        key = np.asarray(jax.random.key_data(jax.random.key(seed)), np.uint32)
+        found = _followed(slope, place, push, strength, settings, recorded.astype(np.int64), key, dynamics)
+        position, speed = (
+            np.moveaxis(np.asarray(part), 0, 1).reshape(len(clock), blocks * block, size)[:, :runs] for part in found
+        )
+    lost = ~np.isfinite(position).all(axis=(1, 2))
+    if lost.any():
+        raise DivergenceError(
+            "runs of Langevin dynamics left the finite numbers",
+            time=float(recorded[lost][0] * time_step),
+            remedy="choose a smaller time_step",
+        )
+    return LangevinRuns(recorded * time_step, position, speed)
+
+
+def _along_modes(curvature: Any, points: Any) -> Any:
+    return curvature * points
+
+
+def _root_of(noise: ArrayLike, size: int) -> np.ndarray:
+    """Σ^½, of shape (d,) where coordinates are independent."""
+    if count_axes(noise) < 2:
+        variances = require_array("noise", noise, (size,))
+        least = float(variances.min())
+        require(least >= 0, f"noise has {least:g}", argument="noise", value=least, remedy="give variances")
+        return np.sqrt(variances)
+    covariance = require_array("noise", require_covariance("noise", noise), (size, size))
+    values, directions = np.linalg.eigh(covariance)
+    return directions * np.sqrt(np.maximum(values, 0)) @ directions.T
+
+
+@filter_jit
+def _followed(
+    gradient: Any, place: Any, push: Any, strength: Any, settings: Any, recorded: Any, key: Any, dynamics: str
+) -> Any:
+    step, rate, momentum, decay = settings
+    slope = jax.vmap(gradient)
+    spread = (lambda z: z * strength) if strength.ndim == 1 else (lambda z: z @ strength)
+    shape = place.shape[1:]
+    count = shape[0] * shape[1]
+    half = -(-count // 2)
+    lanes = jnp.arange(half, dtype=np.uint32)
+    # The kick of a slope, and what friction leaves of a velocity in a step.
+    kick = 2 / (rate * (1 + momentum))
+    kept = jnp.exp(-kick * (1 - momentum) * step)
+    stirred = kick * jnp.sqrt(-jnp.expm1(-2 * kick * (1 - momentum) * step) / (2 * kick * (1 - momentum)))
+
+    def force(a: Any) -> Any:
+        return slope(a) + decay * a
+
+    def drawn(number: Any, block: Any) -> Any:
+        return normal_noise((key[0], key[1] ^ block.astype(np.uint32)), number, lanes)
+
+    def spread_out(pair: Any) -> Any:
+        return spread(jnp.concatenate(pair)[:count].reshape(shape).astype(place.dtype))
+
+    def underdamped(state: Any, pair: Any) -> Any:
+        a, v, f = state
+        v = v - step / 2 * kick * f
+        a = a + step / 2 * v
+        v = kept * v + stirred * spread_out(pair)
+        a = a + step / 2 * v
+        f = force(a)
+        return a, v - step / 2 * kick * f, f
+
+    def overdamped(state: Any, pair: Any) -> Any:
+        a, v, before = state
+        fresh = spread_out(pair)
+        # The mean of the noise of two steps makes the stationary law one of second order.
+        moved = step * force(a) + jnp.sqrt(step) * (before + fresh) / 2
+        return a - moved / (1 - momentum), v, fresh
+
+    def of_block(part: Any) -> Any:
+        block, a, v = part
+        start = (a, v, force(a))
+        if dynamics == "overdamped":
+            start = (a, jnp.zeros_like(v), spread_out(drawn(jnp.uint32(0), block)))
+        move = underdamped if dynamics == "underdamped" else overdamped
+
+        def reach(carried: Any, target: Any) -> Any:
+            def one(k: Any, held: Any) -> Any:
+                state, pair = held
+                # The next noise is drawn here, as the compiler would draw that of this step again for each of its uses.
+                return move(state, pair), drawn(k + 2, block)
+
+            number, held = carried
+            held = jax.lax.fori_loop(number, target, one, held)
+            return (target, held), held[0][:2]
+
+        first = (jnp.zeros_like(recorded[0]), (start, drawn(jnp.uint32(1), block)))
+        return jax.lax.scan(reach, first, recorded)[1]
+
+    return jax.lax.map(of_block, (jnp.arange(len(place)), place, push))
