@@ -170,7 +170,9 @@ def test_the_logistic_loss_ends_in_the_same_direction():
 @pytest.mark.parametrize("solver", ["automatic", "explicit"])
 def test_data_that_are_not_separated_are_told(solver):
     with pytest.raises(DivergenceError, match="stop"):
-        margin_flow(linear, np.array([0.1, 0.3]), Z[[0, 0]], [1, -1], levels=[10.0], solver=solver, max_evaluations=20_000)
+        margin_flow(
+            linear, np.array([0.1, 0.3]), Z[[0, 0]], [1, -1], levels=[10.0], solver=solver, max_evaluations=20_000
+        )
 
 
 @pytest.mark.parametrize(

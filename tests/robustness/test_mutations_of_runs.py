@@ -55,10 +55,25 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "flows.diagonal_flow": (flows.diagonal_flow, {"task": TASK, **SHORT, "points": 9}),
     "flows.gradient_flow": (flows.gradient_flow, {"network": LINEAR, "task": TASK, **SHORT, "save": 3}),
+    "flows.langevin": (
+        flows.langevin,
+        {"gradient": [1.0, 0.5], "start": [0.1, 0.2], "noise": [0.1, 0.1], "times": [0.5], "time_step": 0.1}
+        | {"learning_rate": 0.1, "batch_size": 2, "runs": 3, "velocity": [0.0, 0.1], "seed": 0},
+    ),
     "flows.largest_curvature": (flows.largest_curvature, {"network": LINEAR, "task": TASK}),
     "flows.linear_flow": (
         flows.linear_flow,
         {"task": TASK, "first": np.eye(2), "second": np.ones((2, 1)), **SHORT, "points": 9},
+    ),
+    "flows.margin_flow": (
+        flows.margin_flow,
+        {"apply": lambda w, x: x @ w, "params": np.zeros(2), "inputs": np.array([[1.0, 0.2], [9.0, -1.0]])}
+        | {"labels": [1, 1], "levels": [5.0, 10.0], "relative_tolerance": 1e-6, "max_evaluations": 10_000},
+    ),
+    "flows.ornstein_uhlenbeck": (
+        flows.ornstein_uhlenbeck,
+        {"curvature": [1.0, 0.5], "noise": [0.1, 0.1], "times": [1.0], "learning_rate": 0.1, "batch_size": 2}
+        | {"runs": 3, "position": [0.1, 0.2], "velocity": 0.1, "seed": 0},
     ),
     "flows.polar_flow": (flows.polar_flow, {"network": LINEAR, "task": TASK, **SHORT, "points": 9}),
     "flows.runge_kutta": (flows.runge_kutta, {"learning_rate": 0.1}),
@@ -165,7 +180,7 @@ WITHOUT = {
         record.TreeView tasks.ParityPopulation tasks.SkillStrength tasks.Transform studies.StudyEntry flows.Step
         flows.StepStatistic symmetry.Agreement symmetry.Audit symmetry.BlockDiscovery symmetry.BrokenSymmetry
         symmetry.Cause symmetry.Charge symmetry.Discovery symmetry.Finding
-        symmetry.Identities symmetry.Part symmetry.Structure
+        symmetry.Identities symmetry.Part symmetry.Structure flows.LangevinRuns flows.MarginPath
     """,
     "hold functions that descend calls, and arrays that whole images are": """
         flows.Largest flows.Latest flows.Recursion flows.Sampled flows.Total networks.NeuronSum tasks.Expectation

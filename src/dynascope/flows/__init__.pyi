@@ -5,10 +5,10 @@ from .exact.neuron_bundles import linear_flow as linear_flow
 from .exact.ornstein_uhlenbeck import ornstein_uhlenbeck as ornstein_uhlenbeck
 from .exact.polar_neurons import polar_flow as polar_flow
 from .exact.signed_phases import diagonal_flow as diagonal_flow
-from .margin_flow import MarginPath as MarginPath
-from .margin_flow import margin_flow as margin_flow
 from .langevin import LangevinRuns as LangevinRuns
 from .langevin import langevin as langevin
+from .margin_flow import MarginPath as MarginPath
+from .margin_flow import margin_flow as margin_flow
 from .progress import counted as counted
 from .progress import listening as listening
 from .progress import tell as tell

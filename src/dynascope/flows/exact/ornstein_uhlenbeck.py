@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require_integer, require_seed, require_times
+from dynascope.arguments import count_axes, require_array, require_integer, require_seed, require_times
 from dynascope.flows.langevin import LangevinRuns
 from dynascope.theory.noise import langevin_moments
 
@@ -61,7 +61,7 @@ def ornstein_uhlenbeck(
     require_integer(runs=runs)
     require_seed(seed)
     random = np.random.default_rng(seed)
-    modes = np.atleast_1d(np.asarray(curvature, np.float64))
+    modes = np.atleast_1d(require_array("curvature", curvature, (None,) * min(count_axes(curvature), 1)))
     chosen: dict[str, Any] = {"curvature": modes, "noise": noise, "learning_rate": learning_rate}
     chosen |= {"momentum": momentum, "weight_decay": weight_decay, "batch_size": batch_size}
     gaps = np.diff(clock, prepend=0.0)

@@ -53,10 +53,14 @@ def direction_moments(path: Any, directions: Any) -> dict[str, tuple[tuple[str, 
     along = away @ directions.T
     moves = along[1:, :] - along[:-1, :]
     variance = xp.sum(along * along, axis=0) / count
-    whole = xp.sum(away * away) / count
+    # In units of the largest move, whose squares no number is too large for.
+    largest = xp.max(xp.abs(away))
+    unit = xp.where(largest > 0, largest, xp.ones_like(largest))
+    whole = xp.sum((away / unit) ** 2)
+    share = xp.sum((along / unit) ** 2, axis=0) / xp.where(whole > 0, whole, xp.ones_like(whole))
     return {
         "coordinate": (("checkpoint", "direction"), along),
         "position_variance": (("direction",), variance),
         "move_variance": (("direction",), xp.sum(moves * moves, axis=0) / (count - 1)),
-        "share": (("direction",), variance / xp.where(whole > 0, whole, xp.ones_like(whole))),
+        "share": (("direction",), share),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -117,7 +117,7 @@ def compute_optimum(
 
 def finite_optimum(compute: float, exponent: float, fewest: float, most: float, **model: float) -> tuple[float, float]:
     """The number of neurons N, not rounded, for which the law of finite time C/N and size is least, and that loss."""
-    found = minimize_scalar(
+    found: Any = minimize_scalar(
         lambda folds: float(time_law(compute / math.exp(folds), exponent, neurons=math.exp(folds), **model)),
         bounds=(math.log(fewest), math.log(most)),
         method="bounded",
