@@ -7,11 +7,13 @@ __all__ = [
     "COMPOSITION",
     "EIGENLEARNING",
     "GREEDY",
+    "LIMITING_DYNAMICS",
     "NEURAL_MECHANICS",
     "NOETHER_DYNAMICS",
     "ON_A_LINE",
     "QUASI_HOMOGENEOUS",
     "SKILLS",
+    "STOCHASTIC_COLLAPSE",
     "UNBALANCED",
 ]
 
@@ -43,6 +45,10 @@ GREEDY = (
     "Z. Li, Y. Luo, K. Lyu, Towards resolving the implicit bias of gradient descent for matrix factorization "
     "(arXiv 2012.09839)"
 )
+LIMITING_DYNAMICS = (
+    "D. Kunin, J. Sagastuy-Breña, L. Gillespie, E. Margalit, H. Tanaka, S. Ganguli, D. L. K. Yamins, The Limiting "
+    "Dynamics of SGD: Modified Loss, Phase Space Oscillations, and Anomalous Diffusion (arXiv 2107.09133)"
+)
 NEURAL_MECHANICS = (
     "D. Kunin, J. Sagastuy-Breña, S. Ganguli, D. L. K. Yamins, H. Tanaka, Neural Mechanics: Symmetry and Broken "
     "Conservation Laws in Deep Learning Dynamics (arXiv 2012.04728)"
@@ -61,6 +67,10 @@ QUASI_HOMOGENEOUS = (
 SKILLS = (
     "Y. Nam, N. Fonseca, S. H. Lee, C. Mingard, A. A. Louis, An exactly solvable model for emergence and scaling laws "
     "in the multitask sparse parity problem (arXiv 2404.17563)"
+)
+STOCHASTIC_COLLAPSE = (
+    "F. Chen, D. Kunin, A. Yamamura, S. Ganguli, Stochastic Collapse: How Gradient Noise Attracts SGD Dynamics Towards "
+    "Simpler Subnetworks (arXiv 2306.04251)"
 )
 UNBALANCED = (
     "D. Kunin, A. Raventós, C. Dominé, F. Chen, D. Klindt, A. Saxe, S. Ganguli, Get rich quick: exact solutions "

@@ -1,0 +1,1 @@
+"""Studies of what the noise of batches and of labels does to descent."""
