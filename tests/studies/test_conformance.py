@@ -17,6 +17,7 @@ import xarray as xr
 from resumable import rows
 
 from dynascope.cli.answers import study_answer
+from dynascope.comparison.claim import Claim, Outcome
 from dynascope.comparison.verdict import HEADINGS
 from dynascope.plot import draw_chart, from_json
 from dynascope.record import validate_record
@@ -296,15 +297,54 @@ def test_each_quantity_by_itself_can_refute_it(run):
 
 
 def test_with_all_that_is_predicted_halved_or_doubled_it_never_agrees(run):
-    compared = {quantity.removesuffix("_maximum") for quantity in agreement(run.tree)}
+    # Identities are left alone, whose failure turns any verdict.
+    compared = {quantity.removesuffix("_maximum") for quantity in json.loads(run.tree.attrs["agreement"])}
     if {"jump_time", "slope"} & compared:
         compared = {"jump_time", "accelerated_time"}
     judged = compared & set(run.predicted.data_vars)
     if not judged:
-        # Claims alone decide, on which nothing is predicted; a test of the study's own perturbs them.
+        # Claims alone decide, on which nothing is predicted; their contraries are below.
         assert run.study.judged_claims
         return
     # No parameters of the test: those of one study are to stay in the process that has its run.
     for factor in (0.5, 2.0):
         wrong = run.predicted.assign({name: factor * run.predicted[name] for name in judged})
         assert run.study.compare(run.observed, validate_record(wrong)).attrs["verdict"] != "agree", factor
+
+
+def outcome_of(observed: xr.Dataset, claim: str, known: bool) -> Outcome:
+    """What a record says of a claim by its numbers, or would if the measured value were known exactly."""
+    row = {name: values.item() for name, values in observed.sel(hypothesis=claim).items() if not values.dims}
+    if "direction" in row:
+        sign = np.sign(row["change"]) if known else row["sign"]
+        return "undecided" if sign == 0 else "holds" if sign == row["direction"] else "does not hold"
+    low, high = 2 * (row["change"],) if known else (row["low"], row["high"])
+    return Claim(claim, row["statement"], row["change"], low, high, row["least"], row["most"]).outcome
+
+
+def contrary(observed: xr.Dataset, claim: str) -> xr.Dataset:
+    """The record with the contrary of a claim: the effect has the other sign, or the number lies beyond a bound."""
+    elsewhere = observed["hypothesis"] != claim
+    if "direction" in observed:
+        return observed.assign(direction=observed["direction"].where(elsewhere, -observed["direction"]))
+    value, least, most = (observed[name].sel(hypothesis=claim).item() for name in ("change", "least", "most"))
+    # Of an interval it is to lie on either side: below, unless it is above.
+    above = np.isinf(least) or value > most
+    least, most = (np.nextafter(most, np.inf), np.inf) if above else (-np.inf, np.nextafter(least, -np.inf))
+    return observed.assign(
+        least=observed["least"].where(elsewhere, least), most=observed["most"].where(elsewhere, most)
+    )
+
+
+def test_the_contrary_of_each_claim_that_it_judges_turns_the_verdict(run):
+    for claim in run.study.judged_claims:
+        holds = run.observed["holds"].sel(hypothesis=claim).item()
+        # What so few seeds leave undecided is judged as if their mean were known exactly, which has to count as well.
+        known = holds == "undecided"
+        verdicts = {}
+        for record in (run.observed, contrary(run.observed, claim)):
+            outcome = outcome_of(record, claim, known)
+            told = record.assign(holds=record["holds"].where(record["hypothesis"] != claim, outcome))
+            verdicts[outcome] = run.study.compare(told, run.predicted).attrs["verdict"]
+        assert verdicts == {"holds": "agree", "does not hold": "disagree"}, claim
+        assert known or outcome_of(run.observed, claim, known) == holds
