@@ -42,11 +42,13 @@ from dynascope.arguments.numbers import (
     shown,
     shown_error,
 )
+from dynascope.arguments.own_functions import calling, require_function
 from dynascope.arguments.units import in_units, require_answer
 
 __all__ = [
     "all_finite",
     "array_namespace",
+    "calling",
     "checked",
     "count_axes",
     "face",
@@ -73,6 +75,7 @@ __all__ = [
     "require_covariance",
     "require_finite",
     "require_finite_values",
+    "require_function",
     "require_integer",
     "require_known",
     "require_memory",

@@ -143,18 +143,21 @@ def require_integer(*, least: int = 1, most: float = math.inf, **arguments: Any)
         require(valid, f"{name} is {shown(value)}", argument=name, value=value, remedy=f"choose an integer {bounds}")
 
 
-def require_sizes(name: str, values: Any, *, fewest: int = 0, most: float = math.inf, remedy: str) -> tuple[int, ...]:
-    """Return the sizes as integers after checking that each is a positive one, and that there are as many as needed.
+def require_sizes(
+    name: str, values: Any, *, fewest: int = 0, most: float = math.inf, least: int = 1, remedy: str
+) -> tuple[int, ...]:
+    """Return the sizes as integers after checking that each is large enough, and that there are as many as needed.
 
     Args:
         name: Name of the argument, for the message.
         values: The widths of layers, the sides of an image, ….
         fewest: Fewest of them.
         most: Most of them.
+        least: The smallest that each may be.
         remedy: What they are, for the message.
 
     Raises:
-        InputError: Too few or too many of them, or one that is not a positive integer.
+        InputError: Too few or too many of them, or one that is not an integer of at least the smallest.
 
     Example:
         >>> require_sizes("widths", [3, 0], fewest=2, remedy="give the input, hidden and output widths, all positive")
@@ -163,7 +166,7 @@ def require_sizes(name: str, values: Any, *, fewest: int = 0, most: float = math
         dynascope.errors.InputError: widths is (3, 0): give the input, hidden and output widths, all positive.
     """
     sizes = tuple(values) if isinstance(values, Iterable) else (values,)
-    valid = fewest <= len(sizes) <= most and all(_is_integer(each, 1, math.inf) for each in sizes)
+    valid = fewest <= len(sizes) <= most and all(_is_integer(each, least, math.inf) for each in sizes)
     require(valid, f"{name} is {shown(sizes)}", argument=name, value=sizes, remedy=remedy)
     return tuple(map(operator.index, sizes))
 

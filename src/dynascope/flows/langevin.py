@@ -20,6 +20,7 @@ from dynascope.arguments import (
     require_array,
     require_choice,
     require_covariance,
+    require_function,
     require_integer,
     require_number,
     require_positive,
@@ -28,7 +29,6 @@ from dynascope.arguments import (
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.flows.counted_noise import normal_noise
-from dynascope.flows.steps.own_functions import require_function
 
 __all__ = ["LangevinRuns", "langevin"]
 

@@ -90,13 +90,25 @@ def test_pytorch_finds_the_same(matrices):
         assert np.all(found.residual < 1e-6 * found.curvature[0])
 
 
+def test_curvatures_of_fewer_directions_than_products_are_right():
+    # Two samples, so that the Hessian has rank two of fifty, and eigenvalues are found again and again.
+    rows = np.random.default_rng(1).normal(size=(2, 50))
+    with jax.enable_x64(True):
+        found = top_curvatures(lambda w: jnp.sum((rows @ w) ** 2) / 2, np.zeros(50), 4)
+    right = np.linalg.eigvalsh(rows @ rows.T)[::-1]
+    np.testing.assert_allclose(found.curvature, [*right, 0, 0], atol=1e-12 * right[0])
+
+
 @pytest.mark.parametrize(
     ("call", "argument"),
     [
         (lambda: top_curvatures(loss, WEIGHTS, 21), "count"),
         (lambda: top_curvatures(loss, WEIGHTS, 2, products=1), "products"),
         (lambda: top_curvatures(loss, {"first": np.array([1, 2])}, 1), "weights"),
+        (lambda: top_curvatures(loss, [0.1, 0.2], 1), "weights"),
+        (lambda: top_curvatures(lambda weights: weights["third"], WEIGHTS, 1), "loss"),
         (lambda: noise_spectrum(loss, WEIGHTS, np.ones((2, 19))), "noise"),
+        (lambda: noise_spectrum(loss, WEIGHTS, np.full((2, 20), 1e30)), "noise"),
         (lambda: noise_spectrum(loss, WEIGHTS, np.ones((2, 20)), products=21), "products"),
     ],
 )

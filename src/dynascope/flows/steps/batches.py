@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from dynascope.arguments import require
-from dynascope.flows.steps.own_functions import calling
+from dynascope.arguments import calling, require
 from dynascope.tasks.stream import Stream
 
 __all__ = ["Batch", "Batches"]

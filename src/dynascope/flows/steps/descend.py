@@ -12,7 +12,7 @@ import equinox as eqx
 import numpy as np
 import optax
 
-from dynascope.arguments import require, require_choice, require_integer, require_positive
+from dynascope.arguments import require, require_choice, require_function, require_integer, require_positive
 from dynascope.flows.ensemble import Ensemble, gather
 from dynascope.flows.progress import tell
 from dynascope.flows.steps.checkpoint import Checkpoint, digest
@@ -20,7 +20,6 @@ from dynascope.flows.steps.chunks import Run, train
 from dynascope.flows.steps.losses import LossName, chosen_loss
 from dynascope.flows.steps.optimizers import checked_optimizer, chosen_rates, is_made, name_of
 from dynascope.flows.steps.outcome import Probed, observed
-from dynascope.flows.steps.own_functions import require_function
 from dynascope.flows.steps.posing import gathered_members, posed
 from dynascope.flows.steps.program import one_step
 from dynascope.flows.steps.sampling import chosen_batches, chosen_steps

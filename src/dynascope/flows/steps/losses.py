@@ -13,8 +13,7 @@ import optax
 from jax import Array
 from jaxtyping import Bool, Float
 
-from dynascope.arguments import require, require_between, require_choice
-from dynascope.flows.steps.own_functions import calling, require_function
+from dynascope.arguments import calling, require, require_between, require_choice, require_function
 from dynascope.record import CONVENTION
 
 __all__ = ["Loss", "LossName", "chosen_loss"]

@@ -12,9 +12,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from dynascope.arguments import require, shown_error
+from dynascope.arguments import calling, require, shown_error
 from dynascope.errors import InputError
-from dynascope.flows.steps.own_functions import calling
 
 __all__ = [
     "applied_rate",

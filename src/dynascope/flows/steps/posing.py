@@ -9,12 +9,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from dynascope.arguments import require, require_choice
+from dynascope.arguments import require, require_choice, require_function
 from dynascope.flows.ensemble import Ensemble
 from dynascope.flows.objective import check_statistics
 from dynascope.flows.steps.batches import Batch
 from dynascope.flows.steps.losses import Loss, check_targets
-from dynascope.flows.steps.own_functions import require_function
 from dynascope.flows.steps.problem import Member, Problem, Settings
 from dynascope.flows.steps.sampling import ALL_SAMPLES, Sampling
 from dynascope.flows.steps.step_statistics import StepStatistic, sampled_steps

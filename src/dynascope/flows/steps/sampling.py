@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynascope.arguments import given, require, require_choice, require_count
+from dynascope.arguments import given, require, require_choice, require_count, require_function
 from dynascope.errors import InputError
 from dynascope.flows.recorded import recorded_steps
 from dynascope.flows.steps.batches import Batches
-from dynascope.flows.steps.own_functions import require_function
 from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task

@@ -11,12 +11,11 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from dynascope.arguments import require
+from dynascope.arguments import calling, require
 from dynascope.flows.steps.batches import Batch
 from dynascope.flows.steps.evaluation import applied, losses, means
 from dynascope.flows.steps.losses import Loss
 from dynascope.flows.steps.optimizers import applied_rate, asked_by, check_schedule, made
-from dynascope.flows.steps.own_functions import calling
 from dynascope.flows.steps.problem import Member, Problem, Settings, State
 from dynascope.flows.steps.step import Step
 from dynascope.flows.steps.step_statistics import Sampled

@@ -75,19 +75,17 @@ def step_correlation(path: Any, lags: Sequence[int] | np.ndarray) -> dict[str, t
         array([4.6667, 4.    ])
     """
     count = _checkpoints(path)
-    shifted = require_sizes(
-        "lags", [int(each) + 1 for each in lags], fewest=1, remedy="give whole numbers from zero on"
-    )
+    chosen = require_sizes("lags", lags, fewest=1, least=0, remedy="give whole numbers from zero on")
     require(
-        max(shifted) < count,
-        f"lags has {max(shifted) - 1}, of {count - 1} steps",
+        max(chosen) < count - 1,
+        f"lags has {max(chosen)}, of {count - 1} steps",
         argument="lags",
-        value=max(shifted) - 1,
+        value=max(chosen),
         remedy=f"choose lags up to {count - 2}",
     )
     xp = array_namespace(path)
     moves = path[1:, :] - path[:-1, :]
-    products = [moves[each - 1 :, :] * moves[: count - each, :] for each in shifted]
+    products = [moves[each:, :] * moves[: count - 1 - each, :] for each in chosen]
     means = xp.stack([xp.sum(each) / each.shape[0] for each in products])
     return {"step_correlation": (("lag",), means)}
 

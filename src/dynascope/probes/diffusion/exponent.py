@@ -109,15 +109,19 @@ def fit_exponent(
     half = len(chosen) // 2
     weights = xp.stack([xp.asarray(each, dtype=inside.dtype) for each in _slopes(logarithms)])
     later, earlier = _slopes(logarithms[half:]), _slopes(logarithms[: len(chosen) - half])
-    total = xp.sum(inside, axis=0)
-    whole = xp.log(total / runs)
+    largest = xp.max(inside, axis=0)
+    inside, size = inside / largest, xp.log(largest)  # so that no sum leaves the numbers
+    whole = xp.log(xp.sum(inside, axis=0) / runs) + size
     bend = sum(float(w) * whole[half + j] for j, w in enumerate(later)) - sum(
         float(w) * whole[j] for j, w in enumerate(earlier)
     )
     slope = xp.sum(whole * weights)
     if runs == 1:
         return ExponentFit(slope, slope - math.inf, slope + math.inf, bend, len(chosen))
-    without = xp.sum(xp.log((total - inside) / (runs - 1)) * weights, axis=1)
+    # Sums from both sides, since a difference would lose the others beside a run that is far larger.
+    before = xp.cumulative_sum(inside, axis=0, include_initial=True)[:-1, :]
+    after = xp.flip(xp.cumulative_sum(xp.flip(inside, axis=0), axis=0, include_initial=True)[:-1, :], axis=0)
+    without = xp.sum((xp.log((before + after) / (runs - 1)) + size) * weights, axis=1)
     each = runs * slope - (runs - 1) * without
     mean = xp.sum(each) / runs
     error = (xp.sum((each - mean) ** 2) / (runs - 1) / runs) ** 0.5

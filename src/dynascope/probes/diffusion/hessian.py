@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from matfree import decomp
 
-from dynascope.arguments import given, require, require_finite_values, require_integer, require_seed
+from dynascope.arguments import calling, given, require, require_finite_values, require_integer, require_seed, shown
+from dynascope.probes.diffusion.lanczos import tridiagonal
 
 __all__ = ["TopCurvatures", "curvature_product", "require_lanczos", "top_curvatures"]
 
@@ -58,8 +58,7 @@ def top_curvatures(
         InputError: Weights that are not finite, or more eigenvalues or products than there are weights.
 
     References:
-        C. Lanczos, An iteration method for the solution of the eigenvalue problem (1950); Krämer et al., Gradients of
-        functions of large matrices, arXiv:2405.17277, whose matfree does it.
+        C. Lanczos, An iteration method for the solution of the eigenvalue problem (1950).
 
     Example:
         >>> import jax.numpy as jnp
@@ -77,7 +76,7 @@ def top_curvatures(
 
     @jax.jit
     def solved(point: Any, start: Any) -> Any:
-        basis, matrix, *_ = decomp.tridiag_sym(wanted)(lambda v: product(point, v), start)
+        basis, matrix = tridiagonal(lambda v: product(point, v), start, wanted)
         values, vectors = jnp.linalg.eigh(matrix)
         directions = vectors[:, ::-1][:, :count].T @ basis
         curvature = values[::-1][:count]
@@ -93,17 +92,28 @@ def curvature_product(
     """The weights in a row, and the product (weights in a row, vector) → Hv, or that of the Gauss-Newton matrix.
 
     Raises:
-        InputError: Weights that are not finite, or none.
+        InputError: Weights that are not finite, or none, or functions that do not take them.
     """
-    flat, unravel = ravel_pytree(jax.tree.map(jnp.asarray, weights))
-    require(
-        flat.size > 0 and jnp.issubdtype(flat.dtype, jnp.floating),
-        f"weights has {flat.size} numbers of type {flat.dtype}",
-        argument="weights",
-        value=str(flat.dtype),
-        remedy="give a tree of arrays of floating-point numbers",
-    )
-    require_finite_values("weights", flat)
+    leaves, structure = jax.tree.flatten(weights)
+    for leaf in leaves or [None]:
+        require(
+            isinstance(leaf, np.ndarray | jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating) and leaf.size > 0,
+            f"weights holds {shown(leaf)}",
+            argument="weights",
+            value=shown(leaf),
+            remedy="give a tree of arrays of floating-point numbers",
+        )
+        require_finite_values("weights", leaf)
+    # JAX has one order of bytes, that of the machine.
+    native = [leaf.astype(leaf.dtype.newbyteorder("=")) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+    tree = jax.tree.unflatten(structure, list(map(jnp.asarray, native)))
+    flat, unravel = ravel_pytree(tree)
+    with calling(
+        "loss",
+        getattr(loss, "__name__", type(loss).__name__),
+        "give a JAX function of the weights, or of the outputs of model, with one number",
+    ):
+        jax.eval_shape(jax.grad(loss), tree if model is None else model(tree))
 
     if model is None:
         return flat, lambda point, v: jax.jvp(jax.grad(lambda w: loss(unravel(w))), (point,), (v,))[1]

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from matfree import decomp
 
 from dynascope.arguments import require, require_axes, require_real_values
 from dynascope.probes.diffusion.hessian import curvature_product, require_lanczos
+from dynascope.probes.diffusion.lanczos import tridiagonal
 
 __all__ = ["NoiseSpectrum", "noise_spectrum"]
 
@@ -59,8 +59,7 @@ def noise_spectrum(
         InputError: Weights or noise that are not finite, shapes that do not fit, or more products than weights.
 
     References:
-        G. H. Golub, G. Meurant, Matrices, moments and quadrature with applications (2010); Krämer et al.,
-        arXiv:2405.17277, whose matfree does the tridiagonalisation.
+        G. H. Golub, G. Meurant, Matrices, moments and quadrature with applications (2010).
 
     Example:
         >>> import jax.numpy as jnp
@@ -80,6 +79,15 @@ def noise_spectrum(
         remedy="give rows with one entry for each weight",
     )
     require_lanczos(products, size)
+    rows = np.asarray(noise, flat.dtype)
+    with np.errstate(over="ignore"):
+        require(
+            np.isfinite(np.sum(rows**2)),
+            f"noise has values of {np.abs(rows).max():.0e}, whose squares leave the numbers of {rows.dtype}",
+            argument="noise",
+            value=float(np.abs(rows).max()),
+            remedy="give the loss and the noise in larger units",
+        )
 
     @jax.jit
     def solved(point: Any, rows: Any) -> Any:
@@ -87,11 +95,11 @@ def noise_spectrum(
             power = jnp.sum(row**2)
             # A vector of zeros has no direction, and no weight wherever it starts.
             start = jnp.where(power > 0, row, jnp.ones_like(row))
-            _, matrix, *_ = decomp.tridiag_sym(products)(lambda v: product(point, v), start)
+            _, matrix = tridiagonal(lambda v: product(point, v), start, products)
             values, vectors = jnp.linalg.eigh(matrix)
             return values, power * vectors[0] ** 2 / count
 
         return jax.lax.map(nodes, rows)
 
-    curvature, variance = solved(flat, jnp.asarray(noise, flat.dtype))
+    curvature, variance = solved(flat, jnp.asarray(rows))
     return NoiseSpectrum(np.asarray(curvature).reshape(-1), np.asarray(variance).reshape(-1))

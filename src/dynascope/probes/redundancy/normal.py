@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_finite_values, require_integer, require_number, require_room
+from dynascope.arguments import require, require_finite_values, require_integer, require_number, require_room, shown
 from dynascope.compilation import jit
 from dynascope.probes.redundancy.units import UnitGroup, unit_weights
 
@@ -67,8 +67,14 @@ def normal_hessians(
     widths = [part.shape[1] for part in rows]
     ways = np.stack([_way(each, group.units) for each in sets]) if len(sets) else np.zeros((0, group.units))
     for each in batches:
-        if jnp.issubdtype(jnp.result_type(each), jnp.floating):
-            require_finite_values("batches", each)
+        require(
+            isinstance(each, np.ndarray | jax.Array) and each.ndim > 0 and jnp.issubdtype(each.dtype, jnp.number),
+            f"batches holds {shown(each)}",
+            argument="batches",
+            value=shown(each),
+            remedy="give arrays of numbers with the batches in front",
+        )
+        require_finite_values("batches", each)
     counts = {len(each) for each in batches}
     require(
         len(ways) > 0, "sets is empty", argument="sets", value=0, remedy="give the number of a unit, or a pair of them"

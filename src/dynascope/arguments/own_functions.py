@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from dynascope.arguments import require, shown_error
+from dynascope.arguments.numbers import require, shown_error
 from dynascope.errors import InputError
 
 __all__ = ["calling", "require_function"]
@@ -36,7 +36,7 @@ def calling(argument: str, name: str, form: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, LookupError) as error:
         sentence = shown_error(error)
         raise InputError(
             f"{argument} {name} cannot be applied ({sentence})", argument=argument, value=name, remedy=form
