@@ -80,5 +80,5 @@ def test_a_convention_that_nobody_says_is_asked_for_by_the_one_that_fits(loss):
     with pytest.raises(InputError, match=f"the first loss fits loss='{loss}'") as caught:
         compare(own_training.losses(loss, steps=9), own_training.predicted(), learning_rate=0.1)
     assert caught.value.argument == "loss"
-    with pytest.raises(InputError, match="choose 'mse'"):
+    with pytest.raises(InputError, match="choose loss='mse'"):
         compare([123.0, 4.0], own_training.predicted(), learning_rate=0.1)

@@ -46,7 +46,7 @@ def require_convention(losses: Any, predicted: xr.Dataset) -> None:
         argument="loss",
         remedy=f"the first loss fits {said}"
         if said
-        else f"choose {', '.join(map(repr, LOSSES))}: 'mse' is torch.nn.MSELoss()",
+        else f"choose loss='mse', which is torch.nn.MSELoss(), or one of {', '.join(map(repr, LOSSES))}",
     )
 
 
