@@ -63,7 +63,7 @@ def own_curve(
         loss is not None,
         "nothing says how the loss is defined",
         argument="loss",
-        remedy=f"choose {', '.join(map(repr, LOSSES))}: 'mse' is torch.nn.MSELoss()",
+        remedy=f"choose loss='mse', which is torch.nn.MSELoss(), or one of {', '.join(map(repr, LOSSES))}",
     )
     require_choice("loss", loss, LOSSES)
     assert loss is not None
