@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,7 @@ def evidence(slopes, *, symmetries=PAIR, charges=CHARGES):
     return Evidence(
         tuple(symmetries),
         *(charges, charges, slopes, rounding, slopes, rounding),
-        *(of_layers, of_layers, of_layers, 0 * of_layers, 0 * of_layers),
+        *(of_layers, of_layers, of_layers, 0 * of_layers, 0 * of_layers, 0 * of_layers),
     )
 
 
@@ -37,7 +39,18 @@ def supported(found):
 def test_a_gradient_with_the_symmetry_has_no_cause():
     found = causes_of(evidence(np.stack([-SLOPES, SLOPES], -1)), 0)
     assert supported(found) == []
-    assert {each.said[:24] for each in found} == {"the gradient keeps the s", "the updates follow from "}
+    assert {each.said[:24] for each in found[1:]} == {"the gradient keeps the s", "the updates follow from "}
+    assert "nobody looked" in found[0].said
+
+
+def test_weights_that_were_changed_between_steps_are_told_first():
+    changed = np.zeros((STEPS, 2))
+    changed[3:7, 1] = 1
+    # What the change does to the slopes is no fault of the gradient.
+    given = dataclasses.replace(evidence(np.stack([-2 * SLOPES, SLOPES], -1)), changed_between=changed)
+    cause, *_ = causes_of(given, 0)
+    assert (cause.name, cause.paths) == ("weights changed between steps", ("second",))
+    assert "4 of 30" in cause.said
 
 
 @pytest.mark.parametrize("factor", [-1.0, 0.5, 2.0])

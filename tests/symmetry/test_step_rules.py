@@ -13,7 +13,7 @@ def trained(used, *, decay=DECAY, momentum=MOMENTUM, frozen=False):
     """A layer whose gradients are noise, trained in NumPy, and what the declared heavy ball says of its steps."""
     draw = np.random.default_rng(0)
     weights, buffer = draw.normal(size=(UNITS, ENTRIES)), np.zeros((UNITS, ENTRIES))
-    rows, crossed = [], np.zeros(UNITS)
+    rows, crossed, held = [], np.zeros(UNITS), 0.0
     second = np.zeros_like(buffer)
     for step in range(STEPS):
         gradient = draw.normal(size=weights.shape) * draw.uniform(0.1, 1)
@@ -22,7 +22,8 @@ def trained(used, *, decay=DECAY, momentum=MOMENTUM, frozen=False):
         update = np.zeros_like(buffer) if frozen else -RATE * buffer
         along = -(weights * update).sum(1) / RATE
         charge = (weights**2).sum(1)
-        largest = np.abs(update / RATE + DECAY * weights).max()
+        implied = -update / RATE - MOMENTUM * held - DECAY * weights
+        held, largest = -update / RATE, np.abs(implied).max()
         rows.append(
             {
                 "slope": (weights * gradient).sum(1),
@@ -32,16 +33,14 @@ def trained(used, *, decay=DECAY, momentum=MOMENTUM, frozen=False):
                 "gradient_norm": np.linalg.norm(gradient),
                 "gradient_largest": np.abs(gradient).max(),
                 "update_norm": np.linalg.norm(update),
-                "first_clipping": np.abs(-update / RATE - DECAY * weights - np.clip(gradient, -largest, largest)).max(),
-                "first_change": np.abs(-update / RATE - DECAY * weights - gradient).max(),
+                "clipping": np.abs(implied - np.clip(gradient, -largest, largest)).max(),
+                "change": np.abs(implied - gradient).max(),
             }
         )
         crossed = along - (update**2).sum(1) / RATE
         weights = weights + update
     series = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    for name in ("first_clipping", "first_change"):
-        series[name] = np.full(STEPS, series[name][0])
-    return step_rule(**series)
+    return step_rule(**series, first_change=np.full(STEPS, series["change"][0]))
 
 
 def shortened(length):
@@ -57,7 +56,8 @@ def shortened(length):
         (shortened(1.5), {}, "clipping by tensor", "norm 1.5 "),
         (lambda g, *_: 0.5 * g, {}, "learning rate of its own", "by 0.5 "),
         (lambda g, *_: np.clip(g, -0.8, 0.8), {}, "clipping by value", ""),
-        (lambda g, *_: np.clip(g, -0.05, 0.05), {}, "clipping by value", "first update"),
+        (lambda g, *_: np.clip(g, -0.05, 0.05), {}, "clipping by value", "40 of 40"),
+        (lambda g, _, step: np.clip(g, -0.05, 0.05) if step > 20 else g, {}, "clipping by value", "19 of 40"),
         (lambda g, *_: g, {"momentum": 0.7}, "another momentum", "first update"),
         (lambda g, second, _: g / (np.sqrt(second) + 1e-8), {}, "preconditioner or another rule", "40 of 40"),
         (lambda g, *_: g, {"frozen": True}, "frozen layer", "40 of 40"),
@@ -72,12 +72,12 @@ def test_the_rule_of_updates_is_told_from_their_slopes(used, options, name, said
 
 def test_a_parameter_without_slopes_says_nothing():
     empty, steps = np.zeros((3, 2)), np.ones(3)
-    found = step_rule(empty, empty, empty, empty, steps, steps, steps, 0 * steps, 0 * steps)
+    found = step_rule(empty, empty, empty, empty, steps, steps, steps, *(3 * [0 * steps]))
     assert found.name == "as declared"
 
 
 def test_a_parameter_that_no_gradient_reaches_is_frozen():
     slopes, steps = np.zeros((3, 2)), np.ones(3)
     # Without decay its updates are zero too, and nothing of it is rounded.
-    found = step_rule(slopes, slopes, slopes + 1, slopes, *(5 * [0 * steps]))
+    found = step_rule(slopes, slopes, slopes + 1, slopes, *(6 * [0 * steps]))
     assert (found.name, found.said) == ("frozen layer", "no gradient reaches it at any recorded step")

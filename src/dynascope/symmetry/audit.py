@@ -17,7 +17,8 @@ from dynascope.symmetry.followed import require_symmetries
 __all__ = ["Audit", "Finding", "audit"]
 
 _LAW = ("measured_charge", "predicted_charge", "charge_bound")
-_CAUSES = tuple(field.name for field in dataclasses.fields(Evidence) if field.name != "symmetries")
+_CAUSES = tuple(field.name for field in dataclasses.fields(Evidence) if field.default is dataclasses.MISSING)[1:]
+_SEEN_BETWEEN = "changed_between"  # of loops that `descend` does not make
 _SAME = "give those that the record's statistics were made with"
 
 
@@ -134,7 +135,7 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
     - Does the update follow from the gradient by the declared rule? If not, is the gradient that the update implies g′
       g times a number of its own at some steps (clipping by tensor), or always (another rate); g + μθ (a decay of λ +
       μ); equal to g while all entries are small (clipping by value); or never (Adam, another preconditioner or rule)?
-      Nothing at all: a frozen layer.
+      Nothing at all: a frozen layer. Were weights changed between steps, as by constraints on their size?
     - Does the gradient keep the symmetry? If not, do the slopes sum to zero with another factor for one layer (a wrong
       sign or factor in a backward pass); is the sum μ θ_AᵀGθ_A (a penalty in the loss); does it vanish on the diagonal
       of a matrix of charges alone (an elementwise operation such as dropout between the two layers); is it the scale
@@ -229,4 +230,5 @@ def _series(record: xr.Dataset, name: str) -> np.ndarray:
 def _evidence(record: xr.Dataset, symmetries: tuple[Charge, ...]) -> Evidence:
     """The numbers of the steps that led to recorded ones; there is none before the start."""
     later = record.isel(step=record["step"].to_numpy() > 0)
-    return Evidence(symmetries, **{name: _series(later, name) for name in _CAUSES})
+    names = [*_CAUSES, *([_SEEN_BETWEEN] if _SEEN_BETWEEN in record else [])]
+    return Evidence(symmetries, **{name: _series(later, name) for name in names})

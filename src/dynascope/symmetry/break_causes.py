@@ -69,8 +69,10 @@ class Evidence:
         gradient_norm: ‖∇L‖ of each parameter.
         gradient_largest: Its largest entry.
         update_norm: ‖d‖ of each parameter.
-        first_clipping: How far the first step is from clipping by value.
-        first_change: How far the first step's implied gradient is from the gradient, relative.
+        clipping: How far each step is from one that is clipped by value, relative.
+        change: How far the gradient that each step implies is from the gradient, relative.
+        first_change: That of the first step.
+        changed_between: Whether weights had been changed since the step before; None if nobody looked.
     """
 
     symmetries: tuple[Charge, ...]
@@ -83,8 +85,10 @@ class Evidence:
     gradient_norm: np.ndarray
     gradient_largest: np.ndarray
     update_norm: np.ndarray
-    first_clipping: np.ndarray
+    clipping: np.ndarray
+    change: np.ndarray
     first_change: np.ndarray
+    changed_between: np.ndarray | None = None
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -107,7 +111,7 @@ class Evidence:
         ]
         series = (np.concatenate([getattr(self, name)[:, rows, place] for rows, place in own], 1) for name in names)
         layer = self.paths.index(path)
-        names = ("gradient_norm", "gradient_largest", "update_norm", "first_clipping", "first_change")
+        names = ("gradient_norm", "gradient_largest", "update_norm", "clipping", "change", "first_change")
         return step_rule(*series, *(getattr(self, name)[:, layer] for name in names))
 
     def factors(self) -> dict[str, float]:
@@ -136,8 +140,21 @@ def causes_of(evidence: Evidence, number: int) -> tuple[Cause, ...]:
     gradients = _of_gradients(evidence, number)
     # A layer at rest explains what its gradient lacks. Of the causes in the updates, the one of most parameters counts.
     updates = sorted(found[1:], key=lambda each: -len(each.paths))
-    every = [found[0], *gradients, *updates]
+    every = [_between(evidence, charge.paths), found[0], *gradients, *updates]
     return tuple(sorted(every, key=lambda each: not each.supported))
+
+
+def _between(evidence: Evidence, paths: tuple[str, ...]) -> Cause:
+    """Whether something else than the optimiser changed weights."""
+    name = "weights changed between steps"
+    if evidence.changed_between is None:
+        return Cause(name, False, "not testable: nobody looked between steps")
+    counts = {path: int(evidence.changed_between[:, evidence.paths.index(path)].sum()) for path in paths}
+    own = tuple(path for path, count in counts.items() if count)
+    if not own:
+        return Cause(name, False, "weights were at each step what the step before had left")
+    told = "; ".join(f"{path}: before {counts[path]} of {len(evidence.changed_between)} recorded steps" for path in own)
+    return Cause(name, True, told, own)
 
 
 def _of_steps(name: str, rules: dict[str, StepRule]) -> Cause:

@@ -11,6 +11,7 @@ __all__ = ["StepRule", "step_rule"]
 _FITS = 1e-2  # of what is to be explained, a rule leaves less than this
 _ROUNDINGS = 4  # times the level of rounding is left where two numbers that it concerns are subtracted
 _EQUATIONS = 3  # slopes that say something, from which a factor of a step can be told from what turns the gradient
+_FEW = 0.1  # share of steps at which a wrong buffer may look right by chance
 _EQUAL = 1e-3  # relative difference of factors that are called equal
 
 
@@ -36,14 +37,15 @@ def step_rule(
     gradient_norm: np.ndarray,
     gradient_largest: np.ndarray,
     update_norm: np.ndarray,
-    first_clipping: np.ndarray,
+    clipping: np.ndarray,
+    change: np.ndarray,
     first_change: np.ndarray,
 ) -> StepRule:
     """The simplest rule by which y = θᵀGg′, of the gradient that updates imply, follows from x = θᵀG∇L.
 
     y = x as declared; y = x + μ r for another decay, r being θᵀGθ as it goes through the rule; y = s x with a number s
     of each step for clipping by tensor or another rate; y = x while the largest entry of the gradient is below a
-    threshold, or a first step that is the gradient cut off at a value, for clipping by value.
+    threshold, or steps that are the gradient cut off at a value, for clipping by value.
 
     Args:
         slope: x, shape (steps, equations): of every charge in which the parameter takes part.
@@ -53,8 +55,9 @@ def step_rule(
         gradient_norm: ‖∇L‖ at each step, shape (steps,).
         gradient_largest: Its largest entry.
         update_norm: ‖d‖.
-        first_clipping: Relative distance of the first step from one that is clipped by value.
-        first_change: Relative distance of the first step from one as declared.
+        clipping: Relative distance of each step from one that is clipped by value.
+        change: Relative distance of each step from one as declared.
+        first_change: That of the first step of all, at every step.
     """
     if not gradient_norm.any():
         return StepRule("frozen layer", "no gradient reaches it at any recorded step", 0.0)
@@ -89,9 +92,10 @@ def step_rule(
     if 0 < under < over:
         said = f"its updates hold the gradient while no entry is above {under:.3g}, and not from {over:.3g} on"
         return StepRule("clipping by value", said, times)
-    if first_clipping[0] < _EQUAL < first_change[0]:
-        return StepRule("clipping by value", "its first update holds the gradient with large entries cut off", times)
-    if first_change[0] < _EQUAL and kept[seen].sum() <= 1:
+    if np.all(clipping[~kept] < _EQUAL) and change[~kept].max() > _EQUAL:
+        said = f"its updates hold the gradient with large entries cut off, at {int((~kept).sum())} of {len(kept)}"
+        return StepRule("clipping by value", f"{said} recorded steps", times)
+    if first_change[0] < _EQUAL < np.quantile(change[1:], _FEW) and kept[seen].sum() <= 1:
         said = "its first update is as declared, and later ones are not"
         return StepRule("another momentum", said, times)
     said = f"its updates hold the gradient turned, at {int((~kept).sum())} of {len(kept)} recorded steps"

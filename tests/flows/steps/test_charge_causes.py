@@ -63,6 +63,7 @@ def test_the_gradient_that_updates_imply_is_the_gradient_and_steps_at_rate_zero_
     assert (abs(run.measured_charge - run.predicted_charge) <= run.charge_bound).isel(charge=slice(4)).all()
     assert (abs(steps.part_pull - steps.part_slope) <= steps.part_pull_rounding).all()
     assert (abs(steps.part_slope).sum("step")[:4] > 1e3 * steps.part_pull_rounding.sum("step")[:4]).all()
+    assert (steps.change < 1e-9).all()  # of buffers that add up what is rounded
     # Parts are those before the step, and add up to the charge.
     np.testing.assert_allclose(steps.part_charge.sum("part"), run.measured_charge[:-1], rtol=1e-12)
     np.testing.assert_allclose(steps.part_slope.sum("part")[:, :4], 0, atol=1e-14)
@@ -76,10 +77,11 @@ def test_decay_that_is_not_declared_is_seen_as_what_it_contributes():
 
 
 @pytest.mark.slow
-def test_norms_and_the_first_step_are_those_of_each_parameter():
+def test_norms_and_what_is_cut_off_are_those_of_each_parameter():
     run = trained(lambda rate: optax.chain(optax.clip(0.01), heavy_ball(rate)), "heavy_ball")
     assert run.sizes["layer"] == 2
-    assert run.first_clipping[-1].max() < 1e-10 < 1e-2 < run.first_change[-1].min()
+    assert run.clipping[1:].max() < 1e-10 < 1e-2 < run.change[1:].min()
+    assert (run.first_change[1:] == run.change[1]).all()
     assert (run.gradient_largest[1:] <= run.gradient_norm[1:]).all()
     # From rest, with entries of the clipped gradient of at most 0.01.
     weights = eqx.filter(NETWORK, eqx.is_inexact_array)

@@ -22,6 +22,8 @@ from dynascope.theory.symmetry.rounding import SUMMED
 
 __all__ = ["are_sums", "by_part", "cause_statistics", "momentum_buffer"]
 
+_LAST_BITS = 4  # roundings of an update, and of the weights that it is read from
+
 
 def cause_statistics(groups: ChargeGroups, optimizer: str, gradient_roundings: int) -> dict[str, StepStatistic]:
     """What `symmetry.audit` reads of the step that led to each recorded one, for each part A of each charge.
@@ -31,11 +33,11 @@ def cause_statistics(groups: ChargeGroups, optimizer: str, gradient_roundings: i
     θ_AᵀGg′ with the gradient g′ from which the optimiser that was declared makes the update d that was made: of heavy
     ball g′ = −d/η − β v − λ θ, where θᵀGv is carried from step to step. Sums of weights have g in place of θᵀGg. Each
     stands beside what rounding can do. Of the parameters of all symmetries, along `layer` in the order of the parts,
-    are recorded `gradient_norm`, `gradient_largest`, `update_norm`, and how far the g′ of the first step is from g,
-    `first_change`, and from g cut off at the largest |g′|, `first_clipping`, each relative to its largest entry.
+    are recorded `gradient_norm`, `gradient_largest`, `update_norm`, and how far g′ is from g, `change`, and from g cut
+    off at the largest |g′|, `clipping`, each relative to its largest entry; `first_change` is that of the first step.
 
-    Cost: six numbers for each part of each charge and five for each parameter, and a pass over weights, gradient and
-    update for each part.
+    Cost: six numbers for each part of each charge and six for each parameter, a pass over weights, gradient and update
+    for each part, and a copy of the parameters that have momentum.
 
     Args:
         groups: What is followed, and what is declared of each parameter.
@@ -54,8 +56,9 @@ def cause_statistics(groups: ChargeGroups, optimizer: str, gradient_roundings: i
         "gradient_norm": Latest(own.gradient_norm, layer),
         "gradient_largest": Latest(own.gradient_largest, layer),
         "update_norm": Latest(own.update_norm, layer),
-        "first_clipping": Recursion(own.at_rest, own.first_clipping, None, layer),
-        "first_change": Recursion(own.at_rest, own.first_change, None, layer),
+        "clipping": Recursion(own.at_rest, own.implied, _clipping, layer),
+        "change": Recursion(own.at_rest, own.implied, _change, layer),
+        "first_change": Recursion(own.at_rest, own.implied, _first_change, layer),
     }
 
 
@@ -91,6 +94,15 @@ class _State(NamedTuple):
     pull: Array  # θᵀGg′ of the latest step
     decay: Array  # What another unit of decay would add to it
     rounding: Array  # of the pull
+
+
+class _Implied(NamedTuple):
+    """What steps imply by the declared rule, of each parameter."""
+
+    buffers: tuple[Array, ...]  # of momentum, a zero where there is none
+    clipping: Array  # max |g′ − g cut off| / max |g′|
+    change: Array  # max |g′ − g| / max |g|
+    first_change: Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,32 +184,47 @@ class _Parts:
     def update_norm(self, step: Step) -> Array:
         return self._each(step.update, lambda leaf: jnp.sqrt(jnp.sum(leaf**2)))
 
-    def at_rest(self, weights: Any) -> Array:
-        return self._each(weights, lambda leaf: jnp.zeros((), leaf.dtype))
+    def at_rest(self, weights: Any) -> _Implied:
+        arrays, momenta = arrays_by_path(weights), dict(self.groups.momentum)
+        leaves = [arrays[path] for path in parameter_paths(self.symmetries)]
+        buffers = tuple(
+            jnp.zeros_like(leaf) if momenta[path] else jnp.zeros((), leaf.dtype)
+            for path, leaf in zip(parameter_paths(self.symmetries), leaves, strict=True)
+        )
+        return _Implied(buffers, *(3 * [jnp.zeros(len(leaves), leaves[0].dtype)]))
 
-    def first_clipping(self, state: Array, step: Step) -> Array:
-        return self._first(state, step, clipped=True)
-
-    def first_change(self, state: Array, step: Step) -> Array:
-        return self._first(state, step, clipped=False)
-
-    def _first(self, state: Array, step: Step, *, clipped: bool) -> Array:
-        """Of the first step, max |g′ − g| / max |g|, or with g cut off at max |g′| relative to that."""
-        rate = jnp.asarray(self.groups.common_rate(step.learning_rate), state.dtype)
+    def implied(self, state: _Implied, step: Step) -> _Implied:
+        """The state after a step; one at rate zero says nothing of its gradient, which is believed."""
+        common = jnp.asarray(self.groups.common_rate(step.learning_rate), state.change.dtype)
         rates, decays, momenta = (
             dict(each) for each in (self.groups.rates, self.groups.weight_decay, self.groups.momentum)
         )
-        safe = jnp.where(rate == 0, 1, rate)
         arrays = [arrays_by_path(tree) for tree in (step.weights, step.gradient, step.update)]
-        found = []
-        for path in parameter_paths(self.symmetries):
+        buffers, clipping, change = [], [], []
+        for path, held in zip(parameter_paths(self.symmetries), state.buffers, strict=True):
             theta, gradient, update = (each[path] for each in arrays)
-            ahead = safe * rates[path] * (1 + momenta[path] if self.optimizer == "nesterov" else 1)
-            used = -update / ahead - decays[path] * theta
-            size = jnp.max(jnp.abs(used if clipped else gradient), initial=0)
-            off = used - (jnp.clip(gradient, -size, size) if clipped else gradient)
-            found.append(jnp.max(jnp.abs(off), initial=0) / jnp.where(size == 0, 1, size))
-        return jnp.where((step.index == 0) & (rate > 0), jnp.stack(found), state)
+            beta, decay, still = momenta[path], decays[path], common == 0
+            ahead = jnp.where(still, 1, common) * rates[path]
+            along = -update / ahead
+            if self.optimizer == "nesterov":
+                pushed = (along - beta**2 * held) / (1 + beta)
+                buffer, used = beta * held + pushed, pushed - decay * theta
+            elif self.optimizer == "decoupled":
+                buffer = along - decay * theta
+                used = buffer - beta * held
+            else:
+                buffer, used = along, along - beta * held - decay * theta
+            resting = beta * held + gradient + (0 if self.optimizer == "decoupled" else decay) * theta
+            buffers.append(jnp.where(still, resting, buffer) if beta else held)
+            used = jnp.where(still, gradient, used)
+            # Where updates are seen as differences of weights, the last bits of these are in them.
+            rounding = _LAST_BITS * self._unit(step) * ((jnp.abs(theta) + jnp.abs(update)) / ahead + jnp.abs(held))
+            size, largest = (jnp.max(jnp.abs(each), initial=0) for each in (used, gradient))
+            clipping.append(_apart(used, jnp.clip(gradient, -size, size), rounding, size))
+            change.append(_apart(used, gradient, rounding, largest))
+        found = jnp.stack(change)
+        first = jnp.where(step.index == 0, found, state.first_change)
+        return _Implied(tuple(buffers), jnp.stack(clipping), found, first)
 
     def _each(self, tree: Any, function: Callable[[Any], Array]) -> Array:
         arrays = arrays_by_path(tree)
@@ -226,6 +253,24 @@ class _Parts:
     def _lever(self, theta: Any) -> Array:
         """What the error of a vector is multiplied by at most: √(θᵀ|G|θ), and one."""
         return jnp.where(are_sums(self.symmetries)[:, None], 1, self._length(theta))
+
+
+def _apart(one: Array, other: Array, rounding: Array, size: Array) -> Array:
+    """The largest difference beyond rounding, in units of a size."""
+    off = jnp.maximum(jnp.abs(one - other) - rounding, 0)
+    return jnp.max(off, initial=0) / jnp.where(size == 0, 1, size)
+
+
+def _clipping(state: _Implied) -> Array:
+    return state.clipping
+
+
+def _change(state: _Implied) -> Array:
+    return state.change
+
+
+def _first_change(state: _Implied) -> Array:
+    return state.first_change
 
 
 def _pull(state: _State) -> Array:

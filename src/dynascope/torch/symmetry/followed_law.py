@@ -25,6 +25,7 @@ class FollowedLaw:
     """What `flows.charge_statistics` records, of weights before and after each step.
 
     Attributes:
+        symmetries: What is followed.
         declared: What it was called with.
         dimensions: Names of the axes of each of its variables.
         needs_gradient: Whether steps are to come with their gradient.
@@ -32,7 +33,7 @@ class FollowedLaw:
         steps: Number of steps up to now.
 
     Args:
-        symmetries: What is followed.
+        symmetries: Those.
         declared: The arguments of `flows.charge_statistics`.
         weights: θ(0), a tree of NumPy arrays of one type.
 
@@ -43,6 +44,7 @@ class FollowedLaw:
     def __init__(self, symmetries: Sequence[Charge], declared: Mapping[str, Any], weights: Any):
         statistics = charge_statistics(symmetries, **declared)
         (measured, _), following = statistics["statistics"]["measured_charge"], statistics["step_statistics"]
+        self.symmetries = tuple(symmetries)
         self.declared = {name: _written(value) for name, value in declared.items()}
         self._dtype = jax.tree.leaves(weights)[0].dtype
         named = {name: declared.get(name, default) for name, default in (("rates", 1.0), ("weight_decay", 0.0))}

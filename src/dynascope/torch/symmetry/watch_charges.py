@@ -150,7 +150,9 @@ class WatchedCharges:
         self._before = {name: each.detach().to("cpu", copy=True) for name, each in tensors.watched.items()}
         self._raw: dict[str, torch.Tensor] = {}
         self._buffer = 0.0  # What no entry of the buffers of other parameters exceeds.
-        self._rows = [(0, law.values())]
+        # Whether weights were changed between steps since the last recorded one.
+        self._changed = dict.fromkeys(parameter_paths(law.symmetries), False)
+        self._rows = [(0, self._values())]
         self._hooks = [
             optimizer.register_step_pre_hook(self._before_step),
             optimizer.register_step_post_hook(self._after_step),
@@ -166,10 +168,11 @@ class WatchedCharges:
         """
         rows = self._rows
         if rows[-1][0] < self._law.steps:
-            rows = [*rows, (self._law.steps, self._law.values())]
+            rows = [*rows, (self._law.steps, self._values())]
+        dimensions_of = {name: self._law.dimensions.get(name, ("layer",)) for name in rows[0][1]}
         variables = {
             name: (("step", *dimensions), np.stack([values[name] for _, values in rows]))
-            for name, dimensions in self._law.dimensions.items()
+            for name, dimensions in dimensions_of.items()
         }
         coordinates: dict[str, Any] = {"step": [step for step, _ in rows]}
         for dimensions, values in variables.values():
@@ -196,9 +199,15 @@ class WatchedCharges:
 
         return keep
 
+    def _values(self) -> dict[str, np.ndarray]:
+        seen = {"changed_between": np.array(list(self._changed.values()))} if self._law.declared["causes"] else {}
+        return {**self._law.values(), **seen}
+
     def _before_step(self, *_: Any) -> None:
         for name, each in self._tensors.watched.items():
-            self._before[name].copy_(each.detach())
+            left, now = self._before[name], each.detach()
+            self._changed[name] |= not torch.equal(left, now.to("cpu"))
+            left.copy_(now)
 
     def _after_step(self, *_: Any) -> None:
         arrays, watched = self._tensors.arrays, self._tensors.watched
@@ -214,8 +223,11 @@ class WatchedCharges:
             learning_rate=learning_rate,
             unseen=learning_rate * self._buffer,
         )
+        for name, each in watched.items():
+            self._before[name].copy_(each.detach())  # as the next step should find it
         if self._law.steps % self._every == 0:
-            self._rows.append((self._law.steps, self._law.values()))
+            self._rows.append((self._law.steps, self._values()))
+            self._changed = dict.fromkeys(self._changed, False)
 
     def _gradient(self, name: str, parameter: torch.Tensor) -> torch.Tensor:
         """The gradient of all backward passes since the last step; for causes as it was before anything changed it."""
