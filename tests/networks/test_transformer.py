@@ -160,7 +160,7 @@ def test_the_start_has_the_variances_that_it_says_and_the_scale():
         ({"vocabulary": 0}, "vocabulary"),
         ({"length": 0}, "length"),
         ({"width": 0}, "width"),
-        ({"width": 8.0}, "width"),
+        ({"width": 8.5}, "width"),
         ({"heads": 3}, "heads"),
         ({"heads": 0.5}, "heads"),
         ({"hidden_width": "8"}, "hidden_width"),

@@ -24,6 +24,7 @@ import lazy_loader
 
 from dynascope.arguments.arrays import is_traced
 from dynascope.arguments.numbers import require, shown
+from dynascope.arguments.plain import plainly
 from dynascope.errors import InputError
 
 __all__ = ["checked", "face"]
@@ -38,7 +39,9 @@ _MOST = 100  # elements that are looked at one by one
 _WORDS = {bool: "True or False", int: "a whole number", float: "a number", str: "text", type(None): "None"}
 
 
-def face(name: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def face(
+    name: str, file: str, *, kinds: bool = True
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """What the `__init__` of a room needs to offer the names of its stub, loaded when they are used.
 
     Its functions and classes refuse arguments of another kind than their annotations say, by name.
@@ -46,19 +49,21 @@ def face(name: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[
     Args:
         name: `__name__` of the room.
         file: `__file__` of the room.
+        kinds: Whether kinds are told from annotations, as they are not where these are of another library's.
 
     Returns:
         Its `__getattr__`, `__dir__` and `__all__`.
     """
     load, names, offered = lazy_loader.attach_stub(name, file)
+    guard: Any = checked if kinds else plainly
 
     def get(attribute: str) -> Any:
         value = load(attribute)
         if inspect.isclass(value):
-            return _with_checked_methods(value)
+            return _with_checked_methods(value) if kinds else value
         if not (inspect.isfunction(value) or (hasattr(value, "__wrapped__") and not inspect.isclass(value))):
             return value
-        guarded, room = checked(value), vars(sys.modules[name])
+        guarded, room = guard(value), vars(sys.modules[name])
         if room.get(attribute) is value:  # in the place of a module of the same name
             room[attribute] = guarded
         return guarded
@@ -69,6 +74,8 @@ def face(name: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[
 @functools.cache
 def checked(function: _Function) -> _Function:
     """The function, which fails with `InputError` where an argument is of another kind than its annotation says.
+
+    It gets its arguments `plainly`.
 
     Args:
         function: Any function. Annotations that are not understood allow everything.
@@ -92,11 +99,12 @@ def checked(function: _Function) -> _Function:
     signature = inspect.signature(function)
     parameters = signature.parameters
     positional = [name for name, each in parameters.items() if each.kind <= each.POSITIONAL_OR_KEYWORD]
+    plain = plainly(function)
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
         try:
-            return function(*arguments, **named)
+            return plain(*arguments, **named)
         except InputError:
             raise
         except _FOREIGN:
@@ -181,8 +189,6 @@ def _require_plain(name: str, value: Any) -> None:
         problem, remedy = "is a tensor that is differentiated", "give it detached, by .detach()"
     elif type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
         problem, remedy = "is a tensor of PyTorch", "give all arrays as tensors, or this one by .numpy()"
-    elif type(value).__name__ == "MaskedArray":
-        problem, remedy = "is a masked array", "drop or fill what is masked first"
     elif hasattr(value, "toarray"):
         problem, remedy = "is a sparse matrix", "give it by .toarray()"
     elif type(value).__module__.partition(".")[0] == "pandas":

@@ -5,7 +5,7 @@ It is the one room that imports PyTorch, and no other imports it.
 
 import importlib.util
 
-import lazy_loader
+from dynascope.arguments import face
 
 for _needed, _for in (("torch", "PyTorch"), ("array_api_compat", "array-api-compat")):
     if importlib.util.find_spec(_needed) is None:
@@ -14,4 +14,4 @@ for _needed, _for in (("torch", "PyTorch"), ("array_api_compat", "array-api-comp
             name=_needed,
         )
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = face(__name__, __file__, kinds=False)

@@ -11,7 +11,7 @@ import torch
 from curvlinops import GGNLinearOperator, HessianLinearOperator
 from scipy.sparse.linalg import eigsh
 
-from dynascope.arguments import require, require_finite_values, require_integer, require_seed
+from dynascope.arguments import require, require_choice, require_finite_values, require_integer, require_seed
 from dynascope.probes.diffusion.hessian import TopCurvatures
 
 __all__ = ["top_curvatures"]
@@ -42,7 +42,8 @@ def top_curvatures(
         seed: Seed of the vector from which the iteration starts.
 
     Raises:
-        InputError: No weights, weights that are not finite, or as many eigenvalues as there are weights.
+        InputError: No module, loss or batches such as these, no weights, weights that are not finite, or as many
+            eigenvalues as there are weights.
 
     References:
         F. Dangel et al., Position: curvature matrices should be democratized via linear operators, arXiv:2501.19183.
@@ -54,6 +55,8 @@ def top_curvatures(
         >>> print(found.curvature.round(4), np.abs(found.directions).round(4))
         [4.] [[1. 0.]]
     """
+    _require_batched_loss(module, loss, batches)
+    require_choice("gauss_newton", gauss_newton, (True, False))
     parameters = [each for each in module.parameters() if each.requires_grad]
     size = sum(each.numel() for each in parameters)
     require(
@@ -75,3 +78,30 @@ def top_curvatures(
     curvature, directions = curvature[order], columns[:, order].T
     moved = np.stack([operator @ each for each in directions])
     return TopCurvatures(curvature, directions, np.linalg.norm(moved - curvature[:, None] * directions, axis=1))
+
+
+def _require_batched_loss(module: Any, loss: Any, batches: Any) -> None:
+    """Raise `InputError` unless a module has a loss on pairs that can be gone through again and again."""
+    require(
+        isinstance(module, torch.nn.Module),
+        f"module is a {type(module).__name__}",
+        argument="module",
+        value=type(module).__name__,
+        remedy="give a torch.nn.Module",
+    )
+    require(
+        callable(loss) and getattr(loss, "reduction", None) in ("mean", "sum"),
+        f"loss is a {type(loss).__name__} that does not say whether it is a mean or a sum",
+        argument="loss",
+        value=type(loss).__name__,
+        remedy="give a loss of torch.nn with the reduction 'mean' or 'sum'",
+    )
+    again = isinstance(batches, Iterable) and iter(batches) is not batches
+    first = next(iter(batches), None) if again else None
+    require(
+        isinstance(first, list | tuple) and len(first) == 2,
+        f"batches is a {type(batches).__name__} that does not begin with a pair, or can be read only once",
+        argument="batches",
+        value=type(batches).__name__,
+        remedy="give a list or a loader of pairs (inputs, targets)",
+    )

@@ -88,6 +88,9 @@ def test_pytorch_finds_the_same(matrices):
         found = of_module(module, torch.nn.MSELoss(), data, 3, gauss_newton=gauss_newton)
         np.testing.assert_allclose(2 * found.curvature, np.linalg.eigvalsh(matrix)[:-4:-1], rtol=1e-5)
         assert np.all(found.residual < 1e-6 * found.curvature[0])
+    for wrong in (iter(data), []):  # a stream would be empty from the second product on
+        with pytest.raises(InputError, match="batches is a"):
+            of_module(module, torch.nn.MSELoss(), wrong, 3)
 
 
 def test_curvatures_of_fewer_directions_than_products_are_right():
