@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope import which
-from dynascope.prediction.own_inputs import inputs_for, wanted_by
+from dynascope.prediction.own_inputs import drawn_for, inputs_for, wanted_by
 from dynascope.tasks import Task
 
 KEY = jax.random.key(0)
@@ -63,10 +63,34 @@ def test_a_module_that_someone_watches_or_that_has_no_shapes_yet_is_not_tried():
 
 def test_where_no_inputs_are_known_it_is_said_what_to_put_there():
     nn = pytest.importorskip("torch.nn")
-    tokens = nn.Sequential(nn.Embedding(11, 4), nn.Linear(4, 2))
-    (line,) = (each for each in which(ROWS, tokens).observing if each.startswith("x = "))
-    told = "tokens below 11, integers of shape (samples, length)"
+    (line,) = (each for each in which(ROWS, nn.LSTM(11, 2)).observing if each.startswith("x = "))
+    told = "shape (samples, 11), or with a length before the last"
     assert line == f"x = INPUTS  # put a batch here that the network takes: {told}"
+
+
+def test_where_the_task_has_none_they_are_drawn_in_a_shape_that_the_network_takes():
+    torch = pytest.importorskip("torch")
+    nn = torch.nn
+    picture = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(2 * 26 * 26, 2))
+    place = "next(network.parameters())"
+    networks = nn.Sequential(nn.Embedding(11, 4), nn.Linear(4, 2)), picture, nn.Linear(3, 2)
+    random = torch.get_rng_state()
+    found = {drawn_for(network).partition("  #")[0] for network in networks}
+    assert torch.equal(torch.get_rng_state(), random)
+    assert found == {
+        f"torch.randint(11, (20, 8), device={place}.device)",
+        f"{place}.new_empty((20, 1, 28, 28)).normal_()",
+        f"{place}.new_empty((20, 3)).normal_()",
+    }
+    assert drawn_for(nn.Sequential(nn.ReLU())) == drawn_for(nn.LSTM(11, 2)) == ""
+
+
+@pytest.mark.slow
+def test_samples_are_not_taken_for_places_of_one_sequence():
+    nn = pytest.importorskip("torch.nn")
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 8, batch_first=True), 1)
+    assert inputs_for(ROWS, encoder) == ""
+    assert "new_empty((20, 8, 16))" in drawn_for(encoder)
 
 
 @pytest.mark.slow
@@ -74,7 +98,10 @@ def test_what_is_printed_runs_as_it_stands():
     nn = pytest.importorskip("torch.nn")
     image = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2))
     bent = nn.Sequential(nn.Linear(16, 4), nn.Dropout(), nn.Tanh(), nn.Linear(4, 2))
-    for network in (image, bent):
+    signal = nn.Sequential(nn.Conv1d(3, 2, 3), nn.Tanh(), nn.Flatten(), nn.Linear(12, 2))
+    tokens = nn.Sequential(nn.EmbeddingBag(7, 4), nn.Linear(4, 2))
+    own = eqx.nn.MLP(5, 2, 4, 2, key=KEY)
+    for network, samples in ((image, 6), (bent, 6), (signal, 20), (tokens, 20), (own, 20)):
         known = {"task": IMAGES, "network": network}
         exec(which(IMAGES, network).script, known)
-        assert known["before"].shape == (6, 2, 6, 2)
+        assert known["before"].shape == (samples, 2, samples, 2)

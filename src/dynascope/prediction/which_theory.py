@@ -14,7 +14,7 @@ from dynascope.prediction.calls import Names, function_call, horizon, names_of, 
 from dynascope.prediction.candidate import TRAINING, Candidate, Candidates, Measured, rank
 from dynascope.prediction.case import Case
 from dynascope.prediction.measures import violation
-from dynascope.prediction.own_inputs import ROWS, inputs_for
+from dynascope.prediction.own_inputs import ROWS, drawn_for, inputs_for
 from dynascope.prediction.structure import (
     is_foreign,
     is_module,
@@ -105,7 +105,7 @@ def which(
             remedy=f"choose one of: {'; '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
         )
     misfit = "" if found else misfit_of(case.task, case.network)
-    structure = structure_of(network, problem, inputs=inputs_for(case.task, network))
+    structure = structure_of(network, problem, inputs=inputs_for(case.task, network) or drawn_for(network))
     reasons = dict(structure.obstacles)
     if misfit:
         reasons.setdefault("kernel-regression", misfit)
