@@ -43,7 +43,9 @@ def network_for(
     require_choice("network", kind, KINDS)
     if kind == "attention":
         if not isinstance(task, InContextRegression):
-            raise _unsuited(kind, task, "give InContextRegression")
+            raise _unsuited(
+                kind, task, "give InContextRegression.on_inputs_of(task, context_length), of prompts of its inputs"
+            )
         return LinearAttention(len(task.covariance), width, seed=seed)
     if not isinstance(task, Dimensioned):
         raise _unsuited(kind, task, "give a Task, or make the network yourself")

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from dynascope.arguments import require, require_integer, require_positive, require_room, require_seed
 
-__all__ = ["LinearAttention", "MergedAttention"]
+__all__ = ["LinearAttention", "MergedAttention", "context_and_query"]
 
 
 class LinearAttention(eqx.Module):
@@ -168,8 +168,24 @@ class MergedAttention(eqx.Module):
         return _attend(prompts, self.matrix)
 
 
-def _attend(prompts: ArrayLike, matrix: Any) -> Array:
-    prompts, dimension = jnp.asarray(prompts), len(matrix)
+def context_and_query(
+    prompts: Float[ArrayLike, "... D"], dimension: int
+) -> tuple[Float[Array, "... d"], Float[Array, "... d"]]:
+    """1/N Σ_n y_n x_n and x_query of prompts, through which alone linear attention sees them.
+
+    Args:
+        prompts: Rows of (N + 1)(d + 1) numbers.
+        dimension: d.
+
+    Raises:
+        InputError: Rows of another length.
+
+    Example:
+        >>> context, query = context_and_query(np.array([2.0, 1.0, 3.0, 0.0]), 1)
+        >>> context.tolist(), query.tolist()
+        ([2.0], [3.0])
+    """
+    prompts = jnp.asarray(prompts)
     width = prompts.shape[-1]
     require(
         width % (dimension + 1) == 0 and width >= 2 * (dimension + 1),
@@ -180,5 +196,9 @@ def _attend(prompts: ArrayLike, matrix: Any) -> Array:
     )
     tokens = prompts.reshape(*prompts.shape[:-1], -1, dimension + 1)
     inputs, labels, query = tokens[..., :-1, :-1], tokens[..., :-1, -1], tokens[..., -1, :-1]
-    moment = jnp.mean(labels[..., None] * inputs, axis=-2)
-    return jnp.sum((moment @ matrix) * query, axis=-1, keepdims=True)
+    return jnp.mean(labels[..., None] * inputs, axis=-2), query
+
+
+def _attend(prompts: ArrayLike, matrix: Any) -> Array:
+    context, query = context_and_query(prompts, len(matrix))
+    return jnp.sum((context @ matrix) * query, axis=-1, keepdims=True)

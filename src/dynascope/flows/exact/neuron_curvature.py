@@ -1,4 +1,4 @@
-"""Second derivatives of sums of neurons: in closed form for two layers, whose outputs share them."""
+"""Second derivatives of sums of neurons: in closed form for two layers and for attention heads of vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from dynascope.flows.exact.head_curvature import head_curvatures, head_slopes
 from dynascope.flows.objective import Samples
+from dynascope.networks.linear_attention import LinearAttention
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Average, SumOfNeurons
 
@@ -20,6 +22,7 @@ __all__ = [
     "loss_curvature",
     "own_curvatures",
     "shared_slopes",
+    "slopes_of",
     "slopes_of_curvature",
     "work_of_own_curvatures",
 ]
@@ -38,7 +41,7 @@ def in_closed_form(network: SumOfNeurons, average: Average) -> bool:
         >>> in_closed_form(TwoLayer(2, 1, 1), Samples(np.ones((1, 2)), np.ones((1, 1))))
         True
     """
-    return isinstance(network, TwoLayer) and isinstance(average, Samples)
+    return isinstance(network, TwoLayer | LinearAttention) and isinstance(average, Samples)
 
 
 def loss_curvature(
@@ -69,6 +72,27 @@ def loss_curvature(
     return shared_slopes(network, inputs, rows) - jax.scipy.linalg.block_diag(*own)
 
 
+def slopes_of(
+    network: SumOfNeurons, inputs: Float[Array | np.ndarray, "n d"], rows: Float[Array, "neurons weights"]
+) -> Float[Array, "neurons numbers weights"]:
+    """D_i, the derivatives of the outputs of each neuron in its weights, with samples and outputs along one axis.
+
+    Args:
+        network: Gives the neurons their function.
+        inputs: x.
+        rows: Θ.
+
+    Example:
+        >>> network = TwoLayer(1, 1, 1, activation="quadratic")
+        >>> slopes_of(network, np.array([[3.0]]), jnp.array([[1.0, 2.0]])).tolist()  # of 2 (3 w)² at w = 1
+        [[[36.0, 9.0]]]
+    """
+    if isinstance(network, LinearAttention):
+        return head_slopes(inputs, rows).swapaxes(0, 1)
+    slopes = jax.vmap(jax.jacfwd(lambda row: network.with_neurons(row[None])(inputs)))(rows)
+    return slopes.reshape(len(rows), -1, rows.shape[1])
+
+
 def shared_slopes(
     network: SumOfNeurons, inputs: Float[Array | np.ndarray, "n d"], rows: Float[Array, "neurons weights"]
 ) -> Float[Array, "m m"]:
@@ -87,8 +111,7 @@ def shared_slopes(
     """
     neurons, weights = rows.shape
     if not isinstance(network, TwoLayer):
-        slopes = jax.jacfwd(lambda vector: network.with_neurons(vector.reshape(rows.shape))(inputs))(rows.ravel())
-        slopes = slopes.reshape(-1, rows.size)
+        slopes = slopes_of(network, inputs, rows).swapaxes(0, 1).reshape(-1, rows.size)
         return slopes.T @ slopes / len(inputs)
     samples, inside = np.shape(inputs)
     second = rows[:, inside:]
@@ -114,7 +137,9 @@ def own_curvatures(
 
     Of two layers it is, for the weights w_i or a_i,
 
-        E[(a_i·r) σ''(z_i) x xᵀ],    E[σ'(z_i) x rᵀ],    0.
+        E[(a_i·r) σ''(z_i) x xᵀ],    E[σ'(z_i) x rᵀ],    0;
+
+    of attention heads see `head_curvatures`.
 
     Args:
         network: Gives the neurons their function.
@@ -122,6 +147,8 @@ def own_curvatures(
         error: r.
         rows: Θ.
     """
+    if isinstance(network, LinearAttention):
+        return head_curvatures(inputs, error, rows)
     if not isinstance(network, TwoLayer):
         return jax.vmap(jax.hessian(lambda row: jnp.vdot(network.with_neurons(row[None])(inputs), error)))(rows) / len(
             inputs
@@ -170,6 +197,8 @@ def work_of_own_curvatures(network: SumOfNeurons, samples: int, outputs: int) ->
         20000.0
     """
     neurons, weights = np.shape(network.neurons)
+    if isinstance(network, LinearAttention):
+        return (2.0 * samples + 4.0 * neurons) * network.k.shape[1] ** 2
     if not isinstance(network, TwoLayer):
         return 4.0 * neurons * weights**2 * samples
     products = outputs if _bends_alike(network, neurons, outputs) else neurons

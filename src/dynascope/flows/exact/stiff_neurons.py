@@ -13,7 +13,7 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.compilation import filter_jit
-from dynascope.flows.exact.neuron_curvature import own_curvatures, shared_slopes, work_of_own_curvatures
+from dynascope.flows.exact.neuron_curvature import own_curvatures, shared_slopes, slopes_of, work_of_own_curvatures
 from dynascope.flows.solvers.rosenbrock import StiffFlow
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import SumOfNeurons
@@ -86,7 +86,7 @@ class StiffNeurons(StiffFlow):
         """With D_j x_j on the samples for unknowns, by what they are of all neurons together."""
         samples = len(self.targets)
         felt = jnp.exp(self.frame.degree * state.log_norms)[:, None]
-        slopes = self._slopes(state.directions)
+        slopes = slopes_of(self.frame, self.inputs, state.directions)
         apart = jax.scipy.linalg.lu_factor(own)
         answers = jax.scipy.linalg.lu_solve(apart, (rates[:, None, None] / samples) * slopes.transpose(0, 2, 1))
         # As one product of matrices.
@@ -156,11 +156,6 @@ class StiffNeurons(StiffFlow):
         large = min(next(size for size in _sizes(self.frame, self.inputs, self.targets) if size >= least), count)
         flow = StiffNeurons(self.frame, self.inputs, self.targets, large)
         return flow, jax.tree.map(lambda leaf: jnp.asarray(leaf)[order], state)
-
-    def _slopes(self, rows: Array) -> Array:
-        """D_i, with samples and outputs along one axis."""
-        slopes = jax.vmap(jax.jacfwd(self._output))(rows)
-        return slopes.reshape(len(rows), -1, rows.shape[1])
 
     def _output(self, row: Array) -> Array:
         return self.frame.with_neurons(row[None])(self.inputs)
