@@ -39,6 +39,10 @@ DIMENSIONS = {
     "part": "part of a symmetry, which is one parameter",
     "imbalance": "imbalance δ of the layers",
     "balance": "balance λ of the layers",
+    "noise": "strength of the noise",
+    "square": "square of the weight",
+    "teacher": "strength of the teacher",
+    "student": "learning rate of the student",
     "hypothesis": "hypothesis",
     "run": "training run",
 }

@@ -1,0 +1,204 @@
+"""Three models that noise draws to zero or keeps away from it, each simulated many times as one compiled scan.
+
+A weight in a double well, a student of noisy labels, and a neuron under the noise of a matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.compilation import filter_jit
+from dynascope.flows.counted_noise import normal_noise
+
+__all__ = ["NoisyStudents", "double_well", "matrix_noise", "noisy_students"]
+
+_EARLY = 3.0  # e-foldings of the imbalance of layers while its law is followed, far from where it is lost to rounding
+_IMBALANCE = 0.3  # of students at the start, over s
+
+
+class NoisyStudents(NamedTuple):
+    """What students uv of noisy labels learned.
+
+    Attributes:
+        learned: Mean of uv over the last half of the steps, less that of the noise ε, whose expectation is zero: what
+            students learn follows the noise that they happened to see, and without it the mean is much better known.
+        log_product: log |uv| after the first half of the steps, and at the end, in front.
+        imbalance_ratio: u² − v² over what the errors of the steps make of its start, early in training.
+    """
+
+    learned: Float[np.ndarray, "rates strengths runs"]
+    log_product: Float[np.ndarray, "2 rates strengths runs"]
+    imbalance_ratio: Float[np.ndarray, "rates strengths runs"]
+
+
+def double_well(
+    noises: Sequence[float] | np.ndarray, durations: Sequence[float] | np.ndarray, *, runs: int, steps: int, seed: int
+) -> Float[np.ndarray, "2 noises runs"]:
+    """Log |θ| of dθ = (θ − θ³) dt + ζθ dW from θ = 1, after the first half of the steps and at the end.
+
+    Each step is split: half of the cubic motion, the noise with the growth that it is about, and the other half, each
+    exactly, so that no path crosses zero.
+
+    Args:
+        noises: ζ.
+        durations: The time of the end for each.
+        runs: Paths of each.
+        steps: Number of steps.
+        seed: Seed of the noise.
+
+    Example:
+        >>> halfway, end = double_well([2.0], [20.0], runs=500, steps=2000, seed=0)
+        >>> print(bool(abs(np.mean(end - halfway) / 10 + 1) < 0.15))
+        True
+    """
+    time_steps = np.asarray(durations, float) / steps
+    with jax.enable_x64(True):
+        squares = _wells(np.asarray(noises, float)[:, None], time_steps[:, None], runs, np.int64(steps), _key(seed))
+        return np.log(np.asarray(squares)) / 2
+
+
+def noisy_students(
+    strengths: np.ndarray, learning_rates: np.ndarray, *, noise_variance: float, runs: int, steps: int, seed: int
+) -> NoisyStudents:
+    """Descent of students uv on ½(s + ε − uv)², Var ε = ς², from uv = s and u² − v² = 0.3 s.
+
+    Args:
+        strengths: s, shape (rates, strengths).
+        learning_rates: η, shape (rates,).
+        noise_variance: ς².
+        runs: Students of each.
+        steps: Number of steps.
+        seed: Seed of the noise.
+
+    Example:
+        >>> chosen = {"noise_variance": 4.0, "runs": 50, "steps": 4000, "seed": 0}
+        >>> found = noisy_students(np.array([[1.0]]), np.array([0.05]), **chosen)
+        >>> print(bool(abs(found.learned.mean() - 0.9) < 0.02), bool(abs(found.imbalance_ratio - 1).max() < 1e-9))
+        True True
+    """
+    rates, s = np.asarray(learning_rates, float)[:, None, None], np.asarray(strengths, float)[..., None]
+    early = np.rint(_EARLY / (rates**2 * noise_variance)).astype(np.int64).clip(1, max(steps // 2, 1))
+    with jax.enable_x64(True):
+        deviation = float(noise_variance) ** 0.5
+        found = _students(s, rates, deviation, runs, np.int64(steps), early, _key(seed))
+        return NoisyStudents(*map(np.asarray, found))
+
+
+def matrix_noise(
+    sizes: Sequence[tuple[int, int]], *, strength: float, runs: int, steps: int, seed: int
+) -> Float[np.ndarray, "sizes runs"]:
+    """Growth of log ‖(u, v)‖ by u ← u + ηZv, v ← v + ηZᵀu, in units of time in which ης² is one, over the last half.
+
+    Neurons start balanced, ‖u‖ = ‖v‖, and are brought back to norm one after every step. Of the growth 2η uᵀZv of a
+    step is left out, whose expectation is zero, so that the mean is much better known.
+
+    Args:
+        sizes: For each neuron the numbers of inputs n and of outputs m, v of (n,) and u of (m,).
+        strength: η²ς² (n + m), by which noise moves the squares of the weights in a step.
+        runs: Neurons of each size.
+        steps: Number of steps.
+        seed: Seed of the noise, and of the weights at the start.
+
+    Example:
+        >>> found = matrix_noise([(1, 1), (6, 6)], strength=0.05, runs=50, steps=2000, seed=0)
+        >>> print(np.sign(found.mean(axis=1)))
+        [-1.  1.]
+    """
+    n, m = np.array(sizes).T
+    inputs, outputs = (np.arange(each.max()) < each[:, None] for each in (n, m))
+    step = np.sqrt(strength / (n + m))
+    spread = step[:, None, None, None] * (outputs[:, None, :, None] & inputs[:, None, None, :])
+    with jax.enable_x64(True):
+        grown = _neurons(spread.astype(np.float32), inputs, outputs, runs, np.int64(steps), _key(seed))
+        return np.asarray(grown) / ((steps - steps // 2) * step[:, None] ** 2)
+
+
+def _key(seed: int) -> np.ndarray:
+    return np.asarray(jax.random.key_data(jax.random.key(seed)), np.uint32)
+
+
+def _halves(steps: Any, move: Any, state: Any) -> tuple[Any, Any]:
+    """The state after the first half of the steps, and at the end."""
+    halfway = jax.lax.fori_loop(0, steps // 2, move, state)
+    return halfway, jax.lax.fori_loop(steps // 2, steps, move, halfway)
+
+
+def _normal(key: Any, step: Any, *shape: int) -> Any:
+    """Standard normal numbers of a step, in single precision."""
+    count = math.prod(shape)
+    lanes = jnp.arange(-(-count // 2), dtype=np.uint32)
+    return jnp.concatenate(normal_noise((key[0], key[1]), step, lanes))[:count].reshape(shape)
+
+
+@filter_jit
+def _wells(zeta: Any, time_step: Any, runs: int, steps: Any, key: Any) -> Any:
+    """θ², which falls in half a step of θ' = −θ³ to θ²/(1 + θ²Δt)."""
+    rate, spread = ((2 * each).astype(np.float32) for each in ((1 - zeta**2 / 2) * time_step, zeta * time_step**0.5))
+
+    def move(k: Any, square: Any) -> Any:
+        factor = jnp.exp(rate + spread * _normal(key, k, len(zeta), runs))
+        square = square / (1 + time_step * square) * factor
+        return square / (1 + time_step * square)
+
+    return jnp.stack(_halves(steps, move, jnp.ones((len(zeta), runs))))
+
+
+@filter_jit
+def _students(s: Any, rates: Any, deviation: Any, runs: int, steps: Any, early: Any, key: Any) -> Any:
+    shape = (*s.shape[:2], runs)
+    zero = jnp.zeros(shape)
+    larger = jnp.sqrt(s * (_IMBALANCE + jnp.sqrt(_IMBALANCE**2 + 4)) / 2) + zero
+    first = larger, s / larger
+
+    def moved(k: Any, u: Any, v: Any) -> tuple[Any, Any, Any, Any]:
+        noise = deviation * _normal(key, k, *shape)
+        z = s - u * v + noise
+        return u + rates * z * v, v + rates * z * u, z, noise
+
+    def follow(k: Any, state: Any) -> Any:
+        u, v, factor = state
+        new_u, new_v, z, _ = moved(k, u, v)
+        after = new_u, new_v, factor * (1 - (rates * z) ** 2)
+        return tuple(jnp.where(k < early, *each) for each in zip(after, state, strict=True))
+
+    u, v, factor = jax.lax.fori_loop(0, jnp.max(early), follow, (*first, zero + 1))
+    ratio = (u - v) * (u + v) / (_IMBALANCE * s * factor)
+
+    def move(k: Any, state: Any) -> Any:
+        u, v, total = state
+        new_u, new_v, _, noise = moved(k, u, v)
+        return new_u, new_v, total + u * v - noise
+
+    halfway, end = _halves(steps, move, (*first, zero))
+    logs = jnp.stack([jnp.log(jnp.abs(each[0] * each[1])) for each in (halfway, end)])
+    return (end[2] - halfway[2]) / (steps - steps // 2), logs, ratio
+
+
+@filter_jit
+def _neurons(spread: Any, inputs: Any, outputs: Any, runs: int, steps: Any, key: Any) -> Any:
+    kinds, _, m, n = spread.shape
+
+    def norms(weights: Any) -> Any:
+        return jnp.sqrt(jnp.sum(weights * weights, axis=2, keepdims=True))
+
+    def move(k: Any, state: Any) -> Any:
+        u, v, grown = state
+        z = spread * _normal(key, k + 1, kinds, runs, m, n)
+        moved = jnp.sum(z * v[:, :, None], axis=3)
+        linear = 2 * jnp.sum(u * moved, axis=2, keepdims=True)
+        u, v = u + moved, v + jnp.sum(z * u[..., None], axis=2)
+        size = jnp.hypot(norms(u), norms(v))
+        return u / size, v / size, grown + (jnp.log(size) - linear).astype(float)
+
+    start = _normal(key, jnp.uint32(0), kinds, runs, m + n)
+    u, v = start[..., :m] * outputs[:, None], start[..., m:] * inputs[:, None]
+    first = u / norms(u) / np.float32(2**0.5), v / norms(v) / np.float32(2**0.5), jnp.zeros((kinds, runs, 1))
+    halfway, end = _halves(steps, move, first)
+    return (end[2] - halfway[2])[..., 0]

@@ -1,0 +1,169 @@
+"""Networks trained on digits whose labels are noisy in every step: which units are left, and what they then know."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import xarray as xr
+from jaxtyping import Float
+
+from dynascope.flows.steps.decay import decayed
+from dynascope.flows.steps.descend import descend
+from dynascope.networks import MLP, Convolutional
+from dynascope.networks.convolution import convolved, mean_pooled
+from dynascope.probes.redundancy import UnitGroup, UnitPart, redundant_units, unit_weights
+from dynascope.tasks import Task
+from dynascope.tasks.data.handwritten import digits
+
+__all__ = ["NETWORKS", "NoisyDigits", "training_shares"]
+
+NETWORKS = ("mlp", "convolutional")
+_COPIES = 20  # of each digit, so that what noise says of a digit cannot be learned
+_CHANNELS, _FEATURES = 4, 16  # of the first convolution, and of the last layer
+_RECORDS = 12
+_SCALE = 2**0.5  # at which ReLU keeps the size of what passes through
+
+
+@dataclasses.dataclass(frozen=True)
+class NoisyDigits:
+    """A ReLU network of ten outputs, trained by plain descent with decay on batches of digits, by squared loss.
+
+    Attributes:
+        network: "mlp", whose units are the neurons of its hidden layer, or "convolutional", whose units are the
+            channels of the second of two convolutions.
+        samples: Number of digits for training; all others are held out.
+        units: Number of units.
+        batch_size: Samples in a step, drawn with replacement.
+        weight_decay: λ, added to gradients.
+        starts: How many networks are trained at a time, each on batches of its own.
+        seed: Seed of the data, and of the first weights; the others follow it.
+    """
+
+    network: Literal["mlp", "convolutional"]
+    samples: int
+    units: int
+    batch_size: int
+    weight_decay: float
+    starts: int
+    seed: int
+
+    def collapse(
+        self, learning_rate: float, label_noise: float, *, time: float, later_rate: float, later_time: float
+    ) -> dict[str, Any]:
+        """Train at a rate on noisy labels, then at another one on true labels.
+
+        Args:
+            learning_rate: η.
+            label_noise: Share of the labels that are drawn at random in every step.
+            time: Sum of the learning rates of the steps.
+            later_rate: The rate afterwards.
+            later_time: The time for which it is kept.
+
+        Returns:
+            Of each start `independent_fraction`, `vanishing_fraction`, `dead_fraction` and `loss` at the recorded
+            shares of the time, shape (starts, records); and `late_accuracy`, the accuracy on held-out digits
+            afterwards, shape (starts,).
+        """
+        run, trained = self._trained(self._first, label_noise, learning_rate, time)
+        after, _ = self._trained(_apart(trained, self.starts), 0.0, later_rate, later_time)
+        units = zip(run["incoming"].to_numpy(), run["outgoing"].to_numpy(), strict=True)
+        rows = [redundant_units(*each) for each in units]
+        kept = ("independent_fraction", "vanishing_fraction")
+        return {
+            **{name: np.array([each[name][1] for each in rows], float) for name in kept},
+            "dead_fraction": np.mean(run["active"].to_numpy() == 0, axis=2),
+            "loss": run["loss"].to_numpy().astype(float),
+            "late_accuracy": after["right"].to_numpy()[:, -1].astype(float),
+        }
+
+    def _trained(self, networks: Sequence[Any], noise: float, rate: float, time: float) -> tuple[xr.Dataset, Any]:
+        steps = max(round(time / rate), _RECORDS)
+        # Networks of single precision train twice as fast.
+        with jax.enable_x64(False):
+            return descend(
+                networks,
+                [self._task(noise)] * self.starts,
+                steps=steps,
+                learning_rate=rate,
+                optimizer=decayed(optax.sgd, np.float32(self.weight_decay)),
+                batch_size=self.batch_size,
+                batches="independent",
+                replacement=True,
+                record_steps=np.unique((training_shares() * steps).round().astype(int)),
+                statistics=self._statistics,
+                seed=self.seed,
+                return_networks=True,
+            )
+
+    @functools.cached_property
+    def _first(self) -> list[Any]:
+        seeds, outputs = range(self.seed, self.seed + self.starts), 10
+        if self.network == "mlp":
+            made: list[Any] = [MLP((64, self.units, outputs), scale=_SCALE, seed=each) for each in seeds]
+        else:
+            shape: dict[str, Any] = {"channels": (_CHANNELS, self.units), "width": _FEATURES, "scale": _SCALE}
+            made = [Convolutional((8, 8), outputs, **shape, seed=each) for each in seeds]
+        return [jax.tree.map(lambda leaf: leaf.astype(np.float32), each) for each in made]
+
+    @functools.cached_property
+    def _data(self) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs and labels, those for training first."""
+        whole = digits()
+        rows = np.random.default_rng([self.seed, 3]).permutation(whole.samples)
+        return whole.inputs[rows].astype(np.float32), whole.targets[rows].argmax(axis=1)
+
+    def _task(self, noise: float) -> Task:
+        """Copies of the digits, so many of which have random labels as there are in a batch on average."""
+        inputs, labels = (each[: self.samples] for each in self._data)
+        random = np.random.default_rng([self.seed, 4]).integers(10, size=(_COPIES, self.samples))
+        chosen = np.where(np.arange(_COPIES)[:, None] < round(noise * _COPIES), random, labels)
+        return Task(np.tile(inputs, (_COPIES, 1)), np.eye(10, dtype=np.float32)[chosen.ravel()], name="digits")
+
+    @functools.cached_property
+    def _statistics(self) -> dict[str, Any]:
+        """Weights of the units, on how many digits each is active, and the accuracy on held-out digits."""
+        inputs, labels = self._data
+        if self.network == "mlp":
+            group = UnitGroup(self.units, [("weights.0", 1), ("biases.0", 0)], [("weights.1", 0)])
+        else:
+            incoming = [("kernels.1", 3), ("kernel_biases.1", 0)]
+            group = UnitGroup(self.units, incoming, [UnitPart("hidden", 0, interleaved=True)])
+        shown, held_out, true = inputs[: self.samples], inputs[self.samples :], labels[self.samples :]
+        entering = _into_neurons if self.network == "mlp" else _into_channels
+
+        def right(network: Any) -> Any:
+            return jnp.mean(jnp.argmax(network(held_out), axis=1) == true)
+
+        return {
+            "incoming": (lambda network: unit_weights(network, group).incoming, ("neuron", "feature")),
+            "outgoing": (lambda network: unit_weights(network, group).outgoing, ("neuron", "weight")),
+            "active": (lambda network: jnp.sum(entering(network, shown) > 0, axis=0), ("neuron",)),
+            "right": (right, ()),
+        }
+
+
+def training_shares() -> Float[np.ndarray, " records"]:
+    """Shares of the training time at which networks are measured, from the start to the end."""
+    return np.linspace(0, 1, _RECORDS)
+
+
+def _into_neurons(network: Any, inputs: np.ndarray) -> Any:
+    return inputs @ network.weights[0] + network.biases[0]
+
+
+def _into_channels(network: Any, inputs: np.ndarray) -> Any:
+    """What enters the second convolution's activation, largest over the places of the image."""
+    images = jax.nn.relu(convolved(inputs.reshape(-1, 8, 8, 1), network.kernels[0]) + network.kernel_biases[0])
+    return (convolved(mean_pooled(images, 2), network.kernels[1]) + network.kernel_biases[1]).max(axis=(1, 2))
+
+
+def _apart(networks: Any, count: int) -> list[Any]:
+    """Networks whose weights lie in front of each other."""
+    return [jax.tree.map(lambda leaf, at=each: np.asarray(leaf[at]), networks) for each in range(count)]

@@ -1,0 +1,113 @@
+"""What is claimed of stochastic collapse, and what intervals over runs and starts say of each claim."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dynascope.comparison import Claim
+from dynascope.comparison.interval import student_half
+
+__all__ = ["THEORY", "Means", "close_to", "law_of_samples", "networks", "repelled"]
+
+CONFIDENCE = 0.95
+THEORY = (
+    "double well: stationary law",
+    "double well: collapse",
+    "student: threshold",
+    "matrix noise: exponents",
+    "matrix noise: repels",
+)
+_FEWER = 0.01  # of the units, by which there are fewer of them if there are
+
+
+class Means(NamedTuple):
+    """Several means over runs.
+
+    Attributes:
+        mean: Shape (means,).
+        error: Their standard errors.
+        runs: Number of runs of each.
+    """
+
+    mean: np.ndarray
+    error: np.ndarray
+    runs: int
+
+    @classmethod
+    def of(cls, runs: np.ndarray) -> Means:
+        """Means over the last axis."""
+        return cls(runs.mean(axis=-1), runs.std(axis=-1, ddof=1) / math.sqrt(runs.shape[-1]), runs.shape[-1])
+
+    @property
+    def half(self) -> np.ndarray:
+        """Half of the interval of each, wide enough for all intervals to hold together."""
+        each = 1 - (1 - CONFIDENCE) / len(self.mean)
+        return np.array([student_half(self.runs * float(error) ** 2, self.runs, each) for error in self.error])
+
+
+def law_of_samples(name: str, statement: str, distances: np.ndarray, samples: int, *, most: float) -> Claim:
+    """A claim on the largest distance of distributions from laws, with the interval of Dvoretzky, Kiefer and Wolfowitz.
+
+    Args:
+        name: A short name.
+        statement: The claim in words.
+        distances: Those of Kolmogorov and Smirnov, one for each law.
+        samples: Independent samples of each.
+        most: The most that is claimed.
+    """
+    worst = float(np.max(distances))
+    # P(sup |F̂ − F| > ε) ≤ 2 exp(−2nε²), for all laws together.
+    half = math.sqrt(math.log(2 * len(distances) / (1 - CONFIDENCE)) / (2 * samples))
+    return Claim(name, statement, worst, max(worst - half, 0.0), worst + half, most=most)
+
+
+def close_to(name: str, statement: str, runs: Means, theory: np.ndarray, *, most: float) -> Claim:
+    """A claim on how far the farthest of several means is from theory, with an interval for all of them together."""
+    apart, half = np.abs(runs.mean - theory), runs.half
+    low = float(np.maximum(apart - half, 0.0).max())
+    return Claim(name, statement, float(apart.max()), low, float((apart + half).max()), most=most)
+
+
+def repelled(name: str, statement: str, runs: Means) -> Claim:
+    """The claim that the least of several means is above zero."""
+    low, value, high = (float(np.min(each)) for each in (runs.mean - runs.half, runs.mean, runs.mean + runs.half))
+    return Claim(name, statement, value, low, high, least=0.0)
+
+
+def networks(found: Mapping[str, np.ndarray], kinds: Sequence[str]) -> list[Claim]:
+    """What is claimed of each kind of network trained at increasing rates, first without noise of labels, then with it.
+
+    Args:
+        found: `final_fraction` of independent units and `late_accuracy`, shape (kinds, noises, rates, starts).
+        kinds: Names of the networks.
+    """
+    claims = []
+    for kind, left, right in zip(kinds, found["final_fraction"], found["late_accuracy"], strict=True):
+        said: list[tuple[str, str, Any, dict[str, float]]] = [
+            (
+                "larger rates",
+                "Noisy labels leave fewer independent units at the largest rate than at the smallest",
+                left[-1, -1] - left[-1, 0],
+                {"most": -_FEWER},
+            ),
+            (
+                "noisy labels",
+                "At the largest rate noisy labels leave fewer independent units than true ones",
+                left[-1, -1] - left[0, -1],
+                {"most": -_FEWER},
+            ),
+            (
+                "generalisation",
+                "After the largest rate on noisy labels more is known of held-out digits than after the smallest",
+                right[-1, -1] - right[-1, 0],
+                {"least": 0.0},
+            ),
+        ]
+        claims += [
+            Claim.of_runs(f"{kind}: {name}", f"{text} ({kind}).", runs, **bounds) for name, text, runs, bounds in said
+        ]
+    return claims

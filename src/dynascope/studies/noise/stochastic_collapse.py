@@ -1,0 +1,431 @@
+"""Stochastic collapse: noise draws weights to zero, even where that is a maximum of the loss, or keeps them away."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.stats
+
+from dynascope.comparison import Claim
+from dynascope.flows.collapsing_models import double_well, matrix_noise, noisy_students
+from dynascope.flows.noisy_digits import NETWORKS, NoisyDigits, training_shares
+from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance, points
+from dynascope.studies.fields import choices, count, fraction, numbers, positive, seed
+from dynascope.studies.noise.collapse_claims import THEORY, Means, close_to, law_of_samples, networks, repelled
+from dynascope.theory import papers
+from dynascope.theory.noise import (
+    matrix_noise_exponent,
+    noisy_student_strength,
+    quartic_collapse_exponent,
+    quartic_stationary_law,
+)
+
+_SQUARES = np.geomspace(0.003, 3.0, 40)  # at which distributions of θ² are drawn
+_WELL_STEPS = 2000
+_SETTLED, _GONE = 16.0, 40.0  # durations: in relaxations near the threshold, and in those of the noise beyond it
+_RELAXATIONS = 30.0  # of the slowest student, of which the first half is left out
+_STRONG = 1.8  # teachers, over the threshold, of which students settle soon
+_NEURON_NOISE = 0.03  # η²ς²(n + m), small for a law of continuous time
+_FASTER = 30  # by which factor the convolutional network is trained for less time
+_LAW, _EXPONENT, _THRESHOLD = 0.03, 0.05, 0.02  # how near theory is claimed to be
+
+
+class StochasticCollapse(ClaimsStudy):
+    """Where the noise of batches and labels vanishes with the weights, it draws them to zero, or keeps them away.
+
+    Near a set that steps never leave, such as that of units whose weights are all zero, noise multiplies the distance
+    by random factors. Of these the mean logarithm decides, not the mean: dθ = (θ − θ³) dt + ζθ dW ends in a Gamma law
+    of θ² where ζ² < 2, and otherwise falls to the maximum at zero, at the rate 1 − ζ²/2. A student uv of noisy labels
+    is such a double well, and learns of a teacher s only max(s − ης²/2, 0). A neuron of n inputs and m outputs under
+    isotropic noise of its labels is driven to zero if n = m = 1, and away from it if n = m ≥ 3, at the rate
+    (n − 2)/2 ης² (`theory.noise.matrix_noise_exponent` of other sizes).
+
+    All three are simulated many times. Judged is whether, for all levels of noise together, θ² has that law to 3
+    percent of probability (by the distance of Kolmogorov and Smirnov), weights fall at that rate to 0.05, the strength
+    from which students learn, by a straight line through what they learn of stronger teachers, is ης²/2 to 2 percent,
+    neurons grow at their rates to 0.05, and noise repels where theory says so. Of what students learn, and of the
+    growth of neurons, what is linear in the noise is left out, for its expectation is zero. Checked is that layers
+    become balanced by the exact law (u² − v²)ₙ = (u² − v²)₀ Π(1 − η²z²), z the errors (`imbalance_ratio`).
+
+    What is said of trained networks is reported beside it, with intervals over starts, and decides nothing: a ReLU
+    network with one hidden layer and a convolutional one learn digits with squared loss, plain descent and decay of
+    weights, at several rates for equal times, from true labels and from labels a share of which are random in every
+    step; then all go on at the smallest rate with true labels. A unit vanishes below 10⁻³ of the largest, and two are
+    one if all their weights are within 10⁻² (`probes.redundancy`); a dead one is active on no digit.
+    """
+
+    settling: list[float] = numbers(
+        [0.2, 0.4, 0.65], "ζ²/2 of double wells in which the weight settles.", least=0.05, most=0.7, increasing=True
+    )
+    collapsing: list[float] = numbers(
+        [1.6, 3.0], "ζ²/2 of those in which it falls to zero.", least=1.3, most=6.0, increasing=True
+    )
+    well_runs: int = count(8000, "Paths of each double well.", least=100)
+    student_rates: list[float] = numbers(
+        [0.006, 0.008, 0.01], "Learning rates η of the students.", above=0.0, increasing=True
+    )
+    label_variance: float = positive(80.0, "ς² of the labels of students, of which η²ς² is from 0.001 to 0.01.")
+    teachers: list[float] = numbers(
+        [0.5, 2.0, 3.0, 4.0],
+        "Strengths of teachers over the threshold ης²/2; two or more of them from 1.8 on.",
+        fewest=3,
+        increasing=True,
+        least=0.1,
+        most=6.0,
+    )
+    student_runs: int = count(64, "Students of each teacher at each rate.", least=8)
+    inputs: list[float] = numbers(
+        [1, 2, 3, 1, 2], "Inputs n of neurons.", fewest=2, different=False, whole=True, least=1, most=8
+    )
+    outputs: list[float] = numbers(
+        [1, 2, 3, 4, 3], "Outputs m of the same neurons.", fewest=2, different=False, whole=True, least=1, most=8
+    )
+    neuron_runs: int = count(64, "Neurons of each size.", least=8)
+    neuron_steps: int = count(6000, "Steps of these neurons.", least=1500)
+    networks: list[str] = choices(NETWORKS, "Networks trained on digits, of mlp and convolutional.", NETWORKS)
+    samples: int = count(300, "Number of training digits.", least=20, most=1500)
+    units: int = count(32, "Neurons of the MLP; the second convolution has a quarter as many channels.", least=8)
+    rates: list[float] = numbers(
+        [0.1, 0.2, 0.4],
+        "Learning rates η of the MLP; the convolutional network has half of them.",
+        fewest=2,
+        above=0.0,
+        most=0.4,
+        increasing=True,
+    )
+    label_noise: float = fraction(0.5, "Share of the labels of digits that are random in every step.", open_below=True)
+    batch_size: int = count(4, "Digits in a step.", least=4, most="samples")
+    weight_decay: float = positive(0.004, "λ.", most=0.02)
+    time: float = positive(3000.0, "Sum of the learning rates of the MLP; the convolutional network has a thirtieth.")
+    later_time: float = positive(60.0, "The same afterwards, at the smallest rate with true labels.")
+    starts: int = count(8, "Number of networks of each setting.", least=2)
+    seed: int = seed("Seed of all noise, of the data and of the first weights.")
+
+    reference = Reference.of(
+        papers.STOCHASTIC_COLLAPSE,
+        "The noise of descent draws weights into sets that it never leaves, even at a maximum of the loss, so that "
+        "networks end with fewer independent units, and more so at larger learning rates.",
+    )
+    title = "Stochastic collapse"
+    question = "When does noise make weights vanish, and when does it keep them from that?"
+    meaning = (
+        "Noise in proportion to a weight draws it to zero though the loss pushes it away: in a double well it does "
+        "from ζ²/2 = 1 on. A network of two weights that learns noisy labels is such a well. It learns nothing that "
+        "is weaker than half of learning rate times variance of the labels, and of all else so much less: seen was a "
+        "threshold of {observed.threshold:mean} times that, on average over the rates. In more dimensions noise of "
+        "the same kind does the opposite: at the least, neurons grew at the rate {observed.neuron_exponent:least}, "
+        "and at the most at {observed.neuron_exponent:most}, in units of the noise. So whether units of a network "
+        "vanish is not known from there being noise. Of the units of the first network, "
+        "{observed.final_fraction[architecture=first][run=true labels][learning_rate=last]:mean:percent} were left at "
+        "the largest rate with true labels, with noisy ones {observed.final_fraction[architecture=first][run=noisy "
+        "labels][learning_rate=last]:mean:percent}, and {observed.final_fraction[architecture=first][run=noisy "
+        "labels][learning_rate=first]:mean:percent} at the smallest. Large steps on noisy labels leave some neurons "
+        "active on no digit, and the decay of weights takes these to zero: "
+        "{observed.dead_fraction[architecture=first][run=noisy labels][learning_rate=last][time=last]:mean:percent} "
+        "were dead at the largest rate. What is claimed of networks is told by intervals over starts in the table; "
+        "the verdict rests on the three models."
+    )
+    figures = (
+        Chart(
+            "cumulative",
+            over="square",
+            log="x",
+            symbols={"noise": "ζ²/2"},
+            y_label="share of the paths below",
+            title="Where a weight in a double well settles",
+            caption="The distribution of θ², seen and by theory (dashed), for several strengths of the noise. Beyond "
+            "ζ²/2 = 1 all weights fall to zero, which is a maximum of the loss.",
+        ),
+        points(
+            "well_growth",
+            over="noise",
+            y_label="rate at which log |θ| grows",
+            title="How fast noise draws a weight to zero",
+            caption="By theory 1 − ζ²/2 once that is below zero; below the threshold weights settle.",
+        ),
+        points(
+            "learned",
+            over="teacher",
+            symbols={"student": "η"},
+            x_label="strength of the teacher, over ης²/2",
+            y_label="what is learned, over ης²/2",
+            title="What students of noisy labels learn",
+            caption="Noise lowers all that is learned by ης²/2, and nothing weaker than that is learned. Lines through "
+            "the points of strong teachers cross zero at {observed.threshold:least} to {observed.threshold:most}.",
+        ),
+        points(
+            "neuron_exponent",
+            over="neuron",
+            y_label="growth over ης²",
+            title="What isotropic noise does to neurons",
+            caption="Below zero noise makes a neuron vanish, above zero it keeps it away from that: with one input and "
+            "one output the one, from three of each on the other.",
+        ),
+        points(
+            "final_fraction",
+            over="learning_rate",
+            log="x",
+            symbols={"start": "", "architecture": "", "run": ""},
+            y_label="independent units",
+            title="How many units are left",
+            caption="The share of the units of networks on digits that have neither vanished nor become equal to "
+            "others, from true and from noisy labels. A point is a start.",
+        ),
+        Chart(
+            ("independent_fraction", "dead_fraction"),
+            over="time",
+            members={"run": ("noisy labels",)},
+            places={"learning_rate": (-1,)},
+            symbols={"start": "", "architecture": ""},
+            words=("independent", "dead"),
+            y_label="share of the units",
+            title="Units while networks train, at the largest rate on noisy labels",
+            caption="A dead neuron is active on no digit of the training set, so that decay alone moves it.",
+        ),
+        points(
+            "late_accuracy",
+            over="learning_rate",
+            log="x",
+            symbols={"start": "", "architecture": "", "run": ""},
+            x_label="learning rate at first",
+            y_label="accuracy on held-out digits",
+            title="What is known after the rate has been lowered",
+            caption="All networks were trained on at the smallest rate with true labels. A point is a start.",
+        ),
+    )
+    minutes = 1.3
+    theory = "noise that vanishes on invariant sets"
+    task = "digits with noisy labels"
+    told = (
+        "{samples} digits of 8 × 8 pixels, a share {label_noise:g} of the labels random in every step; squared loss.",
+    )
+    trains = "double wells, students, neurons; mlp and convolutional, relu"
+    flow = "plain descent with decay {weight_decay:g} on batches of {batch_size}"
+    along = "charge"
+    labelled = {
+        **{"noise": "_wells", "square": "_squares", "teacher": "teachers", "student": "student_rates"},
+        **{"neuron": "_size_names", "run": ("true labels", "noisy labels"), "learning_rate": "rates"},
+        **{"architecture": "networks", "time": "_shares", "charge": "_charges"},
+    }
+    names = {
+        "noise": ("half the variance of the noise, ζ²/2", "1"),
+        "square": ("θ²", "1"),
+        "teacher": ("strength of the teacher over the threshold", "1"),
+        "time": ("share of the training time", "1"),
+        "neuron": ("inputs × outputs of the neuron", "1"),
+    }
+    judged_claims = THEORY
+    tolerance = curve_tolerance(
+        imbalance_ratio=(1e-9, "the law is exact, and the imbalance is followed while it is far above rounding")
+    )
+    checks = tuple(tolerance)
+    tiny = {
+        **{"student_runs": 32, "networks": ["mlp"], "samples": 100, "units": 16, "rates": [0.1, 0.4]},
+        **{"time": 60.0, "later_time": 10.0, "starts": 3},
+    }
+
+    def check(self) -> None:
+        """What fields must be together."""
+        steps = [rate**2 * self.label_variance for rate in self.student_rates]
+        inside = min(steps) >= 0.001 and max(steps) <= 0.01
+        self.require(inside, "label_variance", "choose η²ς² from 0.001 to 0.01", beside="student_rates")
+        strong = sum(each >= _STRONG for each in self.teachers) >= 2
+        self.require(strong, "teachers", "give two or more strengths of at least 1.8")
+        self.require(len(self.inputs) == len(self.outputs), "outputs", "give as many as inputs", beside="inputs")
+
+    def trained(self) -> Values:
+        """Simulate the three models, and train the networks."""
+        return {**self._of_wells(), **self._of_students(), **self._of_neurons(), **self._of_networks()}
+
+    def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
+        """How near the models are to theory, and what networks say."""
+        values = {name: np.asarray(each[1]) for name, each in found.items()}
+        settled, repelling = len(self.settling), self._exponents > 0
+        gone = Means(values["well_growth"][settled:], values["well_error"][settled:], self.well_runs)
+        neurons = values["neuron_exponent"], values["neuron_error"]
+        students = Means(values["threshold"], values["threshold_error"], self.student_runs)
+        # Where theory says of no neuron that it is repelled, nothing is known.
+        chosen = repelling if repelling.any() else slice(None)
+        return [
+            law_of_samples(
+                THEORY[0],
+                "θ² in double wells follows its Gamma law: the largest distance of distributions.",
+                values["law_distance"][:settled],
+                self.well_runs,
+                most=_LAW,
+            ),
+            close_to(
+                THEORY[1],
+                "Beyond the threshold log |θ| falls at the rate 1 − ζ²/2: the largest difference.",
+                gone,
+                self._well_growth[settled:],
+                most=_EXPONENT,
+            ),
+            close_to(
+                THEORY[2],
+                "Students learn of what is stronger than ης²/2: the largest difference, over it.",
+                students,
+                np.ones(len(self.student_rates)),
+                most=_THRESHOLD,
+            ),
+            close_to(
+                THEORY[3],
+                "Isotropic noise makes neurons grow or shrink at their rates, over ης²: the largest difference.",
+                Means(*neurons, self.neuron_runs),
+                self._exponents,
+                most=_EXPONENT,
+            ),
+            repelled(
+                THEORY[4],
+                "Isotropic noise makes neurons grow where theory says so: the least rate, over ης².",
+                Means(*(each[chosen] for each in neurons), self.neuron_runs),
+            ).if_known(bool(repelling.any())),
+            *networks(values, self.networks),
+        ]
+
+    def exact(self) -> Values:
+        """What theory says of the three models."""
+        strengths = np.outer(self._half_noise, self.teachers)
+        learned = [
+            noisy_student_strength(each, self.label_variance, learning_rate=rate)
+            for each, rate in zip(strengths, self.student_rates, strict=True)
+        ]
+        return {
+            "cumulative": (("noise", "square"), [law(_SQUARES) for law in self._laws]),
+            "well_growth": (("noise",), self._well_growth),
+            "learned": (("student", "teacher"), np.array(learned) / self._half_noise[:, None]),
+            "neuron_exponent": (("neuron",), self._exponents),
+            "imbalance_ratio": (("student", "charge"), np.ones_like(strengths)),
+        }
+
+    def _of_wells(self) -> Values:
+        half = np.asarray(self._wells)
+        durations = np.where(half < 1, _SETTLED * half / (1 - half) ** 2, _GONE / half)
+        middle, end = double_well(self._noises, durations, runs=self.well_runs, steps=_WELL_STEPS, seed=self.seed)
+        grown, squares = Means.of((end - middle) / (durations[:, None] / 2)), np.exp(2 * end)
+        distances = [scipy.stats.kstest(each, law) for each, law in zip(squares, self._laws, strict=True)]
+        return {
+            "cumulative": (("noise", "square"), np.mean(squares[:, None] <= _SQUARES[:, None], axis=2)),
+            "law_distance": (("noise",), [each.statistic for each in distances]),
+            "law_probability": (("noise",), [each.pvalue for each in distances]),
+            "well_growth": (("noise",), grown.mean),
+            "well_error": (("noise",), grown.error),
+        }
+
+    def _of_students(self) -> Values:
+        weakest = min(rate**2 for rate in self.student_rates) * self.label_variance
+        strong = np.asarray(self.teachers) >= _STRONG
+        slowest = float(np.asarray(self.teachers)[strong].min()) - 1
+        found = noisy_students(
+            np.outer(self._half_noise, self.teachers),
+            np.asarray(self.student_rates),
+            noise_variance=self.label_variance,
+            runs=self.student_runs,
+            steps=int(np.ceil(_RELAXATIONS * 8 / (weakest * slowest**2))),
+            seed=self.seed,
+        )
+        learned = found.learned / self._half_noise[:, None, None]
+        # The straight line through what is learned of strong teachers is zero at the threshold.
+        x, y = np.asarray(self.teachers)[strong], learned[:, strong]
+        slope = np.tensordot(y, x - x.mean(), (1, 0)) / np.sum((x - x.mean()) ** 2)
+        thresholds = Means.of(x.mean() - y.mean(axis=1) / slope)
+        worst = np.abs(found.imbalance_ratio - 1).argmax(axis=2)[..., None]
+        return {
+            "learned": (("student", "teacher"), learned.mean(axis=2)),
+            "threshold": (("student",), thresholds.mean),
+            "threshold_error": (("student",), thresholds.error),
+            "imbalance_ratio": (("student", "charge"), np.take_along_axis(found.imbalance_ratio, worst, 2)[..., 0]),
+        }
+
+    def _of_neurons(self) -> Values:
+        options = {"runs": self.neuron_runs, "steps": self.neuron_steps, "seed": self.seed}
+        grown = Means.of(matrix_noise(self._sizes, strength=_NEURON_NOISE, **options))
+        return {"neuron_exponent": (("neuron",), grown.mean), "neuron_error": (("neuron",), grown.error)}
+
+    def _of_networks(self) -> Values:
+        runs = []
+        for network in self.networks:
+            slower = network == "convolutional"
+            trainings = NoisyDigits(
+                network,
+                samples=self.samples,
+                units=self.units // 4 if slower else self.units,
+                batch_size=self.batch_size,
+                weight_decay=self.weight_decay,
+                starts=self.starts,
+                seed=self.seed,
+            )
+            rates = [rate / 2 for rate in self.rates] if slower else self.rates
+            options = {"time": self.time / (_FASTER if slower else 1), "later_time": self.later_time}
+            runs.append(
+                [
+                    [trainings.collapse(rate, noise, later_rate=rates[0], **options) for rate in rates]
+                    for noise in (0.0, self.label_noise)
+                ]
+            )
+        axes = ("architecture", "run", "learning_rate", "start", "time")
+        named = {
+            name: np.array([[[each[name] for each in row] for row in one] for one in runs]) for name in runs[0][0][0]
+        }
+        return {
+            **{name: (axes[: values.ndim], values) for name, values in named.items()},
+            "final_fraction": (axes[:-1], named["independent_fraction"][..., -1]),
+        }
+
+    @property
+    def _wells(self) -> list[float]:
+        return [*self.settling, *self.collapsing]
+
+    @property
+    def _charges(self) -> list[str]:
+        return [f"u² − v² of strength {each:g}" for each in self.teachers]
+
+    @property
+    def _noises(self) -> np.ndarray:
+        return np.sqrt(2 * np.asarray(self._wells))
+
+    @functools.cached_property
+    def _laws(self) -> list[Any]:
+        """The distribution of θ² in each double well; where it falls to zero that of zero."""
+
+        def law(squares: Any, noise: float) -> np.ndarray:
+            if noise**2 >= 2:
+                return np.ones_like(squares)
+            return quartic_stationary_law(squares, growth=1.0, noise=noise).cumulative
+
+        return [functools.partial(law, noise=each) for each in self._noises.tolist()]
+
+    @property
+    def _well_growth(self) -> np.ndarray:
+        """Weights that have settled grow no more."""
+        found = [quartic_collapse_exponent(growth=1.0, noise=each) for each in self._noises.tolist()]
+        return np.minimum(found, 0.0)
+
+    @property
+    def _half_noise(self) -> np.ndarray:
+        """ης²/2."""
+        return np.asarray(self.student_rates) * self.label_variance / 2
+
+    @property
+    def _sizes(self) -> list[tuple[int, int]]:
+        return [(int(n), int(m)) for n, m in zip(self.inputs, self.outputs, strict=True)]
+
+    @property
+    def _size_names(self) -> list[str]:
+        return [f"{n} × {m}" for n, m in self._sizes]
+
+    @property
+    def _exponents(self) -> np.ndarray:
+        """Over ης²."""
+        return np.array([matrix_noise_exponent(*each, learning_rate=1.0, noise_variance=1.0) for each in self._sizes])
+
+    @property
+    def _squares(self) -> np.ndarray:
+        return _SQUARES
+
+    @property
+    def _shares(self) -> np.ndarray:
+        return training_shares()
