@@ -160,7 +160,8 @@ def _into_neurons(network: Any, inputs: np.ndarray) -> Any:
 
 def _into_channels(network: Any, inputs: np.ndarray) -> Any:
     """What enters the second convolution's activation, largest over the places of the image."""
-    images = jax.nn.relu(convolved(inputs.reshape(-1, 8, 8, 1), network.kernels[0]) + network.kernel_biases[0])
+    images = jnp.asarray(inputs).reshape(-1, 8, 8, 1)
+    images = jax.nn.relu(convolved(images, network.kernels[0]) + network.kernel_biases[0])
     return (convolved(mean_pooled(images, 2), network.kernels[1]) + network.kernel_biases[1]).max(axis=(1, 2))
 
 

@@ -24,7 +24,7 @@ from dynascope.theory.noise import (
 )
 
 _SQUARES = np.geomspace(0.003, 3.0, 40)  # at which distributions of θ² are drawn
-_WELL_STEPS = 2000
+_WELL_STEPS = 1000
 _SETTLED, _GONE = 16.0, 40.0  # durations: in relaxations near the threshold, and in those of the noise beyond it
 _RELAXATIONS = 30.0  # of the slowest student, of which the first half is left out
 _STRONG = 1.8  # teachers, over the threshold, of which students settle soon
@@ -303,7 +303,7 @@ class StochasticCollapse(ClaimsStudy):
 
     def _of_wells(self) -> Values:
         half = np.asarray(self._wells)
-        durations = np.where(half < 1, _SETTLED * half / (1 - half) ** 2, _GONE / half)
+        durations = np.where(half < 1, _SETTLED * (half + 0.3) / (1 - half) ** 2, _GONE / half)
         middle, end = double_well(self._noises, durations, runs=self.well_runs, steps=_WELL_STEPS, seed=self.seed)
         grown, squares = Means.of((end - middle) / (durations[:, None] / 2)), np.exp(2 * end)
         distances = [scipy.stats.kstest(each, law) for each, law in zip(squares, self._laws, strict=True)]
