@@ -135,6 +135,12 @@ def test_the_offset_puts_every_share_where_the_multipliers_are():
     np.testing.assert_allclose(shares, found.multipliers / found.multipliers.sum(), atol=1e-8)
 
 
+def test_a_discarded_block_has_no_offset():
+    with pytest.warns(UserWarning, match="discarded"), pytest.raises(InputError) as caught:
+        support_offset([[1.0, 1.0]], [1, 2])
+    assert caught.value.argument == "factors"
+
+
 @pytest.mark.parametrize(
     ("call", "argument"),
     [
@@ -148,6 +154,7 @@ def test_the_offset_puts_every_share_where_the_multipliers_are():
         (lambda: class_differences([[1.0]], [2], 2), "labels"),
         (lambda: class_differences([[1.0]], [0], 1), "classes"),
         (lambda: support_offset([[1.0, 0.0], [1.0, 0.0]]), "data"),
+        (lambda: support_offset([[1.0, 0.0, 1.0], [1.0, 0.0, -1.0]], [1, 1, 2]), "data"),
         (lambda: simplex_margin(1), "classes"),
     ],
 )

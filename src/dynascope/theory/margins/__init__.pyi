@@ -1,4 +1,5 @@
 from .balanced_rates import balanced_rates as balanced_rates
+from .discarded_share import discarded_share as discarded_share
 from .max_margin import MaxMargin as MaxMargin
 from .max_margin import class_differences as class_differences
 from .max_margin import max_margin as max_margin

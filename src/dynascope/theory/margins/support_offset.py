@@ -1,4 +1,4 @@
-"""How far the weights of a linear classifier stay from the max-margin direction, however long it is trained."""
+"""How far the weights of a classifier stay from the max-margin direction, however long it is trained."""
 
 from __future__ import annotations
 
@@ -16,39 +16,49 @@ _ACTIVE = 1e-9
 
 
 @covers(
-    network="linear",
+    network="f = Σ β_j x_j where each β_j is one weight, or a product of several",
     data="separable, with independent support vectors",
     start="any",
     gives="the distance from the direction that training ends in",
     reference="arXiv:1710.10345",
     exact=False,
 )
-def support_offset(data: ArrayLike) -> Float[np.ndarray, " inputs"]:
-    """The r of w = ν ŵ + r + r_⊥ at log(1/L) = ν, L = Σ exp(−z_i · w): z_i · r = log(Σα/α_i) of each support vector.
+def support_offset(data: ArrayLike, factors: ArrayLike = 1) -> Float[np.ndarray, " inputs"]:
+    """The r of β = ν β̂ + r + r_⊥ at log(1/L) = ν, L = Σ exp(−z_i · β): z_i · r = log(Σα/α_i) of each support vector.
 
-    ŵ is the max-margin solution and α are its multipliers, to which the shares exp(−z_i · w)/L tend. What the other
-    samples add to ν falls as exp(−(m − 1)ν) with m their margin under ŵ. So the direction is off by ‖r + r_⊥‖/(ν ‖ŵ‖),
-    with r_⊥ orthogonal to all support vectors, which the start and the early flow decide; it is zero where these span
-    the inputs.
+    β̂ is the max-margin solution and α are its multipliers, to which the shares exp(−z_i · β)/L tend. What the other
+    samples add to ν falls as exp(−(m − 1)ν) with m their margin under β̂. So the direction is off by ‖r + r_⊥‖/(ν ‖β̂‖),
+    with r_⊥ orthogonal to all support vectors; it is zero where these are as many as the inputs. Elsewhere the start
+    and the early flow decide it where each β_j is one weight. With products it grows as log ν, so that these must be
+    as many.
 
     Args:
         data: z_i = y_i x_i, shape (samples, inputs).
+        factors: Of each input, as `max_margin` takes them.
 
     Returns:
         r, in the span of the support vectors.
 
     Raises:
-        InputError: Data that are not separable, or whose support vectors are not independent.
+        InputError: Data that are not separable, whose support vectors are not independent, or with products fewer than
+            the inputs; or a block that is discarded.
 
     References:
-        Soudry, Hoffer, Nacson, Gunasekar, Srebro, arXiv:1710.10345, section 4.
+        Soudry, Hoffer, Nacson, Gunasekar, Srebro, arXiv:1710.10345, section 4, for linear classifiers.
 
     Example:
         >>> print(support_offset([[1.0, 1.0], [1.0, -1.0]])[0].round(6))  # log 2 along the first input
         0.693147
     """
     z = require_array("data", data, (None, None))
-    found = max_margin(z)
+    found = max_margin(z, factors)
+    require(
+        found.discarded.size == 0,
+        "the block of the largest rate is discarded, which leaves shares of log(ν)/ν",
+        argument="factors",
+        value=found.discarded.tolist(),
+        remedy="give data that need it",
+    )
     alpha, touching = found.multipliers, int((z @ found.weights < 1 + _ACTIVE).sum())
     support = alpha > _ACTIVE * alpha.max()
     vectors = z[support]
@@ -59,5 +69,12 @@ def support_offset(data: ArrayLike) -> Float[np.ndarray, " inputs"]:
         argument="data",
         value=touching,
         remedy="leave out samples that occur twice",
+    )
+    require(
+        len(vectors) == z.shape[1] or bool(np.max(factors) == 1),
+        f"{len(vectors)} samples are at the margin of {z.shape[1]} inputs, some with products",
+        argument="data",
+        value=len(vectors),
+        remedy="give data with as many support vectors as inputs",
     )
     return np.linalg.lstsq(vectors, np.log(alpha.sum() / alpha[support]), rcond=None)[0]

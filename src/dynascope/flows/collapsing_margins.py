@@ -1,0 +1,78 @@
+"""A two-layer network with or without normalised features, followed to large margins."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from dynascope.flows.margin_flow import margin_flow
+from dynascope.probes.class_moments import between_class_share, class_moments
+from dynascope.probes.neural_collapse import collapse_metrics
+
+__all__ = ["CollapsePath", "follow_features", "inputs_alike"]
+
+_OWN = 2.0  # times the first sample of its class, which each other one has in it
+_READOUT = 0.1  # size of its random start, so that features are not decided by it
+
+
+class CollapsePath(NamedTuple):
+    """What normalised features did at chosen ν = log(1/L), whether the network normalises them or not.
+
+    Attributes:
+        nc1: Their spread within classes over that between, at each ν.
+        between_class_share: The share of their variance that is between classes, in the end.
+        cosines: Between the class means in the end, shape (classes, classes).
+        classifier_cost: ½‖W‖² of the readout at a smallest margin of one, in the end.
+    """
+
+    nc1: np.ndarray
+    between_class_share: float
+    cosines: np.ndarray
+    classifier_cost: float
+
+
+def inputs_alike(random: np.random.Generator, classes: int, class_samples: int, likeness: float) -> np.ndarray:
+    """Independent inputs of classes that are alike, samples of a class together, shape (samples, samples).
+
+    All but the first sample of a class are orthogonal directions of their own, with twice the first added and
+    `likeness` times that of the next class. A linear layer can send them anywhere, but those of the least norm keep
+    some of the next class in them, as it costs no margin.
+    """
+    own = np.linalg.qr(random.normal(size=(classes * class_samples,) * 2))[0].reshape(classes, class_samples, -1)
+    x = own.copy()
+    x[:, 1:] += (_OWN * own[:, 0] + likeness * np.roll(own[:, 0], -1, axis=0))[:, None]
+    return x.reshape(classes * class_samples, -1)
+
+
+def follow_features(
+    x: np.ndarray, labels: np.ndarray, features: int, levels: np.ndarray, *, normalised: bool, seed: Any
+) -> CollapsePath:
+    """Follow f = W h of h = V x, or of h/‖h‖ where it is normalised, from random weights."""
+    random, classes = np.random.default_rng(seed), int(labels.max()) + 1
+    first, second = random.normal(size=(x.shape[1], features)), random.normal(size=(features, classes))
+    start = {"first": first, "second": _READOUT * second}
+    path = margin_flow(_normalised if normalised else _linear, start, x, labels, levels=levels)
+    ends = [path.params(place) for place in range(len(path.level))]
+    moments = [class_moments(_unit(x @ each["first"]), labels, classes=classes) for each in ends]
+    means = _unit(moments[-1].means)
+    return CollapsePath(
+        np.array([float(collapse_metrics(each)["nc1"][1]) for each in moments]),
+        float(between_class_share(moments[-1])),
+        means @ means.T,
+        float(np.sum(ends[-1]["second"] ** 2) / 2 / path.smallest_margin[-1] ** 2),
+    )
+
+
+def _linear(p: Any, x: Any) -> Any:
+    return x @ p["first"] @ p["second"]
+
+
+def _normalised(p: Any, x: Any) -> Any:
+    h = x @ p["first"]
+    return h / jnp.linalg.norm(h, axis=1, keepdims=True) @ p["second"]
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)

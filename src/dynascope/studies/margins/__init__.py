@@ -1,0 +1,1 @@
+"""Studies of margins, and of what classifiers end in."""
