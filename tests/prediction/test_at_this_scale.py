@@ -60,6 +60,14 @@ def test_where_the_curve_does_not_get_to_a_jump_it_is_slow_and_keeps_its_time():
     assert "has not got there in 1.3 times what the limit" in str(told["reason"][2].item())
 
 
+def test_where_the_limit_is_there_at_once_no_ratio_is_told():
+    # As of targets of 1e-19, beside which weights of 1e-3 are large.
+    told = with_curve(limit([0.0, 0.0, 60.0]), curve([10.0, 30.0, 60.0]))
+    assert told["slow"].to_numpy().tolist() == [True, True, False]
+    assert "there at once" in str(told["reason"][1].item())
+    assert told["jump_time"].to_numpy() == pytest.approx([10, 30, 60], rel=1e-2)
+
+
 def test_a_time_that_the_error_of_the_curve_moves_far_is_slow():
     flat = curve([10.0, 30.0, 60.0], error=0.095, rate=0.2)
     told = with_curve(limit([10.0, 30.0, 60.0]), flat)

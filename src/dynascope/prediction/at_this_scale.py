@@ -72,8 +72,8 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
     told = with_curve(staircase, curve)
     if failed is None:
         return told
-    share = float(curve["time"][-1]) / StaircaseView(staircase).times[-1]
-    far = f"{share:.2g} times the time of the last jump shown"
+    end, last = float(curve["time"][-1]), float(StaircaseView(staircase).times[-1])
+    far = f"{end / last:.2g} times the time of the last jump shown" if last > 0 else f"the time {end:.2g}"
     return _warned(told, f"The loss at this scale is followed to {far} only: {failed}")
 
 
@@ -161,6 +161,8 @@ def _blur(
 
 def _reason(limit: float, here: float, off: float, blurred: float, *, end: float) -> str:
     # By ratios, which hold on any clock.
+    if limit <= 0:
+        return "by the limit of small scales the loss is there at once, and this scale is no small one in these units"
     if np.isnan(here):
         times = f"{end / limit:.2g} times what" if end > 1.05 * limit else "the time that"
         return f"at this scale the loss has not got there in {times} the limit of small scales says"
