@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from dynascope.arguments import require, require_array
 from dynascope.comparison.interval import student_half
 
-__all__ = ["Claim", "Outcome", "claim_outcomes", "report_claims"]
+__all__ = ["Claim", "Outcome", "claim_outcomes", "further_outcomes", "report_claims"]
 
 Outcome = Literal["holds", "does not hold", "undecided"]
 
@@ -162,7 +162,7 @@ def claim_outcomes(observed: xr.Dataset, claims: Collection[str]) -> dict[str, O
     Raises:
         InputError: The record reports on no such claim.
     """
-    told = {} if "holds" not in observed else observed["holds"].to_series().to_dict()
+    told = _told(observed)
     unknown = sorted(set(claims) - set(told))
     require(
         not unknown,
@@ -172,3 +172,12 @@ def claim_outcomes(observed: xr.Dataset, claims: Collection[str]) -> dict[str, O
         remedy=f"choose from {', '.join(map(str, told))}" if told else "report on them by report_claims",
     )
     return {name: told[name] for name in told if name in claims}
+
+
+def further_outcomes(observed: xr.Dataset, claims: Collection[str]) -> dict[str, Outcome]:
+    """What a record says of all other claims, which do not decide the verdict."""
+    return {name: outcome for name, outcome in _told(observed).items() if name not in claims}
+
+
+def _told(observed: xr.Dataset) -> dict[str, Outcome]:
+    return {} if "holds" not in observed else observed["holds"].to_series().to_dict()

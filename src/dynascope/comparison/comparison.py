@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require
-from dynascope.comparison.claim import Outcome, claim_outcomes
+from dynascope.comparison.claim import Outcome, claim_outcomes, further_outcomes
 from dynascope.comparison.curves import compare_curves
 from dynascope.comparison.jumps import ESTIMATED, compare_curve, compare_staircases, curve_tells
 from dynascope.comparison.loss_convention import LossName
@@ -206,7 +206,11 @@ def compare(
     tree.attrs |= {
         "verdict": _verdict(found, checked, outcomes),
         "verdict_sentence": verdict_sentence(
-            quantity_rows(told, view), view.staircase, claims=outcomes, checks=quantity_rows(identities, view)
+            quantity_rows(told, view),
+            view.staircase,
+            claims=outcomes,
+            reported=further_outcomes(observed, claims),
+            checks=quantity_rows(identities, view),
         ),
         "agreement": json.dumps(told, ensure_ascii=False),
         "checks": json.dumps(identities, ensure_ascii=False),

@@ -94,6 +94,7 @@ def verdict_sentence(
     staircase: StaircaseView | None,
     *,
     claims: Mapping[str, str] = MappingProxyType({}),
+    reported: Mapping[str, str] = MappingProxyType({}),
     checks: Sequence[Row] = (),
 ) -> str:
     """What came out, in a sentence: how many jumps were seen and how well, or which quantity is the closest call.
@@ -102,6 +103,7 @@ def verdict_sentence(
         rows: The compared quantities.
         staircase: The predicted jumps, beside those that were seen; None if theory predicts curves.
         claims: The outcome of each claim, by name.
+        reported: That of claims which do not decide the verdict.
         checks: The identities.
 
     Example:
@@ -110,13 +112,15 @@ def verdict_sentence(
         'Training follows theory in the loss, off by 0.004 where 0.01 is allowed.'
         >>> verdict_sentence([], None, claims={"H1": "holds", "H2": "undecided"})
         'One of two claims holds; one is undecided.'
+        >>> verdict_sentence([], None, claims={"H1": "holds"}, reported={"H2": "holds", "H3": "does not hold"})
+        'The claim holds. Of two further claims, which decide nothing, one holds and one is refuted.'
     """
     failed = [row for row in checks if not row.agrees]
     if failed:
         worst = max(failed, key=lambda row: row.share)
         told = f"What holds of every run does not hold here: the {worst.name}, {_size(worst)}."
         return f"{told} The measurement is at fault, and nothing is concluded."
-    parts = [_of_quantities(rows, staircase), _of_claims(claims)]
+    parts = [_of_quantities(rows, staircase), _of_claims(claims), _of_further_claims(reported)]
     return " ".join(filter(None, parts)) or "Nothing that theory predicts could be judged."
 
 
@@ -152,6 +156,18 @@ def _of_claims(claims: Mapping[str, str]) -> str:
     told = f"{_count(held).capitalize() if held else 'None'} of {_count(size)} claims {_OUTCOMES['holds'][held > 1]}"
     rest = [f"{_count(counts[each])} {words[counts[each] > 1]}" for each, words in _OUTCOMES.items() if each in counts]
     return f"{told}; {', '.join(rest)}."
+
+
+def _of_further_claims(claims: Mapping[str, str]) -> str:
+    """How many claims that are reported only hold, do not hold, and are undecided."""
+    size, counts = len(claims), Counter(claims.values())
+    if not size:
+        return ""
+    told = [f"{_count(counts[each])} {words[counts[each] > 1]}" for each, words in _OUTCOMES.items() if each in counts]
+    if len(told) == 1:
+        things = "claim, which decides" if size == 1 else "claims, which decide"
+        return f"{_count(size).capitalize()} further {things} nothing, {_OUTCOMES[next(iter(counts))][size > 1]}."
+    return f"Of {_count(size)} further claims, which decide nothing, {', '.join(told[:-1])} and {told[-1]}."
 
 
 def _of_jumps(staircase: StaircaseView) -> str:
