@@ -43,6 +43,8 @@ DIMENSIONS = {
     "square": "square of the weight",
     "teacher": "strength of the teacher",
     "student": "learning rate of the student",
+    "modified_loss": "modified loss κΦ",
+    "lag": "steps later",
     "margin": "margin log(1/L)",
     "block": "block of parameters that grow at one rate",
     "hypothesis": "hypothesis",
