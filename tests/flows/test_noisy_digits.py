@@ -30,7 +30,7 @@ def test_networks_are_measured_while_they_learn(found):
 
 
 @pytest.mark.slow
-def test_decay_that_is_stronger_than_the_data_makes_all_units_vanish(found):
+def test_decay_that_is_stronger_than_the_data_leaves_nothing_of_a_network(found):
     # The program is that of the other test; a decay of 2 outdoes curvatures of order one.
     gone = trainings(weight_decay=2.0).collapse(0.1, 0.5, time=50.0, later_rate=0.1, later_time=20.0)
     assert gone["loss"][:, -1] == pytest.approx(0.5, abs=0.05)
@@ -39,19 +39,19 @@ def test_decay_that_is_stronger_than_the_data_makes_all_units_vanish(found):
 
 def test_of_noisy_labels_the_stated_share_is_random():
     made = trainings(samples=200)
-    true, noisy, random = (made._task(noise).targets.argmax(axis=1).reshape(20, 200) for noise in (0.0, 0.5, 1.0))
-    assert np.array_equal(true, np.tile(made._data[1][:200], (20, 1)))
+    true, noisy, random = (made.task(noise).targets.argmax(axis=1).reshape(20, 200) for noise in (0.0, 0.5, 1.0))
+    assert np.array_equal(true, np.tile(made.data[1][:200], (20, 1)))
     assert np.array_equal(noisy[10:], true[10:])
     assert np.array_equal(noisy[:10], random[:10])
     # A tenth of the random ones is right by chance, with a standard error of 0.005.
     assert np.mean(random == true) == pytest.approx(0.1, abs=0.02)
-    assert np.array_equal(made._task(0.5).inputs.reshape(20, 200, -1)[7], made._data[0][:200])
+    assert np.array_equal(made.task(0.5).inputs.reshape(20, 200, -1)[7], made.data[0][:200])
 
 
 @pytest.mark.slow
 def test_channels_are_units_of_a_convolutional_network():
     made = trainings("convolutional", units=4)
-    network = made._first[0]
+    network = made.first[0]
     statistics = {name: function(network) for name, (function, _) in made._statistics.items()}
     assert statistics["incoming"].shape == (4, 9 * 4 + 1)
     assert statistics["outgoing"].shape == (4, 4 * 16)

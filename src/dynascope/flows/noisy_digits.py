@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import jax
@@ -71,8 +71,8 @@ class NoisyDigits:
             shares of the time, shape (starts, records); and `late_accuracy`, the accuracy on held-out digits
             afterwards, shape (starts,).
         """
-        run, trained = self._trained(self._first, label_noise, learning_rate, time)
-        after, _ = self._trained(_apart(trained, self.starts), 0.0, later_rate, later_time)
+        run, trained = self.trained(self.first, label_noise, learning_rate, _recorded(time / learning_rate))
+        after, _ = self.trained(_apart(trained, self.starts), 0.0, later_rate, _recorded(later_time / later_rate))
         units = zip(run["incoming"].to_numpy(), run["outgoing"].to_numpy(), strict=True)
         rows = [redundant_units(*each) for each in units]
         kept = ("independent_fraction", "vanishing_fraction")
@@ -83,27 +83,43 @@ class NoisyDigits:
             "late_accuracy": after["right"].to_numpy()[:, -1].astype(float),
         }
 
-    def _trained(self, networks: Sequence[Any], noise: float, rate: float, time: float) -> tuple[xr.Dataset, Any]:
-        steps = max(round(time / rate), _RECORDS)
+    def trained(
+        self,
+        networks: Sequence[Any],
+        label_noise: float,
+        learning_rate: float,
+        recorded: Sequence[int] | np.ndarray,
+        statistics: Mapping[str, Any] | None = None,
+    ) -> tuple[xr.Dataset, Any]:
+        """The record of training, and the networks at its end.
+
+        Args:
+            networks: As many as there are starts.
+            label_noise: Share of the labels that are drawn at random in every step.
+            learning_rate: η.
+            recorded: Steps at which to record; the last one is the last step.
+            statistics: What is recorded; if left out the weights of the units, and what networks know.
+        """
         # Networks of single precision train twice as fast.
         with jax.enable_x64(False):
             return descend(
                 networks,
-                [self._task(noise)] * self.starts,
-                steps=steps,
-                learning_rate=rate,
+                [self.task(label_noise)] * self.starts,
+                steps=int(recorded[-1]),
+                learning_rate=learning_rate,
                 optimizer=decayed(optax.sgd, np.float32(self.weight_decay)),
                 batch_size=self.batch_size,
                 batches="independent",
                 replacement=True,
-                record_steps=np.unique((training_shares() * steps).round().astype(int)),
-                statistics=self._statistics,
+                record_steps=recorded,
+                statistics=self._statistics if statistics is None else statistics,
                 seed=self.seed,
                 return_networks=True,
             )
 
     @functools.cached_property
-    def _first(self) -> list[Any]:
+    def first(self) -> list[Any]:
+        """The networks before training."""
         seeds, outputs = range(self.seed, self.seed + self.starts), 10
         if self.network == "mlp":
             made: list[Any] = [MLP((64, self.units, outputs), scale=_SCALE, seed=each) for each in seeds]
@@ -113,15 +129,15 @@ class NoisyDigits:
         return [jax.tree.map(lambda leaf: leaf.astype(np.float32), each) for each in made]
 
     @functools.cached_property
-    def _data(self) -> tuple[np.ndarray, np.ndarray]:
+    def data(self) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and labels, those for training first."""
         whole = digits()
         rows = np.random.default_rng([self.seed, 3]).permutation(whole.samples)
         return whole.inputs[rows].astype(np.float32), whole.targets[rows].argmax(axis=1)
 
-    def _task(self, noise: float) -> Task:
+    def task(self, noise: float) -> Task:
         """Copies of the digits, so many of which have random labels as there are in a batch on average."""
-        inputs, labels = (each[: self.samples] for each in self._data)
+        inputs, labels = (each[: self.samples] for each in self.data)
         random = np.random.default_rng([self.seed, 4]).integers(10, size=(_COPIES, self.samples))
         chosen = np.where(np.arange(_COPIES)[:, None] < round(noise * _COPIES), random, labels)
         return Task(np.tile(inputs, (_COPIES, 1)), np.eye(10, dtype=np.float32)[chosen.ravel()], name="digits")
@@ -129,7 +145,7 @@ class NoisyDigits:
     @functools.cached_property
     def _statistics(self) -> dict[str, Any]:
         """Weights of the units, on how many digits each is active, and the accuracy on held-out digits."""
-        inputs, labels = self._data
+        inputs, labels = self.data
         if self.network == "mlp":
             group = UnitGroup(self.units, [("weights.0", 1), ("biases.0", 0)], [("weights.1", 0)])
         else:
@@ -152,6 +168,11 @@ class NoisyDigits:
 def training_shares() -> Float[np.ndarray, " records"]:
     """Shares of the training time at which networks are measured, from the start to the end."""
     return np.linspace(0, 1, _RECORDS)
+
+
+def _recorded(steps: float) -> np.ndarray:
+    """Steps at those shares, of no fewer than there are shares."""
+    return (training_shares() * max(round(steps), _RECORDS)).round().astype(int)
 
 
 def _into_neurons(network: Any, inputs: np.ndarray) -> Any:

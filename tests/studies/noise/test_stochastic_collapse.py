@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.studies.noise import stochastic_collapse
+from dynascope.studies.noise import collapse_models
 from dynascope.studies.noise.collapse_claims import THEORY, Means, close_to, law_of_samples, repelled
 from dynascope.studies.noise.stochastic_collapse import StochasticCollapse
 
@@ -45,7 +45,7 @@ def test_the_three_models_follow_theory(observed):
     ],
 )
 def test_another_theory_is_refuted(observed, monkeypatch, theory, wrong, refuted):
-    said = getattr(stochastic_collapse, theory)
+    said = getattr(collapse_models, theory)
 
     def changed(*arguments, **options):
         return said(
@@ -56,10 +56,9 @@ def test_another_theory_is_refuted(observed, monkeypatch, theory, wrong, refuted
 
     study = StochasticCollapse(**StochasticCollapse.tiny)
     found = {name: (values.dims, values.to_numpy()) for name, values in observed.items()}
-    monkeypatch.setattr(stochastic_collapse, theory, changed)
+    monkeypatch.setattr(collapse_models, theory, changed)
     if theory == "quartic_stationary_law":
-        monkeypatch.setattr(StochasticCollapse, "networks", [], raising=False)
-        found |= study._of_wells()
+        found |= study._models.of_wells()
     claims = {claim.name: claim.outcome for claim in study.claimed(found)}
     assert {name for name in THEORY if claims[name] == "does not hold"} == refuted
 

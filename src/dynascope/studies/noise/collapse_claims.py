@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dynascope.comparison import Claim
 from dynascope.comparison.interval import student_half
 
-__all__ = ["THEORY", "Means", "close_to", "law_of_samples", "networks", "repelled"]
+__all__ = ["THEORY", "Means", "close_to", "law_of_samples", "repelled"]
 
 CONFIDENCE = 0.95
 THEORY = (
@@ -21,7 +20,6 @@ THEORY = (
     "matrix noise: exponents",
     "matrix noise: repels",
 )
-_FEWER = 0.01  # of the units, by which there are fewer of them if there are
 
 
 class Means(NamedTuple):
@@ -76,38 +74,3 @@ def repelled(name: str, statement: str, runs: Means) -> Claim:
     """The claim that the least of several means is above zero."""
     low, value, high = (float(np.min(each)) for each in (runs.mean - runs.half, runs.mean, runs.mean + runs.half))
     return Claim(name, statement, value, low, high, least=0.0)
-
-
-def networks(found: Mapping[str, np.ndarray], kinds: Sequence[str]) -> list[Claim]:
-    """What is claimed of each kind of network trained at increasing rates, first without noise of labels, then with it.
-
-    Args:
-        found: `final_fraction` of independent units and `late_accuracy`, shape (kinds, noises, rates, starts).
-        kinds: Names of the networks.
-    """
-    claims = []
-    for kind, left, right in zip(kinds, found["final_fraction"], found["late_accuracy"], strict=True):
-        said: list[tuple[str, str, Any, dict[str, float]]] = [
-            (
-                "larger rates",
-                "Noisy labels leave fewer independent units at the largest rate than at the smallest",
-                left[-1, -1] - left[-1, 0],
-                {"most": -_FEWER},
-            ),
-            (
-                "noisy labels",
-                "At the largest rate noisy labels leave fewer independent units than true ones",
-                left[-1, -1] - left[0, -1],
-                {"most": -_FEWER},
-            ),
-            (
-                "generalisation",
-                "After the largest rate on noisy labels more is known of held-out digits than after the smallest",
-                right[-1, -1] - right[-1, 0],
-                {"least": 0.0},
-            ),
-        ]
-        claims += [
-            Claim.of_runs(f"{kind}: {name}", f"{text} ({kind}).", runs, **bounds) for name, text, runs, bounds in said
-        ]
-    return claims

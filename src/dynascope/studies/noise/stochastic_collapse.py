@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.stats
 
 from dynascope.comparison import Claim
-from dynascope.flows.collapsing_models import double_well, matrix_noise, noisy_students
-from dynascope.flows.noisy_digits import NETWORKS, NoisyDigits, training_shares
+from dynascope.flows.noisy_digits import NETWORKS, training_shares
 from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import choices, count, fraction, numbers, positive, seed
-from dynascope.studies.noise.collapse_claims import THEORY, Means, close_to, law_of_samples, networks, repelled
+from dynascope.studies.noise.collapse_claims import THEORY
+from dynascope.studies.noise.collapse_models import SQUARES, STRONG, CollapseModels
+from dynascope.studies.noise.collapse_networks import CollapseNetworks
 from dynascope.theory import papers
-from dynascope.theory.noise import (
-    matrix_noise_exponent,
-    noisy_student_strength,
-    quartic_collapse_exponent,
-    quartic_stationary_law,
-)
-
-_SQUARES = np.geomspace(0.003, 3.0, 40)  # at which distributions of θ² are drawn
-_WELL_STEPS = 1000
-_SETTLED, _GONE = 16.0, 40.0  # durations: in relaxations near the threshold, and in those of the noise beyond it
-_RELAXATIONS = 30.0  # of the slowest student, of which the first half is left out
-_STRONG = 1.8  # teachers, over the threshold, of which students settle soon
-_NEURON_NOISE = 0.03  # η²ς²(n + m), small for a law of continuous time
-_FASTER = 30  # by which factor the convolutional network is trained for less time
-_LAW, _EXPONENT, _THRESHOLD = 0.03, 0.05, 0.02  # how near theory is claimed to be
 
 
 class StochasticCollapse(ClaimsStudy):
@@ -54,7 +40,10 @@ class StochasticCollapse(ClaimsStudy):
     network with one hidden layer and a convolutional one learn digits with squared loss, plain descent and decay of
     weights, at several rates for equal times, from true labels and from labels a share of which are random in every
     step; then all go on at the smallest rate with true labels. A unit vanishes below 10⁻³ of the largest, and two are
-    one if all their weights are within 10⁻² (`probes.redundancy`); a dead one is active on no digit.
+    one if all their weights are within 10⁻² (`probes.redundancy`); a dead one is active on no digit. In further runs of
+    the first network one neuron starts at 10⁻¹² of its size. How fast it then grows is held against −n̂ᵀHn̂ − λ, with n̂
+    the direction of its weights and H the Hessian along them, of all data and averaged over the time before, and of a
+    single batch.
     """
 
     settling: list[float] = numbers(
@@ -101,6 +90,9 @@ class StochasticCollapse(ClaimsStudy):
     weight_decay: float = positive(0.004, "λ.", most=0.02)
     time: float = positive(3000.0, "Sum of the learning rates of the MLP; the convolutional network has a thirtieth.")
     later_time: float = positive(60.0, "The same afterwards, at the smallest rate with true labels.")
+    window: float = positive(
+        100.0, "The same in which the growth of a neuron near zero is foretold, then in which it is seen."
+    )
     starts: int = count(8, "Number of networks of each setting.", least=2)
     seed: int = seed("Seed of all noise, of the data and of the first weights.")
 
@@ -116,17 +108,17 @@ class StochasticCollapse(ClaimsStudy):
         "from ζ²/2 = 1 on. A network of two weights that learns noisy labels is such a well. It learns nothing that "
         "is weaker than half of learning rate times variance of the labels, and of all else so much less: seen was a "
         "threshold of {observed.threshold:mean} times that, on average over the rates. In more dimensions noise of "
-        "the same kind does the opposite: at the least, neurons grew at the rate {observed.neuron_exponent:least}, "
-        "and at the most at {observed.neuron_exponent:most}, in units of the noise. So whether units of a network "
-        "vanish is not known from there being noise. Of the units of the first network, "
+        "the same kind does the opposite: at the least neurons grew at the rate {observed.neuron_exponent:least}, and "
+        "at the most at {observed.neuron_exponent:most}, in units of the noise. So whether units of a network vanish "
+        "does not follow from there being noise. Of the units of the first network "
         "{observed.final_fraction[architecture=first][run=true labels][learning_rate=last]:mean:percent} were left at "
         "the largest rate with true labels, with noisy ones {observed.final_fraction[architecture=first][run=noisy "
         "labels][learning_rate=last]:mean:percent}, and {observed.final_fraction[architecture=first][run=noisy "
-        "labels][learning_rate=first]:mean:percent} at the smallest. Large steps on noisy labels leave some neurons "
-        "active on no digit, and the decay of weights takes these to zero: "
+        "labels][learning_rate=first]:mean:percent} at the smallest. Of all units "
         "{observed.dead_fraction[architecture=first][run=noisy labels][learning_rate=last][time=last]:mean:percent} "
-        "were dead at the largest rate. What is claimed of networks is told by intervals over starts in the table; "
-        "the verdict rests on the three models."
+        "were dead at the largest rate with noisy labels: where noise has made a neuron active on no digit, decay "
+        "alone takes it to zero, while theory looks at neurons that are alive. What is claimed of networks is told by "
+        "intervals over starts in the table; the verdict rests on the three models."
     )
     figures = (
         Chart(
@@ -168,7 +160,7 @@ class StochasticCollapse(ClaimsStudy):
             "final_fraction",
             over="learning_rate",
             log="x",
-            symbols={"start": "", "architecture": "", "run": ""},
+            symbols={"start": ""},
             y_label="independent units",
             title="How many units are left",
             caption="The share of the units of networks on digits that have neither vanished nor become equal to "
@@ -186,17 +178,27 @@ class StochasticCollapse(ClaimsStudy):
             caption="A dead neuron is active on no digit of the training set, so that decay alone moves it.",
         ),
         points(
+            "near_growth",
+            over="near_foretold",
+            symbols={"start": ""},
+            x_label="growth that was foretold",
+            y_label="growth that was seen",
+            title="Neurons near zero",
+            caption="How fast a neuron grows that is 10⁻¹² of its size at the start, for each unit of time, over what "
+            "Hessians along the time before foretold, averaged over all data. A point is a start.",
+        ),
+        points(
             "late_accuracy",
             over="learning_rate",
             log="x",
-            symbols={"start": "", "architecture": "", "run": ""},
+            symbols={"start": ""},
             x_label="learning rate at first",
             y_label="accuracy on held-out digits",
             title="What is known after the rate has been lowered",
             caption="All networks were trained on at the smallest rate with true labels. A point is a start.",
         ),
     )
-    minutes = 1.3
+    minutes = 1.5
     theory = "noise that vanishes on invariant sets"
     task = "digits with noisy labels"
     told = (
@@ -224,7 +226,7 @@ class StochasticCollapse(ClaimsStudy):
     checks = tuple(tolerance)
     tiny = {
         **{"student_runs": 32, "networks": ["mlp"], "samples": 100, "units": 16, "rates": [0.1, 0.4]},
-        **{"time": 60.0, "later_time": 10.0, "starts": 3},
+        **{"time": 60.0, "later_time": 10.0, "window": 20.0, "starts": 3},
     }
 
     def check(self) -> None:
@@ -232,148 +234,35 @@ class StochasticCollapse(ClaimsStudy):
         steps = [rate**2 * self.label_variance for rate in self.student_rates]
         inside = min(steps) >= 0.001 and max(steps) <= 0.01
         self.require(inside, "label_variance", "choose η²ς² from 0.001 to 0.01", beside="student_rates")
-        strong = sum(each >= _STRONG for each in self.teachers) >= 2
+        strong = sum(each >= STRONG for each in self.teachers) >= 2
         self.require(strong, "teachers", "give two or more strengths of at least 1.8")
         self.require(len(self.inputs) == len(self.outputs), "outputs", "give as many as inputs", beside="inputs")
 
     def trained(self) -> Values:
         """Simulate the three models, and train the networks."""
-        return {**self._of_wells(), **self._of_students(), **self._of_neurons(), **self._of_networks()}
+        return {**self._models.measured(), **self._trainings.measured()}
 
     def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
         """How near the models are to theory, and what networks say."""
         values = {name: np.asarray(each[1]) for name, each in found.items()}
-        settled, repelling = len(self.settling), self._exponents > 0
-        gone = Means(values["well_growth"][settled:], values["well_error"][settled:], self.well_runs)
-        neurons = values["neuron_exponent"], values["neuron_error"]
-        students = Means(values["threshold"], values["threshold_error"], self.student_runs)
-        # Where theory says of no neuron that it is repelled, nothing is known.
-        chosen = repelling if repelling.any() else slice(None)
-        return [
-            law_of_samples(
-                THEORY[0],
-                "θ² in double wells follows its Gamma law: the largest distance of distributions.",
-                values["law_distance"][:settled],
-                self.well_runs,
-                most=_LAW,
-            ),
-            close_to(
-                THEORY[1],
-                "Beyond the threshold log |θ| falls at the rate 1 − ζ²/2: the largest difference.",
-                gone,
-                self._well_growth[settled:],
-                most=_EXPONENT,
-            ),
-            close_to(
-                THEORY[2],
-                "Students learn of what is stronger than ης²/2: the largest difference, over it.",
-                students,
-                np.ones(len(self.student_rates)),
-                most=_THRESHOLD,
-            ),
-            close_to(
-                THEORY[3],
-                "Isotropic noise makes neurons grow or shrink at their rates, over ης²: the largest difference.",
-                Means(*neurons, self.neuron_runs),
-                self._exponents,
-                most=_EXPONENT,
-            ),
-            repelled(
-                THEORY[4],
-                "Isotropic noise makes neurons grow where theory says so: the least rate, over ης².",
-                Means(*(each[chosen] for each in neurons), self.neuron_runs),
-            ).if_known(bool(repelling.any())),
-            *networks(values, self.networks),
-        ]
+        return [*self._models.claims(values), *self._trainings.claims(values)]
 
     def exact(self) -> Values:
         """What theory says of the three models."""
-        strengths = np.outer(self._half_noise, self.teachers)
-        learned = [
-            noisy_student_strength(each, self.label_variance, learning_rate=rate)
-            for each, rate in zip(strengths, self.student_rates, strict=True)
-        ]
-        return {
-            "cumulative": (("noise", "square"), [law(_SQUARES) for law in self._laws]),
-            "well_growth": (("noise",), self._well_growth),
-            "learned": (("student", "teacher"), np.array(learned) / self._half_noise[:, None]),
-            "neuron_exponent": (("neuron",), self._exponents),
-            "imbalance_ratio": (("student", "charge"), np.ones_like(strengths)),
-        }
+        return self._models.exact()
 
-    def _of_wells(self) -> Values:
-        half = np.asarray(self._wells)
-        durations = np.where(half < 1, _SETTLED * (half + 0.3) / (1 - half) ** 2, _GONE / half)
-        middle, end = double_well(self._noises, durations, runs=self.well_runs, steps=_WELL_STEPS, seed=self.seed)
-        grown, squares = Means.of((end - middle) / (durations[:, None] / 2)), np.exp(2 * end)
-        distances = [scipy.stats.kstest(each, law) for each, law in zip(squares, self._laws, strict=True)]
-        return {
-            "cumulative": (("noise", "square"), np.mean(squares[:, None] <= _SQUARES[:, None], axis=2)),
-            "law_distance": (("noise",), [each.statistic for each in distances]),
-            "law_probability": (("noise",), [each.pvalue for each in distances]),
-            "well_growth": (("noise",), grown.mean),
-            "well_error": (("noise",), grown.error),
-        }
+    @functools.cached_property
+    def _models(self) -> CollapseModels:
+        return self._made(CollapseModels, sizes=self._sizes)
 
-    def _of_students(self) -> Values:
-        weakest = min(rate**2 for rate in self.student_rates) * self.label_variance
-        strong = np.asarray(self.teachers) >= _STRONG
-        slowest = float(np.asarray(self.teachers)[strong].min()) - 1
-        found = noisy_students(
-            np.outer(self._half_noise, self.teachers),
-            np.asarray(self.student_rates),
-            noise_variance=self.label_variance,
-            runs=self.student_runs,
-            steps=int(np.ceil(_RELAXATIONS * 8 / (weakest * slowest**2))),
-            seed=self.seed,
-        )
-        learned = found.learned / self._half_noise[:, None, None]
-        # The straight line through what is learned of strong teachers is zero at the threshold.
-        x, y = np.asarray(self.teachers)[strong], learned[:, strong]
-        slope = np.tensordot(y, x - x.mean(), (1, 0)) / np.sum((x - x.mean()) ** 2)
-        thresholds = Means.of(x.mean() - y.mean(axis=1) / slope)
-        worst = np.abs(found.imbalance_ratio - 1).argmax(axis=2)[..., None]
-        return {
-            "learned": (("student", "teacher"), learned.mean(axis=2)),
-            "threshold": (("student",), thresholds.mean),
-            "threshold_error": (("student",), thresholds.error),
-            "imbalance_ratio": (("student", "charge"), np.take_along_axis(found.imbalance_ratio, worst, 2)[..., 0]),
-        }
+    @functools.cached_property
+    def _trainings(self) -> CollapseNetworks:
+        return self._made(CollapseNetworks)
 
-    def _of_neurons(self) -> Values:
-        options = {"runs": self.neuron_runs, "steps": self.neuron_steps, "seed": self.seed}
-        grown = Means.of(matrix_noise(self._sizes, strength=_NEURON_NOISE, **options))
-        return {"neuron_exponent": (("neuron",), grown.mean), "neuron_error": (("neuron",), grown.error)}
-
-    def _of_networks(self) -> Values:
-        runs = []
-        for network in self.networks:
-            slower = network == "convolutional"
-            trainings = NoisyDigits(
-                network,
-                samples=self.samples,
-                units=self.units // 4 if slower else self.units,
-                batch_size=self.batch_size,
-                weight_decay=self.weight_decay,
-                starts=self.starts,
-                seed=self.seed,
-            )
-            rates = [rate / 2 for rate in self.rates] if slower else self.rates
-            options = {"time": self.time / (_FASTER if slower else 1), "later_time": self.later_time}
-            runs.append(
-                [
-                    [trainings.collapse(rate, noise, later_rate=rates[0], **options) for rate in rates]
-                    for noise in (0.0, self.label_noise)
-                ]
-            )
-        axes = ("architecture", "run", "learning_rate", "start", "time")
-        named = {
-            name: np.array([[[each[name] for each in row] for row in one] for one in runs]) for name in runs[0][0][0]
-        }
-        return {
-            **{name: (axes[: values.ndim], values) for name, values in named.items()},
-            "final_fraction": (axes[:-1], named["independent_fraction"][..., -1]),
-        }
+    def _made(self, kind: Any, **others: Any) -> Any:
+        """What has fields of the names of these."""
+        fields = {field.name for field in dataclasses.fields(kind)} - others.keys()
+        return kind(**{name: getattr(self, name) for name in fields}, **others)
 
     @property
     def _wells(self) -> list[float]:
@@ -384,32 +273,6 @@ class StochasticCollapse(ClaimsStudy):
         return [f"u² − v² of strength {each:g}" for each in self.teachers]
 
     @property
-    def _noises(self) -> np.ndarray:
-        return np.sqrt(2 * np.asarray(self._wells))
-
-    @functools.cached_property
-    def _laws(self) -> list[Any]:
-        """The distribution of θ² in each double well; where it falls to zero that of zero."""
-
-        def law(squares: Any, noise: float) -> np.ndarray:
-            if noise**2 >= 2:
-                return np.ones_like(squares)
-            return quartic_stationary_law(squares, growth=1.0, noise=noise).cumulative
-
-        return [functools.partial(law, noise=each) for each in self._noises.tolist()]
-
-    @property
-    def _well_growth(self) -> np.ndarray:
-        """Weights that have settled grow no more."""
-        found = [quartic_collapse_exponent(growth=1.0, noise=each) for each in self._noises.tolist()]
-        return np.minimum(found, 0.0)
-
-    @property
-    def _half_noise(self) -> np.ndarray:
-        """ης²/2."""
-        return np.asarray(self.student_rates) * self.label_variance / 2
-
-    @property
     def _sizes(self) -> list[tuple[int, int]]:
         return [(int(n), int(m)) for n, m in zip(self.inputs, self.outputs, strict=True)]
 
@@ -418,13 +281,8 @@ class StochasticCollapse(ClaimsStudy):
         return [f"{n} × {m}" for n, m in self._sizes]
 
     @property
-    def _exponents(self) -> np.ndarray:
-        """Over ης²."""
-        return np.array([matrix_noise_exponent(*each, learning_rate=1.0, noise_variance=1.0) for each in self._sizes])
-
-    @property
     def _squares(self) -> np.ndarray:
-        return _SQUARES
+        return SQUARES
 
     @property
     def _shares(self) -> np.ndarray:
