@@ -31,8 +31,8 @@ _LIMIT = (
     _CLOSE,
     "what the limit leaves out falls as 1/ν or nearly so, and takes less than this at ν = 1e5",
 )
-_EXACT = (1e-5, "the closed form is exact, and the solver keeps parameters within 1e-8")
-_KEPT = (1e-5, "no margin falls, and the solver keeps parameters within 1e-8")
+_EXACT = (1e-5, "the closed form is exact, and the solver keeps each step within 1e-8")
+_KEPT = (1e-5, "no margin falls, and the solver keeps each step within 1e-8")
 _DISTANCE = ("distance of the nearest sample from the boundary", "1")
 
 
@@ -126,9 +126,9 @@ class MaxMargin(CurvesStudy):
             log="xy",
             title="Directions settle slowly",
             y_label="relative distance from the limit",
-            caption="How far β/ν is from its limit. It falls as 1/ν, while ν is the logarithm of the inverse loss: "
-            "{observed.direction_distance[architecture=linear]:first} of the linear classifier at the loss exp(−10), "
-            "{observed.direction_distance[architecture=linear]:last} at the end.",
+            caption="How far β/ν is from its limit. It falls as 1/ν, of products more slowly, while ν is the logarithm "
+            "of the inverse loss: {observed.direction_distance[architecture=linear]:first} of the linear classifier at "
+            "the loss exp(−10), {observed.direction_distance[architecture=linear]:last} at the end.",
         ),
         points(
             ("random_distance", "random_own_error"),

@@ -37,7 +37,7 @@ _CLAIMS = (
     "SGD: modified loss",
     "SGD: currents",
 )
-_TIMES = 24  # recorded from the start on
+_TIMES = 60  # recorded from the start on
 _WINDOW = 200  # steps at the end, in which the law is stationary
 _LONGEST = 5000  # steps
 _SETTLED = 1e-4  # what is left of the start of the slowest mode
@@ -147,7 +147,7 @@ class LimitingDynamics(ClaimsStudy):
             "along a spiral. Dashed by theory.",
         ),
     )
-    minutes = 0.5
+    minutes = 0.2
     theory = "exact moments of SGD, and Langevin dynamics"
     task = "linear regression"
     told = ("{samples} samples with Hessian of eigenvalues {curvatures}, residuals of size {residual:g}.",)
