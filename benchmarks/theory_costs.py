@@ -54,6 +54,7 @@ def cases() -> Iterator[tuple[str, Case]]:
         yield "balanced", Case(task.whitened(), balanced_linear(inputs, 20, outputs), scale=0.5)
         yield "isotropic", Case(task, balanced_linear(inputs, 20, outputs), scale=0.5)
         yield "deep-isotropic", Case(data(500, inputs, inputs), equal_layers(inputs))
+        yield "deep-modes", Case(data(500, inputs, inputs), equal_layers(inputs))
         one = data(500, inputs, 1)
         yield "diagonal-staircase", Case(one, DiagonalLinear(inputs), scale=1e-4)
         yield "neuron-function-space", Case(one, TwoLayer(inputs, 1, 1), scale=0.5)

@@ -338,6 +338,8 @@ def test_costs_are_those_that_were_measured():
     assert cost("deep-isotropic", Task(x, x), equal_sized(60), 1.0) == "seconds"
     assert cost("kernel-regression", wide.only("y1"), relu, 6.0) == "under a second"
     assert cost("deep-isotropic", Task(x[:, :10], x[:, :10]), equal_sized(10), 1.0) == "seconds"
+    # 2 s for ten modes and 10 s for fifty, each a root at every time.
+    assert cost("deep-modes", Task(x, x), equal_sized(60), 1.0) == "seconds"
     small = TwoLayer(3, 50, 2, activation="relu")
     assert cost("alternating-flow", PLAIN, small, 1e-3) == "from under a second to seconds"
 

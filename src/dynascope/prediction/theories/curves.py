@@ -199,6 +199,16 @@ def _deep_products(case: Case) -> float:
     return POINTS * (2e6 + max(1.3e4 * width**2, 100 * width**3))
 
 
+def _residuals(case: Case) -> float:
+    """Those of all samples besides, at every time."""
+    return _products(case) + 20.0 * POINTS * case.task.samples * case.task.input_dimension
+
+
+def _roots(case: Case) -> float:
+    """Those by which the strength of each mode is found from its time."""
+    return 1.8e8 * min(case.task.input_dimension, case.task.output_dimension)
+
+
 def _eigenvectors(case: Case) -> float:
     """Those of the inputs, once for each output, and sums over them at every time."""
     sizes = sorted((case.task.samples, case.task.input_dimension))
@@ -269,6 +279,7 @@ CURVES = (
         deep_modes.strength_at,
         _deep_modes,
         fits=_is_deep,
+        operations=_roots,
         call="theory.deep_modes.strength_at(POWER * TIMES, STRENGTHS, STARTS, depth=len(NETWORK.weights))",
         numbers=lambda case: {
             name: [[float(each)] for each in values]
@@ -290,6 +301,7 @@ CURVES = (
         neuron.function_space_flow,
         _function_space,
         fits=_is_neuron,
+        operations=_residuals,
         call="theory.neuron.function_space_flow(TIMES, task.inputs, task.targets[:, 0], "
         "SCALE**2 * FIRST[:, 0] * SECOND[0, 0], IMBALANCE)",
         numbers=lambda case: {"IMBALANCE": _neuron_imbalance(case)},
