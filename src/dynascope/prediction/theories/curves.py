@@ -201,7 +201,7 @@ def _deep_products(case: Case) -> float:
 
 def _residuals(case: Case) -> float:
     """Those of all samples besides, at every time."""
-    return _products(case) + 20.0 * POINTS * case.task.samples * case.task.input_dimension
+    return _products(case) + 10.0 * POINTS * case.task.samples * case.task.input_dimension
 
 
 def _roots(case: Case) -> float:
