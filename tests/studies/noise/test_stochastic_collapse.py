@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.flows.noisy_digits import NETWORKS
 from dynascope.studies.noise import collapse_models
 from dynascope.studies.noise.collapse_claims import THEORY, Means, close_to, law_of_samples, repelled
 from dynascope.studies.noise.stochastic_collapse import StochasticCollapse
@@ -137,3 +138,10 @@ def test_bad_fields_are_named(argument, change):
     with pytest.raises(InputError) as caught:
         StochasticCollapse(**change)
     assert caught.value.argument == argument
+
+
+def test_neurons_near_zero_are_drawn_where_there_is_an_mlp():
+    drawn = {each: [chart.variables for chart in StochasticCollapse(networks=[each]).charts()] for each in NETWORKS}
+    assert ("near_growth",) in drawn["mlp"]
+    assert ("near_growth",) not in drawn["convolutional"]
+    assert len(drawn["mlp"]) == len(drawn["convolutional"]) + 1

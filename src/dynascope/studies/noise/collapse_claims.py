@@ -14,11 +14,11 @@ __all__ = ["THEORY", "Means", "close_to", "law_of_samples", "repelled"]
 
 CONFIDENCE = 0.95
 THEORY = (
-    "double well: stationary law",
-    "double well: collapse",
-    "student: threshold",
-    "matrix noise: exponents",
-    "matrix noise: repels",
+    "double well, stationary law",
+    "double well, collapse",
+    "student, threshold",
+    "matrix noise, exponents",
+    "matrix noise, repels",
 )
 
 
