@@ -5,7 +5,7 @@ import pytest
 from dynascope.flows import Sampled, Total, descend
 from dynascope.flows.steps import chunks
 from dynascope.groups import encoding_from_frequencies
-from dynascope.networks import TwoLayer
+from dynascope.networks import Convolutional, TwoLayer
 from dynascope.tasks import ModularAddition, Task
 
 draw = np.random.default_rng(0)
@@ -58,8 +58,10 @@ def test_pieces_have_the_bits_of_the_whole(monkeypatch, probe):
         (TwoLayer(2, 20, 1), TASK),
         # 54 weights, in an average whose samples nobody counts.
         (TwoLayer(6, 6, 3, activation="quadratic"), ModularAddition(encoding_from_frequencies(3, {1: 1.0}))),
+        # 30 weights, of which nine at each of 64 pixels.
+        (Convolutional((8, 8), 2, channels=(1,), width=1), Task(np.ones((7, 64)), np.ones((7, 2)))),
     ],
-    ids=["samples", "an average"],
+    ids=["samples", "an average", "pixels"],
 )
 def test_what_trains_for_long_is_compiled_well(monkeypatch, network, task, steps):
     class SeenError(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -50,9 +51,14 @@ class Run:
 
     @property
     def work(self) -> float:
-        """About how many multiplications it takes: of each weight by each sample, in statistics by each pair."""
-        weights = sum(np.size(leaf) for leaf in jax.tree.leaves(self.members.weights))
-        batches = self.settings.batches
+        """About how many multiplications it takes: of each weight by each sample, in statistics by each pair.
+
+        The weights of a convolution, which have four axes or more, meet every pixel of a sample.
+        """
+        batches, data, several = self.settings.batches, self.problem.data, bool(self.ensemble.dimensions)
+        pixels = 1 if data is None else math.prod(np.shape(data.inputs)[1 + self.settings.several :])
+        leaves = jax.tree.leaves(self.members.weights)
+        weights = sum(np.size(leaf) * (pixels if np.ndim(leaf) - several >= 4 else 1) for leaf in leaves)
         pairs = len(self.recorded) * batches.samples**2 if self.settings.statistics else 0
         return float(weights) * (self.steps * (batches.size or batches.samples or _AVERAGE) + pairs)
 
