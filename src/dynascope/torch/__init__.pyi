@@ -6,3 +6,4 @@ from .symmetry.program import program as program
 from .symmetry.structure import structure as structure
 from .symmetry.watch_charges import WatchedCharges as WatchedCharges
 from .symmetry.watch_charges import watch_charges as watch_charges
+from .temperature import temperature as temperature

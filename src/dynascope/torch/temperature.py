@@ -1,0 +1,100 @@
+"""How warm a training run of PyTorch is: its stationary noise along the sharpest directions, before it gets there."""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from dynascope.arguments import require
+from dynascope.probes.diffusion import gradient_noise
+from dynascope.theory.noise import Thermometer, thermometer
+from dynascope.torch.curvature import top_curvatures
+
+__all__ = ["temperature"]
+
+
+def temperature(
+    module: torch.nn.Module,
+    loss: Callable[[Any, Any], Any],
+    batches: Sequence[tuple[Any, Any]],
+    optimizer: torch.optim.SGD,
+    count: int,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+) -> Thermometer:
+    """Whether a run of SGD has settled along its sharpest directions, in how many steps it will, and how far it swings.
+
+    Curvatures are those of `top_curvatures`, the noise along them that of the gradients of the batches, and learning
+    rate, momentum and decay are read from the optimiser. A direction has settled after a few times its
+    `relaxation_steps`; directions that are not `stationary` curve downwards, or diverge. Nothing of the module is
+    changed. Cost: that of `top_curvatures`, and a gradient of each batch, which are kept together.
+
+    Args:
+        module: In the mode that is meant, as for `top_curvatures`.
+        loss: A loss of PyTorch of outputs and targets, a mean over samples.
+        batches: Pairs (inputs, targets) of equal sizes, as training draws them, two or more.
+        optimizer: `torch.optim.SGD` of the parameters, in one group, without Nesterov's step and dampening.
+        count: Number of directions.
+        samples: N, where an epoch draws no sample twice; None for batches drawn with replacement.
+        seed: Seed of the vector from which the iteration for the curvatures starts.
+
+    Raises:
+        InputError: Batches of different sizes, or another optimiser.
+
+    References:
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
+
+    Example:
+        >>> import torch
+        >>> layer = torch.nn.Linear(2, 1, bias=False).double()
+        >>> x, y = torch.tensor([[2.0, 0.0], [0.0, 1.0]]).double(), torch.tensor([[1.0], [-1.0]]).double()
+        >>> sgd = torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.5)
+        >>> found = temperature(layer, torch.nn.MSELoss(), [(x, y), (x, -y)], sgd, 1)
+        >>> print(found.stationary, found.relaxation_steps.round(1))
+        [ True] [2.9]
+    """
+    batches = list(batches)
+    sizes = {len(inputs) for inputs, _ in batches}
+    require(
+        len(batches) >= 2 and len(sizes) == 1,
+        f"there are {len(batches)} batches, of {', '.join(map(str, sorted(sizes)))} samples",
+        argument="batches",
+        value=len(batches),
+        remedy="give two or more of one size",
+    )
+    [group, *others] = optimizer.param_groups
+    plain = type(optimizer) is torch.optim.SGD and not others and not group["nesterov"] and not group["dampening"]
+    require(
+        plain and not group["maximize"],
+        f"optimizer is {type(optimizer).__name__} with {1 + len(others)} groups of parameters",
+        argument="optimizer",
+        value=type(optimizer).__name__,
+        remedy="give torch.optim.SGD with one group, without nesterov, dampening or maximize",
+    )
+    directions = top_curvatures(module, loss, batches, count, seed=seed)
+    parameters = [each for each in module.parameters() if each.requires_grad]
+    rows = []
+    for inputs, targets in batches:
+        slopes = torch.autograd.grad(loss(module(inputs), targets), parameters, allow_unused=True)
+        filled = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, slopes, strict=True)]
+        rows.append(torch.cat([each.reshape(-1) for each in filled]).detach().cpu().numpy())
+    gradients, [size] = np.stack(rows), sizes
+    # The mean is over these batches alone, which takes a degree of freedom from their noise.
+    share = len(batches) / (len(batches) - 1)
+    noise = gradient_noise(
+        gradients, gradients.mean(axis=0), batch_size=size, samples=samples, directions=directions.directions
+    )
+    return thermometer(
+        directions.curvature,
+        share * noise.variance,
+        learning_rate=float(group["lr"]),
+        momentum=float(group["momentum"]),
+        weight_decay=float(group["weight_decay"]),
+        batch_size=size,
+        samples=samples,
+    )
