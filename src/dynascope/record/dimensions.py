@@ -49,4 +49,6 @@ DIMENSIONS = {
     "block": "block of parameters that grow at one rate",
     "hypothesis": "hypothesis",
     "run": "training run",
+    "window_step": "optimiser step, over the first of a window",
+    "spectrum": "power p of a spectrum l⁻ᵖ",
 }

@@ -1,0 +1,192 @@
+"""How far networks wander under SGD, and the spectrum of curvature and noise from which theory forecasts it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Float
+
+from dynascope.flows.steps.decay import decayed
+from dynascope.flows.steps.descend import descend
+from dynascope.flows.steps.step import Step
+from dynascope.flows.steps.step_statistics import StepStatistic
+from dynascope.networks.batch_normalisation import trained_weights
+from dynascope.probes.diffusion import NoiseSpectrum, noise_spectrum
+from dynascope.protocols import Network
+from dynascope.tasks import Labelled, Task
+
+__all__ = ["Wandered", "noise_modes", "settled", "wandered"]
+
+_FORGOTTEN = 10  # times 1/(1 − β), after which momentum does not know how it began
+
+
+@dataclasses.dataclass(frozen=True)
+class Wandered(StepStatistic):
+    """‖θ_k − θ_j‖² with the latest origin j < k, of which the first is settle and all others a period apart.
+
+    Attributes:
+        period: Steps from one origin to the next.
+        settle: First origin; before it nothing is measured.
+        dimensions: None: it is one number.
+    """
+
+    period: int
+    settle: int = 0
+    dimensions: Sequence[str] = ()
+
+    def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
+        """The origin, and the distance from it."""
+        origin = jax.tree.map(jnp.asarray, weights)
+        return origin, jnp.zeros((), jnp.result_type(*jax.tree.leaves(origin)))
+
+    def advance(self, state: Any, step: Step) -> Any:
+        """From the weights before a step, if these are the next origin, to those after it."""
+        since = step.index - self.settle
+        begins = (since <= 0) | (since % self.period == 0)
+        origin = jax.tree.map(lambda old, now: jnp.where(begins, now, old), state[0], step.weights)
+        moved = jax.tree.map(lambda now, move, old: now - old + move, step.weights, step.update, origin)
+        return origin, sum(jnp.sum(each**2) for each in jax.tree.leaves(moved))
+
+    def value(self, state: Any) -> Any:
+        """The squared distance."""
+        return state[1]
+
+
+def settled(
+    networks: Sequence[Network], task: Task | Labelled, steps: int, **training: Any
+) -> tuple[list[Any], Float[np.ndarray, "networks 2"]]:
+    """The networks after so many steps, each on batches of its own, and their losses after half of the steps and all.
+
+    Args:
+        networks: Two or more of equal sizes.
+        task: What they learn.
+        steps: Number of steps.
+        **training: `learning_rate`, `momentum`, `weight_decay`, `batch_size`, `loss` and `seed`.
+    """
+    halves = [steps // 2, steps]
+    run, ends = _descended(networks, task, steps=steps, record_steps=halves, return_networks=True, **training)
+    resting = [
+        jax.tree.map(lambda leaf, place=place: np.asarray(leaf)[place] if eqx.is_array(leaf) else leaf, ends)
+        for place in range(len(networks))
+    ]
+    return resting, run["loss"].transpose("seed", "step").to_numpy()
+
+
+def wandered(
+    networks: Sequence[Network],
+    task: Task | Labelled,
+    recorded: np.ndarray,
+    *,
+    legs: int = 1,
+    momentum: float = 0.0,
+    **training: Any,
+) -> Float[np.ndarray, "networks recorded"]:
+    """‖θ_{j+k} − θ_j‖² of each network under SGD from where it is, the mean over origins j that follow each other.
+
+    Momentum starts from rest, and so the first origin is 10/(1 − β) steps on.
+
+    Args:
+        networks: Two or more of equal sizes.
+        task: What they learn.
+        recorded: The steps k, increasing from one or more.
+        legs: Number of origins, of which each is the last of the recorded steps after that before.
+        momentum: β of heavy ball.
+        **training: `learning_rate`, `weight_decay`, `batch_size`, `loss` and `seed`.
+
+    Example:
+        >>> from dynascope.networks import DeepLinear
+        >>> task, networks = Task(np.eye(2), np.ones((2, 1))), [DeepLinear((2, 1), seed=seed) for seed in range(2)]
+        >>> wandered(networks, task, np.array([1, 5]), legs=3, learning_rate=0.1, batch_size=1).shape
+        (2, 2)
+    """
+    period, settle = int(recorded[-1]), round(_FORGOTTEN / (1 - momentum)) if momentum else 0
+    run = _descended(
+        networks,
+        task,
+        steps=settle + legs * period,
+        record_steps=np.concatenate([settle + leg * period + recorded for leg in range(legs)]),
+        step_statistics={"wandered": Wandered(period, settle)},
+        momentum=momentum,
+        **training,
+    )
+    path = run["wandered"].transpose("seed", "step").to_numpy()
+    return path.reshape(len(networks), legs, len(recorded)).mean(axis=1)
+
+
+def noise_modes(
+    networks: Sequence[Network], task: Labelled, *, batch_size: int, batches: int, products: int, seed: int
+) -> list[NoiseSpectrum]:
+    """Curvatures of the cross-entropy of classifiers, each with the variance over samples of the gradient along it.
+
+    Batches are drawn with replacement and normalised each by itself, as in training. The noise is that of their
+    gradients, and the curvature that of the Gauss-Newton matrix of the mean over them, which has no mode that curves
+    downwards.
+
+    Args:
+        networks: Of one kind, where they are.
+        task: What they learn.
+        batch_size: S.
+        batches: Their number; all networks see the same.
+        products: Products with the matrix for each of them.
+        seed: Seed of the batches.
+
+    Example:
+        >>> from dynascope.networks import MLP
+        >>> task = Labelled(np.eye(4), np.array([0, 1, 0, 1]))
+        >>> [found] = noise_modes([MLP((4, 3, 2))], task, batch_size=2, batches=3, products=5, seed=0)
+        >>> found.curvature.shape, bool(found.noise.sum() > 0)
+        ((15,), True)
+    """
+    chosen = np.random.default_rng(seed).integers(len(task.inputs), size=(batches, batch_size))
+    x, y = jnp.asarray(task.inputs[chosen]), jnp.asarray(task.one_hot()[chosen])
+
+    def outputs(own: Any, inputs: Any) -> Any:
+        whole = eqx.combine(own, networks[0])
+        return whole.train_step_outputs(inputs)[0] if hasattr(whole, "train_step_outputs") else whole(inputs)
+
+    def entropy(z: Any, targets: Any) -> Any:
+        return -jnp.mean(jnp.sum(targets * jax.nn.log_softmax(z), axis=-1))
+
+    @jax.jit
+    def gradients(own: Any) -> Any:
+        slope = jax.grad(lambda own, inputs, targets: entropy(outputs(own, inputs), targets))
+        return jax.lax.map(lambda each: ravel_pytree(slope(own, *each))[0], (x, y))
+
+    def model(own: Any) -> Any:
+        return jax.vmap(lambda inputs: outputs(own, inputs))(x)
+
+    spectra = []
+    for weights in map(trained_weights, networks):
+        found = np.asarray(gradients(weights))
+        noise = (found - found.mean(axis=0)) * np.sqrt(batch_size * batches / (batches - 1))
+        spectra.append(noise_spectrum(lambda z: entropy(z, y), weights, noise, model=model, products=products))
+    return spectra
+
+
+def _descended(
+    networks: Sequence[Network],
+    task: Task | Labelled,
+    *,
+    learning_rate: float,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    **training: Any,
+) -> Any:
+    precision = jax.tree.leaves(trained_weights(networks[0]))[0].dtype.type
+    return descend(
+        list(networks),
+        task,
+        learning_rate=learning_rate,
+        optimizer=decayed(optax.sgd, precision(weight_decay), momentum=momentum),
+        replacement=True,
+        batches="independent",
+        **training,
+    )
