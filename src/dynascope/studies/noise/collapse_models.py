@@ -105,7 +105,7 @@ class CollapseModels:
             repelled(
                 THEORY[4],
                 "Isotropic noise makes neurons grow where theory says so: the least rate, over ης².",
-                Means(*(each[chosen] for each in neurons), self.neuron_runs),
+                Means(neurons[0][chosen], neurons[1][chosen], self.neuron_runs),
             ).if_known(bool(repelling.any())),
         ]
 
