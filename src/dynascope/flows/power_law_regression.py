@@ -42,8 +42,8 @@ class PowerLawRegression:
 
     Example:
         >>> task = PowerLawRegression(2.0, 100)
-        >>> task.window, task.exponent.round(2)
-        ((197, 1970), 0.51)
+        >>> task.window, round(float(task.exponent), 2)
+        ((155, 1550), 0.51)
     """
 
     power: float

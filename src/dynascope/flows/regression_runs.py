@@ -70,7 +70,7 @@ def regression_runs(
     Example:
         >>> x, y = np.array([[1.0], [1.0]]), np.array([0.0, 2.0])
         >>> found = regression_runs(x, y, np.array([0, 1]), start=np.zeros(1), runs=8, learning_rate=0.5)
-        >>> sorted(set(found.position[1, :, 0].tolist())), found.velocity[0].max()
+        >>> sorted(set(found.position[1, :, 0].tolist())), float(found.velocity[0].max())
         ([0.0, 1.0], 0.0)
     """
     steps = np.unique(np.concatenate([recorded, np.maximum(recorded - 1, 0)]))

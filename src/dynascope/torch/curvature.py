@@ -14,7 +14,7 @@ from scipy.sparse.linalg import eigsh
 from dynascope.arguments import require, require_choice, require_finite_values, require_integer, require_seed
 from dynascope.probes.diffusion.hessian import TopCurvatures
 
-__all__ = ["top_curvatures"]
+__all__ = ["require_batched_loss", "top_curvatures"]
 
 
 def top_curvatures(
@@ -55,7 +55,7 @@ def top_curvatures(
         >>> print(found.curvature.round(4), np.abs(found.directions).round(4))
         [4.] [[1. 0.]]
     """
-    _require_batched_loss(module, loss, batches)
+    require_batched_loss(module, loss, batches)
     require_choice("gauss_newton", gauss_newton, (True, False))
     parameters = [each for each in module.parameters() if each.requires_grad]
     size = sum(each.numel() for each in parameters)
@@ -80,7 +80,7 @@ def top_curvatures(
     return TopCurvatures(curvature, directions, np.linalg.norm(moved - curvature[:, None] * directions, axis=1))
 
 
-def _require_batched_loss(module: Any, loss: Any, batches: Any) -> None:
+def require_batched_loss(module: Any, loss: Any, batches: Any) -> None:
     """Raise `InputError` unless a module has a loss on pairs that can be gone through again and again."""
     require(
         isinstance(module, torch.nn.Module),

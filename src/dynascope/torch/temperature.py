@@ -12,7 +12,7 @@ import torch
 from dynascope.arguments import require
 from dynascope.probes.diffusion import gradient_noise
 from dynascope.theory.noise import Thermometer, thermometer
-from dynascope.torch.curvature import top_curvatures
+from dynascope.torch.curvature import require_batched_loss, top_curvatures
 
 __all__ = ["temperature"]
 
@@ -58,6 +58,7 @@ def temperature(
         >>> print(found.stationary, found.relaxation_steps.round(1))
         [ True] [2.9]
     """
+    require_batched_loss(module, loss, batches)
     batches = list(batches)
     sizes = {len(inputs) for inputs, _ in batches}
     require(
@@ -67,15 +68,15 @@ def temperature(
         value=len(batches),
         remedy="give two or more of one size",
     )
-    [group, *others] = optimizer.param_groups
-    plain = type(optimizer) is torch.optim.SGD and not others and not group["nesterov"] and not group["dampening"]
+    groups = optimizer.param_groups if type(optimizer) is torch.optim.SGD else []
     require(
-        plain and not group["maximize"],
-        f"optimizer is {type(optimizer).__name__} with {1 + len(others)} groups of parameters",
+        len(groups) == 1 and not any(groups[0][name] for name in ("nesterov", "dampening", "maximize")),
+        f"optimizer is {type(optimizer).__name__} with {len(groups)} groups of parameters",
         argument="optimizer",
         value=type(optimizer).__name__,
         remedy="give torch.optim.SGD with one group, without nesterov, dampening or maximize",
     )
+    [group] = groups
     directions = top_curvatures(module, loss, batches, count, seed=seed)
     parameters = [each for each in module.parameters() if each.requires_grad]
     rows = []

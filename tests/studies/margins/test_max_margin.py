@@ -29,7 +29,9 @@ def test_the_verified_examples_to_their_digits(observed):
     np.testing.assert_allclose(told, [1.019803902719, 0.330409300228], rtol=2e-5)
     np.testing.assert_allclose(observed["weights"].sel(architecture="mixed"), [0.4, 3.0], atol=1e-4)
     assert float(observed["random_distance"].max()) < 1e-4
-    spread = {name: float(observed[f"{name}_nc1"].isel(margin=-1).mean()) for name in ("normalised", "unnormalised")}
+    spread = {
+        name: float(observed[f"{name}_nc1"].isel(margin_level=-1).mean()) for name in ("normalised", "unnormalised")
+    }
     assert spread["normalised"] < 1e-9 < 1e-3 < spread["unnormalised"]
 
 

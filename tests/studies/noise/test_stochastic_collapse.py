@@ -33,7 +33,7 @@ def test_the_three_models_follow_theory(observed):
     assert tree.attrs["verdict"] == "agree"
     assert set(json.loads(tree.attrs["claims"])) == set(THEORY)
     # Beyond the threshold the law is a point at zero, of which nothing is within a few percent.
-    assert observed["law_distance"].sel(noise=STUDY.settling).max() < 0.03
+    assert observed["law_distance"].sel(noise_level=STUDY.settling).max() < 0.03
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ def test_the_seed_gives_the_split():
         ({"operation": "power"}, "operation"),
         ({"p": 2}, "p"),
         ({"p": 257}, "p"),
-        ({"p": 5.0}, "p"),
+        ({"p": 5.5}, "p"),
         ({"p": 9}, "p"),
         ({"train_fraction": 0.0}, "train_fraction"),
         ({"train_fraction": 1.0}, "train_fraction"),

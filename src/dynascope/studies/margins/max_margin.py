@@ -85,12 +85,12 @@ class MaxMargin(CurvesStudy):
     trains = "linear, products, mixed, and normalised features"
     flow = "gradient flow of the exponential loss, followed by the margin up to log(1/L) = 100000"
     axes = ("architecture",)
-    along = ("architecture", "run", "block", "start")
+    along = ("architecture", "run", "parameter_block", "start")
     labelled = {
         "architecture": tuple(CLASSIFIERS),
-        "margin": "_levels",
+        "margin_level": "_levels",
         "run": "_runs",
-        "block": ("single weight", "product"),
+        "parameter_block": ("single weight", "product"),
     }
     title = "Which margin is the largest?"
     question = "Of all solutions that separate the data, which does training end in, and how robust is it?"
@@ -101,10 +101,10 @@ class MaxMargin(CurvesStudy):
         "the linear classifier errs. If some grow faster than others, these alone are kept small. With a product in "
         "place of one weight the same functions can be formed, yet training ended where inputs may move by no more "
         "than {observed.end_euclidean_margin[architecture=mixed]}. Where the fast weight is not needed it is given up: "
-        "its share of the margin fell to {observed.block_share[block=single weight]:last}. A layer before a "
+        "its share of the margin fell to {observed.block_share[parameter_block=single weight]:last}. A layer before a "
         "normalisation does not grow at all and is free, so that its features go where the readout is cheapest: their "
-        "spread within classes, over that between, ended at {observed.normalised_nc1[margin=last]:mean}, and at "
-        "{observed.unnormalised_nc1[margin=last]:mean} in the same network without normalisation. All "
+        "spread within classes, over that between, ended at {observed.normalised_nc1[margin_level=last]:mean}, and at "
+        "{observed.unnormalised_nc1[margin_level=last]:mean} in the same network without normalisation. All "
         "this is slow. At the loss exp(−10) the direction of the mixed classifier was still "
         "{observed.direction_distance[architecture=mixed]:first} from its end; losses as small as those judged here no "
         "training by steps will see."
@@ -112,7 +112,7 @@ class MaxMargin(CurvesStudy):
     figures = (
         Chart(
             "euclidean_margin",
-            over="margin",
+            over="margin_level",
             log="x",
             title="How far inputs may move",
             y_label="distance to the boundary",
@@ -122,7 +122,7 @@ class MaxMargin(CurvesStudy):
         ),
         Chart(
             "direction_distance",
-            over="margin",
+            over="margin_level",
             log="xy",
             title="Directions settle slowly",
             y_label="relative distance from the limit",
@@ -144,16 +144,16 @@ class MaxMargin(CurvesStudy):
         ),
         Chart(
             "block_share",
-            over="margin",
+            over="margin_level",
             log="xy",
             title="A weight that is not needed is discarded",
             y_label="share of the margin",
             caption="One sample that the product separates by itself. The single weight keeps growing, but its share "
-            "of the margin falls to {observed.block_share[block=single weight]:last}, as solved (dashed).",
+            "of the margin falls to {observed.block_share[parameter_block=single weight]:last}, as solved (dashed).",
         ),
         Chart(
             ("normalised_nc1", "unnormalised_nc1"),
-            over="margin",
+            over="margin_level",
             log="xy",
             decades=16.0,
             symbols={"start": ""},
@@ -162,7 +162,7 @@ class MaxMargin(CurvesStudy):
             y_label="spread within classes over that between",
             caption="The same two-layer network on the same inputs. With normalised features samples of a class become "
             "one point; without, their spread over that of classes ends at "
-            "{observed.unnormalised_nc1[margin=last]:mean}.",
+            "{observed.unnormalised_nc1[margin_level=last]:mean}.",
         ),
     )
     names = {
@@ -213,7 +213,7 @@ class MaxMargin(CurvesStudy):
             "margin_kept": np.ones(len(problems)),
             "random_weights": (("run", "seed", "weight"), self._of_data("weights")),
             "random_own_error": (("run", "seed"), self._of_data("own_error")),
-            "block_share": (("block", "margin"), [share, 1 - share]),
+            "block_share": (("parameter_block", "margin_level"), [share, 1 - share]),
             "feature_cosines": (("start", "class", "target"), np.tile(simplex.gram, (self.starts, 1, 1))),
             "between_class_share": ("start", np.ones(self.starts)),
             "classifier_cost": ("start", np.full(self.starts, simplex.value)),
@@ -222,14 +222,14 @@ class MaxMargin(CurvesStudy):
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
         """With the ends of the margins as lines, which are drawn and not judged again."""
         tree = super().compare(observed, predicted)
-        line = predicted["end_euclidean_margin"].expand_dims(margin=observed["margin"]).drop_attrs()
+        line = predicted["end_euclidean_margin"].expand_dims(margin_level=observed["margin_level"]).drop_attrs()
         tree["predicted"].dataset = name_all(predicted.assign(euclidean_margin=line), {"euclidean_margin": _DISTANCE})
         return tree
 
     def _example(self) -> dict[str, Any]:
         """The three classifiers on two samples."""
         paths = [follow_classifier(name, _STARTS[name], _EXAMPLE, self._levels) for name in CLASSIFIERS]
-        both, problems = ("architecture", "margin"), self._problems
+        both, problems = ("architecture", "margin_level"), self._problems
         distances = [_distance(path.scaled, of.weights) for path, of in zip(paths, problems, strict=True)]
         return {
             "weights": (("architecture", "feature"), [each.scaled[-1] for each in paths]),
@@ -238,7 +238,7 @@ class MaxMargin(CurvesStudy):
             "direction_distance": (both, distances),
             "rate_constant": [path.rate_constant(of.rate) for path, of in zip(paths, problems, strict=True)],
             "margin_kept": [each.margin_kept() for each in paths],
-            "loss": ("margin", np.exp(-self._levels)),
+            "loss": ("margin_level", np.exp(-self._levels)),
         }
 
     def _random(self) -> dict[str, Any]:
@@ -261,14 +261,14 @@ class MaxMargin(CurvesStudy):
     def _discarded(self) -> dict[str, Any]:
         """The mixed classifier on one sample, by the share of each block in its margin."""
         found = follow_classifier("mixed", {"a": [0.0], "u": _FACTOR, "v": _FACTOR}, np.ones((1, 2)), self._levels)
-        return {"block_share": (("block", "margin"), (found.weights / found.path.margins).T)}
+        return {"block_share": (("parameter_block", "margin_level"), (found.weights / found.path.margins).T)}
 
     def _collapsed(self) -> dict[str, Any]:
         """Both networks from all starts: how far features of a class have become one point, and what the end is."""
         normalised, free = self._networks(normalised=True), self._networks(normalised=False)
         return {
-            "normalised_nc1": (("start", "margin"), [each.nc1 for each in normalised]),
-            "unnormalised_nc1": (("start", "margin"), [each.nc1 for each in free]),
+            "normalised_nc1": (("start", "margin_level"), [each.nc1 for each in normalised]),
+            "unnormalised_nc1": (("start", "margin_level"), [each.nc1 for each in free]),
             "between_class_share": ("start", [each.between_class_share for each in normalised]),
             "classifier_cost": ("start", [each.classifier_cost for each in normalised]),
             "feature_cosines": (("start", "class", "target"), [each.cosines for each in normalised]),

@@ -117,8 +117,8 @@ class CollapseModels:
             for each, rate in zip(strengths, self.student_rates, strict=True)
         ]
         return {
-            "cumulative": (("noise", "square"), [law(SQUARES) for law in self._laws]),
-            "well_growth": (("noise",), self._well_growth),
+            "cumulative": (("noise_level", "square"), [law(SQUARES) for law in self._laws]),
+            "well_growth": (("noise_level",), self._well_growth),
             "learned": (("student", "teacher"), np.array(learned) / self._half_noise[:, None]),
             "neuron_exponent": (("neuron",), self._exponents),
             "imbalance_ratio": (("student", "charge"), np.ones_like(strengths)),
@@ -132,11 +132,11 @@ class CollapseModels:
         grown, squares = Means.of((end - middle) / (durations[:, None] / 2)), np.exp(2 * end)
         distances = [scipy.stats.kstest(each, law) for each, law in zip(squares, self._laws, strict=True)]
         return {
-            "cumulative": (("noise", "square"), np.mean(squares[:, None] <= SQUARES[:, None], axis=2)),
-            "law_distance": (("noise",), [each.statistic for each in distances]),
-            "law_probability": (("noise",), [each.pvalue for each in distances]),
-            "well_growth": (("noise",), grown.mean),
-            "well_error": (("noise",), grown.error),
+            "cumulative": (("noise_level", "square"), np.mean(squares[:, None] <= SQUARES[:, None], axis=2)),
+            "law_distance": (("noise_level",), [each.statistic for each in distances]),
+            "law_probability": (("noise_level",), [each.pvalue for each in distances]),
+            "well_growth": (("noise_level",), grown.mean),
+            "well_error": (("noise_level",), grown.error),
         }
 
     def _of_students(self) -> dict[str, Any]:

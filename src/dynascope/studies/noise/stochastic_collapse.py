@@ -126,7 +126,7 @@ class StochasticCollapse(ClaimsStudy):
             "cumulative",
             over="square",
             log="x",
-            symbols={"noise": "ζ²/2"},
+            symbols={"noise_level": "ζ²/2"},
             y_label="share of the paths below",
             title="Where a weight in a double well settles",
             caption="The distribution of θ², seen and by theory (dashed), for several strengths of the noise. Beyond "
@@ -136,7 +136,7 @@ class StochasticCollapse(ClaimsStudy):
         ),
         points(
             "well_growth",
-            over="noise",
+            over="noise_level",
             y_label="rate at which log |θ| grows",
             title="How fast noise draws a weight to zero",
             caption="By theory 1 − ζ²/2 once that is below zero, and seen to {observed.change[hypothesis=double well, "
@@ -219,12 +219,12 @@ class StochasticCollapse(ClaimsStudy):
     flow = "plain descent with decay {weight_decay:g} on batches of {batch_size}"
     along = "charge"
     labelled = {
-        **{"noise": "_wells", "square": "_squares", "teacher": "teachers", "student": "student_rates"},
+        **{"noise_level": "_wells", "square": "_squares", "teacher": "teachers", "student": "student_rates"},
         **{"neuron": "_size_names", "run": ("true labels", "noisy labels"), "learning_rate": "rates"},
         **{"architecture": "networks", "time": "_shares", "charge": "_charges"},
     }
     names = {
-        "noise": ("half the variance of the noise, ζ²/2", "1"),
+        "noise_level": ("half the variance of the noise, ζ²/2", "1"),
         "square": ("θ²", "1"),
         "teacher": ("strength of the teacher over the threshold", "1"),
         "time": ("share of the training time", "1"),
