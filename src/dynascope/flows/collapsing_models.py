@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.compilation import filter_jit
-from dynascope.flows.counted_noise import normal_noise
+from dynascope.flows.counted_noise import noise_key, normal_noise
 
 __all__ = ["NoisyStudents", "double_well", "matrix_noise", "noisy_students"]
 
@@ -60,7 +60,9 @@ def double_well(
     """
     time_steps = np.asarray(durations, float) / steps
     with jax.enable_x64(True):
-        squares = _wells(np.asarray(noises, float)[:, None], time_steps[:, None], runs, np.int64(steps), _key(seed))
+        squares = _wells(
+            np.asarray(noises, float)[:, None], time_steps[:, None], runs, np.int64(steps), noise_key(seed)
+        )
         return np.log(np.asarray(squares)) / 2
 
 
@@ -87,7 +89,7 @@ def noisy_students(
     early = np.rint(_EARLY / (rates**2 * noise_variance)).astype(np.int64).clip(1, max(steps // 2, 1))
     with jax.enable_x64(True):
         deviation = float(noise_variance) ** 0.5
-        found = _students(s, rates, deviation, runs, np.int64(steps), early, _key(seed))
+        found = _students(s, rates, deviation, runs, np.int64(steps), early, noise_key(seed))
         return NoisyStudents(*map(np.asarray, found))
 
 
@@ -116,12 +118,8 @@ def matrix_noise(
     step = np.sqrt(strength / (n + m))
     spread = step[:, None, None, None] * (outputs[:, None, :, None] & inputs[:, None, None, :])
     with jax.enable_x64(True):
-        grown = _neurons(spread.astype(np.float32), inputs, outputs, runs, np.int64(steps), _key(seed))
+        grown = _neurons(spread.astype(np.float32), inputs, outputs, runs, np.int64(steps), noise_key(seed))
         return np.asarray(grown) / ((steps - steps // 2) * step[:, None] ** 2)
-
-
-def _key(seed: int) -> np.ndarray:
-    return np.asarray(jax.random.key_data(jax.random.key(seed)), np.uint32)
 
 
 def _halves(steps: Any, move: Any, state: Any) -> tuple[Any, Any]:

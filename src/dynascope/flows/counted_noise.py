@@ -10,10 +10,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["normal_noise", "threefry"]
+__all__ = ["noise_key", "normal_noise", "threefry"]
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
+
+
+def noise_key(seed: int) -> np.ndarray:
+    """The two words of a seed, shape (2,), that `normal_noise` takes.
+
+    Example:
+        >>> noise_key(7).tolist()
+        [0, 7]
+    """
+    return np.asarray(jax.random.key_data(jax.random.key(seed)), np.uint32)
 
 
 def threefry(key: tuple[jax.Array, jax.Array], first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -28,7 +28,7 @@ from dynascope.arguments import (
 )
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
-from dynascope.flows.counted_noise import normal_noise
+from dynascope.flows.counted_noise import noise_key, normal_noise
 
 __all__ = ["LangevinRuns", "langevin"]
 
@@ -139,7 +139,7 @@ def langevin(
     strength = _root_of(noise, size) * np.sqrt(learning_rate / batch_size)
     settings = np.array([time_step, learning_rate, momentum, weight_decay])
     with jax.enable_x64(True):
-        key = np.asarray(jax.random.key_data(jax.random.key(seed)), np.uint32)
+        key = noise_key(seed)
         found = _followed(slope, place, push, strength, settings, recorded.astype(np.int64), key, dynamics)
         position, speed = (
             np.moveaxis(np.asarray(part), 0, 1).reshape(len(clock), blocks * block, size)[:, :runs] for part in found

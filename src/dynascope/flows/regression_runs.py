@@ -11,6 +11,7 @@ import numpy as np
 import optax
 from jaxtyping import Float
 
+from dynascope.flows.steps.decay import decayed
 from dynascope.flows.steps.descend import descend
 from dynascope.tasks import Task
 
@@ -79,14 +80,13 @@ def regression_runs(
     parts, blocks = [], math.ceil(runs / _TOGETHER)
     with jax.enable_x64(True):
         network = _Linear(np.asarray(start, float))
-
         for block in range(blocks):
             record = descend(
                 [network] * math.ceil(runs / blocks),
                 task,
                 learning_rate=learning_rate,
                 steps=int(steps[-1]),
-                optimizer=_heavy_ball(momentum, weight_decay),
+                optimizer=decayed(optax.sgd, np.float64(weight_decay), momentum=momentum),
                 batch_size=batch_size,
                 batches="independent",
                 replacement=True,
@@ -102,10 +102,3 @@ def regression_runs(
 
 def _weights(network: _Linear) -> Any:
     return network.weight
-
-
-def _heavy_ball(momentum: float, weight_decay: float) -> Any:
-    def made(rate: Any) -> optax.GradientTransformation:
-        return optax.chain(optax.add_decayed_weights(weight_decay), optax.sgd(rate, momentum=momentum))
-
-    return made

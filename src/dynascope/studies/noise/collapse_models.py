@@ -12,7 +12,7 @@ import scipy.stats
 
 from dynascope.comparison import Claim
 from dynascope.flows.collapsing_models import double_well, matrix_noise, noisy_students
-from dynascope.studies.noise.collapse_claims import THEORY, Means, close_to, law_of_samples, repelled
+from dynascope.studies.noise.joint_claims import Means, close_to, law_of_samples, repelled
 from dynascope.theory.noise import (
     matrix_noise_exponent,
     noisy_student_strength,
@@ -20,15 +20,24 @@ from dynascope.theory.noise import (
     quartic_stationary_law,
 )
 
-__all__ = ["SQUARES", "STRONG", "CollapseModels"]
+__all__ = ["SQUARES", "STRONG", "THEORY", "CollapseModels"]
 
+THEORY = (
+    "double well, stationary law",
+    "double well, collapse",
+    "student, threshold",
+    "matrix noise, exponents",
+    "matrix noise, repels",
+)
 SQUARES = np.geomspace(0.003, 3.0, 40)  # at which distributions of θ² are known
 STRONG = 1.8  # teachers, over the threshold, of which students settle soon
 _WELL_STEPS = 1000
 _SETTLED, _GONE = 16.0, 40.0  # durations: in relaxations near the threshold, and in those of the noise beyond it
 _RELAXATIONS = 30.0  # of the slowest student, of which the first half is left out
 _NEURON_NOISE = 0.03  # η²ς²(n + m), small for a law of continuous time
-_LAW, _EXPONENT, _THRESHOLD = 0.03, 0.05, 0.02  # how near theory is claimed to be
+# How near theory is claimed to be: laws to about twice what the default number of paths tells them to, rates to a
+# twentieth of the rate of the noise, which is far from zero where neurons vanish or grow, and a threshold to 2 percent.
+_LAW, _EXPONENT, _THRESHOLD = 0.03, 0.05, 0.02
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dynascope.flows import ornstein_uhlenbeck
 from dynascope.flows.regression_runs import RegressionRuns, regression_runs
 from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, fraction, number, numbers, positive, seed
-from dynascope.studies.noise.collapse_claims import Means, close_to, law_of_samples
+from dynascope.studies.noise.joint_claims import Means, close_to, law_of_samples
 from dynascope.studies.noise.phase_space import (
     MOMENTS,
     PhaseSpace,
@@ -41,8 +41,10 @@ _TIMES = 60  # recorded from the start on
 _WINDOW = 200  # steps at the end, in which the law is stationary
 _LONGEST = 5000  # steps
 _SETTLED = 1e-4  # what is left of the start of the slowest mode
-_VARIANCES, _EQUIPARTITION, _LAW, _CURRENTS = 0.1, 0.1, 0.05, 0.2  # how near the law of small steps is claimed to be
-_SMALL = 0.05  # by how much the exact stationary variances may differ from it, for it to be judged
+_SMALL = 0.05  # by how much the exact stationary variances may differ from the law of small steps, for it to be judged
+# How near that law is claimed to be: variances to twice that; distributions to the 0.02 that such a variance makes and
+# the 0.025 that 4000 runs leave to chance; and currents, which are differences of neighbouring steps, to a fifth.
+_VARIANCES, _EQUIPARTITION, _LAW, _CURRENTS = 0.1, 0.1, 0.05, 0.2
 _VALUES = np.linspace(0.0, 8.0, 81)  # of κΦ
 
 

@@ -13,8 +13,7 @@ from dynascope.comparison import Claim
 from dynascope.flows.noisy_digits import NETWORKS, training_shares
 from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import choices, count, fraction, numbers, positive, seed
-from dynascope.studies.noise.collapse_claims import THEORY
-from dynascope.studies.noise.collapse_models import SQUARES, STRONG, CollapseModels
+from dynascope.studies.noise.collapse_models import SQUARES, STRONG, THEORY, CollapseModels
 from dynascope.studies.noise.collapse_networks import CollapseNetworks
 from dynascope.theory import papers
 

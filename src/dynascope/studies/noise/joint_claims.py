@@ -1,4 +1,4 @@
-"""What is claimed of stochastic collapse, and what intervals over runs and starts say of each claim."""
+"""Claims on several means or laws together, with intervals that hold for all of them at once."""
 
 from __future__ import annotations
 
@@ -10,16 +10,9 @@ import numpy as np
 from dynascope.comparison import Claim
 from dynascope.comparison.interval import student_half
 
-__all__ = ["THEORY", "Means", "close_to", "law_of_samples", "repelled"]
+__all__ = ["Means", "close_to", "law_of_samples", "repelled"]
 
 CONFIDENCE = 0.95
-THEORY = (
-    "double well, stationary law",
-    "double well, collapse",
-    "student, threshold",
-    "matrix noise, exponents",
-    "matrix noise, repels",
-)
 
 
 class Means(NamedTuple):
