@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import operator
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, dataclass_transform
 
 import jax
 import numpy as np
@@ -21,6 +21,7 @@ __all__ = ["StatedStudy", "Values"]
 
 #: What a study states of its variables: for each name its values along `axes`, or the names of its axes and the values.
 Values = Mapping[str, Any]
+_Part = TypeVar("_Part")
 _FIRST = dict.fromkeys(("mode", "layer", "jump", "skill"), 1)  # what is counted from one
 
 
@@ -129,6 +130,16 @@ class StatedStudy(Study):
         with jax.enable_x64(True):
             said: dict[str, Any] = {"theory": self.theory, "reference": self.reference.paper, **self.said()}
             return self.record(self.exact(), **said)
+
+    def part(self, kind: Callable[..., _Part], **others: Any) -> _Part:
+        """What is made of the study's fields of the same names.
+
+        Args:
+            kind: A dataclass.
+            **others: Its fields that the study has not, or has in another form.
+        """
+        names = {each.name for each in dataclasses.fields(cast(Any, kind))} - others.keys()
+        return kind(**{name: getattr(self, name) for name in names}, **others)
 
     def record(self, values: Values, **attributes: Any) -> xr.Dataset:
         """The record of these values.

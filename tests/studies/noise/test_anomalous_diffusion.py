@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from dynascope.errors import InputError
-from dynascope.studies.noise import anomalous_diffusion
+from dynascope.studies.noise import resting_networks
 from dynascope.studies.noise.anomalous_diffusion import AnomalousDiffusion
 
 STUDY = AnomalousDiffusion(**AnomalousDiffusion.tiny)
@@ -57,10 +57,8 @@ def test_a_forecast_of_free_walks_or_walks_that_are_free_are_refuted(tree, claim
 @pytest.mark.slow
 def test_a_forecast_from_another_spectrum_is_refuted(monkeypatch):
     """Curvatures that are all zero leave free walks, of exponent one."""
-    law = anomalous_diffusion.stationary_displacement
-    monkeypatch.setattr(
-        anomalous_diffusion, "stationary_displacement", lambda rho, *rest, **of: law(0 * rho, *rest, **of)
-    )
+    law = resting_networks.stationary_displacement
+    monkeypatch.setattr(resting_networks, "stationary_displacement", lambda rho, *rest, **of: law(0 * rho, *rest, **of))
     tree = dataclasses.replace(STUDY).run()
     assert tree.attrs["verdict"] == "disagree"
     assert outcomes(tree)["network: forecast"] == "does not hold"
@@ -74,7 +72,7 @@ def test_resnet_takes_files_of_images_in_single_precision(tmp_path):
             pixels = draw.integers(256, size=(8, 8, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(tmp_path / name / f"{number}.png")
     study = dataclasses.replace(STUDY, data=str(tmp_path), network="resnet18", width=1, samples=20, batch_size=10)
-    images, network = study._images, study._network(0)
+    images, network = study._networks.images, study._networks.first(0)
     assert images.inputs.shape == (20, 8, 8, 3)
     assert images.class_names == ("cat", "dog")
     outputs, _ = jax.eval_shape(network.train_step_outputs, images.inputs)

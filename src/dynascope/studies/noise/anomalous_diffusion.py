@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-import equinox as eqx
-import jax
 import numpy as np
 import xarray as xr
 
 from dynascope.comparison import Claim
 from dynascope.errors import InputError
 from dynascope.flows.power_law_regression import DECADE, PowerLawRegression
-from dynascope.flows.wandering import noise_modes, settled, wandered
-from dynascope.networks import ResNet18
-from dynascope.networks.normalised_convolutional import NormalisedConvolutional
-from dynascope.probes.diffusion import fit_exponent
 from dynascope.record import name_all
 from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import choice, count, fraction, number, numbers, positive, seed, text
-from dynascope.tasks import Labelled, digits, read_images
+from dynascope.studies.noise.resting_networks import NETWORK_CLAIMS, RestingNetworks
+from dynascope.tasks.data.named_images import image_shape
 from dynascope.theory import papers
 from dynascope.theory.noise import (
     anomalous_exponent,
     diffusion_window,
     displacement_exponent,
-    stationary_displacement,
 )
 
-_DIGITS, _RECORDS, _CHANNELS = 1797, 30, (4, 8)
+_DIGITS = 1797
 _RATE = 0.01  # η of the modes that are summed
 _CLOSE = 0.02  # of the slope of many modes to min(1, 1/p)
-_BEYOND = 4  # times the window of networks, to see where the forecast ends
-_RESTING = 0.2  # of the loss, which may fall in the second half of the time to come to rest
-_ROUNDING = 1e-6  # of a step
-_OFF = 0.1  # what an exponent may be off
-_FORECAST, _SLOW = "network: forecast", "network: slow"
+_OFF = 0.1  # what an exponent may be off: less than the sixth from p = 1.5 to 2, and from 2 to 3
 
 
 class AnomalousDiffusion(ClaimsStudy):
@@ -177,7 +166,7 @@ class AnomalousDiffusion(ClaimsStudy):
 
     def check(self) -> None:
         """A window between what momentum remembers and what decay forgets, and modes enough for one of each power."""
-        begin, end = self._window
+        begin, end = self._networks.window
         problem = f"(1 − β)/(2ηλ) is {end} and 1/(1 − β) {begin} steps, which leave no window"
         memory = f"warm_up is {self.warm_up}, and weight decay forgets the start in {2 * end} steps"
         self.require(self.warm_up >= 8 * end, "warm_up", f"choose at least {8 * end}", problem=memory)
@@ -194,52 +183,23 @@ class AnomalousDiffusion(ClaimsStudy):
     @property
     def judged_claims(self) -> tuple[str, ...]:
         """The exponent of each spectrum, and the forecast of networks."""
-        return (*(f"p = {power:g}" for power in self.powers), _FORECAST, _SLOW)
+        return (*(f"p = {power:g}" for power in self.powers), *NETWORK_CLAIMS)
 
     def trained(self) -> Values:
         """Simulate regressions; train networks, forecast how far they go, and only then let them."""
+        height, width, _ = image_shape(self._networks.images)
+        problem = f"images have {height} × {width} pixels, and the small network is for square ones"
+        self.require(self.network == "resnet18" or height == width, "network", "choose resnet18", problem=problem)
         simulated = [each.simulated(self.runs) for each in self._regressions]
         fits = [task.fitted(each) for task, each in zip(self._regressions, simulated, strict=True)]
         exponents, low, high = np.transpose([each[:3] for each in fits])
-        training: Any = self._sgd | {"loss": "cross_entropy", "seed": self.seed}
-        networks = [self._network(number) for number in range(self.starts)]
-        resting, losses = settled(networks, self._images, self.warm_up, **training)
-        asked = {name: getattr(self, name) for name in ("batch_size", "batches", "products")}
-        spectra = noise_modes(resting, self._images, **asked, seed=self.seed + 1)
-        forecast = np.stack(
-            [
-                stationary_displacement(np.maximum(each.curvature, 0), each.noise, self._steps, **self._sgd)
-                for each in spectra
-            ]
-        )
-        measured = wandered(resting, self._images, self._steps, legs=self.legs, **training | {"seed": self.seed + 1})
-        first, last = self._window
-        fit, off, said = (
-            fit_exponent(self._steps, each, first=first, last=last)
-            for each in (measured, measured / forecast, forecast)
-        )
-        late = fit_exponent(self._steps, measured, first=last, last=int(self._steps[-1]))
-        inside = (self._steps >= first) & (self._steps <= last)
-        gone = np.log(measured.mean(axis=0) / forecast.mean(axis=0))[inside]
         return {
             "mode_exponent": ("spectrum", [self._mode_exponent(power) for power in self.powers]),
             "sgd_exponent": ("spectrum", exponents),
             "sgd_low": ("spectrum", low),
             "sgd_high": ("spectrum", high),
             "squared_displacement": (("spectrum", "window_step"), [each.mean(axis=0) for each in simulated]),
-            "network_displacement": (("start", "step"), measured),
-            "forecast_displacement": (("start", "step"), forecast),
-            "network_exponent": ((), fit.exponent),
-            "network_low": ((), fit.low),
-            "network_high": ((), fit.high),
-            "forecast_exponent": ((), said.exponent),
-            "exponent_off": ((), off.exponent),
-            "off_low": ((), off.low),
-            "off_high": ((), off.high),
-            "late_exponent": ((), late.exponent),
-            "forecast_ratio": ((), np.exp(gone.mean())),
-            "loss_change": ("start", losses[:, 1] / losses[:, 0] - 1),
-            "loss": ("start", losses[:, 1]),
+            **self._networks.measured(),
         }
 
     def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
@@ -256,23 +216,7 @@ class AnomalousDiffusion(ClaimsStudy):
             )
             for place, power in enumerate(self.powers)
         ]
-        off, own = (
-            [float(value[name]) for name in names]
-            for names in (("exponent_off", "off_low", "off_high"), ("network_exponent", "network_low", "network_high"))
-        )
-        # What goes faster than a free walk in the end is still on its way to a minimum.
-        rests = bool(np.mean(value["loss_change"]) > -_RESTING and value["late_exponent"] < 1)
-        networks = [
-            Claim(
-                _FORECAST,
-                f"Networks wander with the exponent that was forecast to {_OFF:g}.",
-                *off,
-                least=-_OFF,
-                most=_OFF,
-            ),
-            Claim(_SLOW, "Networks wander slower than by ordinary diffusion, of exponent 1.", *own, most=1.0),
-        ]
-        return [*claims, *(each.if_known(rests) for each in networks)]
+        return [*claims, *self._networks.claims(value, _OFF)]
 
     def exact(self) -> Values:
         """min(1, 1/p)."""
@@ -292,22 +236,13 @@ class AnomalousDiffusion(ClaimsStudy):
         tree["predicted"].dataset = name_all(predicted.merge(said).assign(network_displacement=forecast))
         return tree
 
-    @property
-    def _sgd(self) -> dict[str, Any]:
-        """What networks are trained by."""
-        chosen = ("learning_rate", "momentum", "weight_decay", "batch_size")
-        return {name: getattr(self, name) for name in chosen}
-
-    @property
-    def _window(self) -> tuple[int, int]:
-        """The first and the last step for which the forecast of networks is judged."""
-        forgotten = (1 - self.momentum) / (2 * self.learning_rate * self.weight_decay)
-        return math.ceil(1 / (1 - self.momentum) - _ROUNDING), math.floor(forgotten + _ROUNDING)
-
     @functools.cached_property
+    def _networks(self) -> RestingNetworks:
+        return self.part(RestingNetworks)
+
+    @property
     def _steps(self) -> np.ndarray:
-        """The steps at which networks are looked at, beyond the window too."""
-        return _spread(_BEYOND * self._window[1])
+        return self._networks.steps
 
     def _mode_exponent(self, power: float) -> float:
         """The exponent of many modes, summed exactly, in the window of theory."""
@@ -319,36 +254,3 @@ class AnomalousDiffusion(ClaimsStudy):
     @functools.cached_property
     def _regressions(self) -> list[PowerLawRegression]:
         return [PowerLawRegression(power, self.inputs, self.seed) for power in self.powers]
-
-    @functools.cached_property
-    def _images(self) -> Labelled:
-        """Images, some of them with labels that are drawn at random."""
-        single = self.network == "resnet18"
-        if self.data == "digits":
-            data = digits()
-            inputs, labels = data.inputs[: self.samples], data.targets.argmax(axis=1)[: self.samples]
-            names = tuple(map(str, range(data.targets.shape[1])))
-        else:
-            images = read_images(self.data).subset(self.samples, seed=self.seed).scaled("standardised").labelled()
-            inputs, labels, names = images.inputs, images.labels.copy(), images.class_names
-        draw = np.random.default_rng(self.seed)
-        random = draw.random(len(labels)) < self.random_labels
-        labels[random] = draw.integers(len(names), size=int(random.sum()))
-        return Labelled(np.asarray(inputs, np.float32 if single else np.float64), labels, names, name="images")
-
-    def _network(self, number: int) -> ResNet18 | NormalisedConvolutional:
-        shape, outputs, chosen = self._images.inputs.shape[1:], len(self._images.class_names), self.seed + number
-        side = round(shape[0] ** 0.5)
-        height, width, colours = shape if len(shape) == 3 else (side, side, 1)
-        if self.network == "resnet18":
-            network = ResNet18((height, width, colours), outputs, width=self.width, seed=chosen)
-            return jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, network)
-        problem = f"images have {height} × {width} pixels, and the small network is for square ones"
-        self.require(height == width, "network", "choose resnet18", problem=problem)
-        options: Any = {"channels": _CHANNELS, "width": self.width, "colours": colours}
-        return NormalisedConvolutional(height, outputs, seed=chosen, **options)
-
-
-def _spread(last: int) -> np.ndarray:
-    """Steps spaced logarithmically."""
-    return np.unique(np.geomspace(1, last, _RECORDS).round().astype(int))

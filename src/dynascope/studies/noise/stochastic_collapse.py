@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -267,16 +266,11 @@ class StochasticCollapse(ClaimsStudy):
 
     @functools.cached_property
     def _models(self) -> CollapseModels:
-        return self._made(CollapseModels, sizes=self._sizes)
+        return self.part(CollapseModels, sizes=self._sizes)
 
     @functools.cached_property
     def _trainings(self) -> CollapseNetworks:
-        return self._made(CollapseNetworks)
-
-    def _made(self, kind: Any, **others: Any) -> Any:
-        """What has fields of the names of these."""
-        fields = {field.name for field in dataclasses.fields(kind)} - others.keys()
-        return kind(**{name: getattr(self, name) for name in fields}, **others)
+        return self.part(CollapseNetworks)
 
     @property
     def _wells(self) -> list[float]:

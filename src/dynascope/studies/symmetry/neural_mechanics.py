@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 from collections.abc import Mapping, Sequence
@@ -25,7 +24,8 @@ from dynascope.record import name_all
 from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed, text
 from dynascope.symmetry import Charge, charges, structure
-from dynascope.tasks import Labelled, digits, read_images
+from dynascope.tasks import Labelled
+from dynascope.tasks.data.named_images import image_shape, named_images
 from dynascope.theory import papers
 from dynascope.theory.symmetry import (
     charge_integral,
@@ -276,18 +276,11 @@ class NeuralMechanics(ClaimsStudy):
 
     @functools.cached_property
     def _task(self) -> Labelled:
-        if self.data != "digits":
-            images = read_images(self.data).subset(self.samples, seed=self.seed).scaled("standardised").labelled()
-            return dataclasses.replace(images, inputs=np.asarray(images.inputs, np.float64))
-        data = digits()
-        inputs, labels = data.inputs[: self.samples], data.targets.argmax(axis=1)[: self.samples]
-        return Labelled(inputs, labels, tuple(map(str, range(data.targets.shape[1]))), name="digits")
+        return named_images(self.data, self.samples, seed=self.seed)
 
     @functools.cached_property
     def _network(self) -> NormalisedConvolutional | VGG16:
-        shape, outputs = self._task.inputs.shape[1:], len(self._task.class_names)
-        side = round(shape[0] ** 0.5)
-        height, width, colours = shape if len(shape) == 3 else (side, side, 1)
+        outputs, (height, width, colours) = len(self._task.class_names), image_shape(self._task)
         if self.network == "vgg16":
             return VGG16((height, width, colours), outputs, width=self.width, epsilon=0.0, seed=self.seed)
         problem = f"images have {height} × {width} pixels, and the small network is for square ones"
