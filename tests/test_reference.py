@@ -117,3 +117,21 @@ def test_whatever_the_top_of_the_package_offers_is_offered_by_a_room(public):
 def test_every_room_and_every_subject_of_theory_has_a_page_that_its_index_names(index, page):
     assert page in (DOCS / index).read_text("utf-8").splitlines()
     assert (DOCS / index).parent.joinpath(f"{page}.md").is_file()
+
+
+def test_every_fence_of_a_page_is_closed():
+    """An open one swallows the next heading or directive, and building the documentation tells so only much later."""
+    unclosed = []
+    for page in DOCS.rglob("*.md"):
+        opened = ""
+        for line in page.read_text("utf-8").splitlines():
+            fence = re.match(r"`{3,}|~{3,}", line)
+            if fence and not opened:
+                opened = fence[0]
+            elif opened and line.strip() == opened:
+                opened = ""
+            elif opened.startswith("`") and line.startswith("## "):
+                unclosed.append(f"{page.relative_to(DOCS)}: {line}")
+        if opened:
+            unclosed.append(str(page.relative_to(DOCS)))
+    assert unclosed == []
