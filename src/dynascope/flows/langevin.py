@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
+import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,6 +30,7 @@ from dynascope.arguments import (
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.flows.counted_noise import noise_key, normal_noise
+from dynascope.flows.solvers.langevin_steps import langevin_steps, require_langevin_solver
 
 __all__ = ["LangevinRuns", "langevin"]
 
@@ -64,6 +66,7 @@ def langevin(
     runs: int = 1,
     velocity: ArrayLike | None = None,
     dynamics: Literal["underdamped", "overdamped"] = "underdamped",
+    solver: diffrax.AbstractSolver | None = None,
     seed: int = 0,
 ) -> LangevinRuns:
     """Follow dv = −2/(η(1 + β)) [((1 − β) v + ∇L + λθ) dt + √(η/S) Σ^½ dW], dθ = v dt, or its limit of strong damping.
@@ -74,6 +77,10 @@ def langevin(
     mean of the noise of two steps, of second order at stationarity too. The states have double precision, and the
     random numbers are standard normal ones of single precision. All runs are one compiled `scan`; pass the same
     function object as gradient to find the program again.
+
+    That is for the law of many runs. Where each path is to be accurate, name a `solver` of diffrax: `QUICSORT` is of
+    third order along paths and `ShARK` of order 1.5. A run then keeps its seed's path of Brownian motion when the time
+    step is halved, so that the difference is the error; each step takes some fifty times as long.
 
     For quadratic losses `flows.ornstein_uhlenbeck` draws from the exact law at any distance of times.
 
@@ -92,6 +99,8 @@ def langevin(
         runs: Number of runs.
         velocity: v of all runs at the start, shape (d,), or of each; zero if not given.
         dynamics: "underdamped", or "overdamped".
+        solver: One of diffrax instead of these splittings: for underdamped runs `ALIGN`, `ShOULD` or `QUICSORT`, for
+            overdamped ones any for stochastic equations, such as `Heun`, `SRA1` or `ShARK`.
         seed: Seed of the noise.
 
     Raises:
@@ -100,7 +109,8 @@ def langevin(
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133; Leimkuhler, Matthews,
-        arXiv:1203.5428.
+        arXiv:1203.5428. Of `QUICSORT`: Foster, Lyons, Oberhauser, arXiv:2101.03446; of `ShARK`: Foster, dos Reis,
+        Strange, arXiv:2210.17543; of the Brownian path: Jelinčič, Foster, Kidger, arXiv:2405.06464.
 
     Example:
         >>> chosen = {"noise": [0.1, 0.05], "learning_rate": 0.1, "runs": 500}
@@ -133,17 +143,19 @@ def langevin(
         value=time_step,
         remedy="choose a step below the distances of the times, and not a billionth of the last",
     )
-    block = max(1, min(runs, _LANES // size))
-    blocks = -(-runs // block)
-    place, push = (np.resize(np.broadcast_to(part, (runs, size)), (blocks, block, size)) for part in (first, pushed))
+    if solver is not None:
+        require_langevin_solver(solver, dynamics)
+    every = [np.broadcast_to(part, (runs, size)) for part in (first, pushed)]
     strength = _root_of(noise, size) * np.sqrt(learning_rate / batch_size)
     settings = np.array([time_step, learning_rate, momentum, weight_decay])
+    counts = recorded.astype(np.int64)
     with jax.enable_x64(True):
-        key = noise_key(seed)
-        found = _followed(slope, place, push, strength, settings, recorded.astype(np.int64), key, dynamics)
-        position, speed = (
-            np.moveaxis(np.asarray(part), 0, 1).reshape(len(clock), blocks * block, size)[:, :runs] for part in found
-        )
+        if solver is None:
+            position, speed = _in_blocks(slope, every, strength, settings, counts, seed, dynamics)
+        else:
+            keys = jax.random.split(jax.random.key(seed), runs)
+            found = langevin_steps(slope, *every, strength, settings, counts, keys, solver)
+            position, speed = (np.asarray(part) for part in found)
     lost = ~np.isfinite(position).all(axis=(1, 2))
     if lost.any():
         raise DivergenceError(
@@ -152,6 +164,18 @@ def langevin(
             remedy="choose a smaller time_step",
         )
     return LangevinRuns(recorded * time_step, position, speed)
+
+
+def _in_blocks(
+    slope: Any, every: list[np.ndarray], strength: Any, settings: Any, recorded: Any, seed: int, dynamics: str
+) -> list[np.ndarray]:
+    runs, size = every[0].shape
+    block = max(1, min(runs, _LANES // size))
+    blocks = -(-runs // block)
+    place, push = (np.resize(part, (blocks, block, size)) for part in every)
+    found = _followed(slope, place, push, strength, settings, recorded, noise_key(seed), dynamics)
+    shape = (len(recorded), blocks * block, size)
+    return [np.moveaxis(np.asarray(part), 0, 1).reshape(shape)[:, :runs] for part in found]
 
 
 def _along_modes(curvature: Any, points: Any) -> Any:

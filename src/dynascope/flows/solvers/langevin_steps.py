@@ -1,0 +1,123 @@
+"""Langevin dynamics by a solver of diffrax, for paths that converge as steps get smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from dynascope.arguments import require
+from dynascope.compilation import filter_jit
+
+__all__ = ["langevin_steps", "require_langevin_solver"]
+
+_AREAS = (diffrax.BrownianIncrement, diffrax.SpaceTimeLevyArea, diffrax.SpaceTimeTimeLevyArea)
+_STOCHASTIC = (diffrax.AbstractItoSolver, diffrax.AbstractStratonovichSolver)
+_REMEDY = {"underdamped": "diffrax.QUICSORT() or diffrax.ALIGN()", "overdamped": "diffrax.ShARK() or diffrax.Heun()"}
+
+
+def require_langevin_solver(solver: Any, dynamics: str) -> None:
+    """Raise `InputError` where diffrax has the solver for other equations than those of `dynamics`."""
+    inertial = isinstance(solver, diffrax.AbstractFosterLangevinSRK)
+    fits = inertial if dynamics == "underdamped" else isinstance(solver, _STOCHASTIC) and not inertial
+    require(
+        fits and not isinstance(solver, diffrax.AbstractImplicitSolver),
+        f"solver is {type(solver).__name__}, which does not step {dynamics} Langevin equations",
+        argument="solver",
+        value=type(solver).__name__,
+        remedy=f"choose one that does, such as {_REMEDY[dynamics]}, or leave it out",
+    )
+
+
+class _Spread(diffrax.AbstractBrownianPath):
+    """Σ^½ W: increments and areas of Lévy alike are linear in the path."""
+
+    path: diffrax.VirtualBrownianTree
+    spread: Callable[[Any], Any]
+
+    @property
+    def t0(self) -> Any:
+        return self.path.t0
+
+    @property
+    def t1(self) -> Any:
+        return self.path.t1
+
+    @property
+    def levy_area(self) -> Any:
+        return self.path.levy_area
+
+    def evaluate(self, t0: Any, t1: Any = None, left: bool = True, use_levy: bool = False) -> Any:
+        drawn: Any = self.path.evaluate(t0, t1, left, use_levy)
+        if not use_levy:
+            return self.spread(drawn)
+        parts = [name for name in "WHK" if hasattr(drawn, name)]
+        return eqx.tree_at(lambda a: [getattr(a, name) for name in parts], drawn, replace_fn=self.spread)
+
+
+@filter_jit
+def langevin_steps(
+    gradient: Any, place: Any, push: Any, strength: Any, settings: Any, recorded: Any, keys: Any, solver: Any
+) -> Any:
+    """θ and v of runs at recorded steps, each of shape (times, runs, d).
+
+    A run's path of Brownian motion is a tree over a power of two of steps, so that half the step follows the same path.
+
+    Args:
+        gradient: From weights (d,) to ∇L, (d,).
+        place: θ at the start, shape (runs, d).
+        push: v, of the same shape.
+        strength: √(η/S) Σ^½, shape (d, d), or (d,) where coordinates are independent.
+        settings: Δt, η, β and λ.
+        recorded: Numbers of the steps after which to record, at least one of them above zero.
+        keys: One of each run.
+        solver: That of diffrax; what it solves are the equations that it is for, with inertia or without.
+    """
+    step, rate, momentum, decay = settings
+    kick = 2 / (rate * (1 + momentum))
+    friction = kick * (1 - momentum)
+    inertial = isinstance(solver, diffrax.AbstractFosterLangevinSRK)
+    span = step * 2 ** jnp.ceil(jnp.log2(jnp.maximum(recorded[-1], 1)))
+    least = getattr(solver, "minimal_levy_area", diffrax.AbstractBrownianIncrement)
+    area = next(each for each in _AREAS if issubclass(each, least))
+
+    def force(a: Any) -> Any:
+        return gradient(a) + decay * a
+
+    def terms(key: Any) -> Any:
+        path = diffrax.VirtualBrownianTree(0.0, span, step / 2, place.shape[1:], key, area)
+        if not inertial:
+            drift = diffrax.ODETerm(lambda t, y, args: -force(y) / (1 - momentum))
+            spread = strength if strength.ndim == 2 else jnp.diag(strength)
+            return diffrax.MultiTerm(drift, diffrax.ControlTerm(lambda t, y, args: spread / (1 - momentum), path))
+        # In diffrax noise has the strength √(2γu), which is 1 here.
+        damping = 1 / (2 * friction)
+        shared = _Spread(path, lambda z: kick * (strength * z if strength.ndim == 1 else strength @ z))
+        return diffrax.MultiTerm(
+            diffrax.UnderdampedLangevinDriftTerm(friction, damping, lambda y, args: kick / damping * force(y)),
+            diffrax.UnderdampedLangevinDiffusionTerm(friction, damping, shared),
+        )
+
+    def of_run(a: Any, v: Any, key: Any) -> Any:
+        equation = terms(key)
+        start = (a, v) if inertial else a
+
+        def move(k: Any, held: Any) -> Any:
+            y, state = held
+            y, _, _, state, _ = solver.step(equation, k * step, (k + 1) * step, y, None, state, made_jump=False)
+            return y, state
+
+        def reach(carried: Any, target: Any) -> Any:
+            number, held = carried
+            held = jax.lax.fori_loop(number, target, move, held)
+            return (target, held), held[0]
+
+        begun = solver.init(equation, 0.0, step, start, None)
+        found = jax.lax.scan(reach, (jnp.zeros_like(recorded[0]), (start, begun)), recorded)[1]
+        return found if inertial else (found, jnp.zeros_like(found))
+
+    return jax.vmap(of_run, out_axes=1)(place, push, keys)
