@@ -38,6 +38,12 @@ def test_the_prediction_is_dashed_over_the_observation_in_the_same_colour():
     assert legend == ["observed", "predicted", "mode 1", "mode 2"]
 
 
+def test_paths_that_go_somewhere_end_in_a_head_where_they_were_observed():
+    (axes,) = plot.draw_chart(tree(), Chart("strength", arrows=True)).axes
+    ends = [(round(arrow.xy[0], 6), round(arrow.xy[1], 6)) for arrow in axes.texts if arrow.arrow_patch]
+    assert ends == [(1.0, 2.0), (1.0, 4.0)]
+
+
 def test_nothing_is_joined_between_names():
     record = make_record({"found": (["start"], [1.0, 2.0])}, {"start": ["small", "large"]})
     both = xr.DataTree.from_dict({"observed": record, "predicted": record})

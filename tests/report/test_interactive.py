@@ -52,6 +52,14 @@ def test_more_than_four_lines_are_named_at_their_ends_and_not_in_a_legend():
     assert figure.layout.margin.r > drawn(Chart("strength")).layout.margin.r
 
 
+def test_paths_that_go_somewhere_end_in_a_head_where_they_were_observed():
+    figure = drawn(Chart("strength", arrows=True, symbols={"mode": ""}))
+    observed, predicted = figure.data
+    assert (observed.mode, observed.marker.symbol, predicted.mode) == ("lines+markers", "arrow", "lines")
+    at_ends = np.isnan(np.append(observed.y[1:], np.nan))
+    np.testing.assert_array_equal(observed.marker.size > 0, at_ends)
+
+
 def test_an_interval_is_a_band_and_of_points_it_is_bars():
     bands = [mark for mark in drawn(Chart("strength", interval=("low", "high"))).data if mark.fill == "toself"]
     assert len(bands) == 2

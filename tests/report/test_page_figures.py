@@ -53,6 +53,7 @@ def test_without_declared_figures_the_first_is_shown():
             "It falls. Solid: observed. Dashed: predicted.",
         ),
         (Chart("loss", points=True), ("observed", "predicted"), "Loss. Points: observed. Dashed: predicted."),
+        (Chart("loss", arrows=True), ("observed", "predicted"), "Loss. Arrows: observed. Dashed: predicted."),
         (Chart("loss"), ("predicted",), "Loss. Predicted only."),
     ],
 )

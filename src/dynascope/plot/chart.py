@@ -37,6 +37,7 @@ class Chart:
             band, or error bars where points are drawn.
         error: The variable that holds half the length of such an interval, in place of `interval`.
         points: Draw what was observed as points.
+        arrows: Draw a head at the end of what was observed, for paths that tell where something goes.
         residual: Draw observed less predicted in a panel below, where both curves coincide.
         decades: How many powers of ten below the largest value are drawn; what is smaller is left out.
         staircase: Draw the predicted jumps as a numbered staircase under the observed loss.
@@ -64,6 +65,7 @@ class Chart:
     interval: tuple[str, str] | None = None
     error: str | None = None
     points: bool = False
+    arrows: bool = False
     residual: bool = False
     decades: float | None = None
     staircase: bool = False

@@ -85,6 +85,9 @@ def _draw(axes: Axes, layout: Layout) -> None:
         else:
             look = BAR if layout.named else stroke(line.side, line.alone, crowded=crowded)
         axes.plot(line.x, line.y, color=line.colour, **look)
+        if chart.arrows and line.side == "observed":
+            head = {"arrowstyle": "-|>", "color": line.colour, "shrinkA": 0, "shrinkB": 0, "linewidth": 0}
+            axes.annotate("", (line.x[-1], line.y[-1]), (line.x[-2], line.y[-2]), arrowprops=head)
         if each.low is None or each.high is None:
             continue
         if as_points:

@@ -29,6 +29,7 @@ _BYTES_A_POINT = 12
 _BYTES_A_TRACE = 700
 _LETTERS = 24  # of a name at the end of a line
 _BAR = {"symbol": "line-ew-open", "size": 24, "line": {"width": 2.5}}  # a prediction at a name
+_HEAD = 9  # pixels of the head of an arrow
 _FLOATS = (1e-37, 1e38)  # sizes that single precision keeps
 
 
@@ -144,16 +145,20 @@ def _drawn(
         as_bar = by_name and side == "predicted"
         thinned = [_thinned(line, len(line.x) if as_points else most) for line in lines]
         bars = _bars(members) if as_points else {}
+        arrows = layout is not None and layout.chart.arrows and side == "observed"
         figure.add_scatter(
             x=_with_gaps([x for x, _ in thinned]),
             y=_with_gaps([y for _, y in thinned]),
-            mode="markers" if as_points or as_bar else "lines",
+            mode="markers" if as_points or as_bar else "lines+markers" if arrows else "lines",
             name=entry,
             legendgroup=entry,
             meta=len(lines),
             showlegend=len(labels) == 1 or (len(labels) <= MOST_IN_A_LEGEND and side == first[label]),
             line=_stroke(lines[0]),
-            marker={"color": lines[0].colour, **(_BAR if as_bar else {"size": 7 if alone or by_name else 4})},
+            marker={
+                "color": lines[0].colour,
+                **(_BAR if as_bar else _heads(thinned) if arrows else {"size": 7 if alone or by_name else 4}),
+            },
             opacity=0.8 if not alone else 0.55 if side == "observed" and pale and not as_points else 1.0,
             hovertemplate=f"{entry}, {side}<br>%{{x:.4~g}}, %{{y:.4~g}}<extra></extra>",
             **bars,
@@ -214,6 +219,12 @@ def _with_gaps(parts: Sequence[np.ndarray]) -> np.ndarray:
     sizes = np.abs(joined[np.nonzero(joined)])
     safe = bool(np.all((sizes > _FLOATS[0]) & (sizes < _FLOATS[1]) | np.isnan(sizes)))
     return joined.astype(np.float32) if safe else joined
+
+
+def _heads(paths: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
+    """Marks that are seen at the end of each path alone, and point where it goes."""
+    sizes = np.concatenate([np.append(np.zeros(len(x) - 1), [_HEAD, 0]) for x, _ in paths])[:-1]
+    return {"symbol": "arrow", "angleref": "previous", "size": sizes, "opacity": 1, "line": {"width": 0}}
 
 
 def _bars(members: Sequence[Series]) -> dict[str, Any]:

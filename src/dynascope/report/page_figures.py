@@ -128,7 +128,9 @@ def _entry(title: str, caption: str, figure: Figure, lines: Sequence[traces.Trac
     if len(sides) == 2:
         points = any(mark["mode"] == "markers" for mark in marks)
         bars = any(mark["marker"]["symbol"] == "line-ew-open" for mark in marks)
-        caption += f" {'Points' if points else 'Solid'}: observed. {'Bars' if bars else 'Dashed'}: predicted."
+        arrows = any(mark["marker"]["symbol"] == "arrow" for mark in marks)
+        seen = "Points" if points else "Arrows" if arrows else "Solid"
+        caption += f" {seen}: observed. {'Bars' if bars else 'Dashed'}: predicted."
     else:
         caption += f" {sides[0].capitalize()} only."
     caption += own

@@ -7,7 +7,8 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.studies.noise import regression_laws
-from dynascope.studies.noise.limiting_dynamics import _CLAIMS, LimitingDynamics
+from dynascope.studies.noise.limiting_claims import LIMITING_CLAIMS
+from dynascope.studies.noise.limiting_dynamics import LimitingDynamics
 
 STUDY = LimitingDynamics(**LimitingDynamics.tiny)
 
@@ -33,7 +34,7 @@ def test_all_is_as_theory_says(observed):
     tree = STUDY.compare(observed, STUDY.judged(STUDY.predict()))
     assert tree.attrs["verdict"] == "agree"
     told = dict(zip(observed["hypothesis"].to_numpy(), observed["holds"].to_numpy(), strict=True))
-    assert told == dict.fromkeys(_CLAIMS, "holds")
+    assert told == dict.fromkeys(LIMITING_CLAIMS, "holds")
 
 
 @pytest.mark.slow

@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 
 from dynascope.studies.noise.phase_space import (
+    ALONG,
+    DIRECTIONS,
+    SHARES,
     PhaseSpace,
     allowed_deviation,
+    contour_arcs,
+    current_arrows,
     current_of_sector,
     expected_current,
     moments_of,
@@ -68,3 +73,24 @@ def test_deviations_are_of_chance_for_the_right_law_alone():
     wrong = right._replace(velocity_variance=1.2 * right.velocity_variance)
     assert np.abs(phase.deviations(wrong)).max() > allowed_deviation(40)
     np.testing.assert_allclose(moments_of(phase)["position_variance"], right.position_variance, rtol=0.15)
+
+
+def test_arrows_go_along_the_contours_of_the_modified_loss():
+    theory, runs = laws(), 4000
+    phase = additive_runs(theory, runs, 40)
+    contours, arrows = contour_arcs(2), current_arrows(phase, theory.scales, theory.learning_rate)
+    assert contours[0].shape == arrows[0].shape == (len(ALONG), len(SHARES), len(DIRECTIONS), 2)
+    # Only of the mode that swings are there whole turns within the run, and no run leaves its place unseen.
+    a, b = (part[..., 0] for part in arrows)
+    turned = np.rad2deg(np.arctan2(b[-1], a[-1]) - np.arctan2(b[0], a[0])) % -360
+    # Half of a part, less what a straight line falls behind a circle by; a hundred of the runs are about each place.
+    half = np.rad2deg(np.arctan(np.pi / len(DIRECTIONS)))
+    np.testing.assert_allclose(turned, -half, atol=0.3 * half)
+    inside = -np.expm1(-(a[0] ** 2 + b[0] ** 2) / 2)
+    np.testing.assert_allclose(inside, np.broadcast_to(SHARES[:, None], inside.shape), atol=0.05)
+
+
+def test_runs_that_are_nowhere_have_no_arrow():
+    theory = laws()
+    at_rest = PhaseSpace(*np.zeros((2, 5, 10, 2)))
+    assert np.isnan(current_arrows(at_rest, theory.scales, theory.learning_rate)[0]).all()

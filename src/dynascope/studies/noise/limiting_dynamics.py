@@ -8,18 +8,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.stats
 
 from dynascope.comparison import Claim
 from dynascope.flows import ornstein_uhlenbeck
 from dynascope.flows.regression_runs import RegressionRuns, regression_runs
 from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, fraction, number, numbers, positive, seed
-from dynascope.studies.noise.joint_claims import Means, close_to, law_of_samples
+from dynascope.studies.noise.limiting_claims import LIMITING_CLAIMS, limiting_claims
 from dynascope.studies.noise.phase_space import (
+    ALONG,
+    DIRECTIONS,
     MOMENTS,
+    SHARES,
     PhaseSpace,
     allowed_deviation,
+    contour_arcs,
+    current_arrows,
     current_of_sector,
     expected_current,
     moments_of,
@@ -29,22 +33,11 @@ from dynascope.studies.noise.regression_laws import RegressionLaws
 from dynascope.theory import papers
 from dynascope.theory.noise import oscillation
 
-_CLAIMS = (
-    "SGD: moments",
-    "Langevin: moments",
-    "SGD: stationary variances",
-    "SGD: equipartition",
-    "SGD: modified loss",
-    "SGD: currents",
-)
 _TIMES = 60  # recorded from the start on
 _WINDOW = 200  # steps at the end, in which the law is stationary
 _LONGEST = 5000  # steps
 _SETTLED = 1e-4  # what is left of the start of the slowest mode
-_SMALL = 0.05  # by how much the exact stationary variances may differ from the law of small steps, for it to be judged
-# How near that law is claimed to be: variances to twice that; distributions to the 0.02 that such a variance makes and
-# the 0.025 that 4000 runs leave to chance; and currents, which are differences of neighbouring steps, to a fifth.
-_VARIANCES, _EQUIPARTITION, _LAW, _CURRENTS = 0.1, 0.1, 0.05, 0.2
+_ARCS = ("along", "contour", "direction", "mode")
 _VALUES = np.linspace(0.0, 8.0, 81)  # of κΦ
 
 
@@ -138,6 +131,20 @@ class LimitingDynamics(ClaimsStudy):
             caption="The distribution of κΦ along each mode at the end. By theory it is 1 − exp(−x) (dashed) for all.",
         ),
         Chart(
+            "contour_velocity",
+            over="contour_position",
+            places={"mode": (0,)},
+            symbols={"contour": "", "direction": ""},
+            arrows=True,
+            x_label="distance from the centre along the steepest mode, over its standard deviation",
+            y_label="velocity, over its standard deviation",
+            title="Contours of the modified loss, and the currents along them",
+            caption="Dashed are contours of the modified loss in the phase plane of the steepest mode, inside which "
+            "theory has 20, 50 and 80 percent of the runs. Arrows are the mean motion of the runs there at the end, "
+            "over half of the time in which theory has them go on to the next arrow. Nothing rests: along its "
+            "contours the stationary state goes round for ever.",
+        ),
+        Chart(
             "current_velocity",
             over="current_position",
             symbols={"mode": "mode"},
@@ -166,6 +173,9 @@ class LimitingDynamics(ClaimsStudy):
         "sampled_step": "_recorded",
         "modified_loss": lambda study: _VALUES,
         "lag": lambda study: np.arange(_WINDOW),
+        "contour": lambda study: SHARES,
+        "direction": lambda study: DIRECTIONS,
+        "along": lambda study: ALONG,
     }
     names = {
         **{name: (name.replace("_", " "), "1") for name in MOMENTS},
@@ -177,11 +187,13 @@ class LimitingDynamics(ClaimsStudy):
         "allowed_deviation": ("largest deviation that chance allows", "1"),
         "circulation": ("circulation E(a b' − b a')/η", "1"),
         "share_below": ("share of the runs below", "1"),
+        "contour_position": ("position on contours of the modified loss, and of the currents there", "1"),
+        "contour_velocity": ("velocity on contours of the modified loss, and of the currents there", "1"),
         "current_position": ("mean position of chosen runs", "1"),
         "current_velocity": ("mean velocity of chosen runs", "1"),
         "quadratic_share": ("loss over the quadratic form of the positions", "1"),
     }
-    judged_claims = _CLAIMS
+    judged_claims = LIMITING_CLAIMS
     tolerance = curve_tolerance(quadratic_share=(1e-9, "the loss is quadratic, up to rounding of double precision"))
     checks = tuple(tolerance)
     tiny = {"runs": 3000, "curvatures": [1.0, 0.3], "samples": 100}
@@ -206,6 +218,7 @@ class LimitingDynamics(ClaimsStudy):
         gap = (sgd.position[self._early] - loss.minimum) @ loss.directions
         form = np.sum(loss.curvature * gap**2, axis=-1) / 2 + laws.least
         position, velocity = current_of_sector(late, laws.scales)
+        arrows = current_arrows(late, laws.scales, self.learning_rate)
         langevin = moments_of(other)
         return {
             **{name: (("step", "mode"), each) for name, each in moments_of(early).items()},
@@ -219,6 +232,8 @@ class LimitingDynamics(ClaimsStudy):
                 np.mean(self._modified_loss <= _VALUES[:, None, None], axis=1),
             ),
             "circulation": np.mean(late.circulation(self.learning_rate), axis=0) / laws.circulation,
+            "contour_position": (_ARCS, arrows[0]),
+            "contour_velocity": (_ARCS, arrows[1]),
             "current_position": (("lag", "mode"), position),
             "current_velocity": (("lag", "mode"), velocity),
             "quadratic_share": ("sampled_step", np.mean(sgd.loss[self._early] / form, axis=1)),
@@ -227,40 +242,13 @@ class LimitingDynamics(ClaimsStudy):
 
     def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
         """What is claimed of SGD and of the Langevin runs."""
-        laws = self._laws
-        said = ("All means and covariances of SGD are the exact ones", "Those of Langevin runs are those of their law")
-        bounds = zip(_CLAIMS[:2], said, found["worst_deviation"][1], found["allowed_deviation"][1], strict=True)
-        moments = [
-            Claim(
-                name,
-                f"{text}; the largest deviation, in standard errors, is one of chance.",
-                float(worst),
-                most=float(most),
-            )
-            for name, text, worst, most in bounds
-        ]
-        # Steps of one run are not independent; their mean is that of a run, and runs are.
-        a, b = np.mean(self._late.position**2, axis=0).T, np.mean(self._late.velocity**2, axis=0).T
-        ratio = laws.equipartition[:, None]
-        squares, balance = a / laws.limit.position_variance[:, None], (b - ratio * a) / b.mean(axis=1, keepdims=True)
-        swings, samples = laws.swings, self._modified_loss.T
-        distances = np.array([scipy.stats.kstest(each, "expon").statistic for each in samples])
-        of_law = "Var a is that of Langevin dynamics along all modes, over which it is 1."
-        of_ratio = "Var b is 2h/(η(1 + β)) Var a along all modes; by how much less or more, over Var b."
-        of_loss = "κΦ is exponential along all modes; the distance of its distribution."
-        of_currents = "Modes that swing circle at −s/(S(1 − β)), over which it is 1."
-        law = [
-            close_to(_CLAIMS[2], of_law, Means.of(squares), np.ones(len(a)), most=_VARIANCES),
-            close_to(_CLAIMS[3], of_ratio, Means.of(balance), np.zeros(len(a)), most=_EQUIPARTITION),
-            law_of_samples(_CLAIMS[4], of_loss, distances, self.runs, most=_LAW),
-        ]
-        if swings.any():
-            circling = (self._late.circulation(self.learning_rate) / laws.circulation).T[swings]
-            law.append(close_to(_CLAIMS[5], of_currents, Means.of(circling), np.ones(len(circling)), most=_CURRENTS))
-        else:
-            law.append(Claim(_CLAIMS[5], of_currents, 0.0, most=_CURRENTS).if_known(False))
-        known = bool(np.abs(laws.off).max() < _SMALL)
-        return [*moments, *(each.if_known(known) for each in law)]
+        return limiting_claims(
+            worst=found["worst_deviation"][1],
+            allowed=found["allowed_deviation"][1],
+            laws=self._laws,
+            late=self._late,
+            modified_loss=self._modified_loss,
+        )
 
     def exact(self) -> Values:
         """The exact moments of SGD, those of Langevin dynamics, and the stationary law of small steps."""
@@ -268,6 +256,7 @@ class LimitingDynamics(ClaimsStudy):
         exact, langevin = laws.exact(self._recorded), laws.langevin(self._recorded)
         parts = exact.position, exact.velocity, exact.position_variance, exact.velocity_variance, exact.covariance
         position, velocity = expected_current(_WINDOW, laws.scales, laws.modes)
+        contours = contour_arcs(modes)
         return {
             **{name: (("step", "mode"), each) for name, each in zip(MOMENTS, parts, strict=True)},
             "langevin_position_variance": (("step", "mode"), langevin.position_variance),
@@ -275,6 +264,8 @@ class LimitingDynamics(ClaimsStudy):
             "variance_ratio": np.ones(modes),
             "share_below": (("modified_loss", "mode"), np.tile(-np.expm1(-_VALUES)[:, None], (1, modes))),
             "circulation": np.ones(modes),
+            "contour_position": (_ARCS, contours[0]),
+            "contour_velocity": (_ARCS, contours[1]),
             "current_position": (("lag", "mode"), position),
             "current_velocity": (("lag", "mode"), velocity),
             "quadratic_share": ("sampled_step", np.ones(len(self._recorded))),

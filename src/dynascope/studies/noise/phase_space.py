@@ -12,10 +12,15 @@ from jaxtyping import Float
 from dynascope.theory.noise import ModeMoments, discrete_moments
 
 __all__ = [
+    "ALONG",
+    "DIRECTIONS",
     "MOMENTS",
     "SECTOR",
+    "SHARES",
     "PhaseSpace",
     "allowed_deviation",
+    "contour_arcs",
+    "current_arrows",
     "current_of_sector",
     "expected_current",
     "moments_of",
@@ -24,6 +29,10 @@ __all__ = [
 
 MOMENTS = ("position_mean", "velocity_mean", "position_variance", "velocity_variance", "covariance")
 SECTOR = math.pi / 8  # half the angle of those runs whose mean path is drawn
+SHARES = np.array([0.2, 0.5, 0.8])  # of the runs, inside each contour of the modified loss that is drawn
+ALONG = np.linspace(0, 1, 9)  # a part of a contour, and an arrow
+DIRECTIONS = np.arange(0, 360, 36)  # degrees, of the parts
+_APART = 0.15  # share of the runs, on either side of a contour, whose current is drawn at it
 _CHANCE = 0.01  # of finding any moment off where theory is right
 
 
@@ -83,6 +92,61 @@ def expected_current(
     first = math.sqrt(math.pi / 2) * math.sin(SECTOR) / SECTOR * scales[0]
     moved = discrete_moments(np.arange(times), **settings, position=first)
     return moved.position / scales[0], moved.velocity / scales[1]
+
+
+def contour_arcs(modes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Contours κΦ = −ln(1 − share) of the modified loss, each in parts that begin at the directions.
+
+    Over the standard deviations of position and velocity they are circles, along which the stationary current goes.
+
+    Returns:
+        Position and velocity over their scales, each of shape (along, shares, directions, modes).
+
+    Example:
+        >>> a, b = contour_arcs(1)
+        >>> np.allclose(1 - np.exp(-(a**2 + b**2) / 2), SHARES[:, None, None])
+        True
+    """
+    turned = np.deg2rad(DIRECTIONS) - 2 * np.pi / len(DIRECTIONS) * ALONG[:, None, None]
+    radius = np.sqrt(-2 * np.log1p(-SHARES))[:, None]
+    a, b = (np.repeat((radius * part)[..., None], modes, -1) for part in (np.cos(turned), np.sin(turned)))
+    return a, b
+
+
+def current_arrows(
+    phase: PhaseSpace, scales: tuple[np.ndarray, np.ndarray], learning_rate: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Arrows of the stationary current at each part of a contour, over half of the time that theory gives to the part.
+
+    The current of a place is what steps to it and steps from it have in common: the mean of half of the move from the
+    step before to the step after. What noise and restoring force do without end, and undo, is no part of it.
+
+    Args:
+        phase: Runs at rest, at steps that follow each other.
+        scales: Standard deviations of position and velocity along each mode.
+        learning_rate: η.
+
+    Returns:
+        Position and velocity over their scales, each of shape (along, shares, directions, modes); not a number where
+        there are no runs.
+    """
+    points = np.stack([phase.position / scales[0], phase.velocity / scales[1]])
+    moves, points = (points[:, 2:] - points[:, :-2]) / 2, points[:, 1:-1]
+    # By theory all turn by ω η in a step, and ω is the ratio of the scales.
+    steps = np.pi / len(DIRECTIONS) / (learning_rate * scales[1] / scales[0])
+    inside = -np.expm1(-np.sum(points**2, axis=0) / 2)
+    part = np.rint(np.rad2deg(np.arctan2(points[1], points[0])) / 360 * len(DIRECTIONS)).astype(int) % len(DIRECTIONS)
+    shape = (2, len(SHARES), len(DIRECTIONS), points.shape[-1])
+    begin, gone = np.full(shape, np.nan), np.full(shape, np.nan)
+    for ring, share in enumerate(SHARES):
+        near = np.abs(inside - share) < _APART
+        for place, mode in np.ndindex(shape[2:]):
+            chosen = near[..., mode] & (part[..., mode] == place)
+            if chosen.any():
+                begin[:, ring, place, mode] = points[..., mode][:, chosen].mean(axis=1)
+                gone[:, ring, place, mode] = moves[..., mode][:, chosen].mean(axis=1) * steps[mode]
+    a, b = begin[:, None] + ALONG[:, None, None, None] * gone[:, None]
+    return a, b
 
 
 def regression_data(
