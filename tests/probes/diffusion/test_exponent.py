@@ -39,6 +39,25 @@ def test_intervals_have_the_coverage_that_they_state(dimensions, runs, confidenc
     assert low <= hits <= high
 
 
+def test_intervals_cover_the_exponent_of_a_few_modes_that_are_held():
+    """Modes of a spectrum l⁻², at rest, whose displacements at all steps of the window go together."""
+    draw, trials, runs = np.random.default_rng(1), 400, 20
+    held, wide = 0.05 * np.arange(1.0, 31) ** -2, np.full(30, 1.0)
+    expected = np.polyfit(np.log(STEPS), np.log([np.sum(2 * wide * (1 - np.exp(-held * k))) for k in STEPS]), 1)[0]
+    hits = 0
+    for _ in range(trials):
+        first = now = draw.normal(size=(runs, 30)) * np.sqrt(wide)
+        seen = []
+        for since in np.diff(STEPS, prepend=0):
+            kept = np.exp(-held * since)
+            now = kept * now + np.sqrt(wide * (1 - kept**2)) * draw.normal(size=now.shape)
+            seen.append(np.sum((now - first) ** 2, axis=1))
+        fit = fit_exponent(STEPS, np.stack(seen, axis=1), first=10, last=1000)
+        hits += fit.low < expected < fit.high
+    low, high = stats.binom.ppf([5e-4, 1 - 5e-4], trials, [0.93, 0.965])
+    assert low <= hits <= high
+
+
 def test_the_bend_tells_what_is_no_power():
     curved = STEPS / (1 + STEPS / 100)
     assert fit_exponent(STEPS, np.tile(curved, (3, 1)), first=10, last=1000).bend < -0.3

@@ -38,6 +38,7 @@ class _Spread(diffrax.AbstractBrownianPath):
 
     path: diffrax.VirtualBrownianTree
     spread: Callable[[Any], Any]
+    levy_area: Any = eqx.field(static=True)
 
     @property
     def t0(self) -> Any:
@@ -46,10 +47,6 @@ class _Spread(diffrax.AbstractBrownianPath):
     @property
     def t1(self) -> Any:
         return self.path.t1
-
-    @property
-    def levy_area(self) -> Any:
-        return self.path.levy_area
 
     def evaluate(self, t0: Any, t1: Any = None, left: bool = True, use_levy: bool = False) -> Any:
         drawn: Any = self.path.evaluate(t0, t1, left, use_levy)
@@ -88,6 +85,9 @@ def langevin_steps(
     def force(a: Any) -> Any:
         return gradient(a) + decay * a
 
+    def spread_out(z: Any) -> Any:
+        return kick * (strength * z if strength.ndim == 1 else strength @ z)
+
     def terms(key: Any) -> Any:
         path = diffrax.VirtualBrownianTree(0.0, span, step / 2, place.shape[1:], key, area)
         if not inertial:
@@ -96,7 +96,7 @@ def langevin_steps(
             return diffrax.MultiTerm(drift, diffrax.ControlTerm(lambda t, y, args: spread / (1 - momentum), path))
         # In diffrax noise has the strength √(2γu), which is 1 here.
         damping = 1 / (2 * friction)
-        shared = _Spread(path, lambda z: kick * (strength * z if strength.ndim == 1 else strength @ z))
+        shared = _Spread(path=path, spread=spread_out, levy_area=area)
         return diffrax.MultiTerm(
             diffrax.UnderdampedLangevinDriftTerm(friction, damping, lambda y, args: kick / damping * force(y)),
             diffrax.UnderdampedLangevinDiffusionTerm(friction, damping, shared),
