@@ -53,15 +53,19 @@ class Training:
         # The first step sets the limit.
         state = State(weights, carried, optimizer, (zero, zero, zero), (), zero, jnp.asarray(-1), zero)
 
-        def trial(function: Callable[[Step], Any]) -> Any:
-            index = jnp.asarray(0)
-            return jax.eval_shape(lambda: function(self._step(index, state, self.no_order(index))[0]))
-
-        accumulated = []
+        if not self.settings.step_statistics:
+            return state
+        accumulated, trial = [], self._trial(state)
         for name, each in self.settings.step_statistics:
             with calling("step_statistics", name, "give JAX functions of a Step whose value is a single array"):
                 accumulated.append(each.initial(weights, trial))
         return state._replace(accumulated=tuple(accumulated))
+
+    def _trial(self, state: State) -> Callable[[Callable[[Step], Any]], Any]:
+        """What gives the shapes of functions of a step, for which the step is traced once."""
+        index = jnp.asarray(0)
+        parts = jax.eval_shape(lambda: self._step(index, state, self.no_order(index))[0])
+        return lambda function: jax.eval_shape(lambda parts: function(self._seen(state, parts)), parts)
 
     def first_loss(self) -> Any:
         """The loss of the first batch at the initial weights."""
@@ -77,7 +81,8 @@ class Training:
     def advance(self, index: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
         """The state and the order of the samples after a step."""
         state, order = carry
-        step, new, order = self._step(index, state, order)
+        parts, new, order = self._step(index, state, order)
+        step = self._seen(state, parts)
         limit = jnp.where(index == 0, self._limit(step.loss), state.limit)
         bad = ~(jnp.abs(step.loss) <= limit)
         alive = (state.diverged < 0) & ~bad
@@ -123,7 +128,8 @@ class Training:
             found |= {"time": time + lost, "applied_rate": rate}
         return found
 
-    def _step(self, index: Any, state: State, order: Any) -> tuple[Step, State, Any]:
+    def _step(self, index: Any, state: State, order: Any) -> tuple[dict[str, Any], State, Any]:
+        """What a statistic sees of a step, and the state and the order of the samples after it."""
         weights, carried, settings = state.weights, state.carried, self.settings
         batch, order = settings.batches.draw(self.key, index, order, self.data, self.dtype)
         (loss, after), gradient = self._loss_and_gradient(weights, carried, batch)
@@ -141,22 +147,28 @@ class Training:
             updates = jax.tree.map(jnp.multiply, updates, trained_weights(rate))
         elif settings.clocked:
             rate = applied_rate(self.problem.schedule, state.optimizer, optimizer, index, self.dtype)
-        step = Step(
-            index=index,
-            weights=weights,
-            gradient=gradient,
-            update=updates,
-            optimizer_state=optimizer,
-            loss=loss,
-            learning_rate=rate,
-            batch=batch,
-            network=lambda: eqx.combine(weights, carried, self.problem.frame),
-            full_gradient=lambda: self._full_gradient(weights, carried),
-            initial_weights=trained_weights(self.member.weights),
-        )
+        parts = {
+            "index": index,
+            "weights": weights,
+            "gradient": gradient,
+            "update": updates,
+            "optimizer_state": optimizer,
+            "loss": loss,
+            "learning_rate": rate,
+            "batch": batch,
+        }
         clock = _later(state.clock, rate) if settings.clocked else state.clock
         new = optax.apply_updates(weights, updates)
-        return step, state._replace(weights=new, carried=after, optimizer=optimizer, clock=clock), order
+        return parts, state._replace(weights=new, carried=after, optimizer=optimizer, clock=clock), order
+
+    def _seen(self, state: State, parts: dict[str, Any]) -> Step:
+        """The step from a state as a statistic sees it."""
+        return Step(
+            **parts,
+            network=lambda: eqx.combine(parts["weights"], state.carried, self.problem.frame),
+            full_gradient=lambda: self._full_gradient(parts["weights"], state.carried),
+            initial_weights=trained_weights(self.member.weights),
+        )
 
     def _limit(self, first: Any) -> Any:
         """The loss beyond which a run has diverged whose first one this is."""
