@@ -38,23 +38,31 @@ def _checks_types(*, typechecker):
     def decorate(checked):
         if inspect.isclass(checked):
             return _checks_shapes(checked, typechecker=typechecker)
-        annotations = checked.__annotations__
-        if "<locals>" in checked.__qualname__ or not annotations:
+        if "<locals>" in checked.__qualname__ or not checked.__annotations__:
             return checked
-        if not any(re.search("[\"']", str(annotation)) for annotation in annotations.values()):
-            # What is imported for type checkers only is left out by the other.
-            with contextlib.suppress(Exception):
-                typing.get_type_hints(checked)
-                typed = typechecker(checked)
+        checking = None
 
-                @functools.wraps(checked)
-                def switched(*arguments, **keywords):
-                    return (checked if jaxtyping.config.jaxtyping_disable else typed)(*arguments, **keywords)
+        @functools.wraps(checked)
+        def called(*arguments, **keywords):
+            nonlocal checking
+            if jaxtyping.config.jaxtyping_disable:
+                return checked(*arguments, **keywords)
+            # Made at the first call, since no process calls all that it imports.
+            checking = checking or _checking(checked, typechecker)
+            return checking(*arguments, **keywords)
 
-                return switched
-        return _checks_shapes(checked, typechecker=typechecker)
+        return called
 
     return decorate
+
+
+def _checking(checked, typechecker):
+    if not any(re.search("[\"']", str(annotation)) for annotation in checked.__annotations__.values()):
+        # What is imported for type checkers only is left out by the other.
+        with contextlib.suppress(Exception):
+            typing.get_type_hints(checked)
+            return typechecker(checked)
+    return _checks_shapes(checked, typechecker=typechecker)
 
 
 jaxtyping.jaxtyped = _checks_types
@@ -96,8 +104,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """Never look for garbage among modules and tests, which stay to the end."""
-    gc.collect()
+    """Never look for garbage among modules and tests, which stay to the end; what is garbage already is little."""
     gc.freeze()
     gc.enable()
 
