@@ -76,6 +76,35 @@ def test_a_residual_network_with_a_normalisation():
     assert normalised_margin([5.0], found.flatten(RESIDUAL), found.vector) > 0
 
 
+def over_the_batch(p, x, epsilon=0.0):
+    h = jax.nn.relu(x @ p["in"] + p["shift"])
+    h = (h - h.mean(axis=0)) / jnp.sqrt(h.var(axis=0) + epsilon)
+    return (h * p.get("gain", 1.0) + p.get("bias", 0.0)) @ p["out"]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-5])
+@pytest.mark.parametrize("gain", [True, False])
+def test_batch_normalisation_before_the_readout_frees_the_layers_below(gain, epsilon):
+    names = ("in", "shift", "out", *(("gain", "bias") if gain else ()))
+    params, x = {name: RESIDUAL[name] for name in names}, RANDOM.normal(size=(8, 3))
+    found = quasi_homogeneity(lambda p, x: over_the_batch(p, x, epsilon), params, x)
+    said = (
+        {"in": 0, "shift": 0, "out": 1 / 2, "gain": 1 / 2, "bias": 1 / 2} if gain else {"in": 0, "shift": 0, "out": 1}
+    )
+    for name in names:
+        np.testing.assert_allclose(found.rates[f"['{name}']"], said[name], atol=1e-9)
+    with jax.enable_x64(True):
+        grown = {name: np.exp(2 * found.rates[f"['{name}']"]) * each for name, each in params.items()}
+        before, after = (np.asarray(over_the_batch(each, x, epsilon)) for each in (params, grown))
+    np.testing.assert_allclose(after, np.exp(2.0) * before, rtol=1e-9)
+
+
+def test_a_batch_that_has_no_spread_is_refused():
+    with pytest.raises(InputError, match="many where they are normalised over a batch") as caught:
+        quasi_homogeneity(over_the_batch, {name: RESIDUAL[name] for name in ("in", "shift", "out")}, X[:1])
+    assert caught.value.argument == "example_inputs"
+
+
 def test_an_epsilon_leaves_no_rates_that_keep_the_charges():
     with pytest.raises(InputError, match="ε of normalisations"):
         quasi_homogeneity(lambda p, x: residual(p, x, 1e-3), RESIDUAL, X)

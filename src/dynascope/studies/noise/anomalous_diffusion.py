@@ -66,7 +66,7 @@ class AnomalousDiffusion(ClaimsStudy):
     momentum: float = number(0.9, "β of heavy ball.", least=0.0, most=0.99)
     weight_decay: float = positive(0.02, "λ of ½ λ‖θ‖².")
     batch_size: int = count(20, "S, images in a step, drawn with replacement.", least=5, most="samples")
-    starts: int = count(6, "Number of networks.", least=3)
+    starts: int = count(8, "Number of networks.", least=3)
     warm_up: int = count(4000, "Steps until networks have come to rest.", least=100)
     legs: int = count(8, "Origins of displacements, one after the other, over which these are averaged.")
     batches: int = count(12, "Batches from which noise and curvature are measured.", least=4)
@@ -92,7 +92,7 @@ class AnomalousDiffusion(ClaimsStudy):
         "with nothing fitted. Beyond the window the exponent was {observed.late_exponent}: real minima are not the "
         "parabolas that theory takes them for."
     )
-    minutes = 1.5
+    minutes = 1.2
     theory = "diffusion over a spectrum of curvatures"
     task = "regression, and labelled images"
     told = (

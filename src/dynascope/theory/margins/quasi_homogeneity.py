@@ -15,7 +15,7 @@ from jaxtyping import Float
 from dynascope.arguments import count_axes, require, require_array, require_number, require_seed
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.symmetry.parameters import Model, Point, points, read, require_finite
+from dynascope.symmetry.parameters import Model, Point, points, read
 from dynascope.theory.domain import covers
 from dynascope.theory.margins.balanced_rates import balanced_rates
 
@@ -100,7 +100,10 @@ def quasi_homogeneity(
     the solution open. Of these the least Σ λ² is `minimum_norm`; but gradient flow conserves a charge for each, and has
     the one of `balanced_rates`: equal rates in a product, zero for weights before a normalisation, and a bias the rate
     that the signal has where it is added. Networks of ReLU with biases, residual blocks and normalisation have rates;
-    with tanh or sigmoid, with a fixed number added, or with ε in a normalisation they have none.
+    with a fixed number added, or a normalisation with ε inside a residual block, they have none. Where a readout stands
+    upon tanh, or upon a normalisation over features or over the batch, it grows alone, and what is below has rate zero.
+    Batch normalisation counts as it is in training, by the moments of the batch: those kept from training are constants
+    that make another function of the same weights, with other rates.
 
     Args:
         apply: (params, inputs) → outputs f, logits and not probabilities; of an equinox module with
@@ -154,9 +157,10 @@ def quasi_homogeneity(
     owners = np.repeat(np.arange(len(sizes)), sizes)  # the array of each element
     count = len(sizes) if kind == "array" else sum(sizes)
     widest = int(_MORE * count) + _SPARE
-    equations = _equations(model, points(model, point, widest, seed), seed, owners, kind)
+    equations = _equations(model, points(model, point, 2 * widest, seed), widest, seed, owners, kind)
     solution, generators = _solved(*equations, max(_RANK, 0.1 * tolerance))
-    residual = _residual(solution, *_equations(model, points(model, point, _SPARE, seed + 1), seed + 1, owners, kind))
+    others = points(model, point, 2 * _SPARE, seed + 1)
+    residual = _residual(solution, *_equations(model, others, _SPARE, seed + 1, owners, kind))
     most = "" if kind == "element" else ' with one rate for each array; per="element" allows more'
     require(
         residual <= tolerance and bool(np.abs(solution).max() > 0),
@@ -192,9 +196,9 @@ def quasi_homogeneity(
 
 
 def _equations(
-    model: Model, given: list[Point], seed: int, owners: np.ndarray, kind: str
+    model: Model, given: list[Point], count: int, seed: int, owners: np.ndarray, kind: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """θ_i ∂(r·f)/∂θ_i and r·f at each point, with Gaussian r, over a common size."""
+    """θ_i ∂(r·f)/∂θ_i and r·f at so many of the points, with Gaussian r, over a common size."""
     random = np.random.default_rng(seed)
     rows, outputs = [], []
     with jax.enable_x64(True):
@@ -202,9 +206,20 @@ def _equations(
             size = jax.eval_shape(model.outputs, *point).shape
             value, gradient = _euler(model, *point, random.normal(size=size))
             row = np.concatenate([np.ravel(np.asarray(each)) for each in gradient])
-            require_finite(row, np.asarray(value))
+            # A unit that is off for the whole batch has no spread by which its normalisation could divide.
+            if not (np.isfinite(row).all() and np.isfinite(value)):
+                continue
             rows.append(np.bincount(owners, row) if kind == "array" else row)
             outputs.append(float(value))
+            if len(rows) == count:
+                break
+    require(
+        len(rows) == count,
+        f"outputs or gradients of apply are finite at {len(rows)} of {len(given)} random points",
+        argument="example_inputs",
+        value=len(rows),
+        remedy="give inputs of order one about which they are finite, and many where they are normalised over a batch",
+    )
     found, right = np.array(rows), np.array(outputs)
     scale = np.maximum(np.linalg.norm(found, axis=1), np.finfo(float).tiny)
     return found / scale[:, None], right / scale
