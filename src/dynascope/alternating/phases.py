@@ -14,6 +14,7 @@ from dynascope.alternating.effort import Effort
 from dynascope.alternating.events import Event, Jumps, listed
 from dynascope.alternating.lockstep import Call
 from dynascope.alternating.neurons import kinked, padded, require_neurons
+from dynascope.alternating.quadratic_neurons import slopes_by_moments
 from dynascope.alternating.saddle import Departure, rest
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
 from dynascope.arguments import require
@@ -55,6 +56,7 @@ class Alternation:
         # kinks at which that one rests: it stays there, and what would drive it off are errors of steps across kinks.
         self.stays = self.kinked and network.second.shape[1] == 1
         self.average = Samples(*jax.device_put((task.inputs, task.targets))) if isinstance(task, Task) else task
+        self.each = slopes_by_moments(network, self.average)
         self.power = 0.0 if normalised else float(network.degree - 2)
         rows = np.asarray(network.neurons, np.float64)
         norms = np.linalg.norm(rows, axis=1)
@@ -144,7 +146,8 @@ class Alternation:
         left = np.inf if duration is None else duration - self.time
         free = self.waiting & ~(self.stays & np.any(self.dormant.spent, axis=1))
         self.dormant, end = yield self._growing(self.dormant, free, min(escape, left))
-        self.effort.count(_STAGES * int(end["steps"]) + _LOOKS, weights=self.active.size)
+        slopes = (_STAGES * int(end["steps"]) + _LOOKS) * self.each
+        self.effort.count(slopes, weights=self.active.size)
         elapsed = float(end["elapsed"])
         if not end["reached"] and escape > elapsed:
             if elapsed >= left:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
 
+from dynascope.alternating.quadratic_neurons import error_moments, quadratic_slopes, slopes_by_moments
 from dynascope.compilation import filter_jit
 from dynascope.flows.objective import Samples
 from dynascope.protocols import Average, SumOfNeurons
@@ -64,12 +65,14 @@ class Residual(eqx.Module):
         average: What the loss averages over.
         active: Θ with the weights of the active neurons, and zeros in the other rows.
         error: y − f(x) of the active neurons where there are samples, else None.
+        moments: E[r x xᵀ] for each output, where the neurons need no more of the samples and these are many.
     """
 
     network: SumOfNeurons
     average: Any  # Average, and where there is an error Samples
     active: Float[Array, "neurons weights"]
     error: Any
+    moments: Any
 
     def __init__(self, network: SumOfNeurons, average: Average, active: Float[Array, "neurons weights"]):
         self.network = network
@@ -77,6 +80,8 @@ class Residual(eqx.Module):
         self.active = active
         samples = isinstance(average, Samples)
         self.error = average.targets - network.with_neurons(active)(average.inputs) if samples else None
+        by_moments = slopes_by_moments(network, average) < 1
+        self.moments = error_moments(average.inputs, self.error) if by_moments else None
 
     def utility(self, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Float[Array, ""]:
         """Σ U(θ_i) = Σ E⟨f(x; θ_i), r(x)⟩ over the counted neurons i, which must be dormant."""
@@ -94,6 +99,8 @@ class Residual(eqx.Module):
 
     def slopes(self, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Array:
         """∇U(θ_i) of each counted neuron, zero for the others; shape (neurons, weights)."""
+        if self.moments is not None:
+            return jnp.where(counted[:, None], quadratic_slopes(self.network, self.moments, rows), 0)
         return jnp.where(counted[:, None], jax.grad(self.utility)(rows, counted), 0)
 
 

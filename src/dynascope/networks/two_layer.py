@@ -47,6 +47,8 @@ class HomogeneousActivation(eqx.Module):
         if self.linear:
             return self.positive * z
         slopes = self.positive, self.negative * (-1) ** self.degree
+        if slopes[0] == slopes[1] and isinstance(z, Array):
+            return slopes[0] * z**self.degree
         if isinstance(z, np.ndarray | np.generic):
             # In their precision, as JAX would; whole numbers become floating-point ones of 64 bits.
             dtype = z.dtype if np.issubdtype(z.dtype, np.floating) else np.float64

@@ -20,6 +20,7 @@ from dynascope.protocols import Average, SumOfNeurons
 __all__ = [
     "in_closed_form",
     "loss_curvature",
+    "moments_of",
     "own_curvatures",
     "shared_slopes",
     "slopes_of",
@@ -158,9 +159,9 @@ def own_curvatures(
     _, slope, bend = _activations(network, inputs, rows)
     x, error = jnp.asarray(inputs), error / samples
     if _bends_alike(network, len(rows), error.shape[1]):
-        first = 2 * network.activation.positive * jnp.tensordot(second, _moments(x, error), 1)
+        first = 2 * network.activation.positive * jnp.tensordot(second, moments_of(x, error), 1)
     else:
-        first = _moments(x, (error @ second.T) * bend)
+        first = moments_of(x, (error @ second.T) * bend)
     mixed = jnp.einsum("nd,ni,nc->idc", x, slope, error)
     nothing = jnp.zeros((len(rows), error.shape[1], error.shape[1]))
     upper = jnp.concatenate([first, mixed], axis=2)
@@ -211,7 +212,7 @@ def _bends_alike(network: TwoLayer, neurons: int, outputs: int) -> bool:
     return activation.degree == 2 and activation.positive == activation.negative and outputs <= neurons
 
 
-def _moments(x: Array, columns: Array) -> Array:
+def moments_of(x: Array, columns: Array) -> Array:
     """Σ_n c x xᵀ of each column c, in one product of matrices."""
     weighted = (columns[:, :, None] * x[:, None, :]).reshape(len(x), -1)
     return (weighted.T @ x).reshape(columns.shape[1], x.shape[1], x.shape[1])

@@ -1,0 +1,69 @@
+"""Neurons that see no more of the samples than their second moments: two layers with x² between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.flows.exact.neuron_curvature import moments_of
+from dynascope.flows.objective import Samples
+from dynascope.networks.two_layer import TwoLayer
+from dynascope.protocols import Average, SumOfNeurons
+
+__all__ = ["error_moments", "quadratic_slopes", "slopes_by_moments"]
+
+_PRODUCTS = 3.0  # with all samples, in a slope of the utility
+
+
+def slopes_by_moments(network: SumOfNeurons, average: Average) -> float:
+    """What a slope of the utility costs by the moments of the samples, over what it does by these, and at most one.
+
+    Args:
+        network: The network.
+        average: What its loss averages over.
+
+    Example:
+        >>> import numpy as np
+        >>> average = Samples(np.ones((60, 3)), np.ones((60, 2)))
+        >>> [slopes_by_moments(TwoLayer(3, 5, 2, activation=each), average) for each in ("quadratic", "relu")]
+        [0.033..., 1.0]
+    """
+    if not (isinstance(network, TwoLayer) and isinstance(average, Samples)):
+        return 1.0
+    activation = network.activation
+    if activation.degree != 2 or activation.positive != activation.negative:
+        return 1.0
+    samples, outputs = average.targets.shape
+    return min(outputs * network.first.shape[0] / (_PRODUCTS * samples), 1.0)
+
+
+def error_moments(inputs: Float[Array, "n d"], error: Float[Array, "n c"]) -> Float[Array, "c d d"]:
+    """M_k = E[r_k x xᵀ] for each output k.
+
+    Example:
+        >>> error_moments(jnp.array([[1.0, 2.0], [0.0, 1.0]]), jnp.array([[2.0], [4.0]])).tolist()
+        [[[1.0, 2.0], [2.0, 6.0]]]
+    """
+    return moments_of(jnp.asarray(inputs), error / len(error))
+
+
+def quadratic_slopes(
+    network: Any, moments: Float[Array, "c d d"], rows: Float[Array, "neurons weights"]
+) -> Float[Array, "neurons weights"]:
+    """∇U of U(w, a) = Σ_k a_k wᵀ M_k w, times the factor of the activation, for each neuron (w, a).
+
+    Example:
+        >>> network = TwoLayer(1, 1, 1, activation="quadratic")
+        >>> quadratic_slopes(network, jnp.array([[[5.0]]]), jnp.array([[2.0, 3.0]])).tolist()  # of 5 a w²
+        [[60.0, 20.0]]
+    """
+    inside = moments.shape[1]
+    first, second = rows[:, :inside], rows[:, inside:]
+    # One product of matrices.
+    pulled = (first @ moments.transpose(1, 0, 2).reshape(inside, -1)).reshape(len(rows), -1, inside)
+    within = 2 * jnp.einsum("ik,ikd->id", second, pulled)
+    outside = jnp.einsum("ikd,id->ik", pulled, first)
+    return network.activation.positive * jnp.concatenate([within, outside], axis=1)
