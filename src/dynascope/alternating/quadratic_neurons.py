@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 
@@ -26,7 +27,6 @@ def slopes_by_moments(network: SumOfNeurons, average: Average) -> float:
         average: What its loss averages over.
 
     Example:
-        >>> import numpy as np
         >>> average = Samples(np.ones((60, 3)), np.ones((60, 2)))
         >>> [slopes_by_moments(TwoLayer(3, 5, 2, activation=each), average) for each in ("quadratic", "relu")]
         [0.033..., 1.0]
@@ -40,14 +40,16 @@ def slopes_by_moments(network: SumOfNeurons, average: Average) -> float:
     return min(outputs * network.first.shape[0] / (_PRODUCTS * samples), 1.0)
 
 
-def error_moments(inputs: Float[Array, "n d"], error: Float[Array, "n c"]) -> Float[Array, "c d d"]:
+def error_moments(
+    inputs: Float[Array | np.ndarray, "n d"], error: Float[Array | np.ndarray, "n c"]
+) -> Float[Array, "c d d"]:
     """M_k = E[r_k x xᵀ] for each output k.
 
     Example:
         >>> error_moments(jnp.array([[1.0, 2.0], [0.0, 1.0]]), jnp.array([[2.0], [4.0]])).tolist()
         [[[1.0, 2.0], [2.0, 6.0]]]
     """
-    return moments_of(jnp.asarray(inputs), error / len(error))
+    return moments_of(jnp.asarray(inputs), jnp.asarray(error) / len(error))
 
 
 def quadratic_slopes(

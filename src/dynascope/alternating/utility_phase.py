@@ -78,10 +78,11 @@ class Residual(eqx.Module):
         self.network = network
         self.average = average
         self.active = active
-        samples = isinstance(average, Samples)
-        self.error = average.targets - network.with_neurons(active)(average.inputs) if samples else None
-        by_moments = slopes_by_moments(network, average) < 1
-        self.moments = error_moments(average.inputs, self.error) if by_moments else None
+        self.error = self.moments = None
+        if isinstance(average, Samples):
+            self.error = average.targets - network.with_neurons(active)(average.inputs)
+            if slopes_by_moments(network, average) < 1:
+                self.moments = error_moments(average.inputs, self.error)
 
     def utility(self, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Float[Array, ""]:
         """Σ U(θ_i) = Σ E⟨f(x; θ_i), r(x)⟩ over the counted neurons i, which must be dormant."""

@@ -117,10 +117,11 @@ def shared_slopes(
     samples, inside = np.shape(inputs)
     second = rows[:, inside:]
     height, slope, _ = _activations(network, inputs, rows)
-    felt = (slope[:, :, None] * jnp.asarray(inputs)[:, None, :]).reshape(samples, -1)
-    first = (felt.T @ felt / samples).reshape(neurons, inside, neurons, inside)
+    # With samples last, as a processor multiplies matrices fastest over their last axis.
+    felt = (slope.T[:, None, :] * jnp.asarray(inputs).T).reshape(-1, samples)
+    first = (felt @ felt.T / samples).reshape(neurons, inside, neurons, inside)
     first *= (second @ second.T)[:, None, :, None]
-    mixed = (felt.T @ height / samples).reshape(neurons, inside, neurons, 1) * second[:, None, None, :]
+    mixed = (felt @ height / samples).reshape(neurons, inside, neurons, 1) * second[:, None, None, :]
     apart = jnp.eye(weights - inside)
     last = (height.T @ height / samples)[:, None, :, None] * apart[:, None, :]
     upper = jnp.concatenate([first, mixed], axis=3)
@@ -159,10 +160,13 @@ def own_curvatures(
     _, slope, bend = _activations(network, inputs, rows)
     x, error = jnp.asarray(inputs), error / samples
     if _bends_alike(network, len(rows), error.shape[1]):
-        first = 2 * network.activation.positive * jnp.tensordot(second, moments_of(x, error), 1)
+        # σ' is linear, so that the moments of the samples say it all.
+        moments = 2 * network.activation.positive * moments_of(x, error)
+        first = jnp.tensordot(second, moments, 1)
+        mixed = jnp.tensordot(rows[:, :inside], moments, ((1,), (1,))).transpose(0, 2, 1)
     else:
         first = moments_of(x, (error @ second.T) * bend)
-    mixed = jnp.einsum("nd,ni,nc->idc", x, slope, error)
+        mixed = jnp.einsum("nd,ni,nc->idc", x, slope, error)
     nothing = jnp.zeros((len(rows), error.shape[1], error.shape[1]))
     upper = jnp.concatenate([first, mixed], axis=2)
     return jnp.concatenate([upper, jnp.concatenate([mixed.transpose(0, 2, 1), nothing], axis=2)], axis=1)
@@ -213,9 +217,9 @@ def _bends_alike(network: TwoLayer, neurons: int, outputs: int) -> bool:
 
 
 def moments_of(x: Array, columns: Array) -> Array:
-    """Σ_n c x xᵀ of each column c, in one product of matrices."""
-    weighted = (columns[:, :, None] * x[:, None, :]).reshape(len(x), -1)
-    return (weighted.T @ x).reshape(columns.shape[1], x.shape[1], x.shape[1])
+    """Σ_n c x xᵀ of each column c, in one product of matrices, with samples last as for `shared_slopes`."""
+    weighted = (columns.T[:, None, :] * x.T).reshape(-1, len(x))
+    return (weighted @ x).reshape(columns.shape[1], x.shape[1], x.shape[1])
 
 
 def _activations(network: TwoLayer, inputs: Any, rows: Array) -> tuple[Array, Array, Array]:

@@ -79,25 +79,25 @@ class StiffNeurons(StiffFlow):
         rates, residual = self._rates(state), self._residual(state.directions, state)
         curvature = own_curvatures(self.frame, self.inputs, residual, state.directions)
         own = shift * jnp.eye(state.directions.shape[1]) - rates[:, None, None] * curvature
-        way = self._by_samples if _few_samples(state, self.targets) else self._by_large_neurons
+        way = self._by_samples if _few_samples(self.frame, self.targets) else self._by_large_neurons
         return way(state, rates, own)
 
     def _by_samples(self, state: Neurons, rates: Array, own: Array) -> Callable[[Array], Array]:
         """With D_j x_j on the samples for unknowns, by what they are of all neurons together."""
-        samples = len(self.targets)
+        samples, shape = len(self.targets), state.directions.shape
         felt = jnp.exp(self.frame.degree * state.log_norms)[:, None]
         slopes = slopes_of(self.frame, self.inputs, state.directions)
-        apart = jax.scipy.linalg.lu_factor(own)
-        answers = jax.scipy.linalg.lu_solve(apart, (rates[:, None, None] / samples) * slopes.transpose(0, 2, 1))
-        # As one product of matrices.
+        # For so many right-hand sides a product is quicker than to solve for each.
+        apart = jnp.linalg.inv(own)
+        answers = jnp.einsum("ipq,iaq->ipa", (rates / samples)[:, None, None] * apart, slopes)
+        answers = answers.reshape(state.directions.size, -1)
         across = (felt[..., None] * slopes).transpose(1, 0, 2).reshape(slopes.shape[1], -1)
-        feedback = across @ answers.reshape(across.shape[1], -1)
-        together = jax.scipy.linalg.lu_factor(jnp.eye(len(feedback)) + feedback)
+        together = jax.scipy.linalg.lu_factor(jnp.eye(len(across)) + across @ answers)
 
         def solve(right: Array) -> Array:
-            alone = jax.scipy.linalg.lu_solve(apart, right[..., None])[..., 0]
-            change = jax.scipy.linalg.lu_solve(together, jnp.einsum("iap,ip->a", slopes, felt * alone))
-            return alone - answers @ change
+            alone = jnp.einsum("ipq,iq->ip", apart, right)
+            change = jax.scipy.linalg.lu_solve(together, across @ alone.ravel())
+            return alone - (answers @ change).reshape(shape)
 
         return solve
 
@@ -141,13 +141,13 @@ class StiffNeurons(StiffFlow):
 
     def outgrown(self, state: Neurons) -> Array:
         """Whether a neuron has become large since they were sorted."""
-        if _few_samples(state, self.targets):
+        if _few_samples(self.frame, self.targets):
             return jnp.zeros((), bool)
         return jnp.any(self._felt(state)[self.large :] > _AHEAD * _FELT)
 
     def renewed(self, state: Neurons) -> tuple[StiffNeurons, Neurons]:
         """The largest neurons in front."""
-        if _few_samples(state, self.targets):
+        if _few_samples(self.frame, self.targets):
             return self, state
         felt = np.asarray(_felt(self, state))
         order = np.argsort(-felt)
@@ -193,7 +193,7 @@ def work_of_a_step(network: SumOfNeurons, task: Task) -> float:
     """
     neurons, weights = np.shape(network.neurons)
     samples, numbers = len(task.inputs), task.targets.size
-    if numbers <= _FIRST * weights:
+    if _few_samples(network, task.targets):
         together = 2.0 * numbers**2 * neurons * weights
     else:
         together = _together(network, samples, numbers, min(_sizes(network, task.inputs, task.targets)[0], neurons))
@@ -219,6 +219,7 @@ def _felt(flow: StiffNeurons, state: Neurons) -> Array:
     return flow._felt(state)
 
 
-def _few_samples(state: Neurons, targets: Any) -> bool:
-    """Whether there are fewer numbers to fit than weights in a few neurons."""
-    return targets.size <= _FIRST * state.directions.shape[1]
+def _few_samples(network: Any, targets: Any) -> bool:
+    """Whether there are fewer numbers to fit than weights in a few neurons, and so few that all neurons are cheap."""
+    few = targets.size <= _FIRST * network.neurons.shape[1]
+    return few and 2.0 * targets.size**2 * network.neurons.size <= _DEAR

@@ -1,0 +1,95 @@
+"""What compiling costs a prediction with its loss curve, for each kind of network.
+
+Each is a process of its own with no program kept. It predicts, without a check, twice: the processor's seconds that the
+first takes longer, of all threads, are those of tracing and compiling. They are to be below three. Of a third, in a
+process that finds the programs on disk, what its first prediction takes longer is told as *kept*.
+
+Run as `python benchmarks/compile_curves.py [--file FILE] [--only KIND …]`; kinds that the file holds are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, get_args
+
+import jax
+from predictions_on_data import CONTEXT, DATA, WIDTH
+from resumable import keep, rows
+
+from dynascope import predict
+from dynascope.compilation import compile_cache
+from dynascope.networks.kinds import NetworkKind, network_for
+from dynascope.tasks import InContextRegression
+
+FILE = Path(__file__).parent.parent / "docs" / "how-to" / "compile_curves.csv"
+COLUMNS = ("network", "compiling", "programs", "kept", "prediction")
+MOST = 3.0  # seconds
+ASKED, FOUND = "/jax/compilation_cache/compile_requests_use_cache", "/jax/compilation_cache/cache_hits"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--file", type=Path, default=FILE)
+    parser.add_argument("--only", nargs="*", default=get_args(NetworkKind))
+    parser.add_argument("--kind")
+    asked = parser.parse_args()
+    if asked.kind:
+        print(json.dumps(measured(asked.kind)))
+        return
+    done = {row["network"] for row in rows(asked.file)}
+    for kind in asked.only:
+        if kind not in done:
+            keep(asked.file, found(kind), COLUMNS)
+    above = [row["network"] for row in rows(asked.file) if float(row["compiling"]) > MOST]
+    print(f"above {MOST:g} seconds: {', '.join(above) or 'none'}")
+
+
+def found(kind: str) -> dict[str, Any]:
+    """Two processes, of which the second finds what the first compiled."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, __file__, "--kind", kind]
+        environment = os.environ | {"DYNASCOPE_CACHE": folder}
+        cold, warm = (
+            json.loads(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+            for _ in range(2)
+        )
+    return {
+        "network": kind,
+        "compiling": f"{cold['first'] - cold['second']:.1f}",
+        "programs": cold["compiled"],
+        "kept": f"{warm['first'] - warm['second']:.1f}",
+        "prediction": f"{cold['second']:.2f}",
+    }
+
+
+def measured(kind: NetworkKind) -> dict[str, Any]:
+    """The processor's seconds of a first and of a second prediction, and how many programs the first compiled."""
+    events: dict[str, int] = {}
+    jax.monitoring.register_event_listener(lambda event, **_: events.update({event: events.get(event, 0) + 1}))
+    data = DATA["iris"]()
+    task: Any = InContextRegression.on_inputs_of(data, CONTEXT) if kind == "attention" else data
+    if kind == "diagonal":
+        task = data.only(data.target_names[0])
+    network = network_for(kind, task, width=WIDTH)
+    jumps = None if kind in ("linear", "diagonal") else 5
+
+    def seconds() -> float:
+        start = time.process_time()
+        predict(task, network, scale=1e-3, jumps=jumps)
+        return time.process_time() - start
+
+    with compile_cache():
+        first = seconds()
+        compiled = events.get(ASKED, 0) - events.get(FOUND, 0)
+        return {"first": first, "second": seconds(), "compiled": compiled}
+
+
+if __name__ == "__main__":
+    main()
