@@ -56,8 +56,7 @@ class Alternation:
         # kinks at which that one rests: it stays there, and what would drive it off are errors of steps across kinks.
         self.stays = self.kinked and network.second.shape[1] == 1
         self.average = Samples(*jax.device_put((task.inputs, task.targets))) if isinstance(task, Task) else task
-        self.each = slopes_by_moments(network, self.average)
-        self.power = 0.0 if normalised else float(network.degree - 2)
+        self.each, self.power = slopes_by_moments(network, self.average), 0.0 if normalised else network.degree - 2.0
         rows = np.asarray(network.neurons, np.float64)
         norms = np.linalg.norm(rows, axis=1)
         require(
@@ -146,8 +145,7 @@ class Alternation:
         left = np.inf if duration is None else duration - self.time
         free = self.waiting & ~(self.stays & np.any(self.dormant.spent, axis=1))
         self.dormant, end = yield self._growing(self.dormant, free, min(escape, left))
-        slopes = (_STAGES * int(end["steps"]) + _LOOKS) * self.each
-        self.effort.count(slopes, weights=self.active.size)
+        self.effort.count((_STAGES * int(end["steps"]) + _LOOKS) * self.each, weights=self.active.size)
         elapsed = float(end["elapsed"])
         if not end["reached"] and escape > elapsed:
             if elapsed >= left:
