@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from dynascope.probes.diffusion import NoiseSpectrum, noise_spectrum
 from dynascope.protocols import Network
 from dynascope.tasks import Labelled, Task
 
-__all__ = ["Wandered", "noise_modes", "settled", "wandered"]
+__all__ = ["Wandered", "noise_modes", "seconds_of_step", "settled", "wandered"]
 
 _FORGOTTEN = 10  # times 1/(1 − β), after which momentum does not know how it began
 
@@ -147,17 +148,11 @@ def noise_modes(
     """
     chosen = np.random.default_rng(seed).integers(len(task.inputs), size=(batches, batch_size))
     x, y = jnp.asarray(task.inputs[chosen]), jnp.asarray(task.one_hot()[chosen])
-
-    def outputs(own: Any, inputs: Any) -> Any:
-        whole = eqx.combine(own, networks[0])
-        return whole.train_step_outputs(inputs)[0] if hasattr(whole, "train_step_outputs") else whole(inputs)
-
-    def entropy(z: Any, targets: Any) -> Any:
-        return -jnp.mean(jnp.sum(targets * jax.nn.log_softmax(z), axis=-1))
+    outputs = _in_training(networks[0])
 
     @jax.jit
     def gradients(own: Any) -> Any:
-        slope = jax.grad(lambda own, inputs, targets: entropy(outputs(own, inputs), targets))
+        slope = jax.grad(lambda own, inputs, targets: _entropy(outputs(own, inputs), targets))
         return jax.lax.map(lambda each: ravel_pytree(slope(own, *each))[0], (x, y))
 
     def model(own: Any) -> Any:
@@ -167,8 +162,39 @@ def noise_modes(
     for weights in map(trained_weights, networks):
         found = np.asarray(gradients(weights))
         noise = (found - found.mean(axis=0)) * np.sqrt(batch_size * batches / (batches - 1))
-        spectra.append(noise_spectrum(lambda z: entropy(z, y), weights, noise, model=model, products=products))
+        spectra.append(noise_spectrum(lambda z: _entropy(z, y), weights, noise, model=model, products=products))
     return spectra
+
+
+def seconds_of_step(network: Network, task: Labelled, batch_size: int) -> float:
+    """How long one gradient of the cross-entropy takes on this machine, compiled, of which a step is little more.
+
+    Args:
+        network: The network.
+        task: What it learns.
+        batch_size: S.
+    """
+    x, y, outputs = task.inputs[:batch_size], task.one_hot()[:batch_size], _in_training(network)
+    weights = trained_weights(network)
+    gradient = jax.jit(jax.grad(lambda own: _entropy(outputs(own, x), y)))
+    jax.block_until_ready(gradient(weights))
+    begun = time.perf_counter()
+    jax.block_until_ready(gradient(weights))
+    return time.perf_counter() - begun
+
+
+def _in_training(network: Network) -> Callable[[Any, Any], Any]:
+    """The outputs for weights and a batch, which is normalised by itself."""
+
+    def outputs(own: Any, inputs: Any) -> Any:
+        whole = eqx.combine(own, network)
+        return whole.train_step_outputs(inputs)[0] if hasattr(whole, "train_step_outputs") else whole(inputs)
+
+    return outputs
+
+
+def _entropy(z: Any, targets: Any) -> Any:
+    return -jnp.mean(jnp.sum(targets * jax.nn.log_softmax(z), axis=-1))
 
 
 def _descended(

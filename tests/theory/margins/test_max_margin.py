@@ -154,7 +154,7 @@ def test_a_discarded_block_has_no_offset():
         (lambda: class_differences([[1.0]], [2], 2), "labels"),
         (lambda: class_differences([[1.0]], [0], 1), "classes"),
         (lambda: support_offset([[1.0, 0.0], [1.0, 0.0]]), "data"),
-        (lambda: support_offset([[1.0, 0.0, 1.0], [1.0, 0.0, -1.0]], [1, 1, 2]), "data"),
+        (lambda: support_offset([[1.0, 0.5]], 2), "data"),
         (lambda: simplex_margin(1), "classes"),
     ],
 )

@@ -24,12 +24,14 @@ _STARTS = {
 }
 _FACTOR = 0.5  # start of both factors, where one sample is learned that they separate
 _FIRST, _LAST = 10.0, 1e5  # ν between which classifiers are recorded; that of all starts is below
+_FARTHEST = 1e6  # ν to which random data are followed, some of which near their limit as log(ν)/ν
 _RANDOM_KINDS = ("linear", "mixed")  # of which errors fall as 1/ν, whatever the data; of products more slowly
 _CLOSE = 1e-4
 _OWN = 0.1 * _CLOSE  # that theory's own error may take on random data
 _LIMIT = (
     _CLOSE,
-    "what the limit leaves out falls as 1/ν or nearly so, and takes less than this at ν = 1e5",
+    "what the limit leaves out falls as 1/ν or nearly so, and takes less than this at ν = 1e5, and at 1e6 of random "
+    "data",
 )
 _EXACT = (1e-5, "the closed form is exact, and the solver keeps each step within 1e-8")
 _KEPT = (1e-5, "no margin falls, and the solver keeps each step within 1e-8")
@@ -52,9 +54,10 @@ class MaxMargin(CurvesStudy):
     free to move and collapse to a simplex, with the readout of the least norm (`feature_cosines`,
     `between_class_share`, `classifier_cost`). Without normalisation, which is shown, they need not.
 
-    Random data are drawn until theory speaks of them at that ν: the solution is unique, needs the single weights and
-    has as many support vectors as inputs, other samples are beyond by `gap`, and the error that theory knows of itself
-    is below a tenth of what is allowed. Checked is that the normalised margin never falls (`margin_kept`).
+    Random data are followed to ν = 1,000,000, and drawn until theory speaks of them there: the solution is unique and
+    needs the single weights, samples that are not at the margin are beyond by `gap`, and the error that theory knows of
+    itself (`support_offset`, `support_drift`) is below a tenth of what is allowed. Checked is that the normalised
+    margin never falls (`margin_kept`).
     """
 
     levels: int = count(30, "Number of margins at which training is recorded.", least=3)
@@ -83,7 +86,9 @@ class MaxMargin(CurvesStudy):
         "next class in them.",
     )
     trains = "linear, products, mixed, and normalised features"
-    flow = "gradient flow of the exponential loss, followed by the margin up to log(1/L) = 100000"
+    flow = (
+        "gradient flow of the exponential loss, followed by the margin up to log(1/L) = 100000, of random data 1000000"
+    )
     axes = ("architecture",)
     along = ("architecture", "run", "parameter_block", "start")
     labelled = {
@@ -250,7 +255,7 @@ class MaxMargin(CurvesStudy):
         }
         kinds = [name for name in _RANDOM_KINDS for _ in self.inputs]
         scaled = [
-            [follow_classifier(name, starts[name], each.z, self._levels[-1:]).scaled[-1] for each in row]
+            [follow_classifier(name, starts[name], each.z, np.array([_FARTHEST])).scaled[-1] for each in row]
             for name, row in zip(kinds, self._data, strict=True)
         ]
         return {
@@ -296,7 +301,7 @@ class MaxMargin(CurvesStudy):
         factors = [np.append(np.ones(n - 1, int), FACTORS[name][-1]) for name in _RANDOM_KINDS for n in self.inputs]
         options: Any = {"gap": self.gap, "most": _OWN}
         return [
-            [separable_data(draw, self.samples, each, _LAST, **options).padded(most) for _ in range(self.draws)]
+            [separable_data(draw, self.samples, each, _FARTHEST, **options).padded(most) for _ in range(self.draws)]
             for each in factors
         ]
 

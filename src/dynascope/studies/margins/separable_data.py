@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynascope.errors import InputError
-from dynascope.theory.margins import max_margin, support_offset
+from dynascope.theory.margins import max_margin, support_drift, support_offset
 
 __all__ = ["SeparableData", "separable_data"]
 
@@ -41,8 +41,8 @@ def separable_data(
 ) -> SeparableData:
     """Gaussian data of a random plane, drawn until the theory of margins says where training on them ends.
 
-    The solution is unique, needs the block of the largest rate and has as many support vectors as inputs, with all
-    other samples `gap` beyond them; and the error that theory knows of itself at ν = `level` is below `most`.
+    The solution is unique and needs the block of the largest rate, and samples that are not at its margin are `gap`
+    beyond; and the error that theory knows of itself at ν = `level`, of r + C log ν, is below `most`.
 
     Raises:
         InputError: There are none among many.
@@ -56,12 +56,12 @@ def separable_data(
             warnings.simplefilter("ignore", UserWarning)  # of a block that is not needed
             problem = max_margin(z, factors)
         reached = np.sort(z @ problem.weights)
-        apart = reached[inputs - 1] < 1 + _ROUNDING and reached[inputs] > 1 + gap
+        apart = reached[reached > 1 + _ROUNDING].min(initial=np.inf) > 1 + gap
         if not (apart and problem.unique and problem.discarded.size == 0):
             continue
         try:
-            offset = support_offset(z, factors)
-        except InputError:  # a support vector without a share
+            offset = support_offset(z, factors) + support_drift(z, factors) * np.log(level)
+        except InputError:  # a support vector without a share, or a product that is not used
             continue
         own_error = float(np.linalg.norm(offset) / np.linalg.norm(problem.weights) / level)
         if own_error < most:

@@ -13,7 +13,8 @@ import jax
 import numpy as np
 
 from dynascope.comparison import Claim
-from dynascope.flows.wandering import noise_modes, settled, wandered
+from dynascope.flows.progress import announce
+from dynascope.flows.wandering import noise_modes, seconds_of_step, settled, wandered
 from dynascope.networks import ResNet18
 from dynascope.networks.normalised_convolutional import NormalisedConvolutional
 from dynascope.probes.diffusion import fit_exponent
@@ -27,6 +28,7 @@ NETWORK_CLAIMS = ("network: forecast", "network: slow")
 _RECORDS, _CHANNELS = 30, (4, 8)
 _BEYOND = 4  # times the window, to see where the forecast ends
 _RESTING = 0.2  # of the loss, which may fall in the second half of the time to come to rest
+_HOURS = 7200  # seconds from which on they are told in hours
 _ROUNDING = 1e-6  # of a step
 
 
@@ -84,6 +86,8 @@ class RestingNetworks:
         sgd = {name: getattr(self, name) for name in ("learning_rate", "momentum", "weight_decay", "batch_size")}
         training: Any = sgd | {"loss": "cross_entropy", "seed": self.seed}
         networks = [self.first(number) for number in range(self.starts)]
+        if self.network == "resnet18":
+            announce(self.told_time(seconds_of_step(networks[0], self.images, self.batch_size)))
         resting, losses = settled(networks, self.images, self.warm_up, **training)
         asked = {name: getattr(self, name) for name in ("batch_size", "batches", "products")}
         forecast = np.stack(
@@ -116,6 +120,16 @@ class RestingNetworks:
             "loss_change": ("start", losses[:, 1] / losses[:, 0] - 1),
             "loss": ("start", losses[:, 1]),
         }
+
+    def told_time(self, seconds: float) -> str:
+        """A sentence that says how long it takes where a step of a network takes so many seconds."""
+        # A product with the curvature of a batch costs four thirds of a step, as it goes forth twice.
+        forecast = 4 / 3 * self.batches**2 * self.products
+        steps = self.starts * (self.warm_up + self.legs * int(self.steps[-1]) + forecast)
+        told = (
+            f"{seconds * steps / 60:.3g} minutes" if seconds * steps < _HOURS else f"{seconds * steps / 3600:.3g} hours"
+        )
+        return f"It takes about {told} here: {steps:.3g} steps of {seconds:.2g} seconds, as measured on one."
 
     def claims(self, values: Mapping[str, Any], most: float) -> list[Claim]:
         """That the exponent is within `most` of the forecast, and below that of ordinary diffusion."""

@@ -29,8 +29,8 @@ def support_offset(data: ArrayLike, factors: ArrayLike = 1) -> Float[np.ndarray,
     β̂ is the max-margin solution and α are its multipliers, to which the shares exp(−z_i · β)/L tend. What the other
     samples add to ν falls as exp(−(m − 1)ν) with m their margin under β̂. So the direction is off by ‖r + r_⊥‖/(ν ‖β̂‖),
     with r_⊥ orthogonal to all support vectors; it is zero where these are as many as the inputs. Elsewhere the start
-    and the early flow decide it where each β_j is one weight. With products it grows as log ν, so that these must be
-    as many.
+    and the early flow decide it where each β_j is one weight, and where products stand beside single weights it grows
+    as log ν, as `support_drift` says. Of products alone support vectors must be as many as inputs.
 
     Args:
         data: z_i = y_i x_i, shape (samples, inputs).
@@ -40,8 +40,8 @@ def support_offset(data: ArrayLike, factors: ArrayLike = 1) -> Float[np.ndarray,
         r, in the span of the support vectors.
 
     Raises:
-        InputError: Data that are not separable, whose support vectors are not independent, or with products fewer than
-            the inputs; or a block that is discarded.
+        InputError: Data that are not separable, whose support vectors are not independent, or of products alone fewer
+            than the inputs; or a block that is discarded.
 
     References:
         Soudry, Hoffer, Nacson, Gunasekar, Srebro, arXiv:1710.10345, section 4, for linear classifiers.
@@ -71,8 +71,8 @@ def support_offset(data: ArrayLike, factors: ArrayLike = 1) -> Float[np.ndarray,
         remedy="leave out samples that occur twice",
     )
     require(
-        len(vectors) == z.shape[1] or bool(np.max(factors) == 1),
-        f"{len(vectors)} samples are at the margin of {z.shape[1]} inputs, some with products",
+        len(vectors) == z.shape[1] or bool(np.min(factors) == 1),
+        f"{len(vectors)} samples are at the margin of {z.shape[1]} inputs, all with products",
         argument="data",
         value=len(vectors),
         remedy="give data with as many support vectors as inputs",
