@@ -26,7 +26,7 @@ def test_neurons_tied_to_places_are_refused_where_they_have_to_be_exchanged():
 
 def test_rows_are_filled_up_to_few_sizes_but_not_beyond_the_network():
     rows = np.arange(1.0, 13.0).reshape(6, 2)
-    for count, neurons, filled in [(1, 20, 16), (4, 12, 12), (5, 20, 16), (6, 10, 10), (6, 6, 6), (6, 1, 6), (0, 3, 3)]:
+    for count, neurons, filled in [(1, 20, 4), (4, 20, 4), (5, 20, 16), (6, 10, 10), (6, 6, 6), (6, 1, 6), (0, 3, 3)]:
         found = padded(rows[:count], neurons)
         assert found.shape == (filled, 2)
         np.testing.assert_array_equal(found[:count], rows[:count])

@@ -12,9 +12,8 @@ from dynascope.protocols import OneHiddenLayer, SumOfNeurons
 
 __all__ = ["kinked", "padded", "require_neurons"]
 
-# Numbers of active neurons for which programs are compiled: few, and more where a program costs less than its use. A
-# program takes a second or more to compile, and rows of zeros beside few neurons take next to nothing.
-_SIZES = tuple(2**power for power in range(4, 31))
+# Numbers of active neurons for which programs are compiled: few, and more where a program costs less than its use.
+_SIZES = (4, *(2**power for power in range(4, 31)))
 _CLOSER = sorted(each for power in range(2, 30) for each in (2**power, 3 * 2 ** (power - 1)))
 _DEAR = 1e8  # operations of an implicit step of all of them
 
@@ -44,7 +43,7 @@ def padded(
 
     Example:
         >>> padded(np.ones((2, 3)), 20).shape, padded(np.ones((6, 3)), 20).shape, padded(np.ones((6, 3)), 10).shape
-        ((16, 3), (16, 3), (10, 3))
+        ((4, 3), (16, 3), (10, 3))
         >>> padded(np.ones((5, 70)), 50, samples=2000).shape
         (6, 70)
     """
