@@ -46,7 +46,7 @@ DIMENSIONS = {
     "modified_loss": "modified loss κΦ",
     "lag": "steps later",
     "contour": "contour of a law, by the share inside",
-    "direction": "direction in a plane, in degrees",
+    "angle": "angle in a plane, in degrees",
     "along": "place along a path, from 0 to 1",
     "margin_level": "margin log(1/L)",
     "parameter_block": "block of parameters that grow at one rate",

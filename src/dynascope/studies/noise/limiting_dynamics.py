@@ -37,7 +37,7 @@ _TIMES = 60  # recorded from the start on
 _WINDOW = 200  # steps at the end, in which the law is stationary
 _LONGEST = 5000  # steps
 _SETTLED = 1e-4  # what is left of the start of the slowest mode
-_ARCS = ("along", "contour", "direction", "mode")
+_ARCS = ("along", "contour", "angle", "mode")
 _VALUES = np.linspace(0.0, 8.0, 81)  # of κΦ
 
 
@@ -134,7 +134,7 @@ class LimitingDynamics(ClaimsStudy):
             "contour_velocity",
             over="contour_position",
             places={"mode": (0,)},
-            symbols={"contour": "", "direction": ""},
+            symbols={"contour": "", "angle": ""},
             arrows=True,
             x_label="distance from the centre along the steepest mode, over its standard deviation",
             y_label="velocity, over its standard deviation",
@@ -174,7 +174,7 @@ class LimitingDynamics(ClaimsStudy):
         "modified_loss": lambda study: _VALUES,
         "lag": lambda study: np.arange(_WINDOW),
         "contour": lambda study: SHARES,
-        "direction": lambda study: DIRECTIONS,
+        "angle": lambda study: DIRECTIONS,
         "along": lambda study: ALONG,
     }
     names = {
