@@ -30,3 +30,14 @@ def test_what_lies_beyond_the_places_decides_nothing():
     claim = nearest_claim("forecast", "Near.", np.zeros((5, 3, 2)), PLACES, np.array([20.0, 30.0]))
     assert claim.outcome == "undecided"
     np.testing.assert_allclose(strength_at(np.array([[0.0, 1.0], [1.0, 3.0]]), np.array([1.0, 2.0]), 1.5), [0.5, 2.0])
+
+
+def test_forecasts_an_error_away_widen_the_interval_as_squares_add():
+    rise = np.clip(PLACES / 3 - np.array([[0.0], [1.0]]), 0, 1).T
+    runs = np.stack([rise - 0.05, rise + 0.05], axis=1)
+    known = nearest_claim("forecast", "Near.", runs, PLACES, FORECAST)
+    # Half way between the forecasts is at three, where both strengths change by a sixth in half a neuron.
+    open_ = nearest_claim("forecast", "Near.", runs, PLACES, FORECAST, [FORECAST - 0.5, FORECAST + 0.5])
+    assert open_.value == known.value
+    # Of two runs a tenth apart the standard error is a twentieth.
+    np.testing.assert_allclose((open_.value - open_.low) / (known.value - known.low), np.hypot(1, (1 / 6) / 0.05))

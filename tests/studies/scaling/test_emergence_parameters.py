@@ -28,9 +28,9 @@ def drawn(seed: int) -> EmergenceParameters:
 def no_networks(monkeypatch):
     """Networks that give a skill three of their neurons each, the most frequent first."""
 
-    def trained(self, parity, widths):
+    def trained(self, parity, widths, runs):
         shares = np.clip(np.subtract.outer(np.array(widths) / 3, np.arange(parity.skills)), 0.0, 1.0)
-        strength = np.repeat(shares[:, None], self.runs, axis=1)
+        strength = np.repeat(shares[:, None], runs, axis=1)
         return strength, 1 - strength
 
     monkeypatch.setattr(EmergenceParameters, "_trained", trained)
@@ -88,7 +88,7 @@ def test_a_network_is_out_of_order_where_a_rarer_skill_is_stronger_than_any_befo
     study = dataclasses.replace(TINY, skills=3, bits=6, neurons=[1, 2, 3, 6])
     assert study._needs
     # From one skill to the next by less than counts, and over two by more.
-    strength = np.tile([0.0, 0.15, 0.3], (4, 2, 1))
+    strength = np.tile([0.0, 0.15, 0.3], (4, study.runs, 1))
     monkeypatch.setattr(EmergenceParameters, "_trained", lambda *_: (strength, 1 - strength))
     np.testing.assert_array_equal(study.observe()["out_of_order"], 1.0)
 
@@ -109,6 +109,7 @@ def test_the_published_setting_is_a_field_away():
         ("batch_size", {"batch_size": -1}),
         ("batch_size", {"bits": 20}),
         ("runs", {"runs": 1}),
+        ("alone", {"alone": 1}),
         ("features", {"features": 0}),
         ("features", {"skills": 1, "features": 1}),
         ("learning_rate", {"learning_rate": 0.0}),

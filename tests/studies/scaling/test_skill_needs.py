@@ -35,12 +35,8 @@ def study_and_law(request, monkeypatch):
     study, law = request.param
 
     def alone(self):
-        amounts = study._amounts
-        return (
-            amounts,
-            law(study, 12.0, 1, "correlation")[:, 0],
-            (1 - law(study, 12.0, 1, "loss_equivalent")[:, 0]) ** 2,
-        )
+        strength, loss = law(study, 12.0, 1, "correlation"), (1 - law(study, 12.0, 1, "loss_equivalent")) ** 2
+        return study._amounts, np.repeat(strength, 2, axis=1), np.repeat(loss, 2, axis=1)
 
     monkeypatch.setattr(type(study), "_alone", alone)
     return study, law
@@ -81,14 +77,32 @@ def test_a_half_that_is_passed_at_once_or_never_is_no_interpolation(study_and_la
 
 def test_one_skill_that_is_not_learned_is_an_error_of_the_range(study_and_law, monkeypatch):
     study, _ = study_and_law
-    monkeypatch.setattr(
-        type(study), "_alone", lambda self: (self._amounts, np.zeros(len(self._amounts)), np.ones(len(self._amounts)))
-    )
+    nothing = np.zeros((len(study._amounts), 2))
+    monkeypatch.setattr(type(study), "_alone", lambda self: (self._amounts, nothing, 1 - nothing))
     fresh = dataclasses.replace(study)
     with pytest.raises(InputError) as refusal:
         fresh._predicted({})
     assert refusal.value.argument == study.resource
     assert refusal.value.value == study._amounts
+
+
+def test_the_error_of_a_need_is_that_of_the_mean_where_it_passes_half(study_and_law, monkeypatch):
+    study, _ = study_and_law
+    amounts, strength, loss = study._alone()
+    # Half of twelve is among the amounts, where the strength is in proportion to them: a quarter more, a half more.
+    runs = strength[:, :1] * np.array([[0.75, 1.25]])
+    monkeypatch.setattr(type(study), "_alone", lambda self: (amounts, runs, loss))
+    exact, spread = study._needs["correlation"], dataclasses.replace(study)._needs["correlation"]
+    assert spread.needed == pytest.approx(exact.needed)
+    # Of two runs that are 1.5 on both sides of six the standard error is 1.5, and twice that of twelve.
+    np.testing.assert_allclose(spread.error**2 - exact.error**2, 3.0**2)
+
+
+def test_whole_neurons_leave_nothing_open_between_neighbours_and_samples_do(study_and_law):
+    study, _ = study_and_law
+    # Half strength is passed from four to six, and neurons might have passed it at five.
+    open_ = {"samples": 2.0, "neurons": 1.0}[study.resource]
+    np.testing.assert_allclose(study._needs["correlation"].error, 2 * open_ / np.sqrt(12))
 
 
 def test_the_claim_is_open_where_another_forecast_within_the_error_of_the_calibration_fits(study_and_law):
@@ -103,3 +117,33 @@ def test_the_claim_is_open_where_another_forecast_within_the_error_of_the_calibr
     certain, open_ = outcomes
     assert open_.value == certain.value
     assert open_.low < certain.low <= certain.high < open_.high
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("runs", "alone"), [(96, 24), (24, 192)], ids=["calibration decides", "networks decide"])
+def test_the_interval_over_both_kinds_of_networks_holds_the_truth_as_often_as_it_says(runs, alone):
+    study = EmergenceParameters(neurons=AMOUNTS[:9])
+    amounts, held, draws = np.array(study.neurons), 0, 300
+
+    def means(*needs: float) -> np.ndarray:
+        """More abrupt than in proportion, so that the truth is another than that of the law."""
+        return np.stack([amounts**4 / (amounts**4 + (need / 2) ** 4) for need in needs], axis=1)
+
+    def drawn(mean: np.ndarray, count: int, draw: np.random.Generator) -> np.ndarray:
+        """Networks mostly have a skill or lack it, shape (amounts, count, skills)."""
+        mean = mean[:, None] + np.zeros((1, count, 1))
+        return draw.beta(mean, 1 - mean)
+
+    one, all_ = means(7.0), means(5.0, 21.0)
+    half = float(np.interp(0.5, one[:, 0], amounts))
+    first, second = (np.interp(2 * half, amounts, curve) for curve in all_.T)
+    last = np.interp(4 * half, amounts, all_[:, 1])
+    truth = min(first - 0.5, 0.5 - second, last - 0.5)
+    for seed in range(draws):
+        draw, sample = np.random.default_rng(seed), dataclasses.replace(study)
+        strength = drawn(one, alone, draw)[..., 0]
+        sample.__dict__["_needs"] = {"correlation": sample._need(study.neurons, strength, "correlation")}
+        claim = sample._nearest(drawn(all_, runs, draw))
+        held += claim.interval[0] <= truth <= claim.interval[1]
+    # Three deviations of the binomial law below 95 %.
+    assert held >= (0.95 - 3 * np.sqrt(0.95 * 0.05 / draws)) * draws

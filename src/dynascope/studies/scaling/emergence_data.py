@@ -144,8 +144,7 @@ class EmergenceData(SkillNeeds):
         counts = (draw.multinomial(size, shares, size=self.draws) for size in self.samples)
         strength, loss = zip(*(mean_interpolants(each, self.features, draw) for each in counts), strict=True)
         found = [self._trained(size) for size in self.samples]
-        # Networks of one training set share its luck, so that only sets are independent.
-        runs = np.array([each.reshape(-1, _NETWORKS, self.skills).mean(axis=1) for each, *_ in found])
+        runs = np.array([self._by_set(each) for each, *_ in found])
         losses, left = (np.array([each[place] for each in found]).mean(axis=1) for place in (1, 2))
         return {
             "basis_strength": strength,
@@ -203,10 +202,15 @@ class EmergenceData(SkillNeeds):
     def _alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
         found = []
         for size in self.samples:
-            found.append([each[:, 0].mean() for each in self._trained(size, skill=0)[:2]])
-            if 1 - np.sqrt(found[-1][1]) > _LEARNED:
+            found.append([self._by_set(each)[:, 0] for each in self._trained(size, skill=0)[:2]])
+            if 1 - np.sqrt(found[-1][1].mean()) > _LEARNED:
                 break
-        return self.samples[: len(found)], *np.transpose(found)
+        strength, loss = np.moveaxis(np.array(found), 1, 0)
+        return self.samples[: len(found)], strength, loss
+
+    def _by_set(self, networks: np.ndarray) -> np.ndarray:
+        """Networks of one training set share its luck, so that only sets are independent."""
+        return networks.reshape(-1, _NETWORKS, networks.shape[-1]).mean(axis=1)
 
     def _law(self, needed: float, definition: Definition = "correlation") -> np.ndarray:
         return data_emergence(self.samples, self._task.frequencies, needed, definition=definition)

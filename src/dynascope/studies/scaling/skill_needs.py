@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
-from dynascope.comparison.nearest import covering, nearest_claim, strength_at
+from dynascope.comparison.nearest import nearest_claim, strength_at
 from dynascope.errors import InputError
 from dynascope.studies import Chart, Values, points
 from dynascope.studies.scaling.emergence_study import EmergenceStudy
@@ -22,8 +22,8 @@ __all__ = ["CLAIM_CHART", "QUARTER", "SkillNeeds", "half_chart", "strength_chart
 
 _DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equivalent": "loss_equivalent"}
 
+_NO_LOSS = 1e-12  # of single precision, in which networks are trained
 _MOST_OFF = 0.9  # of a forecast, so that it stays above zero
-_FORECASTS = 9  # at which what the calibration leaves open is looked at, an odd number
 QUARTER = 0.25  # a strength that is off by less is nearer to one half than to none or all of a skill
 
 CLAIM_CHART = points(
@@ -64,9 +64,10 @@ class SkillNeeds(EmergenceStudy):
 
     `resource` is the field that has the amounts of the resource, and the first of `axes`; `along_axis` the function by
     which amounts are near or far from each other, and `calibrate` the theory that says what one skill needs. A study
-    states `_alone`, amounts for networks that learn one skill with their mean strength R/S and loss over ½ S²; `_law`,
-    the strength of every skill at every amount; `_forecast_half`, the amount at which half of each is learned; and
-    `_differences`, what else is claimed of runs of shape (amounts, runs, skills).
+    states `_alone`, amounts for networks that learn one skill, with the strength R/S and the loss over ½ S² of
+    independent runs, shape (amounts, runs); `_law`, the strength of every skill at every amount; `_forecast_half`, the
+    amount at which half of each is learned; and `_differences`, what else is claimed of runs of shape (amounts, runs,
+    skills).
     """
 
     resource: ClassVar[str]
@@ -116,12 +117,12 @@ class SkillNeeds(EmergenceStudy):
         return report_claims([dataclasses.replace(each, **unknown) for each in claims])
 
     def _nearest(self, runs: np.ndarray) -> Claim:
-        """With an interval that covers what the networks say of all forecasts within the error of the calibration."""
+        """With an interval over the networks that learn all skills and over those that learn one."""
         statement = "Half of every skill is learned nearer to where that is forecast than to where it is of another."
         places, need = self.along_axis(np.array(self._amounts)), self._needs["correlation"]
-        off = min(need.error / need.needed, _MOST_OFF) * np.linspace(-1, 1, _FORECASTS)
-        forecasts = [self.along_axis(self._forecast_half * (1 + each)) for each in off]
-        return covering([nearest_claim("forecast", statement, runs, places, each) for each in forecasts])
+        off = min(need.error / need.needed, _MOST_OFF)
+        forecast, *around = (self.along_axis(self._forecast_half * (1 + each)) for each in (0, -off, off))
+        return nearest_claim("forecast", statement, runs, places, forecast, around)
 
     def _strength_at(self, runs: np.ndarray, skill: int, amount: float) -> np.ndarray:
         """The strength of a skill, counted from zero, in each run at some amount."""
@@ -143,10 +144,14 @@ class SkillNeeds(EmergenceStudy):
     def _needs(self) -> Mapping[Definition, Need]:
         """What one skill needs, by either definition."""
         amounts, strength, loss = self._alone()
-        curves: dict[Definition, np.ndarray] = {"correlation": strength, "loss_equivalent": 1 - np.sqrt(loss)}
-        calibrate = type(self).calibrate
+        root = np.sqrt(np.maximum(loss.mean(axis=1, keepdims=True), _NO_LOSS))
+        # The root of the mean loss, and by how much each run moves it.
+        curves: dict[Definition, np.ndarray] = {
+            "correlation": strength,
+            "loss_equivalent": 1 - root - (loss - root**2) / (2 * root),
+        }
         try:
-            return {name: calibrate(amounts, curve, definition=name) for name, curve in curves.items()}
+            return {name: self._need(amounts, runs, name) for name, runs in curves.items()}
         except InputError as error:
             raise InputError(
                 f"networks that learn one skill with {amounts[0]} to {amounts[-1]} {self.resource} do not pass half "
@@ -155,6 +160,15 @@ class SkillNeeds(EmergenceStudy):
                 value=self._amounts,
                 remedy="choose a wider range, or more steps",
             ) from error
+
+    def _need(self, amounts: list[int], runs: np.ndarray, definition: Definition) -> Need:
+        """Of the mean over runs; the error is what amounts leave open, and that of the mean where it passes half."""
+        mean = runs.mean(axis=1)
+        need = type(self).calibrate(amounts, mean, definition=definition)
+        after = int(np.searchsorted(amounts, need.half))
+        slope = (mean[after] - mean[after - 1]) / (amounts[after] - amounts[after - 1])
+        scatter = strength_at(runs, np.array(amounts), need.half).std(ddof=1) / np.sqrt(runs.shape[1]) / slope
+        return need._replace(error=float(np.hypot(need.error, scatter * need.needed / need.half)))
 
     def _half(self, strength: np.ndarray) -> float:
         """The amount at which the strength is one half: at most the first, infinite if it does not get there."""

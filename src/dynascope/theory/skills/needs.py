@@ -23,7 +23,8 @@ class Need(NamedTuple):
     Attributes:
         needed: D_c or N_c.
         error: Its standard error: what the distance between the recorded values leaves open, width/√12 of the interval
-            in which half strength is passed, and the error of the mean over runs.
+            in which half strength is passed, and the error of the mean over runs. Of neurons, which are whole, the
+            width is less by one: between neighbours there is nothing to record.
         interval: Confidence interval of `needed`. Of one run it is the recorded values between which half strength is
             passed, in the same units, and does not know how much another run would differ; of several Student's.
         half: The number of samples or neurons with which the one skill has half its strength.
@@ -93,12 +94,18 @@ def calibrate_parameters(
         >>> calibrate_parameters([1, 2, 3, 4], [0.25, 0.5, 0.75, 1.0]).needed
         4.0
     """
-    return _calibrate_need("neurons", neurons, strength, definition, confidence)
+    return _calibrate_need("neurons", neurons, strength, definition, confidence, nearest=1.0)
 
 
 def _calibrate_need(
-    name: str, amounts: ArrayLike, strength: ArrayLike, definition: Definition, confidence: float
+    name: str,
+    amounts: ArrayLike,
+    strength: ArrayLike,
+    definition: Definition,
+    confidence: float,
+    nearest: float = 0.0,
 ) -> Need:
+    """`nearest` is the distance of neighbours between which there is nothing."""
     require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
     amounts, runs = checked_curves(name, amounts, strength)
     half = float(to_fraction(0.5, definition))
@@ -106,7 +113,8 @@ def _calibrate_need(
     fractions = to_fraction(np.minimum(runs, 1.0), definition)
     crossings = np.array([_crossing(amounts, run, half) for run in fractions])
     halves, lows, highs = crossings.T / half
-    needed, resolution = float(halves.mean()), float((highs - lows).mean()) / math.sqrt(12)
+    needed, open_ = float(halves.mean()), np.maximum(highs - lows - nearest / half, 0.0)
+    resolution = float(open_.mean()) / math.sqrt(12)
     interval, spread = (float(lows[0]), float(highs[0])), 0.0
     if len(runs) > 1:
         spread = float(halves.std(ddof=1)) / math.sqrt(len(runs))
