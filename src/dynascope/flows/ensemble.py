@@ -222,7 +222,10 @@ def gather(
     several = isinstance(network, list | tuple)
     networks = tuple(network) if several else (network,)
     require(len(networks) > 0, "there is no network", argument="network", value=0, remedy="give at least one")
-    parts = [eqx.partition(each, eqx.is_inexact_array) for each in networks]
+    # Thousands of runs on batches of their own begin with one and the same network.
+    distinct = {id(each): each for each in networks}
+    place = {own: number for number, own in enumerate(distinct)}
+    parts = [eqx.partition(each, eqx.is_inexact_array) for each in distinct.values()]
     dtype = _precision([weights for weights, _ in parts])
     alike = all(_alike(part, parts[0]) for part in parts)
     require(alike, "the networks differ in structure", argument="network", remedy="let only their weights differ")
@@ -239,11 +242,11 @@ def gather(
         by_name = 1.0
         rates = _positive("learning_rate", learning_rate, dimensions, settings)
 
-    members = list(itertools.product(range(len(networks)), scales, rates))
+    members = list(itertools.product([place[id(each)] for each in networks], scales, rates))
 
     def of_members(leaves: Sequence[Any], *, scaled: bool) -> np.ndarray:
         own = [dtype.type(factor) if scaled else dtype.type(1) for _, factor, _ in members]
-        return np.stack([np.asarray(leaves[seed]) * factor for (seed, *_), factor in zip(members, own, strict=True)])
+        return np.stack([np.asarray(leaves[start]) * factor for (start, *_), factor in zip(members, own, strict=True)])
 
     weights = eqx.combine(
         jax.tree.map(lambda *each: of_members(each, scaled=True), *(trained_weights(one) for one, _ in parts)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -16,7 +17,7 @@ from dynascope.flows.steps.training import Training
 __all__ = ["advance", "advance_briefly", "one_step", "start"]
 
 
-@filter_jit
+@functools.partial(filter_jit, brief=True)
 def start(problem: Problem, members: Member, seed: Any, settings: Settings, rows: int, many: bool) -> Any:
     """States before the first step, and curves of so many rows to be filled."""
 
