@@ -111,6 +111,9 @@ def pytest_collection_finish():
 
 def pytest_sessionfinish(session):
     """Tell the process that reports how many programs there were."""
+    # pytest looks for garbage five times more.
+    gc.collect()
+    gc.freeze()
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["programs"] = dict(_programs)
 
