@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,12 +17,15 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
+from dynascope.compilation import filter_jit
 from dynascope.flows.steps.decay import decayed
 from dynascope.flows.steps.descend import descend
 from dynascope.flows.steps.step import Step
 from dynascope.flows.steps.step_statistics import StepStatistic
 from dynascope.networks.batch_normalisation import trained_weights
-from dynascope.probes.diffusion import NoiseSpectrum, noise_spectrum
+from dynascope.probes.diffusion import NoiseSpectrum
+from dynascope.probes.diffusion.hessian import gauss_newton_product, require_lanczos
+from dynascope.probes.diffusion.noise_spectrum import quadrature_nodes
 from dynascope.protocols import Network
 from dynascope.tasks import Labelled, Task
 
@@ -147,23 +152,37 @@ def noise_modes(
         ((15,), True)
     """
     chosen = np.random.default_rng(seed).integers(len(task.inputs), size=(batches, batch_size))
-    x, y = jnp.asarray(task.inputs[chosen]), jnp.asarray(task.one_hot()[chosen])
-    outputs = _in_training(networks[0])
-
-    @jax.jit
-    def gradients(own: Any) -> Any:
-        slope = jax.grad(lambda own, inputs, targets: _entropy(outputs(own, inputs), targets))
-        return jax.lax.map(lambda each: ravel_pytree(slope(own, *each))[0], (x, y))
-
-    def model(own: Any) -> Any:
-        return jax.vmap(lambda inputs: outputs(own, inputs))(x)
-
+    samples = task.inputs[chosen], task.one_hot()[chosen]
     spectra = []
-    for weights in map(trained_weights, networks):
-        found = np.asarray(gradients(weights))
-        noise = (found - found.mean(axis=0)) * np.sqrt(batch_size * batches / (batches - 1))
-        spectra.append(noise_spectrum(lambda z: _entropy(z, y), weights, noise, model=model, products=products))
+    for network in networks:
+        weights = trained_weights(network)
+        require_lanczos(products, sum(leaf.size for leaf in jax.tree.leaves(weights)))
+        found = _spectrum(weights, networks[0], samples, products)
+        spectra.append(NoiseSpectrum(*(np.asarray(each).reshape(-1) for each in found)))
     return spectra
+
+
+@functools.partial(filter_jit, brief=False)
+def _spectrum(weights: Any, rest: Any, samples: Any, products: int) -> tuple[Any, Any]:
+    """Curvature and noise of a network, whose weights are put in the place of those of another one."""
+    point, unravel = ravel_pytree(weights)
+    x, y = map(jnp.asarray, samples)
+    batches, batch_size = x.shape[:2]
+    in_training = _in_training(rest)
+
+    def outputs(own: Any, inputs: Any) -> Any:
+        return in_training(unravel(own), inputs)
+
+    slope = jax.grad(lambda own, inputs, targets: _entropy(outputs(own, inputs), targets))
+    gradients = jax.lax.map(lambda each: slope(point, *each), (x, y))
+    noise = (gradients - gradients.mean(axis=0)) * math.sqrt(batch_size * batches / (batches - 1))
+
+    def product(v: Any) -> Any:
+        every = jax.vmap(outputs, in_axes=(None, 0))
+        return gauss_newton_product(lambda z: _entropy(z, y), lambda own: every(own, x), point, v)
+
+    curvature, variance = quadrature_nodes(product, noise, products)
+    return curvature, variance / batches
 
 
 def seconds_of_step(network: Network, task: Labelled, batch_size: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,9 +12,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from dynascope.arguments import calling, given, require, require_finite_values, require_integer, require_seed, shown
+from dynascope.compilation import jit
 from dynascope.probes.diffusion.lanczos import tridiagonal
 
-__all__ = ["TopCurvatures", "curvature_product", "require_lanczos", "top_curvatures"]
+__all__ = ["TopCurvatures", "curvature_product", "gauss_newton_product", "require_lanczos", "top_curvatures"]
 
 
 class TopCurvatures(NamedTuple):
@@ -74,7 +76,7 @@ def top_curvatures(
     require_lanczos(wanted, size, least=count)
     start = np.random.default_rng(seed).normal(size=size)
 
-    @jax.jit
+    @functools.partial(jit, brief=False)
     def solved(point: Any, start: Any) -> Any:
         basis, matrix = tridiagonal(lambda v: product(point, v), start, wanted)
         values, vectors = jnp.linalg.eigh(matrix)
@@ -113,18 +115,19 @@ def curvature_product(
         getattr(loss, "__name__", type(loss).__name__),
         "give a JAX function of the weights, or of the outputs of model, with one number",
     ):
-        jax.eval_shape(jax.grad(loss), tree if model is None else model(tree))
+        jax.eval_shape(lambda tree: jax.grad(loss)(tree if model is None else model(tree)), tree)
 
     if model is None:
         return flat, lambda point, v: jax.jvp(jax.grad(lambda w: loss(unravel(w))), (point,), (v,))[1]
     apply = model
+    return flat, lambda point, v: gauss_newton_product(loss, lambda w: apply(unravel(w)), point, v)
 
-    def gauss_newton(point: Any, v: Any) -> Any:
-        _, pushed = jax.jvp(lambda w: apply(unravel(w)), (point,), (v,))
-        outputs, pull = jax.vjp(lambda w: apply(unravel(w)), point)
-        return pull(jax.jvp(jax.grad(loss), (outputs,), (pushed,))[1])[0]
 
-    return flat, gauss_newton
+def gauss_newton_product(loss: Callable[[Any], Any], model: Callable[[Any], Any], point: Any, v: Any) -> Any:
+    """Jᵀ L'' J v, of a loss of the outputs of a model at a point."""
+    _, pushed = jax.jvp(model, (point,), (v,))
+    outputs, pull = jax.vjp(model, point)
+    return pull(jax.jvp(jax.grad(loss), (outputs,), (pushed,))[1])[0]
 
 
 def require_lanczos(products: int, size: int, *, least: int = 1) -> None:

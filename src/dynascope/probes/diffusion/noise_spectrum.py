@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from dynascope.arguments import require, require_axes, require_real_values
+from dynascope.compilation import jit
 from dynascope.probes.diffusion.hessian import curvature_product, require_lanczos
 from dynascope.probes.diffusion.lanczos import tridiagonal
 
-__all__ = ["NoiseSpectrum", "noise_spectrum"]
+__all__ = ["NoiseSpectrum", "noise_spectrum", "quadrature_nodes"]
 
 
 class NoiseSpectrum(NamedTuple):
@@ -89,17 +91,23 @@ def noise_spectrum(
             remedy="give the loss and the noise in larger units",
         )
 
-    @jax.jit
+    @functools.partial(jit, brief=False)
     def solved(point: Any, rows: Any) -> Any:
-        def nodes(row: Any) -> Any:
-            power = jnp.sum(row**2)
-            # A vector of zeros has no direction, and no weight wherever it starts.
-            start = jnp.where(power > 0, row, jnp.ones_like(row))
-            _, matrix = tridiagonal(lambda v: product(point, v), start, products)
-            values, vectors = jnp.linalg.eigh(matrix)
-            return values, power * vectors[0] ** 2 / count
-
-        return jax.lax.map(nodes, rows)
+        return quadrature_nodes(lambda v: product(point, v), rows, products)
 
     curvature, variance = solved(flat, jnp.asarray(rows))
-    return NoiseSpectrum(np.asarray(curvature).reshape(-1), np.asarray(variance).reshape(-1))
+    return NoiseSpectrum(np.asarray(curvature).reshape(-1), np.asarray(variance).reshape(-1) / count)
+
+
+def quadrature_nodes(product: Callable[[Any], Any], rows: Any, products: int) -> tuple[Any, Any]:
+    """Nodes of Gauss' quadrature for each row, and their weights, which sum to its squared norm: (n, products) each."""
+
+    def nodes(row: Any) -> Any:
+        power = jnp.sum(row**2)
+        # A vector of zeros has no direction, and no weight wherever it starts.
+        start = jnp.where(power > 0, row, jnp.ones_like(row))
+        _, matrix = tridiagonal(product, start, products)
+        values, vectors = jnp.linalg.eigh(matrix)
+        return values, power * vectors[0] ** 2
+
+    return jax.lax.map(nodes, rows)
