@@ -134,6 +134,8 @@ def pytest_terminal_summary(terminalreporter):
 def pytest_xdist_make_scheduler(config, log):
     """Keep the tests of a module in one process, and those of each family's member: a program is compiled once.
 
+    Those of a study go with those of all studies that look at it, which read the same run.
+
     The names of the tests decide, and no marks: under pytest 9.2, xdist 3.8 spreads marked groups test by test.
     """
     from xdist.scheduler import LoadScopeScheduling
@@ -141,6 +143,9 @@ def pytest_xdist_make_scheduler(config, log):
     class ByModule(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             module, _, test = nodeid.partition("::")
+            study = re.fullmatch(r"tests/studies/\w+/test_(\w+)\.py", module)
+            if study:
+                return f"tests/studies/test_conformance.py[{study[1].replace('_', '-')}]"
             if module.endswith("/test_conformance.py"):
                 return module + re.sub(r"^[^[]*\[?(.*?)(-jax|-torch)?]?$", r"[\1]", test)
             return module

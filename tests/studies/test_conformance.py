@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
 import json
 import re
-import time
-from typing import NamedTuple
 
 import legal_settings
 import numpy as np
 import pytest
 import xarray as xr
 from resumable import rows
+from tiny_runs import TinyRun, tiny_run
 
 from dynascope.cli.answers import study_answer
 from dynascope.comparison.claim import Claim, Outcome
@@ -26,14 +24,6 @@ from dynascope.report import render_page
 from dynascope.studies import Study, find_studies, find_study
 
 every_study = pytest.mark.parametrize("study", find_studies().values(), ids=find_studies())
-
-
-class Run(NamedTuple):
-    study: Study
-    predicted: xr.Dataset
-    observed: xr.Dataset
-    tree: xr.DataTree
-    seconds: float
 
 
 # Studies that run in two seconds, compilation included; the runs of all others are left out together with slow tests.
@@ -50,17 +40,9 @@ QUICK = {
         for name, study in find_studies().items()
     ],
 )
-def run(request) -> Run:
+def run(request) -> TinyRun:
     """One run of the study at its tiny fields, for all that is asked of it."""
-    # What a process pays once is not the study's.
-    importlib.import_module("dynascope.flows")
-    study = request.param(**request.param.tiny)
-    # Seconds of the processor, on all cores: other work on the machine does not count, compilation in threads does.
-    start = time.process_time()
-    predicted = study.judged(study.predict())
-    observed = study.observe()
-    tree = study.compare(observed, predicted)
-    return Run(study, predicted, observed, tree, time.process_time() - start)
+    return tiny_run(request.param.name)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.flows import margin_classifiers
@@ -17,7 +18,7 @@ STUDY = MaxMargin(**MaxMargin.tiny)
 
 @pytest.fixture(scope="module")
 def observed():
-    return STUDY.observe()
+    return tiny_run("max-margin").observed
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 from PIL import Image
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.studies.noise import resting_networks
@@ -17,7 +18,7 @@ STUDY = AnomalousDiffusion(**AnomalousDiffusion.tiny)
 
 @pytest.fixture(scope="module")
 def tree():
-    return dataclasses.replace(STUDY).run()
+    return tiny_run("anomalous-diffusion").tree
 
 
 def outcomes(tree) -> dict[str, str]:

@@ -4,18 +4,17 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.studies.noise import regression_laws
 from dynascope.studies.noise.limiting_claims import LIMITING_CLAIMS
 from dynascope.studies.noise.limiting_dynamics import LimitingDynamics
 
-STUDY = LimitingDynamics(**LimitingDynamics.tiny)
-
 
 @pytest.fixture(scope="module")
-def observed():
-    return STUDY.observe()
+def run():
+    return tiny_run("limiting-dynamics")
 
 
 def outcomes(study) -> dict[str, str]:
@@ -30,9 +29,9 @@ def with_runs_of(study):
 
 
 @pytest.mark.slow
-def test_all_is_as_theory_says(observed):
-    tree = STUDY.compare(observed, STUDY.judged(STUDY.predict()))
-    assert tree.attrs["verdict"] == "agree"
+def test_all_is_as_theory_says(run):
+    observed = run.observed
+    assert run.tree.attrs["verdict"] == "agree"
     told = dict(zip(observed["hypothesis"].to_numpy(), observed["holds"].to_numpy(), strict=True))
     assert told == dict.fromkeys(LIMITING_CLAIMS, "holds")
 
@@ -47,30 +46,30 @@ def test_all_is_as_theory_says(observed):
         ("stationary_law", "SGD: modified loss"),
     ],
 )
-def test_batches_of_another_size_refute_it(observed, monkeypatch, law, refuted):
+def test_batches_of_another_size_refute_it(run, monkeypatch, law, refuted):
     right = getattr(regression_laws, law)
     monkeypatch.setattr(
         regression_laws, law, lambda *of, batch_size, **named: right(*of, batch_size=batch_size + 4, **named)
     )
     # Whether the law of small steps is good enough is told by the exact one.
     monkeypatch.setattr(regression_laws.RegressionLaws, "off", np.zeros(2))
-    assert outcomes(with_runs_of(STUDY))[refuted] == "does not hold"
+    assert outcomes(with_runs_of(run.study))[refuted] == "does not hold"
 
 
 @pytest.mark.slow
-def test_another_friction_refutes_equipartition_and_currents(observed, monkeypatch):
+def test_another_friction_refutes_equipartition_and_currents(run, monkeypatch):
     right = regression_laws.equipartition_ratio
     monkeypatch.setattr(regression_laws, "equipartition_ratio", lambda **named: 1.5 * right(**named))
-    monkeypatch.setattr(regression_laws.RegressionLaws, "circulation", -STUDY._laws.circulation)
-    told = outcomes(with_runs_of(STUDY))
+    monkeypatch.setattr(regression_laws.RegressionLaws, "circulation", -run.study._laws.circulation)
+    told = outcomes(with_runs_of(run.study))
     assert (told["SGD: equipartition"], told["SGD: currents"]) == ("does not hold", "does not hold")
     assert told["SGD: moments"] == "holds"
 
 
 @pytest.mark.slow
-def test_what_rests_on_small_steps_is_not_judged_where_they_are_large(observed, monkeypatch):
+def test_what_rests_on_small_steps_is_not_judged_where_they_are_large(run, monkeypatch):
     monkeypatch.setattr(regression_laws.RegressionLaws, "off", np.array([0.0, 0.2]))
-    told = list(outcomes(with_runs_of(STUDY)).values())
+    told = list(outcomes(with_runs_of(run.study)).values())
     assert told == ["holds", "holds", *["undecided"] * 4]
 
 

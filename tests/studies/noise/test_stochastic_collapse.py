@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.flows.noisy_digits import NETWORKS
@@ -15,7 +16,7 @@ STUDY = StochasticCollapse(**StochasticCollapse.tiny)
 
 @pytest.fixture(scope="module")
 def observed():
-    return STUDY.observe()
+    return tiny_run("stochastic-collapse").observed
 
 
 def outcomes(observed) -> dict[str, str]:

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.plot import from_json
@@ -17,7 +18,8 @@ tiny = WidthPhases(**WidthPhases.tiny)
 
 @pytest.fixture(scope="module")
 def sides():
-    return tiny.observe(), tiny.judged(tiny.predict())
+    run = tiny_run("width-phases")
+    return run.observed, run.predicted
 
 
 @pytest.mark.slow

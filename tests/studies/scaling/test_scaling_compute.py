@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.special import zeta
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.flows.exact.skill_flow import train_skills
@@ -21,7 +22,7 @@ def missing_strengths(missing):
 
 @pytest.fixture(scope="module")
 def observed():
-    return TINY.observe()
+    return tiny_run("scaling-compute").observed
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.studies.scaling.scaling_data import ScalingData
@@ -38,7 +39,7 @@ def test_random_tasks_follow_the_law_from_any_start(seed):
 
 @pytest.fixture(scope="module")
 def observed():
-    return TINY.observe()
+    return tiny_run("scaling-data").observed
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from scipy.special import zeta
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.studies.scaling.scaling_parameters import ScalingParameters
@@ -14,7 +15,7 @@ TINY = ScalingParameters(**ScalingParameters.tiny)
 
 @pytest.fixture(scope="module")
 def observed():
-    return TINY.observe()
+    return tiny_run("scaling-parameters").observed
 
 
 @pytest.mark.parametrize("seed", [0])

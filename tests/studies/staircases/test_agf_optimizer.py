@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.studies import find_study
@@ -15,7 +16,8 @@ tiny = AgfOptimizer(**AgfOptimizer.tiny)
 
 @pytest.fixture(scope="module")
 def sides():
-    return tiny.observe(), tiny.judged(tiny.predict())
+    run = tiny_run("agf-optimizer")
+    return run.observed, run.predicted
 
 
 def disagreeing(observed, predicted) -> set[str]:

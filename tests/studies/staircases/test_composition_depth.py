@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.studies import find_study
@@ -15,7 +16,8 @@ tiny = CompositionDepth(**CompositionDepth.tiny)
 
 @pytest.fixture(scope="module")
 def sides():
-    return tiny.observe(), tiny.judged(tiny.predict())
+    run = tiny_run("composition-depth")
+    return run.observed, run.predicted
 
 
 def test_the_width_of_one_layer_grows_and_that_of_deeper_networks_does_not():

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.studies.staircases.multi_index import MultiIndexStaircase
@@ -27,8 +28,8 @@ def assert_learned_in_the_predicted_order(tree):
 
 @pytest.fixture(scope="module")
 def tiny():
-    study = MultiIndexStaircase(**TINY)
-    return study, study.observe(), study.predict()
+    run = tiny_run("multi-index")
+    return run.study, run.observed, run.predicted
 
 
 @pytest.mark.slow

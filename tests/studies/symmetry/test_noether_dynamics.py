@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.flows import normalised_runs
@@ -16,7 +17,7 @@ STUDY = NoetherDynamics(**NoetherDynamics.tiny)
 
 @pytest.fixture(scope="module")
 def observed():
-    return STUDY.observe()
+    return tiny_run("noether-dynamics").observed
 
 
 def outcomes(observed) -> dict[str, str]:

@@ -234,8 +234,10 @@ class StochasticCollapse(ClaimsStudy):
     )
     checks = tuple(tolerance)
     tiny = {
-        **{"student_runs": 32, "networks": ["mlp"], "samples": 100, "units": 16, "rates": [0.1, 0.4]},
-        **{"time": 60.0, "later_time": 10.0, "window": 20.0, "starts": 3},
+        **{"settling": [0.2, 0.4], "collapsing": [3.0], "student_rates": [0.007, 0.009], "student_runs": 48},
+        **{"inputs": [1, 2], "outputs": [1, 3], "neuron_steps": 3000},
+        **{"networks": ["mlp"], "samples": 100, "units": 16, "rates": [0.1, 0.4]},
+        **{"time": 40.0, "later_time": 10.0, "window": 20.0, "starts": 3},
     }
 
     def charts(self) -> tuple[Chart, ...]:
