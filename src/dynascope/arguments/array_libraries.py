@@ -41,6 +41,10 @@ def array_namespace(*arrays: Any) -> Any:
 
 def holds(condition: Any) -> bool:
     """Whether it holds, or is not known because JAX traces."""
+    # An error would tell where the value comes from, and look through all that was traced before.
+    known = getattr(condition, "to_concrete_value", None)
+    if known is not None and known() is None:
+        return True
     try:
         return bool(condition)
     except TypeError:

@@ -56,6 +56,11 @@ class StepStatistic(abc.ABC):
         """What is recorded of a state."""
         return state
 
+    @property
+    def rule(self) -> Any:
+        """What its state follows from: statistics of one rule are carried as one."""
+        return self
+
 
 @dataclasses.dataclass(frozen=True)
 class Total(StepStatistic):
@@ -186,6 +191,8 @@ class Sampled(StepStatistic):
 class Recursion(StepStatistic):
     """A quantity with a state of its own: state(t + 1) = following(state(t), step t).
 
+    Several of the same two functions, which record something else of the state each, are computed once.
+
     Attributes:
         start: State before the first step, a function of θ(0): arrays of the shapes and types that it keeps.
         following: The state after a step, a JAX function of a state and a `Step`.
@@ -222,6 +229,11 @@ class Recursion(StepStatistic):
     def value(self, state: Any) -> Any:
         """What is recorded."""
         return state if self.recorded is None else self.recorded(state)
+
+    @property
+    def rule(self) -> Any:
+        """The start, and what follows."""
+        return self.start, self.following
 
 
 def squared_norms(tree: Any, groups: Mapping[str, str] | None = None) -> Any:
