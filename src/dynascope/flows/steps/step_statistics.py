@@ -26,6 +26,7 @@ __all__ = [
     "Sampled",
     "StepStatistic",
     "Total",
+    "made_once",
     "sampled_steps",
     "squared_norms",
 ]
@@ -234,6 +235,19 @@ class Recursion(StepStatistic):
     def rule(self) -> Any:
         """The start, and what follows."""
         return self.start, self.following
+
+
+def made_once(
+    statistics: Sequence[tuple[str, StepStatistic]],
+    states: Sequence[Any],
+    make: Callable[[str, StepStatistic, Any], Any],
+) -> tuple[Any, ...]:
+    """What a function makes of the name, the statistic and its state, of all of one rule what it makes of the first."""
+    made: dict[Any, Any] = {}
+    for (name, statistic), state in zip(statistics, states, strict=True):
+        if statistic.rule not in made:
+            made[statistic.rule] = make(name, statistic, state)
+    return tuple(made[statistic.rule] for _, statistic in statistics)
 
 
 def squared_norms(tree: Any, groups: Mapping[str, str] | None = None) -> Any:

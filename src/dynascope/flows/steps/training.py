@@ -18,7 +18,7 @@ from dynascope.flows.steps.losses import Loss
 from dynascope.flows.steps.optimizers import applied_rate, asked_by, check_schedule, made
 from dynascope.flows.steps.problem import Member, Problem, Settings, State
 from dynascope.flows.steps.step import Step
-from dynascope.flows.steps.step_statistics import Sampled
+from dynascope.flows.steps.step_statistics import Sampled, StepStatistic, made_once
 from dynascope.networks.batch_normalisation import running_statistics, trained_weights
 
 __all__ = ["EVALUATED", "EXPLODED", "Training"]
@@ -55,11 +55,13 @@ class Training:
 
         if not self.settings.step_statistics:
             return state
-        accumulated, trial = [], self._trial(state)
-        for name, each in self.settings.step_statistics:
+        statistics, trial = self.settings.step_statistics, self._trial(state)
+
+        def begun(name: str, statistic: StepStatistic, _: Any) -> Any:
             with calling("step_statistics", name, "give JAX functions of a Step whose value is a single array"):
-                accumulated.append(each.initial(weights, trial))
-        return state._replace(accumulated=tuple(accumulated))
+                return statistic.initial(weights, trial)
+
+        return state._replace(accumulated=made_once(statistics, [None] * len(statistics), begun))
 
     def _trial(self, state: State) -> Callable[[Callable[[Step], Any]], Any]:
         """What gives the shapes of functions of a step, for which the step is traced once."""
@@ -86,9 +88,8 @@ class Training:
         limit = jnp.where(index == 0, self._limit(step.loss), state.limit)
         bad = ~(jnp.abs(step.loss) <= limit)
         alive = (state.diverged < 0) & ~bad
-        accumulated = tuple(
-            statistic.advance(own, step)
-            for (_, statistic), own in zip(self.settings.step_statistics, state.accumulated, strict=True)
+        accumulated = made_once(
+            self.settings.step_statistics, state.accumulated, lambda _, statistic, own: statistic.advance(own, step)
         )
 
         def unless_diverged(after: Any, before: Any) -> Any:

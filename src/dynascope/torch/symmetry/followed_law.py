@@ -16,6 +16,7 @@ from dynascope.compilation import jit
 from dynascope.flows import Step, StepStatistic, charge_statistics
 from dynascope.flows.steps.charge_causes import by_part
 from dynascope.flows.steps.charge_groups import ChargeGroups
+from dynascope.flows.steps.step_statistics import made_once
 from dynascope.symmetry import Charge
 
 __all__ = ["FollowedLaw"]
@@ -105,7 +106,8 @@ def _started(own: _Own, weights: Any) -> tuple[Any, dict[str, Any]]:
     def trial(function: Callable[[Step], Any]) -> Any:
         return jax.eval_shape(lambda: function(step))
 
-    states = tuple(statistic.initial(weights, trial) for _, statistic in own.statistics)
+    none = [None] * len(own.statistics)
+    states = made_once(own.statistics, none, lambda _, statistic, __: statistic.initial(weights, trial))
     return states, _told(own, states, weights)
 
 
@@ -115,8 +117,7 @@ def _advanced(
 ) -> tuple[Any, dict[str, Any]]:
     update = jax.tree.map(jnp.subtract, after, before)
     step = _step(before, update, gradient, buffers, rate, index, unseen)
-    pairs = zip(own.statistics, states, strict=True)
-    states = tuple(statistic.advance(state, step) for (_, statistic), state in pairs)
+    states = made_once(own.statistics, states, lambda _, statistic, state: statistic.advance(state, step))
     values = _told(own, states, after)
     if "part_pull_rounding" in values:
         values["part_pull_rounding"] += (1 + own.groups.of_parts("momentum", rate.dtype)) * _stored(own, after, rate)
