@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -74,7 +74,7 @@ def train(
         inputs: Shape (n, d).
         targets: Shape (n, c).
         steps: Numbers of steps after which to record.
-        statistics: Those of `measures`; the same object finds the same program.
+        statistics: Those of `measures`.
         divisor: α.
         learning_rate: η.
     """
@@ -84,23 +84,53 @@ def train(
         steps=int(steps[-1]),
         learning_rate=learning_rate,
         record_steps=steps,
-        statistics=statistics,
         return_networks=True,
+        **statistics,
     )
     with jax.enable_x64(True):
         features = jax.device_get(jax.vmap(lambda network: network.features(inputs))(ends))
     return Trained(divisor * run["outputs"].to_numpy(), run["movement"].to_numpy(), np.asarray(features))
 
 
-def measures(inputs: np.ndarray, others: np.ndarray) -> dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]]:
-    """The statistics that `train` records: outputs on the inputs and on others, and movement of the features."""
-    points = np.concatenate([inputs, others])
+def measures(inputs: np.ndarray, others: np.ndarray) -> dict[str, Any]:
+    """What `train` records: outputs on the inputs and on others, and movement of the features on the inputs.
 
-    def movement(network: Any) -> Any:
-        before = network.start.features(inputs)
-        return jnp.linalg.norm(network.features(inputs) - before) / jnp.linalg.norm(before)
+    The arrays are given to the compiled program and no part of it, so that others of these sizes find it again.
+    """
+    return {"statistics": _MEASURES, "reference": _seen(inputs, others)}
 
-    return {"outputs": (lambda network: network(points), ("sample", "target")), "movement": (movement, ())}
+
+def _seen(inputs: np.ndarray, others: np.ndarray) -> Task:
+    """All inputs, with a one for those of training and a zero for the others."""
+    trained = np.arange(len(inputs) + len(others)) < len(inputs)
+    return Task(np.concatenate([inputs, others]), trained[:, None].astype(float), name="inputs")
+
+
+def _outputs(network: Any, inputs: Any, trained: Any) -> Any:
+    return network(inputs)
+
+
+def _movement(network: Any, inputs: Any, trained: Any) -> Any:
+    before = network.start.features(inputs)
+    return jnp.linalg.norm(trained * (network.features(inputs) - before)) / jnp.linalg.norm(trained * before)
+
+
+def _first_order(network: Any, inputs: Any, trained: Any) -> Any:
+    return network(inputs)[:, 0]
+
+
+def _second_order(network: Any, inputs: Any, trained: Any) -> Any:
+    return network(inputs)[:, 1]
+
+
+def _first_movement(network: Any, inputs: Any, trained: Any) -> Any:
+    before = network.start.features(inputs)
+    return jnp.linalg.norm(trained * network.change(inputs)) / jnp.linalg.norm(trained * before)
+
+
+_AXES = ("sample", "target")
+_MEASURES = {"outputs": (_outputs, _AXES), "movement": (_movement, ())}
+_ORDERS = {"first": (_first_order, _AXES), "second": (_second_order, _AXES), "movement": (_first_movement, ())}
 
 
 def expand(
@@ -129,12 +159,7 @@ def expand(
         steps: Numbers of steps, increasing, shape (times,).
         learning_rate: η.
     """
-    points = np.concatenate([inputs, others])
     nothing = jax.tree.map(np.zeros_like, networks[0])
-
-    def movement(network: Any) -> Any:
-        return jnp.linalg.norm(network.change(inputs)) / jnp.linalg.norm(network.start.features(inputs))
-
     run, ends = descend(
         [LazyOrders(network, nothing, nothing) for network in networks],
         Task(inputs, targets, name="labels"),
@@ -143,11 +168,8 @@ def expand(
         loss=_pairing,
         optimizer=_crossed,
         record_steps=steps,
-        statistics={
-            "first": (lambda network: network(points)[:, 0], ("sample", "target")),
-            "second": (lambda network: network(points)[:, 1], ("sample", "target")),
-            "movement": (movement, ()),
-        },
+        statistics=_ORDERS,
+        reference=_seen(inputs, others),
         return_networks=True,
     )
     with jax.enable_x64(True):
