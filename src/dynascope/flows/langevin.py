@@ -80,7 +80,7 @@ def langevin(
 
     That is for the law of many runs. Where each path is to be accurate, name a `solver` of diffrax: `QUICSORT` is of
     third order along paths and `ShARK` of order 1.5. A run then keeps its seed's path of Brownian motion when the time
-    step is halved, so that the difference is the error; each step takes some fifty times as long.
+    step is halved, so that the difference is the error; each step takes one to three hundred times as long.
 
     For quadratic losses `flows.ornstein_uhlenbeck` draws from the exact law at any distance of times.
 
