@@ -17,10 +17,14 @@ author = "The dynascope developers"
 copyright = f"2026, {author}"
 release = version = __version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-extensions += ["study_pages"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "study_pages"]
 exclude_patterns = ["_build", "images/*.py"]
-html_theme = "furo"
+if tags.has("plain"):  # noqa: F821 - Sphinx defines them
+    # To see whether all is well: contents of all pages in each, and the sources in colours, take longer than the pages.
+    html_theme = "basic"
+else:
+    html_theme = "furo"
+    extensions += ["sphinx.ext.viewcode"]
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
 html_title = f"dynascope {release}"
