@@ -8,6 +8,7 @@ import inspect
 import os
 import re
 import sys
+import types
 import typing
 from pathlib import Path
 
@@ -40,7 +41,11 @@ def _checks_types(*, typechecker):
             return _checks_shapes(checked, typechecker=typechecker)
         if "<locals>" in checked.__qualname__ or not checked.__annotations__:
             return checked
-        checking = None
+        checking, hints = None, None
+        # What names mean now, which a test may have changed by the first call. What is imported for type checkers only
+        # is looked for then.
+        with contextlib.suppress(Exception):
+            hints = typing.get_type_hints(checked, include_extras=True)
 
         @functools.wraps(checked)
         def called(*arguments, **keywords):
@@ -48,7 +53,7 @@ def _checks_types(*, typechecker):
             if jaxtyping.config.jaxtyping_disable:
                 return checked(*arguments, **keywords)
             # Made at the first call, since no process calls all that it imports.
-            checking = checking or _checking(checked, typechecker)
+            checking = checking or _checking(checked, hints, typechecker)
             return checking(*arguments, **keywords)
 
         return called
@@ -56,13 +61,19 @@ def _checks_types(*, typechecker):
     return decorate
 
 
-def _checking(checked, typechecker):
-    if not any(re.search("[\"']", str(annotation)) for annotation in checked.__annotations__.values()):
-        # What is imported for type checkers only is left out by the other.
+def _checking(checked, hints, typechecker):
+    shaped = any(re.search("[\"']", str(annotation)) for annotation in checked.__annotations__.values())
+    if hints is None:
+        return _checks_shapes(checked, typechecker=typechecker)
+    # Whoever reads the annotations of the function itself finds them as they are written.
+    parts = checked.__code__, checked.__globals__, checked.__name__, checked.__defaults__, checked.__closure__
+    same = functools.update_wrapper(types.FunctionType(*parts), checked)
+    same.__kwdefaults__, same.__annotations__ = checked.__kwdefaults__, hints
+    del same.__wrapped__
+    if not shaped:
         with contextlib.suppress(Exception):
-            typing.get_type_hints(checked)
-            return typechecker(checked)
-    return _checks_shapes(checked, typechecker=typechecker)
+            return typechecker(same)
+    return _checks_shapes(same, typechecker=typechecker)
 
 
 jaxtyping.jaxtyped = _checks_types
