@@ -64,10 +64,10 @@ class StochasticCollapse(ClaimsStudy):
         most=6.0,
     )
     student_runs: int = count(64, "Students of each teacher at each rate.", least=8)
-    inputs: list[float] = numbers(
+    inputs: list[int] = numbers(
         [1, 2, 3, 1, 2], "Inputs n of neurons.", fewest=2, different=False, whole=True, least=1, most=8
     )
-    outputs: list[float] = numbers(
+    outputs: list[int] = numbers(
         [1, 2, 3, 4, 3], "Outputs m of the same neurons.", fewest=2, different=False, whole=True, least=1, most=8
     )
     neuron_runs: int = count(64, "Neurons of each size.", least=8)
