@@ -105,6 +105,7 @@ NEEDED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", NEEDED)
 def test_a_command_imports_the_studies_that_it_needs_and_no_other(command):
     code = f"""

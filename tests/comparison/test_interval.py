@@ -7,6 +7,7 @@ from dynascope.comparison.interval import median_interval, student_half
 from dynascope.errors import InputError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [5, 6, 8, 9, 12, 17, 40])
 @pytest.mark.parametrize("draw", ["normal", "exponential", "standard_cauchy"])
 def test_the_interval_covers_the_median_at_least_as_often_as_it_says_whatever_the_distribution(runs, draw):

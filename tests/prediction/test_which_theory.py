@@ -316,6 +316,7 @@ def test_curvature_is_that_at_the_end_of_training():
     assert measured["small steps"].value == pytest.approx(rate * 8 / 2)
 
 
+@pytest.mark.slow
 def test_large_data_are_answered_at_once():
     draw = np.random.default_rng(1)
     x = draw.normal(size=(100_000, 200)).astype(np.float32)

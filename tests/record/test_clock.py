@@ -8,6 +8,7 @@ from dynascope.errors import InputError
 from dynascope.record.clock import is_exponential, other_scale, time_unit
 
 
+@pytest.mark.slow
 @given(st.floats(1e-300, 0.999), st.integers(2, 6))
 def test_the_normalised_flow_has_the_clock_of_degree_two(scale, degree):
     assert time_unit(scale, degree=degree, normalised=True) == time_unit(scale) == -math.log(scale)

@@ -119,6 +119,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.slow
 def test_every_file_of_a_record_damaged_in_every_way_is_refused_or_does_no_harm(record, tmp_path, capsys):
     files = sorted(file.relative_to(record) for file in record.rglob("*") if file.is_file())
     wrong, codes = [], []
@@ -144,6 +145,7 @@ def test_every_file_of_a_record_damaged_in_every_way_is_refused_or_does_no_harm(
 SPOILED = ["[" * 10**5, '{"a": 1}', "9" * 5000, "9" * 400, "NaN", "", 1e308, [1], {"a": []}]
 
 
+@pytest.mark.slow
 def test_every_attribute_of_a_record_that_says_something_else_is_refused_or_shown(record):
     tree, wrong, refused, shown = load(record), [], 0, 0
     for node in [tree, *tree.children.values()]:
@@ -173,6 +175,7 @@ def test_a_page_is_written_only_over_a_page(record, tmp_path, capsys):
     assert "</html>" in page.read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_is_named_as_full(tmp_path):
     draw = np.random.default_rng(0)
     np.savez(tmp_path / "a.npz", x=draw.normal(size=(50, 2)), y=draw.normal(size=50))

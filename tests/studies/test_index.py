@@ -62,6 +62,7 @@ def test_an_entry_says_what_the_study_says():
     assert study_index()["wide-linear"].subject == "linear networks"
 
 
+@pytest.mark.slow
 def test_reading_the_index_and_one_study_imports_nothing_of_the_others():
     code = """
 import sys

@@ -75,6 +75,7 @@ def closed_form(n, m, r):
     return r * (r + 1) // 2 if s >= r else s * (2 * r + 1 - s) // 2
 
 
+@pytest.mark.slow
 def test_two_layer_linear_networks_of_twenty_sizes_have_as_many_laws_as_the_closed_form():
     random = np.random.default_rng(5)
     sizes = [(1, 1, 1), (1, 1, 2), (2, 2, 2), (2, 1, 2), (3, 2, 2), (1, 1, 3), (2, 1, 4)]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from dynascope.flows.exact.head_curvature import head_curvatures, head_slopes
 from dynascope.networks import LinearAttention
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), size=st.sampled_from([1, 3]))
 def test_they_are_the_derivatives_of_each_head(seed, size):
     draw = np.random.default_rng(seed)

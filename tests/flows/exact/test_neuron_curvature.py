@@ -38,6 +38,7 @@ def test_it_is_the_hessian_of_the_loss(kind):
     assert abs(np.asarray(found)).max() > 0.1
 
 
+@pytest.mark.slow
 def test_other_networks_are_differentiated():
     with jax.enable_x64(True):
         attention = MergedAttention(2, 1)

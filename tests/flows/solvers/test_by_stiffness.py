@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from dynascope.flows import diagonal_flow
 from dynascope.flows.solvers import by_stiffness
@@ -56,6 +57,7 @@ def test_a_solver_that_is_named_is_used(monkeypatch):
     np.testing.assert_allclose(*there, rtol=0, atol=1e-3 * float(stiff["loss"][0]))
 
 
+@pytest.mark.slow
 def test_more_inputs_than_samples_are_followed_by_the_samples_and_alike():
     draw = np.random.default_rng(1)
     inputs = draw.normal(size=(5, 12))

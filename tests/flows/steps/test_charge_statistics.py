@@ -145,13 +145,10 @@ def grouped(rule, decays):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "decays"),
-    [
-        pytest.param("heavy_ball", GROUPS["weight_decay"], marks=pytest.mark.slow),
-        ("nesterov", GROUPS["weight_decay"]),
-        pytest.param("decoupled", SHRINKING, marks=pytest.mark.slow),
-    ],
+    [("heavy_ball", GROUPS["weight_decay"]), ("nesterov", GROUPS["weight_decay"]), ("decoupled", SHRINKING)],
 )
 def test_the_law_of_groups_with_rates_and_decays_of_their_own_holds(rule, decays):
     declared = {"optimizer": rule, "momentum": MOMENTUM, "rates": GROUPS["rates"], "weight_decay": decays}
@@ -167,6 +164,7 @@ def test_the_law_of_groups_with_rates_and_decays_of_their_own_holds(rule, decays
     assert (run["first_change"] < 1e-12).all()  # of what is of order one, divided by the rate
 
 
+@pytest.mark.slow
 def test_layers_with_rates_of_their_own_have_a_law_and_another_rate_breaks_it():
     rates = {name.removeprefix("."): RATE * rho for name, rho in GROUPS["rates"].items()}
     wrong = {**GROUPS["rates"], ".hidden": 0.51}

@@ -67,6 +67,7 @@ def test_units_of_white_inputs_are_units_of_time():
     np.testing.assert_allclose(scaled["loss"], 9 * plain["loss"], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_map_that_cannot_be_reached_is_told():
     # The determinant of a balanced map keeps its sign, so that training ends at a saddle.
     task = Task([[1.0], [-1.0]], [[-1.0], [1.0]])

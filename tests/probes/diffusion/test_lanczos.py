@@ -20,6 +20,7 @@ def test_equal_eigenvalues_are_found_as_often_as_they_are(values, start):
     np.testing.assert_allclose(np.linalg.eigvalsh(matrix), np.sort(values), atol=1e-13)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), rank=st.integers(1, 8), power=st.integers(-150, 150))
 @settings(max_examples=20, deadline=None)
 def test_the_matrix_is_that_of_the_product_whatever_its_rank_and_the_units_of_the_start(seed, rank, power):

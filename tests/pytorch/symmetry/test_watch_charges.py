@@ -249,6 +249,7 @@ def test_batches_that_accumulate_closures_and_skipped_steps_are_one_step_or_none
     assert watched.record().sizes["step"] == 6  # nothing is left on the optimizer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nesterov", [False, True])
 def test_groups_with_rates_and_decays_of_their_own_are_read_off_the_optimizer(nesterov):
     model = network()
