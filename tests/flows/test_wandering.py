@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from dynascope.flows.wandering import noise_modes, settled, wandered
+from dynascope.flows.wandering import noise_modes, seconds_of_step, settled, wandered
 from dynascope.networks import MLP, DeepLinear
 from dynascope.tasks import Labelled, regression
 from dynascope.theory.noise import discrete_stationary_moments, quadratic_loss, stationary_displacement
@@ -129,3 +129,9 @@ def test_networks_with_running_statistics_are_taken_as_in_training():
     assert found.curvature.min() > -1e-4 * found.curvature.max()
     np.testing.assert_array_equal(found.curvature, same.curvature)
     np.testing.assert_array_equal(found.noise, same.noise)
+
+
+def test_the_time_of_a_step_grows_with_what_it_computes():
+    small, large = MLP((4, 2, 3)), MLP((4, 3000, 3000, 3))
+    # The larger computes ten thousand times as much, so that no pause of the machine turns it round.
+    assert 0 < seconds_of_step(small, CLASSES, 2) < seconds_of_step(large, CLASSES, 30)
