@@ -42,8 +42,9 @@ class EmergenceParameters(SkillNeeds):
     Two skills of three bits are learned in time by as many networks as it takes to decide, and until more steps change
     little. Of the default fields the claim holds though the forecast is rough: the first skill needs 1.3 times as many
     neurons as are forecast and the second 0.8 times as many, so that networks begin it before they have the first. It
-    would be lost if one skill alone needed a fifth more neurons, or a third fewer. Of three skills (`skills=3`,
-    `bits=9`), whose networks take more than ten times as long, sixteen networks of each width do not decide.
+    would be lost if one skill alone needed a fifth more neurons, or a third fewer. Networks of three skills
+    (`skills=3`, `bits=9`) take more than ten times as long; sixteen of each width, trained half as long at half the
+    rate, did not decide.
 
     Checked is the model of the theory, f = Σ_k a_k Σ_l B_kl e_kl with N of the features e_kl: N_c for each skill
     g_k = Σ_l e_kl/√N_c, the most frequent skill first. Trained on all inputs, skill k must end at the share
