@@ -10,6 +10,8 @@ import equinox as eqx
 import jax
 from jax.core import Tracer
 
+from dynascope.compilation.convolutions import with_fast_convolutions
+
 __all__ = ["filter_jit", "jit"]
 
 _Arguments = ParamSpec("_Arguments")
@@ -78,9 +80,9 @@ def filter_jit(function: _Function, *, brief: bool | None = None, **options: Any
 
 
 def _compiled(jit: Callable[..., Any], function: _Function, brief: bool | None, options: dict[str, Any]) -> _Function:
-    usual = jit(function, **options)
-    quickly = jit(function, compiler_options=_BRIEF, **options)
-    well = jit(function, compiler_options=_OPTIONS, **options)
+    usual, fast = jit(function, **options), with_fast_convolutions(function)
+    quickly = jit(fast, compiler_options=_BRIEF, **options)
+    well = jit(fast, compiler_options=_OPTIONS, **options)
     refused = False
 
     @functools.wraps(function)
