@@ -2,6 +2,7 @@
 
 import re
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynascope.compilation import jit
+from dynascope.compilation import filter_jit, jit
 from dynascope.compilation.convolutions import fast_convolutions, with_fast_convolutions
 
 RNG = np.random.default_rng(0)
@@ -98,6 +99,14 @@ def test_what_convolves_nothing_stays_the_same_object():
     assert new.jaxpr.eqns[0] is program.jaxpr.eqns[0]
     assert new.jaxpr.eqns[1] is not program.jaxpr.eqns[1]
     assert fast_convolutions(new).jaxpr.eqns[1] is new.jaxpr.eqns[1]  # which has the order already
+
+
+@pytest.mark.filterwarnings("error")
+def test_transformed_functions_and_names_of_arguments_are_kept():
+    slope = filter_jit(eqx.filter_grad(lambda x: jnp.sin(x)))
+    assert float(slope(jnp.asarray(0.0))) == 1.0
+    times = jit(lambda x, count: x * len(range(count)), static_argnames="count")
+    assert float(times(2.0, count=3)) == 6.0
 
 
 def test_what_is_no_array_goes_through():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -47,6 +48,9 @@ def with_fast_convolutions(function: Callable[_Arguments, _Result]) -> Callable[
         results = jaxpr_as_fun(fast_convolutions(program))(*arrays)
         return eqx.combine(jax.tree.unflatten(jax.tree.structure(shape), results), rest)
 
+    # Its arguments have names; but equinox warns where what is wrapped is a transformed function.
+    vars(turned)["__signature__"] = inspect.signature(function)
+    del vars(turned)["__wrapped__"]
     return turned
 
 
