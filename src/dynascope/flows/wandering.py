@@ -186,9 +186,7 @@ def _spectrum(weights: Any, rest: Any, samples: Any, products: int) -> tuple[Any
 
 
 def seconds_of_step(network: Network, task: Labelled, batch_size: int) -> float:
-    """How long a step on the cross-entropy takes on this machine, compiled as training is.
-
-    It is made in a loop, in which a processor may take thirty times as long for a convolution as outside of one.
+    """How long a step on the cross-entropy takes on this machine, compiled as training is and in a loop like it.
 
     Args:
         network: The network.

@@ -50,7 +50,7 @@ class AnomalousDiffusion(ClaimsStudy):
 
     With `data` as the path of images in IDX, CIFAR or folder form and `network` as "resnet18" it is the experiment of
     the source, for a GPU: a step of 20 colour images of 32 × 32 pixels at width 64 takes 7 · 10¹⁰ operations in single
-    precision, half a minute on a core, and the forecast of a network as many as `batches`² · `products` · 4/3 steps.
+    precision, a second or two on a core, and the forecast of a network as many as `batches`² · `products` · 4/3 steps.
     How long all will take is measured on one step and said before the first.
     """
 
