@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.flows.noisy_digits import NoisyDigits, training_shares
+from dynascope.flows.noisy_digits import NoisyDigits, training_shares, unit_statistics
 
 
 def trainings(network="mlp", **fields):
@@ -52,7 +52,9 @@ def test_of_noisy_labels_the_stated_share_is_random():
 def test_channels_are_units_of_a_convolutional_network():
     made = trainings("convolutional", units=4)
     network = made.first[0]
-    statistics = {name: function(network) for name, (function, _) in made._statistics.items()}
+    functions = {name: function for name, (function, _) in unit_statistics("convolutional", 4, 60).items()}
+    statistics = {name: functions[name](network) for name in ("incoming", "outgoing")}
+    statistics |= {name: functions[name](network, *made.data) for name in ("active", "right")}
     assert statistics["incoming"].shape == (4, 9 * 4 + 1)
     assert statistics["outgoing"].shape == (4, 4 * 16)
     assert statistics["active"].shape == (4,)

@@ -88,7 +88,7 @@ def noisy_students(
     rates, s = np.asarray(learning_rates, float)[:, None, None], np.asarray(strengths, float)[..., None]
     early = np.rint(_EARLY / (rates**2 * noise_variance)).astype(np.int64).clip(1, max(steps // 2, 1))
     with jax.enable_x64(True):
-        deviation = float(noise_variance) ** 0.5
+        deviation = np.asarray(noise_variance, float) ** 0.5
         found = _students(s, rates, deviation, runs, np.int64(steps), early, noise_key(seed))
         return NoisyStudents(*map(np.asarray, found))
 

@@ -89,13 +89,13 @@ def _hessians(weights: Any, inputs: np.ndarray, targets: np.ndarray, units: int)
     starts, networks = weights[0].shape[:2]
     flat = [part.reshape(-1, *part.shape[2:]) for part in weights]
     count, zero = starts * networks, {"in": flat[0][0] * 0, "bias": flat[2][0] * 0, "out": flat[1][0] * 0}
-
-    def loss(change: Any, x: Any, y: Any, first: Any, second: Any, first_bias: Any, second_bias: Any) -> Any:
-        # What is changed are the weights of each network, so that all networks go through one program.
-        hidden = jax.nn.relu(x @ (first + change["in"]) + first_bias + change["bias"])
-        return jnp.mean(jnp.sum((hidden @ (second + change["out"]) + second_bias - y) ** 2, axis=1)) / 2
-
     data = [np.broadcast_to(each, (count, *each.shape)) for each in (inputs, targets)]
     group = UnitGroup(units, [("in", 1), ("bias", 0)], [("out", 0)])
-    found = normal_hessians(loss, zero, (*data, *flat), group, [0])[0]
+    found = normal_hessians(_loss, zero, (*data, *flat), group, [0])[0]
     return found.reshape(starts, networks, *found.shape[1:]).astype(float)
+
+
+def _loss(change: Any, x: Any, y: Any, first: Any, second: Any, first_bias: Any, second_bias: Any) -> Any:
+    # What is changed are the weights of each network, so that all networks go through one program.
+    hidden = jax.nn.relu(x @ (first + change["in"]) + first_bias + change["bias"])
+    return jnp.mean(jnp.sum((hidden @ (second + change["out"]) + second_bias - y) ** 2, axis=1)) / 2

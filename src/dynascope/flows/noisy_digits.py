@@ -19,10 +19,10 @@ from dynascope.flows.steps.descend import descend
 from dynascope.networks import MLP, Convolutional
 from dynascope.networks.convolution import convolved, mean_pooled
 from dynascope.probes.redundancy import UnitGroup, UnitPart, redundant_units, unit_weights
-from dynascope.tasks import Task
+from dynascope.tasks import Labelled, Task
 from dynascope.tasks.data.handwritten import digits
 
-__all__ = ["NETWORKS", "NoisyDigits", "training_shares"]
+__all__ = ["NETWORKS", "NoisyDigits", "training_shares", "unit_statistics"]
 
 NETWORKS = ("mlp", "convolutional")
 _COPIES = 20  # of each digit, so that what noise says of a digit cannot be learned
@@ -100,6 +100,8 @@ class NoisyDigits:
             recorded: Steps at which to record; the last one is the last step.
             statistics: What is recorded; if left out the weights of the units, and what networks know.
         """
+        # All digits go to the statistics as an argument of the program, which other seeds and noises then share.
+        own = unit_statistics(self.network, self.units, self.samples)
         # Networks of single precision train twice as fast.
         with jax.enable_x64(False):
             return descend(
@@ -112,9 +114,10 @@ class NoisyDigits:
                 batches="independent",
                 replacement=True,
                 record_steps=recorded,
-                statistics=self._statistics if statistics is None else statistics,
                 seed=self.seed,
                 return_networks=True,
+                statistics=own if statistics is None else statistics,
+                reference=Labelled(*self.data) if statistics is None else None,
             )
 
     @functools.cached_property
@@ -142,28 +145,6 @@ class NoisyDigits:
         chosen = np.where(np.arange(_COPIES)[:, None] < round(noise * _COPIES), random, labels)
         return Task(np.tile(inputs, (_COPIES, 1)), np.eye(10, dtype=np.float32)[chosen.ravel()], name="digits")
 
-    @functools.cached_property
-    def _statistics(self) -> dict[str, Any]:
-        """Weights of the units, on how many digits each is active, and the accuracy on held-out digits."""
-        inputs, labels = self.data
-        if self.network == "mlp":
-            group = UnitGroup(self.units, [("weights.0", 1), ("biases.0", 0)], [("weights.1", 0)])
-        else:
-            incoming = [("kernels.1", 3), ("kernel_biases.1", 0)]
-            group = UnitGroup(self.units, incoming, [UnitPart("hidden", 0, interleaved=True)])
-        shown, held_out, true = inputs[: self.samples], inputs[self.samples :], labels[self.samples :]
-        entering = _into_neurons if self.network == "mlp" else _into_channels
-
-        def right(network: Any) -> Any:
-            return jnp.mean(jnp.argmax(network(held_out), axis=1) == true)
-
-        return {
-            "incoming": (lambda network: unit_weights(network, group).incoming, ("neuron", "feature")),
-            "outgoing": (lambda network: unit_weights(network, group).outgoing, ("neuron", "weight")),
-            "active": (lambda network: jnp.sum(entering(network, shown) > 0, axis=0), ("neuron",)),
-            "right": (right, ()),
-        }
-
 
 def training_shares() -> Float[np.ndarray, " records"]:
     """Shares of the training time at which networks are measured, from the start to the end."""
@@ -175,11 +156,41 @@ def _recorded(steps: float) -> np.ndarray:
     return (training_shares() * max(round(steps), _RECORDS)).round().astype(int)
 
 
-def _into_neurons(network: Any, inputs: np.ndarray) -> Any:
+@functools.cache
+def unit_statistics(kind: str, units: int, samples: int) -> dict[str, Any]:
+    """Weights of the units, on how many training digits each is active, and the accuracy on all others.
+
+    Args:
+        kind: The network.
+        units: Number of units.
+        samples: How many of the digits that the statistics are given are for training, the first ones.
+    """
+    if kind == "mlp":
+        group = UnitGroup(units, [("weights.0", 1), ("biases.0", 0)], [("weights.1", 0)])
+    else:
+        incoming = [("kernels.1", 3), ("kernel_biases.1", 0)]
+        group = UnitGroup(units, incoming, [UnitPart("hidden", 0, interleaved=True)])
+    entering = _into_neurons if kind == "mlp" else _into_channels
+
+    def active(network: Any, inputs: Any, _: Any) -> Any:
+        return jnp.sum(entering(network, inputs[:samples]) > 0, axis=0)
+
+    def right(network: Any, inputs: Any, labels: Any) -> Any:
+        return jnp.mean(jnp.argmax(network(inputs[samples:]), axis=1) == labels[samples:])
+
+    return {
+        "incoming": (lambda network: unit_weights(network, group).incoming, ("neuron", "feature")),
+        "outgoing": (lambda network: unit_weights(network, group).outgoing, ("neuron", "weight")),
+        "active": (active, ("neuron",)),
+        "right": (right, ()),
+    }
+
+
+def _into_neurons(network: Any, inputs: Any) -> Any:
     return inputs @ network.weights[0] + network.biases[0]
 
 
-def _into_channels(network: Any, inputs: np.ndarray) -> Any:
+def _into_channels(network: Any, inputs: Any) -> Any:
     """What enters the second convolution's activation, largest over the places of the image."""
     images = jnp.asarray(inputs).reshape(-1, 8, 8, 1)
     images = jax.nn.relu(convolved(images, network.kernels[0]) + network.kernel_biases[0])

@@ -34,18 +34,19 @@ __all__ = ["Wandered", "noise_modes", "seconds_of_step", "settled", "wandered"]
 _FORGOTTEN = 10  # times 1/(1 − β), after which momentum does not know how it began
 
 
-@dataclasses.dataclass(frozen=True)
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["period", "settle"], meta_fields=["dimensions"])
+@dataclasses.dataclass(frozen=True, eq=False)
 class Wandered(StepStatistic):
     """‖θ_k − θ_j‖² with the latest origin j < k, of which the first is settle and all others a period apart.
 
     Attributes:
-        period: Steps from one origin to the next.
-        settle: First origin; before it nothing is measured.
+        period: Steps from one origin to the next, as an array, so that all periods share a program.
+        settle: First origin, likewise; before it nothing is measured.
         dimensions: None: it is one number.
     """
 
-    period: int
-    settle: int = 0
+    period: Any
+    settle: Any
     dimensions: Sequence[str] = ()
 
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
@@ -119,7 +120,7 @@ def wandered(
         task,
         steps=settle + legs * period,
         record_steps=np.concatenate([settle + leg * period + recorded for leg in range(legs)]),
-        step_statistics={"wandered": Wandered(period, settle)},
+        step_statistics={"wandered": Wandered(np.int32(period), np.int32(settle))},
         momentum=momentum,
         **training,
     )

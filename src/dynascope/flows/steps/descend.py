@@ -261,7 +261,7 @@ def _checkpoint(run: Run, attributes: Mapping[str, Any], path: Path, seconds: fl
     ensemble, problem, settings = run.ensemble, run.problem, run.settings
     with ensemble.precision():
         program = one_step(problem, run.members, np.asarray(run.seed), settings, bool(ensemble.dimensions))
-    within = eqx.filter((problem.schedule, problem.optimizer), eqx.is_array)
+    within = eqx.filter((problem.schedule, problem.optimizer, problem.step_statistics), eqx.is_array)
     identity = {
         "network": digest(ensemble.weights, problem.frame),
         "task": digest(problem.data, problem.average, settings.batches.stream),

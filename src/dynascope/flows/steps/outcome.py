@@ -84,8 +84,8 @@ class Probed:
             value=type(entries).__name__,
             remedy="return {name: (names of the axes, value)}",
         )
-        settings = self._run.settings
-        others = {name for name, *_ in (*settings.statistics, *settings.step_statistics)}
+        run = self._run
+        others = {name for name, *_ in (*run.settings.statistics, *run.problem.step_statistics)}
         for name, (axes, value) in entries.items():
             array = np.asarray(value)
             require(
@@ -132,21 +132,21 @@ def observed(
     Raises:
         DivergenceError: All members diverged.
     """
-    ensemble, settings, recorded = run.ensemble, run.settings, run.recorded
+    ensemble, of_steps, recorded = run.ensemble, run.problem.step_statistics, run.recorded
     states, curves = ensemble.joined([(states._replace(optimizer=()), curves) for states, curves in results])
     divergence = diverged(run, states, curves, done)
     curves = {name: _ended(curve, divergence, recorded, len(ensemble.shape)) for name, curve in curves.items()}
 
     members = tuple(ensemble.dimensions)
     extra: dict[str, Any] = {"time": _time(run, curves)}
-    if settings.clocked:
+    if run.settings.clocked:
         extra["applied_rate"] = ((*members, "step"), curves.pop("applied_rate"))
     if epoch is not None:
         extra["epoch"] = (("step",), epoch)
     if np.any(divergence.step >= 0):
         extra |= {"diverged_step": (members, divergence.step), "diverged_loss": (members, divergence.loss)}
     coordinates: dict[str, Any] = {}
-    for (name, statistic), own in zip(settings.step_statistics, states.accumulated, strict=True):
+    for (name, statistic), own in zip(of_steps, states.accumulated, strict=True):
         if isinstance(statistic, Sampled):
             steps = np.array(statistic.steps)
             values = _ended(own[0], divergence, steps, len(ensemble.shape))
@@ -155,7 +155,7 @@ def observed(
     axes = {
         **{name: () for name in ("accuracy", "test_loss", "test_accuracy") if name in curves},
         **dimensions,
-        **{name: tuple(each.dimensions) for name, each in settings.step_statistics if not isinstance(each, Sampled)},
+        **{name: tuple(each.dimensions) for name, each in of_steps if not isinstance(each, Sampled)},
     }
     for name, (own, curve) in ({} if probe is None else probe.curves()).items():
         axes[name], curves[name] = own, _ended(curve, divergence, recorded, len(ensemble.shape))

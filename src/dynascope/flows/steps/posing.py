@@ -113,13 +113,11 @@ def posed(
         half=compute_dtype is not None,
         several=several,
         statistics=tuple(with_data),
-        step_statistics=of_steps,
     )
     average = None if has_samples or sampling.batches.stream is not None else tasks[0]
     power = np.asarray(powers if several else powers[0])
-    problem = Problem(
-        ensemble.objective.frame, data, held_out, others, average, optimizer, schedule, power.astype(dtype)
-    )
+    parts = data, held_out, others, average, optimizer, schedule, of_steps, power.astype(dtype)
+    problem = Problem(ensemble.objective.frame, *parts)
     return problem, settings
 
 

@@ -29,7 +29,6 @@ class Settings:
         half: Whether outputs are computed in bfloat16.
         several: Whether every network has its own data.
         statistics: Of networks: name, function, whether it takes the reference batch too.
-        step_statistics: Of steps.
     """
 
     loss: Loss
@@ -41,7 +40,6 @@ class Settings:
     half: bool = False
     several: bool = False
     statistics: tuple[tuple[str, Callable[..., Any], bool], ...] = ()
-    step_statistics: tuple[tuple[str, StepStatistic], ...] = ()
 
 
 class Problem(eqx.Module):
@@ -55,6 +53,7 @@ class Problem(eqx.Module):
         average: A loss in closed form, instead of samples.
         optimizer: A transformation, or a function from a rate to one.
         schedule: The learning rate as a function of the number of updates, or None.
+        step_statistics: Statistics of steps by name, of which numbers that are arrays share a program.
         target_power: Twice the loss of the zero function, or about that, which is E‖y‖² of the squared loss; zero where
             it is not known. Shape () or (tasks,).
     """
@@ -66,6 +65,7 @@ class Problem(eqx.Module):
     average: Any
     optimizer: Any
     schedule: Any
+    step_statistics: tuple[tuple[str, StepStatistic], ...]
     target_power: Any
 
 

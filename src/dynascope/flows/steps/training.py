@@ -53,9 +53,9 @@ class Training:
         # The first step sets the limit.
         state = State(weights, carried, optimizer, (zero, zero, zero), (), zero, jnp.asarray(-1), zero)
 
-        if not self.settings.step_statistics:
+        if not self.problem.step_statistics:
             return state
-        statistics, trial = self.settings.step_statistics, self._trial(state)
+        statistics, trial = self.problem.step_statistics, self._trial(state)
 
         def begun(name: str, statistic: StepStatistic, _: Any) -> Any:
             with calling("step_statistics", name, "give JAX functions of a Step whose value is a single array"):
@@ -89,7 +89,7 @@ class Training:
         bad = ~(jnp.abs(step.loss) <= limit)
         alive = (state.diverged < 0) & ~bad
         accumulated = made_once(
-            self.settings.step_statistics, state.accumulated, lambda _, statistic, own: statistic.advance(own, step)
+            self.problem.step_statistics, state.accumulated, lambda _, statistic, own: statistic.advance(own, step)
         )
 
         def unless_diverged(after: Any, before: Any) -> Any:
@@ -120,7 +120,7 @@ class Training:
     def told(self, state: State) -> dict[str, Any]:
         """What is recorded of the steps up to now."""
         found = {}
-        for (name, statistic), own in zip(self.settings.step_statistics, state.accumulated, strict=True):
+        for (name, statistic), own in zip(self.problem.step_statistics, state.accumulated, strict=True):
             if not isinstance(statistic, Sampled):
                 with calling("step_statistics", name, "record a single array"):
                     found[name] = jnp.asarray(statistic.value(own))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_finite_values, require_integer, require_number, require_room, shown
-from dynascope.compilation import jit
+from dynascope.compilation import filter_jit
 from dynascope.probes.redundancy.units import UnitGroup, unit_weights
 
 __all__ = ["normal_hessians"]
@@ -89,7 +90,9 @@ def normal_hessians(
     require_number("kept", kept, least=0)
     k = sum(widths)
     require_room(len(ways) * counts.pop() * k**2, sets=len(ways))
-    found = np.asarray(_hessians(loss, rest, group, tuple(widths))(arrays, tuple(batches), ways, float(kept)))
+    found = np.asarray(
+        _hessians(loss, rest, group, tuple(widths), arrays, tuple(batches), ways, np.asarray(kept, float))
+    )
     require(
         np.isfinite(found).all(),
         "the loss has Hessians that are not finite",
@@ -117,26 +120,32 @@ def _way(each: Any, units: int) -> np.ndarray:
     return way
 
 
-def _hessians(loss: Callable[..., Any], rest: Any, group: UnitGroup, widths: tuple[int, ...]) -> Callable[..., Any]:
-    @jit
-    def compute(arrays: Any, batches: tuple[Any, ...], ways: Any, kept: Any) -> Any:
-        # The transpose of reading the rows of units writes them.
-        place = jax.linear_transpose(lambda each: tuple(unit_weights(each, group)), arrays)
-        rows = jnp.concatenate(unit_weights(arrays, group), axis=1)
+@functools.partial(filter_jit, brief=True)
+def _hessians(
+    loss: Callable[..., Any],
+    rest: Any,
+    group: UnitGroup,
+    widths: tuple[int, ...],
+    arrays: Any,
+    batches: tuple[Any, ...],
+    ways: Any,
+    kept: Any,
+) -> Any:
+    # The transpose of reading the rows of units writes them.
+    place = jax.linear_transpose(lambda each: tuple(unit_weights(each, group)), arrays)
+    rows = jnp.concatenate(unit_weights(arrays, group), axis=1)
 
-        def of_set(way: Any) -> Any:
-            way = way.astype(rows.dtype)
+    def of_set(way: Any) -> Any:
+        way = way.astype(rows.dtype)
 
-            def of_batch(batch: tuple[Any, ...]) -> Any:
-                def along(n: Any) -> Any:
-                    change = n - way @ rows
-                    (moved,) = place(tuple(way[:, None] * part for part in jnp.split(change, [widths[0]])))
-                    return loss(eqx.combine(jax.tree.map(jnp.add, arrays, moved), rest), *batch)
+        def of_batch(batch: tuple[Any, ...]) -> Any:
+            def along(n: Any) -> Any:
+                change = n - way @ rows
+                (moved,) = place(tuple(way[:, None] * part for part in jnp.split(change, [widths[0]])))
+                return loss(eqx.combine(jax.tree.map(jnp.add, arrays, moved), rest), *batch)
 
-                return jax.hessian(along)((kept * (way @ rows)).astype(rows.dtype))
+            return jax.hessian(along)((kept * (way @ rows)).astype(rows.dtype))
 
-            return jax.lax.map(of_batch, batches)
+        return jax.lax.map(of_batch, batches)
 
-        return jax.lax.map(of_set, ways)
-
-    return compute
+    return jax.lax.map(of_set, ways)
