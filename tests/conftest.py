@@ -22,11 +22,16 @@ import hypothesis
 import jaxtyping
 import pytest
 
+if sys.version_info < (3, 12):
+    # What a protocol asks for is looked up at each check, of `ArrayLike` eight times; later versions keep it too.
+    typing._get_protocol_attrs = functools.cache(typing._get_protocol_attrs)
+
 # The hook takes the checker by its name. This one lets an int stand for a float, as the typing standard does.
 beartype.tolerant = beartype.beartype(
     conf=beartype.BeartypeConf(is_pep484_tower=True, violation_type=jaxtyping.TypeCheckError)
 )
 _checks_shapes = jaxtyping.jaxtyped
+_sizes = _checks_shapes("context")
 
 
 def _checks_types(*, typechecker):
@@ -70,10 +75,20 @@ def _checking(checked, hints, typechecker):
     same = functools.update_wrapper(types.FunctionType(*parts), checked)
     same.__kwdefaults__, same.__annotations__ = checked.__kwdefaults__, hints
     del same.__wrapped__
-    if not shaped:
-        with contextlib.suppress(Exception):
-            return typechecker(same)
+    with contextlib.suppress(Exception):
+        checks = typechecker(same)
+        return _with_sizes(checks) if shaped else checks
     return _checks_shapes(same, typechecker=typechecker)
+
+
+def _with_sizes(checks):
+    """Hold the sizes of one call together, as jaxtyping does, which checks arguments once more with the result."""
+
+    def called(*arguments, **keywords):
+        with _sizes:
+            return checks(*arguments, **keywords)
+
+    return called
 
 
 jaxtyping.jaxtyped = _checks_types
