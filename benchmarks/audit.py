@@ -1,6 +1,6 @@
 """What `symmetry.audit` finds in runs with a seeded defect, and in runs without one.
 
-Forty-five runs have a defect, five of each kind: of a network, a layer, an optimiser and a seed of their own. Forty
+Fifty runs have a defect, five of each kind: of a network, a layer, an optimiser and a seed of their own. Forty
 have none. Each is trained, and audited with the symmetries of the network and the optimiser that it was said to be.
 Told and kept are whether a law was broken, which cause the audit names, of which parameters, and whether that is the
 defect. A copy of a tied weight is looked for in the structure of the trained function, which then has more charges.
@@ -238,10 +238,11 @@ class Run:
         decay = [optax.add_decayed_weights(self.weight_decay)] if self.weight_decay else []
         if "decay of" in wrong:
             decay.append(optax.add_decayed_weights(wrong["more"], only(wrong["decay of"])))
-        if self.rule == "decoupled":
+        rule = wrong.get("rule", self.rule)
+        if rule == "decoupled":
             links += [optax.trace(self.momentum), *decay, optax.scale_by_learning_rate(rate)]
         else:
-            links += [*decay, optax.sgd(rate, momentum=self.momentum or None, nesterov=self.rule == "nesterov")]
+            links += [*decay, optax.sgd(rate, momentum=self.momentum or None, nesterov=rule == "nesterov")]
         if "frozen" in wrong:
             links.append(optax.masked(optax.set_to_zero(), only(wrong["frozen"])))
         return optax.chain(*links)
@@ -418,6 +419,20 @@ def runs(first: int = 0) -> list[Run]:
         ("layer norm", {"Adam": "yes"}, (), {"rate": 0.01, "dtype": "float32"}),
         ("attention", {"Adam": "yes"}, (), {"rate": 0.01, "batch_size": 32}),
         ("perceptron", {"Adam": "yes"}, (), {"rate": 0.003, "batch_size": 8, "dtype": "float32"}),
+    )
+    add(
+        "another rule of momentum",
+        "another rule of momentum",
+        ("perceptron", {"rule": "nesterov"}, (), {"momentum": 0.9}),
+        ("batch norm", {"rule": "nesterov"}, (), {"momentum": 0.9, "batch_size": 16, "dtype": "float32"}),
+        ("attention", {"rule": "heavy ball"}, (), {"momentum": 0.8, "rule": "nesterov"}),
+        ("layer norm", {"rule": "decoupled"}, (), {"momentum": 0.9, "weight_decay": 0.1}),
+        (
+            "perceptron",
+            {"rule": "heavy ball"},
+            (),
+            {"momentum": 0.9, "weight_decay": 0.1, "rule": "decoupled", "batch_size": 8},
+        ),
     )
     clean: list[dict[str, Any]] = [
         {},

@@ -28,7 +28,7 @@ def evidence(slopes, *, symmetries=PAIR, charges=CHARGES):
     return Evidence(
         tuple(symmetries),
         *(charges, charges, slopes, rounding, slopes, rounding),
-        *(of_layers, of_layers, of_layers, 0 * of_layers, 0 * of_layers, 0 * of_layers),
+        *(of_layers, of_layers, of_layers, 0 * of_layers, 0 * of_layers, 0 * of_layers, np.zeros((STEPS, layers, 3))),
     )
 
 

@@ -9,20 +9,27 @@ STEPS, UNITS, ENTRIES, RATE, MOMENTUM, DECAY = 40, 6, 5, 0.05, 0.8, 0.02
 EPS = 2.0**-53
 
 
-def trained(used, *, decay=DECAY, momentum=MOMENTUM, frozen=False):
+def trained(used, *, decay=DECAY, momentum=MOMENTUM, frozen=False, rule="heavy_ball"):
     """A layer whose gradients are noise, trained in NumPy, and what the declared heavy ball says of its steps."""
     draw = np.random.default_rng(0)
     weights, buffer = draw.normal(size=(UNITS, ENTRIES)), np.zeros((UNITS, ENTRIES))
-    rows, crossed, held = [], np.zeros(UNITS), 0.0
+    rows, crossed, held, looking, plain = [], np.zeros(UNITS), 0.0, 0.0, 0.0
     second = np.zeros_like(buffer)
     for step in range(STEPS):
         gradient = draw.normal(size=weights.shape) * draw.uniform(0.1, 1)
         second = 0.9 * second + 0.1 * gradient**2
-        buffer = momentum * buffer + used(gradient, second, step) + decay * weights
-        update = np.zeros_like(buffer) if frozen else -RATE * buffer
+        push = used(gradient, second, step) + (0 if rule == "decoupled" else decay) * weights
+        buffer = momentum * buffer + push
+        step_made = {"nesterov": push + momentum * buffer, "decoupled": buffer + decay * weights}.get(rule, buffer)
+        update = np.zeros_like(buffer) if frozen else -RATE * step_made
         along = -(weights * update).sum(1) / RATE
         charge = (weights**2).sum(1)
         implied = -update / RATE - MOMENTUM * held - DECAY * weights
+        # Nesterov's d/η is (1 + β) g + β² v, where v ← β v + g; and decoupled decay is not in the buffer.
+        ahead = (-update / RATE - MOMENTUM**2 * looking) / (1 + MOMENTUM)
+        apart = (-update / RATE - DECAY * weights) - MOMENTUM * plain
+        looking, plain = MOMENTUM * looking + ahead, -update / RATE - DECAY * weights
+        by_rule = implied - gradient, ahead - DECAY * weights - gradient, apart - gradient
         held, largest = -update / RATE, np.abs(implied).max()
         rows.append(
             {
@@ -35,6 +42,7 @@ def trained(used, *, decay=DECAY, momentum=MOMENTUM, frozen=False):
                 "update_norm": np.linalg.norm(update),
                 "clipping": np.abs(implied - np.clip(gradient, -largest, largest)).max(),
                 "change": np.abs(implied - gradient).max(),
+                "change_by_rule": [np.abs(each).max() for each in by_rule],
             }
         )
         crossed = along - (update**2).sum(1) / RATE
@@ -59,6 +67,9 @@ def shortened(length):
         (lambda g, *_: np.clip(g, -0.05, 0.05), {}, "clipping by value", "40 of 40"),
         (lambda g, _, step: np.clip(g, -0.05, 0.05) if step > 20 else g, {}, "clipping by value", "19 of 40"),
         (lambda g, *_: g, {"momentum": 0.7}, "another momentum", "first update"),
+        (lambda g, *_: g, {"rule": "nesterov"}, "another rule of momentum", "Nesterov"),
+        (lambda g, *_: g, {"rule": "decoupled"}, "another rule of momentum", "decoupled"),
+        (lambda g, *_: g, {"rule": "nesterov", "momentum": 0.7}, "preconditioner or another rule", "40 of 40"),
         (lambda g, second, _: g / (np.sqrt(second) + 1e-8), {}, "preconditioner or another rule", "40 of 40"),
         (lambda g, *_: g, {"frozen": True}, "frozen layer", "40 of 40"),
         (lambda g, *_: 0 * g, {}, "frozen layer", "nothing of its gradient"),
@@ -72,12 +83,12 @@ def test_the_rule_of_updates_is_told_from_their_slopes(used, options, name, said
 
 def test_a_parameter_without_slopes_says_nothing():
     empty, steps = np.zeros((3, 2)), np.ones(3)
-    found = step_rule(empty, empty, empty, empty, steps, steps, steps, *(3 * [0 * steps]))
+    found = step_rule(empty, empty, empty, empty, steps, steps, steps, *(3 * [0 * steps]), np.zeros((3, 3)))
     assert found.name == "as declared"
 
 
 def test_a_parameter_that_no_gradient_reaches_is_frozen():
     slopes, steps = np.zeros((3, 2)), np.ones(3)
     # Without decay its updates are zero too, and nothing of it is rounded.
-    found = step_rule(slopes, slopes, slopes + 1, slopes, *(6 * [0 * steps]))
+    found = step_rule(slopes, slopes, slopes + 1, slopes, *(6 * [0 * steps]), np.zeros((3, 3)))
     assert (found.name, found.said) == ("frozen layer", "no gradient reaches it at any recorded step")

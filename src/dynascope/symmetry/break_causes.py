@@ -19,6 +19,7 @@ _UNEQUAL = 0.1  # what a factor is away from one, to be called another
 
 _OF_STEPS = (
     "frozen layer",
+    "another rule of momentum",
     "weight decay of its own",
     "clipping by tensor",
     "learning rate of its own",
@@ -72,6 +73,7 @@ class Evidence:
         clipping: How far each step is from one that is clipped by value, relative.
         change: How far the gradient that each step implies is from the gradient, relative.
         first_change: That of the first step.
+        change_by_rule: The change if another rule had made the step, shape (step, layer, rule).
         changed_between: Whether weights had been changed since the step before; None if nobody looked.
     """
 
@@ -88,6 +90,7 @@ class Evidence:
     clipping: np.ndarray
     change: np.ndarray
     first_change: np.ndarray
+    change_by_rule: np.ndarray
     changed_between: np.ndarray | None = None
 
     @property
@@ -112,7 +115,7 @@ class Evidence:
         series = (np.concatenate([getattr(self, name)[:, rows, place] for rows, place in own], 1) for name in names)
         layer = self.paths.index(path)
         names = ("gradient_norm", "gradient_largest", "update_norm", "clipping", "change", "first_change")
-        return step_rule(*series, *(getattr(self, name)[:, layer] for name in names))
+        return step_rule(*series, *(getattr(self, name)[:, layer] for name in (*names, "change_by_rule")))
 
     def factors(self) -> dict[str, float]:
         """By which factor each gradient is off, from the last parameters on; those that nothing tells are left out."""

@@ -6,13 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["StepRule", "step_rule"]
+__all__ = ["RULES", "StepRule", "step_rule"]
+
+RULES = ("heavy_ball", "nesterov", "decoupled")
 
 _FITS = 1e-2  # of what is to be explained, a rule leaves less than this
 _ROUNDINGS = 4  # times the level of rounding is left where two numbers that it concerns are subtracted
 _EQUATIONS = 3  # slopes that say something, from which a factor of a step can be told from what turns the gradient
 _FEW = 0.1  # share of steps at which a wrong buffer may look right by chance
 _EQUAL = 1e-3  # relative difference of factors that are called equal
+_TOLD = {
+    "heavy_ball": "heavy ball, with decay in the gradient",
+    "nesterov": "Nesterov's momentum",
+    "decoupled": "momentum with decoupled decay",
+}
 
 
 class StepRule(NamedTuple):
@@ -40,12 +47,13 @@ def step_rule(
     clipping: np.ndarray,
     change: np.ndarray,
     first_change: np.ndarray,
+    change_by_rule: np.ndarray,
 ) -> StepRule:
     """The simplest rule by which y = θᵀGg′, of the gradient that updates imply, follows from x = θᵀG∇L.
 
-    y = x as declared; y = x + μ r for another decay, r being θᵀGθ as it goes through the rule; y = s x with a number s
-    of each step for clipping by tensor or another rate; y = x while the largest entry of the gradient is below a
-    threshold, or steps that are the gradient cut off at a value, for clipping by value.
+    y = x as declared, or by another rule of momentum; y = x + μ r for another decay, r being θᵀGθ as it goes through
+    the rule; y = s x with a number s of each step for clipping by tensor or another rate; y = x while the largest entry
+    of the gradient is below a threshold, or steps that are the gradient cut off at a value, for clipping by value.
 
     Args:
         slope: x, shape (steps, equations): of every charge in which the parameter takes part.
@@ -58,6 +66,7 @@ def step_rule(
         clipping: Relative distance of each step from one that is clipped by value.
         change: Relative distance of each step from one as declared.
         first_change: That of the first step of all, at every step.
+        change_by_rule: As `change`, if one of `RULES` had made the step, shape (steps, rules).
     """
     if not gradient_norm.any():
         return StepRule("frozen layer", "no gradient reaches it at any recorded step", 0.0)
@@ -74,6 +83,11 @@ def step_rule(
         return StepRule("frozen layer", said, times)
     if times <= 1:
         return StepRule("as declared", "its updates follow from its gradient", times)
+
+    worst = change_by_rule.max(0)
+    if worst.min() < _FITS * change.max():
+        said = f"its updates follow from its gradient by {_TOLD[RULES[int(worst.argmin())]]}"
+        return StepRule("another rule of momentum", said, times)
 
     def fits(rest: np.ndarray) -> bool:
         left = np.linalg.norm(rest * weight) / np.linalg.norm((pull - slope) * weight)

@@ -8,7 +8,8 @@ import pytest
 
 from dynascope.flows import charge_statistics, descend
 from dynascope.networks import TwoLayer
-from dynascope.symmetry import Charge, Part, charges
+from dynascope.symmetry import Charge, Part, audit, charges
+from dynascope.symmetry.step_rules import RULES
 from dynascope.tasks import Task
 
 STEPS, RATE, MOMENTUM, DECAY, MORE = 30, 0.05, 0.8, 0.02, 0.01
@@ -67,6 +68,22 @@ def test_the_gradient_that_updates_imply_is_the_gradient_and_steps_at_rate_zero_
     # Parts are those before the step, and add up to the charge.
     np.testing.assert_allclose(steps.part_charge.sum("part"), run.measured_charge[:-1], rtol=1e-12)
     np.testing.assert_allclose(steps.part_slope.sum("part")[:, :4], 0, atol=1e-14)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("declared", RULES)
+def test_the_rule_that_was_not_declared_is_named(declared):
+    for name, rule in zip(RULES, (heavy_ball, nesterov, decoupled), strict=True):
+        run = trained(rule, declared)
+        by_rule = run.change_by_rule[1:].max(["step", "layer"]).to_numpy()
+        assert by_rule[RULES.index(name)] < 1e-9 < 1e-3 < np.delete(by_rule, RULES.index(name)).min()
+        found = audit(run, [RESCALE, SHIFT]).cause
+        if name == declared:
+            assert (run.change_by_rule[1:, :, RULES.index(name)] == run.change[1:]).all()
+        else:
+            assert found is not None
+            assert found.name == "another rule of momentum"
+            assert set(found.paths) == {FIRST, SECOND}
 
 
 @pytest.mark.slow

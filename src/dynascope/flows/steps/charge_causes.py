@@ -18,6 +18,7 @@ from dynascope.flows.steps.step_statistics import Latest, Recursion, StepStatist
 from dynascope.symmetry import Charge
 from dynascope.symmetry.followed import parameter_paths
 from dynascope.symmetry.parameters import arrays_by_path
+from dynascope.symmetry.step_rules import RULES
 from dynascope.theory.symmetry.rounding import SUMMED
 
 __all__ = ["are_sums", "by_part", "cause_statistics", "momentum_buffer"]
@@ -34,10 +35,11 @@ def cause_statistics(groups: ChargeGroups, optimizer: str, gradient_roundings: i
     ball g′ = −d/η − β v − λ θ, where θᵀGv is carried from step to step. Sums of weights have g in place of θᵀGg. Each
     stands beside what rounding can do. Of the parameters of all symmetries, along `layer` in the order of the parts,
     are recorded `gradient_norm`, `gradient_largest`, `update_norm`, and how far g′ is from g, `change`, and from g cut
-    off at the largest |g′|, `clipping`, each relative to its largest entry; `first_change` is that of the first step.
+    off at the largest |g′|, `clipping`, each relative to its largest entry; `first_change` is that of the first step,
+    and `change_by_rule` the change if the rule were heavy ball, Nesterov's or decoupled.
 
-    Cost: six numbers for each part of each charge and six for each parameter, a pass over weights, gradient and update
-    for each part, and a copy of the parameters that have momentum.
+    Cost: six numbers for each part of each charge and nine for each parameter, a pass over weights, gradient and update
+    for each part, and three copies of the parameters that have momentum.
 
     Args:
         groups: What is followed, and what is declared of each parameter.
@@ -59,6 +61,7 @@ def cause_statistics(groups: ChargeGroups, optimizer: str, gradient_roundings: i
         "clipping": Recursion(own.at_rest, own.implied, _clipping, layer),
         "change": Recursion(own.at_rest, own.implied, _change, layer),
         "first_change": Recursion(own.at_rest, own.implied, _first_change, layer),
+        "change_by_rule": Recursion(own.at_rest, own.implied, _change_by_rule, (*layer, "hypothesis")),
     }
 
 
@@ -97,12 +100,13 @@ class _State(NamedTuple):
 
 
 class _Implied(NamedTuple):
-    """What steps imply by the declared rule, of each parameter."""
+    """What steps imply, of each parameter: by the declared rule, and the change by each rule that there is."""
 
-    buffers: tuple[Array, ...]  # of momentum, a zero where there is none
+    buffers: tuple[tuple[Array, ...], ...]  # of momentum by each rule, a zero where there is none
     clipping: Array  # max |g′ − g cut off| / max |g′|
     change: Array  # max |g′ − g| / max |g|
     first_change: Array
+    change_by_rule: Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,10 +192,11 @@ class _Parts:
         arrays, momenta = arrays_by_path(weights), dict(self.groups.momentum)
         leaves = [arrays[path] for path in parameter_paths(self.symmetries)]
         buffers = tuple(
-            jnp.zeros_like(leaf) if momenta[path] else jnp.zeros((), leaf.dtype)
+            len(RULES) * (jnp.zeros_like(leaf) if momenta[path] else jnp.zeros((), leaf.dtype),)
             for path, leaf in zip(parameter_paths(self.symmetries), leaves, strict=True)
         )
-        return _Implied(buffers, *(3 * [jnp.zeros(len(leaves), leaves[0].dtype)]))
+        zero = jnp.zeros(len(leaves), leaves[0].dtype)
+        return _Implied(buffers, zero, zero, zero, jnp.zeros((len(leaves), len(RULES)), zero.dtype))
 
     def implied(self, state: _Implied, step: Step) -> _Implied:
         """The state after a step; one at rate zero says nothing of its gradient, which is believed."""
@@ -200,31 +205,30 @@ class _Parts:
             dict(each) for each in (self.groups.rates, self.groups.weight_decay, self.groups.momentum)
         )
         arrays = [arrays_by_path(tree) for tree in (step.weights, step.gradient, step.update)]
-        buffers, clipping, change = [], [], []
+        buffers, clipping, changes = [], [], []
         for path, held in zip(parameter_paths(self.symmetries), state.buffers, strict=True):
             theta, gradient, update = (each[path] for each in arrays)
             beta, decay, still = momenta[path], decays[path], common == 0
             ahead = jnp.where(still, 1, common) * rates[path]
-            along = -update / ahead
-            if self.optimizer == "nesterov":
-                pushed = (along - beta**2 * held) / (1 + beta)
-                buffer, used = beta * held + pushed, pushed - decay * theta
-            elif self.optimizer == "decoupled":
-                buffer = along - decay * theta
-                used = buffer - beta * held
-            else:
-                buffer, used = along, along - beta * held - decay * theta
-            resting = beta * held + gradient + (0 if self.optimizer == "decoupled" else decay) * theta
-            buffers.append(jnp.where(still, resting, buffer) if beta else held)
-            used = jnp.where(still, gradient, used)
-            # Where updates are seen as differences of weights, the last bits of these are in them.
-            rounding = _LAST_BITS * self._unit(step) * ((jnp.abs(theta) + jnp.abs(update)) / ahead + jnp.abs(held))
-            size, largest = (jnp.max(jnp.abs(each), initial=0) for each in (used, gradient))
-            clipping.append(_apart(used, jnp.clip(gradient, -size, size), rounding, size))
-            change.append(_apart(used, gradient, rounding, largest))
-        found = jnp.stack(change)
-        first = jnp.where(step.index == 0, found, state.first_change)
-        return _Implied(tuple(buffers), jnp.stack(clipping), found, first)
+            largest, new, by_rule = jnp.max(jnp.abs(gradient), initial=0), [], []
+            for rule, own in zip(RULES, held, strict=True):
+                buffer, used = _used(rule, -update / ahead, own, beta, decay * theta)
+                resting = beta * own + gradient + (0 if rule == "decoupled" else decay) * theta
+                new.append(jnp.where(still, resting, buffer) if beta else own)
+                used = jnp.where(still, gradient, used)
+                # Where updates are seen as differences of weights, the last bits of these are in them.
+                last = (jnp.abs(theta) + jnp.abs(update)) / ahead + jnp.abs(own)
+                rounding = _LAST_BITS * self._unit(step) * last
+                by_rule.append(_apart(used, gradient, rounding, largest))
+                if rule == self.optimizer:
+                    size = jnp.max(jnp.abs(used), initial=0)
+                    clipping.append(_apart(used, jnp.clip(gradient, -size, size), rounding, size))
+            buffers.append(tuple(new))
+            changes.append(jnp.stack(by_rule))
+        change_by_rule = jnp.stack(changes)
+        change = change_by_rule[:, RULES.index(self.optimizer)]
+        first = jnp.where(step.index == 0, change, state.first_change)
+        return _Implied(tuple(buffers), jnp.stack(clipping), change, first, change_by_rule)
 
     def _each(self, tree: Any, function: Callable[[Any], Array]) -> Array:
         arrays = arrays_by_path(tree)
@@ -255,6 +259,16 @@ class _Parts:
         return jnp.where(are_sums(self.symmetries)[:, None], 1, self._length(theta))
 
 
+def _used(rule: str, along: Array, held: Array, beta: Any, decayed: Array) -> tuple[Array, Array]:
+    """The buffer after a step, and the gradient that went into it, of −d/η, the buffer before, β and λθ."""
+    if rule == "nesterov":
+        pushed = (along - beta**2 * held) / (1 + beta)
+        return beta * held + pushed, pushed - decayed
+    if rule == "decoupled":
+        return along - decayed, along - decayed - beta * held
+    return along, along - beta * held - decayed
+
+
 def _apart(one: Array, other: Array, rounding: Array, size: Array) -> Array:
     """The largest difference beyond rounding, in units of a size."""
     off = jnp.maximum(jnp.abs(one - other) - rounding, 0)
@@ -271,6 +285,10 @@ def _change(state: _Implied) -> Array:
 
 def _first_change(state: _Implied) -> Array:
     return state.first_change
+
+
+def _change_by_rule(state: _Implied) -> Array:
+    return state.change_by_rule
 
 
 def _pull(state: _State) -> Array:

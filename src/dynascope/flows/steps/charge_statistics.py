@@ -19,11 +19,10 @@ from dynascope.flows.steps.step_statistics import Recursion
 from dynascope.symmetry import Charge, charges
 from dynascope.symmetry.followed import require_symmetries
 from dynascope.symmetry.in_turn import in_turn
+from dynascope.symmetry.step_rules import RULES
 from dynascope.theory.symmetry.rounding import DEVIATIONS, SUMMED
 
 __all__ = ["charge_statistics"]
-
-_RULES = ("heavy_ball", "nesterov", "decoupled")
 
 
 def charge_statistics(
@@ -59,7 +58,7 @@ def charge_statistics(
         gradient_roundings: How many terms the longest sum of the backward pass has, for the bound; more where
             gradients are nothing but what cancellation leaves.
         causes: Whether to record what `symmetry.audit` tests causes by, too: six numbers for each part of a charge
-            and five for each parameter, with which a step of a small network takes up to twice as long.
+            and nine for each parameter, with which a step of a small network takes up to twice as long.
 
     Returns:
         `statistics` and `step_statistics` for `descend`. They record over (step, charge), in the order of
@@ -91,7 +90,7 @@ def charge_statistics(
         (('step', 'charge'), True)
     """
     require_symmetries(symmetries, remedy="give those that symmetry.structure finds, at least one")
-    require_choice("optimizer", optimizer, _RULES)
+    require_choice("optimizer", optimizer, RULES)
     require_integer(gradient_roundings=gradient_roundings)
     require_choice("causes", causes, (True, False))
     groups = ChargeGroups.checked(symmetries, optimizer, rates, weight_decay, momentum)

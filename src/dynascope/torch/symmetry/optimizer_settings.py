@@ -10,11 +10,11 @@ from typing import Any, Literal
 import torch
 
 from dynascope.arguments import require, require_choice
+from dynascope.symmetry.step_rules import RULES
 
 __all__ = ["OptimizerSettings", "Rule"]
 
 Rule = Literal["heavy_ball", "nesterov", "decoupled"]
-_RULES = ("heavy_ball", "nesterov", "decoupled")
 _EQUAL = 1e-9  # of ratios of rates, which schedules keep up to rounding
 
 
@@ -57,7 +57,7 @@ class OptimizerSettings:
             remedy="give the rule that you believe it to follow: heavy_ball, nesterov or decoupled",
         )
         if rule is not None:
-            require_choice("rule", rule, _RULES)
+            require_choice("rule", rule, RULES)
         self._groups = groups
         # What the user declares is held against the training, and not against the groups.
         self._read = [
