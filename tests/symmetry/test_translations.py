@@ -123,3 +123,36 @@ def test_shifts_that_undo_each_other_are_found_however_many_pairs_there_are():
     assert all("['b']" in path for path in moved)
     assert sum(each.size for each in found) == 4 * (count - 1)
     assert all(sorted(part.factor for part in each.parts) == [-1.0, 1.0] for each in found)
+
+
+@pytest.mark.parametrize("looped", [True, False])
+def test_two_biases_of_the_gates_undo_each_other_but_not_those_of_the_candidate(looped):
+    units = 3
+    draw = np.random.default_rng(0)
+    shapes = {"input": (3 * units, 2), "state": (3 * units, units), "first": (3 * units,), "second": (3 * units,)}
+    params = {name: draw.normal(size=shape) for name, shape in shapes.items()}
+
+    def gated(p, state, x):
+        reset, update, new = jnp.split(p["input"] @ x + p["first"], 3)
+        # The state of the first step has no axis of samples, and its parts are cut before they are broadcast.
+        own_reset, own_update, own_new = jnp.split(p["state"] @ state + p["second"], 3)
+        share = jax.nn.sigmoid(update + own_update)
+        candidate = jnp.tanh(new + jax.nn.sigmoid(reset + own_reset) * own_new)
+        return (1 - share) * candidate + share * state
+
+    def apply(p, inputs):
+        state = jnp.zeros(units)
+        if looped:
+            return jax.lax.scan(lambda state, x: (gated(p, state, x), None), state, inputs)[0]
+        for x in inputs:
+            state = gated(p, state, x)
+        return state
+
+    def of_all(p, inputs):
+        return jax.vmap(lambda one: apply(p, one))(inputs)
+
+    found = structure(of_all, params, draw.normal(size=(5, 4, 2))).symmetries
+    labels = [np.stack([part.labels for part in each.parts]) for each in found]
+    assert [each.paths for each in found] == [("['first']", "['second']")] * 2
+    assert sorted(np.flatnonzero(each[0] >= 0).tolist() for each in labels) == [[0, 1, 2], [3, 4, 5]]
+    assert all((each[0] == each[1]).all() for each in labels)

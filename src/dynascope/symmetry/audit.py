@@ -133,9 +133,10 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
     with `causes=True` are then asked, of each part A of the symmetry, whose slopes θ_AᵀG∇L sum to zero:
 
     - Does the update follow from the gradient by the declared rule? If not, does it by another one (heavy ball,
-      Nesterov's, decoupled decay)? Or is the gradient that the update implies g′ g times a number of its own at some steps (clipping by tensor), or always (another rate); g + μθ (a decay of λ +
-      μ); equal to g while all entries are small (clipping by value); or never (Adam, another preconditioner or rule)?
-      Nothing at all: a frozen layer. Were weights changed between steps, as by constraints on their size?
+      Nesterov's, decoupled decay)? Or is the gradient that the update implies g′ g times a number of its own at some
+      steps (clipping by tensor), or always (another rate); g + μθ (a decay of λ + μ); equal to g while all entries are
+      small (clipping by value); or never (Adam, another preconditioner or rule)? Nothing at all: a frozen layer. Were
+      weights changed between steps, as by constraints on their size?
     - Does the gradient keep the symmetry? If not, do the slopes sum to zero with another factor for one layer (a wrong
       sign or factor in a backward pass); is the sum μ θ_AᵀGθ_A (a penalty in the loss); does it vanish on the diagonal
       of a matrix of charges alone (an elementwise operation such as dropout between the two layers); is it the scale

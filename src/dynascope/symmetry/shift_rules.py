@@ -245,7 +245,9 @@ class ShiftRules:
         for entry, factor in value.shift.items():
             found = moved(name, params, entry, value.shape, shape, place)
             if isinstance(found, Other):
-                named = self._name((name, str(params), place, entry.name, entry.axes))
+                # A part of an unknown is the same before and after it is broadcast.
+                how = ("cut", found.cut) if found.cut else (name, str(params), place, entry.axes)
+                named = self._name((*how, entry.name))
                 found = Entry(named, numbered(found.even), found.region)
             if found is not None:
                 shift = _plus(shift, {found: factor})

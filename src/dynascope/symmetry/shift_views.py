@@ -49,10 +49,12 @@ class Other(NamedTuple):
     Attributes:
         even: Along which axes it is constant.
         region: As of an entry.
+        cut: What was cut of the axes of the first unknown, where that alone says which one it is.
     """
 
     even: list[Evenness]
     region: Region | None
+    cut: tuple[tuple[Axis, tuple[int, int], int], ...] = ()
 
 
 def moved(
@@ -143,7 +145,10 @@ def _cut(name: str, params: Any, entry: Entry, old: tuple[int, ...], place: int)
     if not any(entry.axes[axis] is not None for axis in range(len(old)) if cut[axis]):
         return entry._replace(region=region)
     # Of an axis that is not cut, the pieces stay.
-    return Other([evenness(each) if not cut[axis] else each is None for axis, each in enumerate(entry.axes)], region)
+    even = [evenness(each) if not cut[axis] else each is None for axis, each in enumerate(entry.axes)]
+    parts = [each for each in zip(entry.axes, bounds, steps, strict=True) if each[0] is not None]
+    whole = all(isinstance(axis, int) for axis, *_ in parts)
+    return Other(even, region, tuple(parts) if whole else ())
 
 
 def evenness(over: Axis) -> Evenness:

@@ -51,7 +51,7 @@ def translations(
             if not any(known.covers(shift) for known in accepted) and _is_unseen(program, number, shift):
                 accepted.append(shift)
                 found.append(_charge(path, shape, shift))
-    return found + _compensated(program, paths, alone, gradients)
+    return found + _compensated(program, paths, alone, gradients, cuts.parts)
 
 
 def _compensated(
@@ -59,38 +59,56 @@ def _compensated(
     paths: Sequence[str],
     alone: dict[int, list[_Shift]],
     gradients: Sequence[tuple[np.ndarray, ...]],
+    parts: set[tuple[int, int, int]],
 ) -> list[Charge]:
-    """Shifts of one parameter that those of another undo, as of embeddings of tokens and of positions."""
-    by_length: dict[int, list[tuple[int, int]]] = {}
-    for number in alone:
-        for axis, length in enumerate(shape_of(program.jaxpr.invars[number])):
-            shift = _Shift(_but(program, number, axis))
-            if not any(known.covers(shift) for known in alone[number]):
-                by_length.setdefault(length, []).append((number, axis))
-    slots = [slot for each in by_length.values() for slot in each]
-    sums = {slot: _sums(gradients, *slot) for slot in slots}
-    found = []
-    for each in by_length.values():
+    """Shifts of one parameter that those of another undo, as of embeddings of tokens and of positions.
+
+    Of axes that are cut somewhere also those of a part, as of the gates of a recurrent layer with two biases.
+    """
+    slots = [
+        (number, axis, length)
+        for number in alone
+        for axis, length in enumerate(shape_of(program.jaxpr.invars[number]))
+        if not any(known.covers(_even_but(program, number, axis)) for known in alone[number])
+    ]
+    sums = {(number, axis): _sums(gradients, number, axis) for number, axis, _ in slots}
+    places = {*((length, 0, length) for *_, length in slots), *parts}
+    found: list[Charge] = []
+    # Of parts that lie within each other the largest counts.
+    for length, start, limit in sorted(places, key=lambda place: place[1] - place[2]):
         # What undoes one of several shifts that undo each other undoes all: so one of them is tried.
         first: list[tuple[int, int]] = []
-        for slot in each:
-            partners = [own for own in first if own[0] != slot[0] and _is_same(sums[own], sums[slot])]
-            pairs = [_undoing(program, paths, own, slot) for own in partners]
-            found += [pair for pair in pairs if pair is not None]
+        for slot in [(number, axis) for number, axis, own in slots if own == length]:
+            within = slice(start, limit)
+            partners = [
+                one for one in first if one[0] != slot[0] and _is_same(sums[one][..., within], sums[slot][..., within])
+            ]
+            pairs = [_undoing(program, paths, one, slot, (start, limit)) for one in partners]
+            found += [pair for pair in pairs if pair is not None and not any(_holds(own, pair) for own in found)]
             if all(pair is None for pair in pairs):
                 first.append(slot)
     return found
 
 
-def _undoing(program: ClosedJaxpr, paths: Sequence[str], one: tuple[int, int], other: tuple[int, int]) -> Charge | None:
-    """The shifts along one axis of each of two parameters, if they undo each other."""
-    moved = {number: _Shift(_but(program, number, axis)) for number, axis in (one, other)}
+def _undoing(
+    program: ClosedJaxpr, paths: Sequence[str], one: tuple[int, int], other: tuple[int, int], place: tuple[int, int]
+) -> Charge | None:
+    """The shifts of a part of one axis of each of two parameters, if they undo each other."""
+    moved = {number: _even_but(program, number, axis, place) for number, axis in (one, other)}
     numbers = one[0], other[0]
     if not _is_unseen(program, numbers[0], moved[numbers[0]], (numbers[1], moved[numbers[1]])):
         return None
     parts = [_charge(paths[n], shape_of(program.jaxpr.invars[n]), moved[n]).parts[0] for n in numbers]
     signed = dataclasses.replace(parts[0], factor=-1.0), parts[1]
     return Charge("translation", signed, int(parts[0].labels.max()) + 1)
+
+
+def _holds(large: Charge, small: Charge) -> bool:
+    """Whether the shifts of two parameters are among those of a larger part of them."""
+    return large.paths == small.paths and all(
+        one.labels.shape == other.labels.shape and bool(np.all((one.labels >= 0) | (other.labels < 0)))
+        for one, other in zip(large.parts, small.parts, strict=True)
+    )
 
 
 def _is_same(one: np.ndarray, other: np.ndarray) -> bool:
@@ -104,11 +122,6 @@ def _sums(gradients: Sequence[tuple[np.ndarray, ...]], number: int, axis: int) -
     return np.array([row / (size or 1.0) for row, size in zip(rows, sizes, strict=True)])
 
 
-def _but(program: ClosedJaxpr, number: int, axis: int) -> frozenset[int]:
-    """All axes of a parameter but one."""
-    return frozenset(range(len(shape_of(program.jaxpr.invars[number])))) - {axis}
-
-
 class _Shift(NamedTuple):
     """Arrays that are constant along some axes, or on each of so many pieces of one, or zero beyond a part of one."""
 
@@ -119,6 +132,13 @@ class _Shift(NamedTuple):
     def covers(self, other: _Shift) -> bool:
         whole = self.region is None and self.even <= other.even
         return whole and (self.pieces in (None, other.pieces) or self.pieces[0] in other.even)
+
+
+def _even_but(program: ClosedJaxpr, number: int, axis: int, place: tuple[int, int] | None = None) -> _Shift:
+    """That of a parameter which varies along one axis only, or on a part of it."""
+    shape = shape_of(program.jaxpr.invars[number])
+    region = None if place in (None, (0, shape[axis])) else (axis, *place)
+    return _Shift(frozenset(range(len(shape))) - {axis}, region=region)
 
 
 class _Cuts(NamedTuple):
@@ -153,7 +173,7 @@ def _is_unseen(program: ClosedJaxpr, number: int, shift: _Shift, undoing: tuple[
     values[number] = entering(values[number], even, shift.region)
     if undoing is not None:
         other, along = undoing
-        same = entering(values[other], [axis in along.even for axis in range(len(values[other].shape))], None)
+        same = entering(values[other], [axis in along.even for axis in range(len(values[other].shape))], along.region)
         values[other] = dataclasses.replace(same, shift={entry: -each for entry, each in same.shift.items()})
     try:
         results = walk.run(program.jaxpr, program.consts, values)
